@@ -48,6 +48,10 @@ type Message struct {
 	// Protocol says that Text may be an object of Claude Code's own protocol, which
 	// agents obey: see [Message.CheckProtocol].
 	Protocol bool
+
+	// Own says that the sender is an agent for which this process speaks, as its relay does.
+	// Text may then be an object of the protocol in the name of that agent.
+	Own bool
 }
 
 // InvalidError says what is wrong with a message to send.

@@ -90,8 +90,12 @@ func isProtocolType(s string) bool {
 }
 
 // CheckProtocol returns a [*ProtocolError] if the text of m is an object of Claude Code's own
-// protocol, unless m.Protocol is set and m is not in the name of an agent of the team.
+// protocol, unless m.Protocol is set and m is not in the name of an agent of the team, or
+// m.Own is set.
 func (m *Message) CheckProtocol(c *teams.Config) error {
+	if m.Own {
+		return nil
+	}
 	kind := ProtocolType(m.Text)
 	if kind == "" {
 		return nil

@@ -42,6 +42,9 @@ func (l *loop) restore(ctx context.Context) error {
 	if err := l.restoreMode(); err != nil {
 		return err
 	}
+	if err := l.insist(ctx, l.stay); err != nil {
+		return err
+	}
 	l.session.InboxKey = l.post
 	if l.session.ID == "" {
 		l.session.ID = cmp.Or(l.opts.Runtime.Session(), uuid.NewString())
@@ -62,6 +65,21 @@ func (l *loop) restore(ctx context.Context) error {
 	}
 	l.dirty = true
 	return l.start(ctx, l.kept)
+}
+
+// stay forgets that the session was at a terminal once: now it stays here.
+func (l *loop) stay(ctx context.Context) error {
+	if l.opts.Held != nil {
+		return nil // it goes back
+	}
+	h, found, err := l.opts.Ledger.Handoff(ctx, l.post)
+	if err != nil || !found {
+		return err
+	}
+	if h.Draft != "" {
+		l.opts.Warn(fmt.Errorf("relay: this was at the prompt when the session of %s was last at a terminal, and was not entered: %q", l.opts.Member, h.Draft))
+	}
+	return l.opts.Ledger.RemoveHandoff(ctx, l.post)
 }
 
 // restoreMode finds out in which mode the agent is to work. A session that is resumed keeps

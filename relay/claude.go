@@ -24,9 +24,10 @@ type claudeRuntime struct {
 	root string
 }
 
-func (r claudeRuntime) Command() string { return strings.Join(r.Options.Command, " ") }
-func (r claudeRuntime) Session() string { return r.Options.Session }
-func (r claudeRuntime) MayPoll() bool   { return r.Plain }
+func (r claudeRuntime) Command() string   { return strings.Join(r.Options.Command, " ") }
+func (r claudeRuntime) Session() string   { return r.Options.Session }
+func (r claudeRuntime) MayPoll() bool     { return r.Plain }
+func (claudeRuntime) SendsMessages() bool { return true }
 
 func (r claudeRuntime) Encode(uuid, text string) ([]byte, error) {
 	f, err := claude.NewFrame(claude.Message{UUID: uuid, Text: text})

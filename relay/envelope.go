@@ -37,6 +37,11 @@ const (
 	// journalWait is how long a relay waits for the journal before it starts an agent, and
 	// when it ends. What is missing then is read later.
 	journalWait = 5 * time.Second
+
+	// conversationWait is how long it waits for a conversation before it starts an agent: a
+	// runtime may have to start a program to read it. What is read later is recorded out of
+	// order.
+	conversationWait = 2 * time.Minute
 )
 
 // recorder brings what an agent tells into the journal, in order. What could not be recorded
@@ -103,9 +108,9 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 		return
 	}
 	// A journal that cannot be written does not keep the agent from its work.
-	ctx, cancel := context.WithTimeout(ctx, journalWait)
+	brief, cancel := context.WithTimeout(ctx, journalWait)
 	defer cancel()
-	since, err := c.relay.archive.LastEnvelope(ctx, c.key(), s.ID)
+	since, err := c.relay.archive.LastEnvelope(brief, c.key(), s.ID)
 	if err != nil {
 		c.relay.opts.Warn(fmt.Errorf("relay: %s: how much is recorded of what the agent told: %w", c.relay.opts.Member, err))
 	}
@@ -115,11 +120,13 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	if since.IsZero() {
 		return
 	}
-	drained := c.drain(ctx)
+	drained := c.drain(brief)
 	// Not before: what is sent last would read it as if the agent still ran.
 	c.miss(s.ID, since.Add(-overlap))
 	if drained {
-		c.readMissing(ctx, true)
+		reading, cancel := context.WithTimeout(ctx, conversationWait)
+		defer cancel()
+		c.readMissing(reading, true)
 	}
 }
 
@@ -253,6 +260,8 @@ func (c *recorder) readMissing(ctx context.Context, ended bool) {
 func (c *recorder) read(ctx context.Context, session string, since time.Time, ended bool) error {
 	var batch []told
 	record := func() error {
+		ctx, cancel := context.WithTimeout(ctx, journalWait)
+		defer cancel()
 		err := c.record(ctx, batch...)
 		if err != nil {
 			c.miss(session, timeOf(batch[0].Envelope)) // tried again later

@@ -66,18 +66,25 @@ func (s *shelf) ids() (ids []string) {
 type memory struct {
 	Runtime
 	list []wire.Envelope
+	slow time.Duration // how long it takes until something can be read
 
 	mu    sync.Mutex
 	ended []bool // of each reading
 }
 
-func (m *memory) Conversation(_ context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
+func (m *memory) Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ended = append(m.ended, ended)
 	return func(yield func(wire.Envelope, error) bool) {
 		if session != "s" {
 			yield(wire.Envelope{}, fmt.Errorf("no conversation %q", session))
+			return
+		}
+		select {
+		case <-time.After(m.slow):
+		case <-ctx.Done():
+			yield(wire.Envelope{}, context.Cause(ctx))
 			return
 		}
 		for _, e := range m.list {
@@ -247,13 +254,13 @@ func TestRecorderDoesNotHoldTheAgent(t *testing.T) {
 	})
 }
 
-// However much an agent did when no relay heard it, that is recorded before what it does
-// now.
+// However much an agent did when no relay heard it, and however long it takes to read, that
+// is recorded before what it does now.
 func TestRecorderResumesInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		list := said(3 * maxEnvelopes)
-		s, m := &shelf{}, &memory{list: list[:len(list)-10]}
+		s, m := &shelf{}, &memory{list: list[:len(list)-10], slow: conversationWait / 2}
 		c := recording(t, s, m)
 		began := time.Now()
 		c.add("s", list[:5])

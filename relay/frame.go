@@ -158,7 +158,10 @@ func (l *loop) setMode(ctx context.Context, to mode.Mode, refused func(error) er
 func (l *loop) write(ctx context.Context) error {
 	frame, err := l.opts.Runtime.Frame(l.frame.Bytes)
 	if err != nil {
-		return fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err)
+		// The member was an agent of another runtime, and only that could tell what became of it.
+		l.opts.Warn(fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err))
+		l.poke() // for the frame that comes after it
+		return l.finish(ctx, failed("it was given to another program, which may have worked on it; teambridge relay retry sends it again"))
 	}
 	do, err := l.resolve(ctx, facts{news: rewrite, command: frame.Command})
 	if err != nil || do != resend {

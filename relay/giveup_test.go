@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude/simchild"
 )
 
@@ -65,5 +67,45 @@ func TestRetryIsNoticed(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// another is a runtime that does not know what was encoded before.
+type another struct{ Runtime }
+
+func (another) Frame([]byte) (agent.Frame, error) {
+	return agent.Frame{}, errors.New("no message of ours")
+}
+
+// A message that an agent of another runtime was given may have been worked on. It is not
+// given to the agent that the member is now, which gets what comes after it.
+func TestFrameOfAnotherRuntime(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	runtime := opts.Runtime
+	opts.Runtime = another{runtime}
+	r, stop := s.relay(opts)
+	if _, err := r.Prompt(t.Context(), Input{Text: "[m-1]"}); err != nil {
+		t.Fatal(err)
+	}
+	if d := s.settled(1)[0]; d.State != ledger.Failed || !strings.Contains(d.Reason, "another program") {
+		t.Errorf("%s (%s), want failed", d.State, d.Reason)
+	}
+	s.until("idle", func(st Status) bool { return st.State == Idle && st.Queue == 0 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	opts.Runtime = runtime
+	_, stop = s.relay(opts)
+	s.send("[m-2]")
+	if d := s.settled(2)[1]; d.State != ledger.Done {
+		t.Errorf("%s (%s), want done", d.State, d.Reason)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := strings.Join(s.worked(), ", "); !strings.Contains(got, "[m-2]") || strings.Contains(got, "[m-1]") {
+		t.Errorf("worked on %s", got)
 	}
 }

@@ -35,7 +35,12 @@ type loop struct {
 	backoff time.Duration // how long the next start is delayed
 	retry   <-chan time.Time
 	ending  bool // the relay has been told to end, or has failed
+
+	lastTurn bool // it has been told to finish
 }
+
+// errFinished ends a loop that was told to finish, and has no turn left.
+var errFinished = errors.New("finished")
 
 func (l *loop) run(ctx context.Context) error {
 	look := time.NewTicker(l.opts.Timing.Look)
@@ -47,7 +52,7 @@ func (l *loop) run(ctx context.Context) error {
 		}
 		err = l.next(ctx, look.C)
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, errFinished) {
 		err = nil // whatever failed, failed because of that
 	}
 	return errors.Join(err, l.end(ctx, err))
@@ -55,8 +60,15 @@ func (l *loop) run(ctx context.Context) error {
 
 // next waits until there may be something to do.
 func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
+	finishing := l.finishing
+	if l.lastTurn {
+		finishing = nil
+	}
 	for {
 		select {
+		case <-finishing:
+			l.lastTurn = true
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.wake:
@@ -109,6 +121,9 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 // and tried again with the next change or after [Timing.Retry].
 func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
+	if l.lastTurn {
+		return l.lastStep(ctx)
+	}
 	claimErr := l.claim(ctx)
 	if claimErr == nil {
 		l.claimErr = ""
@@ -126,6 +141,14 @@ func (l *loop) step(ctx context.Context) error {
 		l.set(func(s *Status) { s.Reason = l.ledgerErr })
 	}
 	return err
+}
+
+// lastStep ends a loop that is to finish, once no turn runs.
+func (l *loop) lastStep(ctx context.Context) error {
+	if l.frame != nil && l.frame.sent || l.proc != nil && l.turn {
+		return nil
+	}
+	return errFinished
 }
 
 // postpone makes the loop look again later if the ledger cannot be used for a while. It

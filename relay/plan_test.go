@@ -122,9 +122,9 @@ func TestPersonEndsPlanMode(t *testing.T) {
 			asked := 0
 			change(&opts, func(o *claude.Options) {
 				o.Member = claude.Member{Name: "team-lead", Team: "demo"}
-				o.Permission = &claude.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u claude.Use) claude.Decision {
+				o.Permission = &agent.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u agent.Use) agent.Decision {
 					asked++
-					return claude.Decision{Allow: test.allow && u.Tool == "ExitPlanMode" && u.Mode == "plan"}
+					return agent.Decision{Allow: test.allow && u.Tool == "ExitPlanMode" && u.Mode == "plan"}
 				}}
 				test.change(o)
 			})

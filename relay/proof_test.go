@@ -218,7 +218,7 @@ func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v})
 		opts := s.options()
-		change(&opts, func(o *claude.Options) { o.Permission = &claude.Permission{Allow: []string{"*"}} })
+		change(&opts, func(o *claude.Options) { o.Permission = &agent.Permission{Allow: []string{"*"}} })
 		var results []string
 		opts.Events = func(e agent.Event) {
 			if r, ok := e.Payload.(claude.Result); ok {

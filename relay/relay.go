@@ -146,6 +146,10 @@ type Options struct {
 
 	Timing Timing // the other durations
 
+	// Held are the locks of the inbox, if the caller has them already, by [Hold]. Run then neither takes
+	// nor releases them.
+	Held *Held
+
 	// Journal, if not nil, gets the envelopes of what the agent says and does, each once and
 	// in order. What it did while it could not be written, or no relay ran, is taken from
 	// the agent's conversation. It delays nothing.
@@ -203,6 +207,10 @@ const (
 	Asleep   State = "asleep"   // the agent was idle and was ended; the next message starts it
 	BackOff  State = "backing off"
 	Dead     State = "dead"
+
+	// Of a session that a person has at a terminal, too: see [ledger.Handoff].
+	Local     State = "local"     // it is there; rows wait in the inbox, and a prompt brings it here
+	Switching State = "switching" // it is being moved to or from there
 )
 
 // Status is what can be said of a relay.
@@ -224,6 +232,9 @@ type Relay struct {
 	post ledger.InboxKey
 	box  *inbox.Inbox
 	wake chan struct{}
+
+	finish    sync.Once
+	finishing chan struct{} // closed by Finish
 
 	mu     sync.Mutex
 	status Status
@@ -284,7 +295,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	r := &Relay{
 		opts: opts, post: keyOf(opts.Team, c, opts.Member), box: box.Cached(), wake: make(chan struct{}, 1),
-		moved: make(chan struct{}), ledger: opts.Ledger, patience: holdInterrupt, grace: grace, at: func(moment) {},
+		finishing: make(chan struct{}), moved: make(chan struct{}), ledger: opts.Ledger, patience: holdInterrupt, grace: grace, at: func(moment) {},
 	}
 	if opts.Journal != nil {
 		r.archive = opts.Journal
@@ -358,10 +369,13 @@ func (r *Relay) poke() {
 // this inbox after [Timing.Handover] (one with another state directory is noticed on Linux
 // alone), [ErrDead], [teams.ErrTeamGone], and errors of the ledger, unless that is only
 // locked or its disk full. What was claimed is delivered by the next Run.
-func (r *Relay) Run(ctx context.Context) error {
-	release, err := r.hold(ctx)
-	if err != nil || release == nil {
-		return err
+func (r *Relay) Run(ctx context.Context) (err error) {
+	held := r.opts.Held
+	if held == nil {
+		if held, err = r.hold(ctx); err != nil || held == nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, held.Release()) }()
 	}
 	running, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
@@ -384,48 +398,12 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	stop()
 	helpers.Wait()
-	return errors.Join(err, release())
+	return err
 }
 
-// hold takes the locks that make this the only relay of the inbox: one in the state
-// directory and, on Linux, one for all state directories. It returns nil without an error
-// when ctx ends.
-func (r *Relay) hold(ctx context.Context) (release func() error, err error) {
-	dir, key := lockOf(r.opts.State, r.box.Path())
-	first, err := r.waitFor(ctx, func(d time.Duration) (func() error, error) { return lockedfile.HoldWithin(ctx, d, dir, key) })
-	if err != nil || first == nil {
-		return nil, err
-	}
-	second, err := r.waitFor(ctx, func(d time.Duration) (func() error, error) { return lockedfile.HoldName(ctx, d, key) })
-	if errors.Is(err, errors.ErrUnsupported) {
-		return first, nil
-	} else if err != nil || second == nil {
-		return nil, errors.Join(err, first())
-	}
-	return func() error { return errors.Join(second(), first()) }, nil
-}
-
-// waitFor takes a lock, and waits up to [Timing.Handover] for it. It returns nil without an
-// error when ctx ends.
-func (r *Relay) waitFor(ctx context.Context, hold func(time.Duration) (func() error, error)) (release func() error, err error) {
-	if release, err = hold(0); !errors.Is(err, lockedfile.ErrLocked) {
-		return release, err
-	}
-	r.set(func(s *Status) { s.State, s.Reason = Waiting, ErrBusy.Error() })
-	release, err = hold(r.opts.Timing.Handover)
-	locked, isLocked := errors.AsType[*lockedfile.LockedError](err)
-	switch {
-	case !isLocked:
-		return release, err
-	case ctx.Err() != nil:
-		return nil, nil
-	}
-	by := ""
-	if locked.PID != 0 { // only where it has another state directory
-		by = fmt.Sprintf(" (process %d, with another state directory)", locked.PID)
-	}
-	return nil, fmt.Errorf("relay: %s@%s: %w%s", r.opts.Member, r.opts.Team.Name(), ErrBusy, by)
-}
+// Finish makes Run return nil after the turn that runs, however long that takes. Nothing more is claimed or begun: what
+// waits is for the next relay.
+func (r *Relay) Finish() { r.finish.Do(func() { close(r.finishing) }) }
 
 // watch pokes the loop when something happens to the inbox or the team.
 func (r *Relay) watch(ctx context.Context, w *watch.Watcher) {

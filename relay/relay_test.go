@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
+	"teambridge/relay/opencode"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -53,12 +54,18 @@ type station struct {
 	ledger  *ledger.Ledger
 	journal *journal.Journal // nil unless record was called
 	script  simchild.Script
-	other   *claude.Options // of an agent that is not simulated; else nil
+	other   *otherAgent // an agent that is not simulated; else nil
 
 	mu     sync.Mutex
 	warned []error
 	seen   []Status
 	look   chan struct{} // something was reported
+}
+
+// otherAgent is what starts an agent that is not simulated.
+type otherAgent struct {
+	Claude   *claude.Options   `json:",omitempty"`
+	OpenCode *opencode.Options `json:",omitempty"`
 }
 
 const teamConfig = `{
@@ -149,13 +156,20 @@ var (
 func (s *station) options() Options {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, envBridge+"=") })
 	child := claude.Options{Command: []string{os.Args[0]}, Env: append(env, s.script.Env(), "GORACE=atexit_sleep_ms=0")}
-	if s.other != nil {
-		child = *s.other
+	if s.other != nil && s.other.Claude != nil {
+		child = *s.other.Claude
 	}
 	child.Dir, child.WriteTimeout, child.AnswerTimeout = filepath.Join(s.dir, "work"), time.Minute, time.Minute
+	runtime := Claude(filepath.Join(s.dir, "root"), child)
+	if s.other != nil && s.other.OpenCode != nil {
+		o := *s.other.OpenCode
+		o.Dir, o.State = filepath.Join(s.dir, "work"), filepath.Join(s.dir, "state")
+		o.Permission = &agent.Permission{Allow: []string{"*"}}
+		runtime = OpenCode(o)
+	}
 	return Options{
 		Team: s.team, Member: "team-lead", Locker: s.locker, Ledger: s.ledger, State: filepath.Join(s.dir, "state"),
-		Runtime: Claude(filepath.Join(s.dir, "root"), child),
+		Runtime: runtime,
 		Timing:  quick,
 		Journal: s.journal,
 		Report: func(st Status) {
@@ -497,7 +511,7 @@ func TestOneRelayWithTwoStateDirectories(t *testing.T) {
 		t.Errorf("beside the first: %v, want ErrBusy", err)
 	}
 	if release != nil {
-		t.Error(release())
+		t.Error(release.Release())
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -506,7 +520,7 @@ func TestOneRelayWithTwoStateDirectories(t *testing.T) {
 	second.opts.Timing.Handover = time.Minute
 	if release, err = second.hold(t.Context()); err != nil {
 		t.Errorf("after the first: %v", err)
-	} else if err := release(); err != nil {
+	} else if err := release.Release(); err != nil {
 		t.Error(err)
 	}
 }
@@ -527,7 +541,7 @@ func TestWaitsForTheLock(t *testing.T) {
 	s.send("[m-1]")
 	_, stop := s.relay(s.options())
 	s.until("waiting", func(st Status) bool { return st.State == Waiting && st.Reason != "" })
-	if err := release(); err != nil {
+	if err := release.Release(); err != nil {
 		t.Fatal(err)
 	}
 	s.settled(1)

@@ -26,6 +26,9 @@ type Runtime interface {
 	NeedsRestart(from, to mode.Mode) bool
 	// MayPoll reports whether an agent may be one that reads its inbox by itself.
 	MayPoll() bool
+	// SendsMessages reports whether an agent writes to the members of its team by itself, as
+	// with SendMessage. For one that does not, package reply sends what it answers.
+	SendsMessages() bool
 
 	// Encode returns the line that gives an agent a text under an id, or why there can be none.
 	Encode(uuid, text string) (line []byte, err error)

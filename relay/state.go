@@ -18,12 +18,16 @@ import (
 // Stopped is the state of a relay that does not run: it ended, or its process is gone.
 const Stopped State = "stopped"
 
+// Ended is the state of a relay whose agent was shut down for good, on request: see package
+// reply.
+const Ended State = "ended"
+
 // Info is what can be seen of a relay from another process.
 type Info struct {
 	ledger.InboxKey
 	Running bool // its process is there
 	State   State
-	Reason  string // why it waits, backs off, is dead or stopped
+	Reason  string // why it waits, backs off, is dead, stopped or ended
 	Relay   int    // its process; 0 if it is not running
 	PID     int    // of the agent, which can outlive the relay; 0 while there is none
 	Session string // of the agent
@@ -31,8 +35,9 @@ type Info struct {
 	Queue   int    // deliveries that are claimed and not done
 	Failed  int    // deliveries that failed, and of which nobody has decided yet
 	LastAck time.Time
-	Started time.Time     // when the agent was last started; zero if it never was
-	Held    []ledger.Hold // whose messages are held, until they are released
+	Started time.Time       // when the agent was last started; zero if it never was
+	Held    []ledger.Hold   // whose messages are held, until they are released
+	Handoff *ledger.Handoff // of a session that can move, without its draft, while its launcher runs; else nil
 }
 
 // lockOf names the lock that the relay of an inbox holds, as [lockedfile.Hold]
@@ -63,13 +68,13 @@ func derive(parts ...string) string {
 // Running reports whether a relay of ours serves an inbox now. state is our state
 // directory.
 func Running(state string, t *teams.Team, member string) (bool, error) {
-	return lockedfile.Held(lockOf(state, filepath.Join(t.Path(), "inboxes", member+".json")))
+	return lockedfile.Held(lockOf(state, inboxPath(t, member)))
 }
 
 // StillRunning is [Running], but waits up to d, or until ctx ends, for the lock of a relay
 // that was killed (see [lockedfile.Handover]).
 func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.Team, member string) (bool, error) {
-	dir, key := lockOf(state, filepath.Join(t.Path(), "inboxes", member+".json"))
+	dir, key := lockOf(state, inboxPath(t, member))
 	release, err := lockedfile.HoldWithin(ctx, d, dir, key)
 	if errors.Is(err, lockedfile.ErrLocked) {
 		return true, nil
@@ -107,14 +112,19 @@ func newInfo(s ledger.RelayInfo, running bool) Info {
 		switch {
 		case s.Dead != "":
 			o.State, o.Reason = Dead, s.Dead
+		case s.ShutDown != "":
+			o.State, o.Reason = Ended, s.ShutDown
 		case s.State != ledger.RelayEnded:
 			o.Reason = "its process is gone without having ended it"
+			if s.Handoff != nil {
+				o.Reason += "; run it again to go on with its session"
+			}
 		}
 		return o
 	}
-	o.Relay = s.Relay
+	o.Relay, o.Handoff = s.Relay, s.Handoff
 	switch s.State {
-	case ledger.RelayWaiting, ledger.RelayBackOff, ledger.RelayAsleep:
+	case ledger.RelayWaiting, ledger.RelayBackOff, ledger.RelayAsleep, ledger.RelayLocal, ledger.RelaySwitching:
 		o.State = State(s.State)
 	case ledger.RelayRunning:
 		if o.State = Idle; s.Open > 0 {
@@ -132,15 +142,19 @@ func newInfo(s ledger.RelayInfo, running bool) Info {
 // unless it is a lead whose process runs, in a terminal then, or has joined again since.
 func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (teams.Facts, error) {
 	running, err := Running(state, t, member)
-	if err != nil || running {
-		return teams.Facts{Headless: running, Relayed: running}, err
+	f := teams.Facts{Headless: running, Relayed: running}
+	if !running && err == nil {
+		f.Lead = t.LeadState(c, time.Now())
 	}
-	f := teams.Facts{Lead: t.LeadState(c, time.Now())}
-	if l == nil {
-		return f, nil
+	if err != nil || l == nil {
+		return f, err
 	}
 	s, found, err := l.Session(ctx, keyOf(t, c, member))
-	f.Headless = found && headless(c, member, s)
+	if running {
+		f.AtTerminal = found && s.State == ledger.RelayLocal
+	} else {
+		f.Headless = found && headless(c, member, s)
+	}
 	return f, err
 }
 

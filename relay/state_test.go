@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 func (s *station) config() *teams.Config {
@@ -165,5 +167,59 @@ func TestNotHeadlessAnyMore(t *testing.T) {
 	}
 	if headless(c, "nobody", session) {
 		t.Error("who is no member is headless")
+	}
+}
+
+// A session that can move says where it is, what holds it, and that messages wait for it;
+// what is left of a launcher that was killed says how to go on.
+func TestSeenWhereASessionIs(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	key := keyOf(s.team, s.config(), "team-lead")
+	record := func(state ledger.RelayState, h ledger.Handoff) {
+		t.Helper()
+		h.InboxKey = key
+		err := errors.Join(
+			s.ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: state, Relay: os.Getpid(), Mode: []byte{}}),
+			s.ledger.SetHandoff(t.Context(), h))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	box := filepath.Join(s.team.Path(), "inboxes", "team-lead.json")
+	dir, name := lockOf(s.options().State, box)
+	release, err := lockedfile.HoldWithin(t.Context(), 0, dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := ledger.Handoff{At: ledger.AtTerminal, To: ledger.AtRelay, Reason: "a draft is at the prompt"}
+	for _, tc := range []struct {
+		recorded ledger.RelayState
+		handoff  ledger.Handoff
+		want     State
+		reach    teams.Deliverability
+	}{
+		{ledger.RelayLocal, held, Local, teams.AtTerminal},
+		{ledger.RelaySwitching, held, Switching, teams.Reachable},
+		{ledger.RelayRunning, ledger.Handoff{At: ledger.AtRelay}, Idle, teams.Reachable},
+	} {
+		record(tc.recorded, tc.handoff)
+		o, found := s.outside()
+		if !found || !o.Running || o.State != tc.want || o.Handoff == nil || o.Handoff.At != tc.handoff.At || o.Handoff.To != tc.handoff.To || o.Handoff.Reason != tc.handoff.Reason {
+			t.Errorf("%s: %+v, want %s and %+v", tc.recorded, o, tc.want, tc.handoff)
+		}
+		if r := s.reach("team-lead"); r != tc.reach {
+			t.Errorf("%s: %s, want %s", tc.recorded, r, tc.reach)
+		}
+	}
+	record(ledger.RelayLocal, held)
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if o, _ := s.outside(); o.State != Stopped || o.Handoff != nil || !strings.Contains(o.Reason, "run it again") {
+		t.Errorf("killed: %+v", o)
+	}
+	if r := s.reach("team-lead"); r != teams.NoRelay {
+		t.Errorf("killed: %s, want %s", r, teams.NoRelay)
 	}
 }

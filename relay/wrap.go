@@ -62,6 +62,14 @@ func text(config *teams.Config, d ledger.Delivery) string {
 	return Wrap(row, member)
 }
 
+// TextOf is what was written in a delivery, as its author wrote it.
+func TextOf(d ledger.Delivery) string {
+	if row := rowOf(d); row != nil && !d.Person {
+		return row.Text
+	}
+	return string(d.Raw)
+}
+
 // rowOf is the row that a delivery is of; nil if it is none.
 func rowOf(d ledger.Delivery) *inbox.Row {
 	rows, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))

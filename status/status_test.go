@@ -216,3 +216,28 @@ func TestStaleTeam(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// An agent that was made a member by us has the states of any other, also as an entry
+// without backend and pane, and a person who joined the same team has none.
+func TestStateOfAnEnlistedAgent(t *testing.T) {
+	t.Parallel()
+	c, err := teams.Parse("t", fmt.Appendf(nil, `{"name":"t","createdAt":1,"leadAgentId":"team-lead@t","members":[
+		{"agentId":"team-lead@t","name":"team-lead","agentType":"team-lead"},
+		{"agentId":"worker@t","name":"worker","agentType":"general-purpose","joinedAt":%d,"tmuxPaneId":"","cwd":"/","subscriptions":[]},
+		{"agentId":"operator@t","name":"operator","joinedAt":%[1]d,"tmuxPaneId":"","cwd":"/","subscriptions":[]}]}`, now.Add(-time.Hour).UnixMilli()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		events []Event
+		want   string
+	}{
+		{[]Event{row("worker", "an answer", time.Minute)}, "ACTIVE working 1m0s"},
+		{[]Event{row("worker", "an answer", 6*time.Minute)}, "IDLE working 1m0s"},
+		{[]Event{row("worker", "an answer", 2*time.Minute), row("worker", approvedBy("worker"), time.Minute)}, "TERMINATED shut down 1m0s"},
+	} {
+		if got := of(t, c, tt.events...); got != tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}

@@ -61,6 +61,9 @@ func (k Known) Decide(now time.Time) api.Status {
 		s.Word, s.Why, s.Basis, s.WordSince = word, why, basis, since.UTC()
 	}
 	recent := now.Sub(s.Heard) < IdleAfter
+	byProcess := ofProcess(k.Process, s.Detail == api.DetailWorking)
+	// At a person's terminal its process decides, but for a switch that is held there.
+	atTerminal := s.Relay != nil && s.Relay.State == "local" && byProcess != "" && (byProcess != api.WordIdle || s.Relay.Place.Held() == "")
 	switch {
 	case s.State == api.StateTerminated:
 		is(api.WordEnded, "it has shut down", api.BasisMessage, said)
@@ -68,7 +71,7 @@ func (k Known) Decide(now time.Time) api.Status {
 	case k.Question != nil:
 		is(api.WordWaiting, "it asks to use "+k.Question.Tool, api.BasisQuestion, k.Question.At)
 		return s
-	case s.Relay != nil && (s.Relay.Running || k.Process == nil):
+	case s.Relay != nil && (s.Relay.Running || k.Process == nil) && !atTerminal:
 		word, why, since := ofRelay(s.Relay, s.Unread)
 		if since.IsZero() {
 			since = s.Heard
@@ -85,7 +88,7 @@ func (k Known) Decide(now time.Time) api.Status {
 		}
 		return s
 	}
-	byProcess, newer := ofProcess(k.Process, s.Detail == api.DetailWorking), k.Turn.At.After(said)
+	newer := k.Turn.At.After(said)
 	switch {
 	case byProcess != "":
 		is(byProcess, "", api.BasisProcess, k.Process.Changed)
@@ -154,6 +157,15 @@ func ofRelay(r *api.Relay, unread int) (word, why string, since time.Time) {
 			return api.WordBlocked, "the messages of " + r.Held[0].Sender + " are held: " + r.Held[0].Reason, r.Held[0].Since
 		}
 		return api.WordIdle, r.Reason, since
+	case "ended":
+		return api.WordEnded, r.Reason, since
+	case "switching":
+		return api.WordWorking, "its session is being switched", since
+	case "local":
+		if held := r.Place.Held(); held != "" {
+			return api.WordBlocked, "its session is at a terminal; the switch is held: " + held, r.Place.Since
+		}
+		return api.WordIdle, "its session is at a terminal", since
 	case "stopped":
 		if r.Queue+unread == 0 {
 			return api.WordEnded, why, since

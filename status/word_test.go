@@ -26,6 +26,9 @@ func TestWord(t *testing.T) {
 	relay := func(state, reason string, queue int) *api.Relay {
 		return &api.Relay{State: state, Running: state != "stopped" && state != "dead", Reason: reason, Queue: queue, LastAck: &acked}
 	}
+	local, kept := relay("local", "", 1), relay("local", "", 1)
+	local.Place = &api.Place{At: "local"}
+	kept.Place = &api.Place{At: "local", To: "remote", Reason: "a draft is at the prompt", Since: now.Add(-4 * time.Minute)}
 	held := relay("idle", "", 0)
 	held.Held = []api.Hold{{Sender: "helper", Reason: "too often", Since: now.Add(-2 * time.Minute)}}
 	question := &api.Question{Tool: "Bash", At: now.Add(-3 * time.Minute)}
@@ -85,6 +88,13 @@ func TestWord(t *testing.T) {
 		"relay stopped":          {nil, Signs{Agent: relay("stopped", "", 0)}, 0, "ended (its relay is stopped) 30s relay; 30s"},
 		"relay stopped, unread":  {nil, Signs{Agent: relay("stopped", "", 0)}, 1, "blocked (its relay is stopped) 30s relay; 30s"},
 		"relay stopped, queue":   {nil, Signs{Agent: relay("stopped", "", 1)}, 0, "blocked (its relay is stopped) 30s relay; 30s"},
+		"at a terminal":          {nil, Signs{Agent: local}, 0, "idle (its session is at a terminal) 30s relay; 30s"},
+		"at a terminal, held":    {nil, Signs{Agent: kept}, 0, "blocked (its session is at a terminal; the switch is held: a draft is at the prompt) 4m0s relay; 30s"},
+		"at a terminal, works":   {nil, Signs{Agent: kept, Process: process("busy", "", false)}, 0, "working () 1m0s process; 30s"},
+		"at a terminal, waits":   {nil, Signs{Agent: kept, Process: process("waiting", "permission prompt", false)}, 0, "waiting for you (permission prompt) 1m0s process; 30s"},
+		"at a terminal, idle":    {nil, Signs{Agent: local, Process: process("idle", "", false)}, 0, "idle () 1m0s process; 30s"},
+		"at it, idle and held":   {nil, Signs{Agent: kept, Process: process("idle", "", false)}, 0, "blocked (its session is at a terminal; the switch is held: a draft is at the prompt) 4m0s relay; 30s"},
+		"switching":              {nil, Signs{Agent: relay("switching", "", 1), Process: process("idle", "", false)}, 0, "working (its session is being switched) 30s relay; 30s"},
 		"relay before, terminal": {nil, Signs{Agent: relay("stopped", "", 1), Process: process("idle", "", false)}, 0, "idle () 1m0s process; 30s"},
 	} {
 		k := Known{Status: Of(now, config(time.Hour), tc.events, nil, map[string]Turn{"worker": tc.signs.Turn})[1], Signs: tc.signs}

@@ -12,6 +12,7 @@ const (
 	LeadGone   Deliverability = "lead-gone"    // the process that ran the team has ended
 	NoRelay    Deliverability = "no-relay"     // headless: it never reads its inbox by itself
 	NoTeammate Deliverability = "no-teammate"  // a lead that reads its inbox only once it has spawned a teammate
+	AtTerminal Deliverability = "at-terminal"  // a person has the session at a terminal: rows wait until its relay has it, user prompts bring it there
 	Unread     Deliverability = "unread"       // rows have been waiting for minutes
 )
 
@@ -19,6 +20,8 @@ const (
 type Facts struct {
 	Headless bool // it runs without a terminal, so that only a relay can reach it
 	Relayed  bool // a relay for its inbox is running
+
+	AtTerminal bool // that relay has lent the session to a person's terminal
 
 	Lead Liveness // [Team.LeadState]; if it is Unknown, leadProcess is asked
 }
@@ -33,6 +36,8 @@ func (c *Config) Deliverability(name string, f Facts) Deliverability {
 		alive = c.LeadProcess.Liveness()
 	}
 	switch {
+	case f.AtTerminal:
+		return AtTerminal
 	case f.Relayed, member && m.Guest(), name == userName && c.ReachesUser() == Yes:
 		return Reachable
 	case !member:

@@ -252,6 +252,7 @@ func TestReach(t *testing.T) {
 		{&alive, "lead", Facts{Headless: true, Relayed: true}, Reachable},
 		{&dead, "worker", Facts{}, LeadGone},
 		{&dead, "worker", Facts{Relayed: true}, Reachable},
+		{&dead, "worker", Facts{Relayed: true, AtTerminal: true}, AtTerminal},
 		{&dead, "left", Facts{}, NotMember},
 		{&dead, "lead", Facts{Headless: true}, NoRelay},
 		{&dead, "operator", Facts{}, Reachable},

@@ -86,6 +86,9 @@ const (
 	KeepsSystemPrompt Trait = "keeps its first system prompt"
 	// LeadProcessWritten: config.json has leadProcess.
 	LeadProcessWritten Trait = "writes leadProcess"
+	// NearestProfile: of two profiles of one name, --agent takes the one nearer to the
+	// working directory, not the one further up.
+	NearestProfile Trait = "takes the nearest profile"
 	// WrapsUser: a row from "user" reaches a model as <teammate-message>, not as
 	// plain text.
 	WrapsUser Trait = "wraps rows from user"
@@ -95,6 +98,9 @@ const (
 
 	// What follows is for tests: the product does not depend on it.
 
+	// LimitsProfile: an agent that is started with --agent has only the tools of its
+	// profile. Without it, it has all.
+	LimitsProfile Trait = "limits tools to those of the profile"
 	// EchoesTime: the echo of a frame that is run has a timestamp.
 	EchoesTime Trait = "echoes frames with a timestamp"
 	// JoinsFrames: frames that wait for the end of a turn become one turn.
@@ -143,7 +149,9 @@ var changes = map[Trait]struct{ without, with Version }{
 	LeadProcessWritten: {Version{2, 1, 310}, Version{2, 1, 311}},
 	WrapsUser:          {Version{2, 1, 197}, Version{2, 1, 198}},
 	EscapesGiven:       {Version{2, 1, 160}, Version{2, 1, 181}},
+	NearestProfile:     {Version{2, 1, 160}, Version{2, 1, 181}},
 
+	LimitsProfile:   {Version{2, 1, 112}, Version{2, 1, 160}},
 	EchoesTime:      {Version{2, 1, 76}, Version{2, 1, 78}},
 	JoinsFrames:     {Version{2, 1, 84}, Version{2, 1, 85}},
 	InterruptFails:  {Version{2, 1, 85}, Version{2, 1, 89}},

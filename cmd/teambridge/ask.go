@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/claude/session"
+	"teambridge/relay/wire"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -147,6 +150,9 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		Delivered: w, sender: s, from: s.From(), summary: o.summary, text: body, rec: rec, since: w.Start,
 		conversation: t.Agent(s.Config(), member).Conversation(w.Start.Truncate(time.Millisecond)),
 	}
+	if agent := t.Agent(s.Config(), member); agent.Version().Has(teams.IdleResult) == teams.Yes {
+		q.transcripts = agent.Transcripts
+	}
 	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
 	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, w.ID))
 	defer cancel()
@@ -175,6 +181,8 @@ func (a *app) canAnswer(ctx context.Context, l *ledger.Ledger, t *teams.Team, c 
 		return notFound(hint, "the lead of %s is not running: nobody can answer", c.Team)
 	case teams.NoRelay:
 		return notFound(hint, "%s is headless and has no running relay: nobody can answer", member)
+	case teams.AtTerminal:
+		return notFound("teambridge switch "+member+" --to remote", "the session of %s is at a person's terminal: messages wait until it moves", member)
 	}
 	return nil
 }
@@ -219,7 +227,7 @@ const (
 	tick = 10 * time.Millisecond
 )
 
-type reply struct {
+type askReply struct {
 	m       journal.Message
 	text    string
 	via     string
@@ -237,20 +245,22 @@ type question struct {
 	clock   bool // the inbox file is dated by our clock
 
 	conversation *teams.Conversation // of the member
+	transcripts  func() []string     // of the member; nil if it reports no results
+	transcribed  time.Time           // when they were last read for the answer
 
 	since, taken time.Time         // the message was taken between these; taken is zero until then
 	said         []journal.Message // by the member; not yet weighed
 
 	begun  time.Time // when its model was given the message; zero: not known
 	before time.Time // when the previous turn was reported: the next report is of ours
-	held   *reply    // may be of the previous turn
+	held   *askReply // may be of the previous turn
 	heldAt time.Time
 	other  time.Time // when the first message after ours was seen
 }
 
 // await waits for the answer. The member's messages and the state of its inbox are in
 // different files, so changes can be seen in any order.
-func (q *question) await(ctx context.Context) (reply, error) {
+func (q *question) await(ctx context.Context) (askReply, error) {
 	checked := time.Now() // when somebody could answer
 	for {
 		wait := recheck
@@ -261,7 +271,7 @@ func (q *question) await(ctx context.Context) (reply, error) {
 		}
 		list, err := q.rec.changes(ctx, wait)
 		if err != nil {
-			return reply{}, err
+			return askReply{}, err
 		}
 		for _, c := range list {
 			m := c.Message
@@ -275,7 +285,7 @@ func (q *question) await(ctx context.Context) (reply, error) {
 		}
 		if q.taken.IsZero() {
 			if err := q.look(ctx); err != nil {
-				return reply{}, err
+				return askReply{}, err
 			}
 		}
 		if !q.taken.IsZero() {
@@ -294,13 +304,16 @@ func (q *question) await(ctx context.Context) (reply, error) {
 				}
 			}
 			q.said = later
+			if r, ok := q.transcript(ctx); ok {
+				return r, nil
+			}
 		}
 		for _, c := range list {
 			if c.Kind != journal.Appeared || c.Message.Team.Team != q.Team {
 				continue
 			}
 			if l, ok := lifecycle(c.Message); ok && l.Ends && !l.Hearsay && l.Member == q.Member {
-				return reply{}, notFound("the message stays sent", "%s has shut down without an answer", q.Member)
+				return askReply{}, notFound("the message stays sent", "%s has shut down without an answer", q.Member)
 			}
 		}
 		if q.held != nil && time.Since(q.heldAt) >= quiet {
@@ -309,11 +322,11 @@ func (q *question) await(ctx context.Context) (reply, error) {
 		if len(list) == 0 && time.Since(checked) >= recheck {
 			c, err := q.sender.Team().Config(ctx)
 			if err != nil {
-				return reply{}, err
+				return askReply{}, err
 			}
 			// Without the ledger: a relay that is being restarted is no reason to give up.
 			if err := q.sender.app.canAnswer(ctx, nil, q.sender.Team(), c, q.Member, "the message stays sent"); err != nil {
-				return reply{}, err
+				return askReply{}, err
 			}
 			checked = time.Now()
 		}
@@ -346,16 +359,74 @@ func (q *question) look(ctx context.Context) error {
 // early reports whether a report must wait, because the agent's conversation does not yet
 // show when the turn with the message began.
 func (q *question) early(m journal.Message) bool {
+	known, given := q.begins()
+	return known && given == 0 && time.Since(m.FirstSeen) < recordLag
+}
+
+// begins finds out when the turn with the message began. known says that there is a
+// conversation, and given how many times the message may be in it.
+func (q *question) begins() (known bool, given int) {
 	if !q.begun.IsZero() {
-		return false
+		return true, 1
 	}
-	_, known := q.conversation.Read()
-	given := slices.DeleteFunc(q.conversation.Given(q.from, q.summary, q.text), func(g teams.Given) bool { return !g.Sure && !g.Alone })
-	if len(given) == 1 {
-		q.begun = given[0].At
-		return false
+	_, known = q.conversation.Read()
+	list := slices.DeleteFunc(q.conversation.Given(q.from, q.summary, q.text), func(g teams.Given) bool { return !g.Sure && !g.Alone })
+	if len(list) == 1 {
+		q.begun = list[0].At
 	}
-	return known && len(given) == 0 && time.Since(m.FirstSeen) < recordLag
+	return known, len(list)
+}
+
+// transcript returns what the agent said last in the turn with the message, by its
+// transcript, if that turn has been over for a while. On a busy machine the reader of its
+// report can be faster than we are: then the report is gone before it was seen here.
+func (q *question) transcript(ctx context.Context) (askReply, bool) {
+	if q.transcripts == nil || time.Since(q.transcribed) < recordLag {
+		return askReply{}, false
+	}
+	q.transcribed = time.Now()
+	if q.begins(); q.begun.IsZero() {
+		return askReply{}, false
+	}
+	for _, path := range q.transcripts() {
+		said, at := saidIn(session.Read(ctx, path, session.Options{Since: q.begun}), q.begun)
+		if said == "" || time.Since(at) < recordLag {
+			continue
+		}
+		m := journal.Message{Inbox: q.from, FirstSeen: time.Now().UTC(), Answer: q.ID}
+		m.Team, m.From, m.Text, m.Timestamp = teams.Instance{Team: q.Team}, q.Member, said, at.UTC().Format(inbox.TimestampLayout)
+		return askReply{m: m, text: said, via: viaResult, certain: true}, true
+	}
+	return askReply{}, false
+}
+
+// saidIn returns what an agent said last in the turn that began at a time, and when it
+// ended; "" if the turn is not in the conversation, or has not come to its end.
+func saidIn(conversation iter.Seq2[wire.Envelope, error], begun time.Time) (said string, at time.Time) {
+	var turn *string
+	for e, err := range conversation {
+		if err != nil {
+			return "", time.Time{} // what cannot be read says nothing
+		}
+		switch event := e.Event.(type) {
+		case *wire.TurnStart:
+			if turn == nil && int64(e.Time) == begun.UnixMilli() {
+				turn = e.Turn
+			}
+		case *wire.Text:
+			if turn != nil && e.Turn != nil && *e.Turn == *turn && e.Role == wire.RoleAgent && e.Subagent == nil && event.Thinking == nil {
+				said = event.Text
+			}
+		case *wire.TurnEnd:
+			if turn != nil && e.Turn != nil && *e.Turn == *turn {
+				if event.Status != wire.TurnCompleted {
+					said = ""
+				}
+				return said, time.UnixMilli(int64(e.Time))
+			}
+		}
+	}
+	return "", time.Time{}
 }
 
 // clocked reports whether an inbox that was written after start is dated by our clock,
@@ -399,15 +470,15 @@ func takenBy(path string, since, now time.Time) time.Time {
 // report of the previous turn (3 to 90 ms), and before that of its own, unless the model
 // answers within 90 ms. Then the report has a reason. Without a conversation, or if the
 // message was given together with others, only the rules above apply.
-func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
+func (q *question) weigh(m journal.Message) (r askReply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
 		at = m.FirstSeen
 	}
 	if at.Before(q.since.Truncate(time.Millisecond)) { // rows have their time in milliseconds
-		return reply{}, false, nil
+		return askReply{}, false, nil
 	}
-	r = reply{m: m}
+	r = askReply{m: m}
 	switch m.Kind() {
 	case "message":
 		r.via, r.text = viaMessage, m.Text
@@ -418,40 +489,40 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 		return r, slices.Contains(m.InReplyTo(), q.ID), nil
 	case "idle_notification":
 	default:
-		return reply{}, false, nil
+		return askReply{}, false, nil
 	}
 	idle, ok := lifecycle(m)
 	if !ok || idle.Member != q.Member {
-		return reply{}, false, nil
+		return askReply{}, false, nil
 	}
 	r.via, r.text = viaResult, idle.Result
 	told := known && !q.begun.IsZero()
 	r.certain = told || known && !q.doubtful()
 	switch {
 	case told && at.Before(q.begun) && (idle.IdleReason == "" || !at.After(q.taken)):
-		return reply{}, false, nil // of the previous turn
+		return askReply{}, false, nil // of the previous turn
 	case told:
 	case idle.IdleReason == "" && !at.After(q.taken.Add(startup)):
 		q.before = at
-		return reply{}, false, nil
+		return askReply{}, false, nil
 	case idle.IdleReason != "" && !at.After(q.taken) && q.before.IsZero():
 		if held := r; held.text != "" {
 			held.certain = false
 			q.held, q.heldAt = &held, time.Now()
 		}
-		return reply{}, false, nil
+		return askReply{}, false, nil
 	}
 	switch {
 	case idle.IdleReason == "failed":
-		return reply{}, false, noAnswer("%s took the message, and its turn failed: %s", q.Member, dash(idle.FailureReason))
+		return askReply{}, false, noAnswer("%s took the message, and its turn failed: %s", q.Member, dash(idle.FailureReason))
 	case idle.IdleReason == "interrupted":
-		return reply{}, false, noAnswer("%s took the message, and was interrupted", q.Member)
+		return askReply{}, false, noAnswer("%s took the message, and was interrupted", q.Member)
 	case idle.Result != "":
 		return r, true, nil
 	case r.certain:
-		return reply{}, false, errNoWord
+		return askReply{}, false, errNoWord
 	}
-	return reply{}, false, nil
+	return askReply{}, false, nil
 }
 
 // doubtful reports whether the next report may be of a later turn, with another message.
@@ -465,14 +536,14 @@ var errNoWord = errors.New("no answer in the report")
 
 // unseen returns the message that the member sent us in the turn that has ended. It is in
 // another file than the report, and may not have been recorded yet.
-func (q *question) unseen(ctx context.Context) (reply, error) {
+func (q *question) unseen(ctx context.Context) (askReply, error) {
 	box, err := inbox.Open(q.sender.Team(), q.from, nil) // reading takes no lock
 	if err != nil {
-		return reply{}, err
+		return askReply{}, err
 	}
 	rows, err := box.Read(ctx)
 	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
-		return reply{}, err
+		return askReply{}, err
 	}
 	for _, row := range rows {
 		m := journal.Message{Row: row, Inbox: q.from, FirstSeen: time.Now()}
@@ -484,7 +555,7 @@ func (q *question) unseen(ctx context.Context) (reply, error) {
 			return r, err
 		}
 	}
-	return reply{}, noAnswer("%s took the message, and ended its turn without an answer", q.Member)
+	return askReply{}, noAnswer("%s took the message, and ended its turn without an answer", q.Member)
 }
 
 func noAnswer(format string, args ...any) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,11 +19,37 @@ import (
 func (u *user) asks(args ...string) answered {
 	u.t.Helper()
 	var a answered
+	ended := false
+	defer func() {
+		if !ended {
+			u.heard(args[len(args)-1])
+		}
+	}()
 	out := u.must(append([]string{"ask", "--json", "--timeout", "40s"}, args...)...)
+	ended = true
 	if err := json.Unmarshal([]byte(out), &a); err != nil {
 		u.t.Fatalf("%v: %s", err, out)
 	}
 	return a
+}
+
+// heard logs what became of a message: whether it waits, when the model was given it, and what
+// the member has reported.
+func (u *user) heard(text string) {
+	u.t.Helper()
+	u.trace(text)
+	for _, name := range []string{u.team.Member, "team-lead", defaultGuest} {
+		rows, err := os.ReadFile(u.team.Inbox(name))
+		u.t.Logf("inbox of %s (%v): %s", name, err, rows[max(0, len(rows)-1500):])
+	}
+	all, err := filepath.Glob(filepath.Join(u.team.Root, "projects", "*", "*", "subagents", "*.jsonl"))
+	for _, path := range all {
+		records, err := os.ReadFile(path)
+		u.t.Logf("%s (%v): %s", path, err, records[max(0, len(records)-6000):])
+	}
+	if err != nil {
+		u.t.Log(err)
+	}
 }
 
 // busy gives the worker a turn that lasts 3 s, and returns when it is in it.

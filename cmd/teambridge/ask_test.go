@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -249,4 +251,55 @@ func TestTakenBy(t *testing.T) {
 			t.Errorf("an inbox whose time is %v off counts as dated by our clock", off)
 		}
 	}
+}
+
+// The report of a turn can be taken from the inbox before it was recorded here. Then the
+// agent's transcript has the answer, once the turn has been over for a while.
+func TestAnswerByTheTranscript(t *testing.T) {
+	t.Parallel()
+	begun := time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)
+	given := record("user", "u-1", "", begun, `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nthe question\n</teammate-message>"`)
+	for name, tc := range map[string]struct {
+		records []string
+		answer  string
+	}{
+		"it has ended":         {[]string{given, says("a-1", "u-1", begun.Add(time.Second), "the answer", "end_turn")}, "the answer"},
+		"it goes on":           {[]string{given, says("a-1", "u-1", begun.Add(time.Second), "let me look", "tool_use")}, ""},
+		"it has just ended":    {[]string{given, says("a-1", "u-1", time.Now().Add(time.Hour), "the answer", "end_turn")}, ""},
+		"nothing was said yet": {[]string{given}, ""},
+		"of the turn before": {[]string{
+			record("user", "u-0", "", begun.Add(-2*time.Second), `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nanother\n</teammate-message>"`),
+			says("a-0", "u-0", begun.Add(-time.Second), "not this", "end_turn"),
+			record("user", "u-1", "a-0", begun, `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nthe question\n</teammate-message>"`),
+		}, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "agent-worker.jsonl")
+		if err := os.WriteFile(path, []byte(strings.Join(tc.records, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		q := &question{begun: begun, transcripts: func() []string { return []string{path} }}
+		q.Member, q.ID = "worker", "m-1"
+		r, ok := q.transcript(t.Context())
+		if ok != (tc.answer != "") || r.text != tc.answer {
+			t.Errorf("%s: %t, %q; want %q", name, ok, r.text, tc.answer)
+		}
+		if ok && (!r.certain || r.via != viaResult || r.m.From != "worker" || r.m.Kind() != journal.KindAnswer) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	q := &question{begun: begun, transcripts: func() []string { return []string{filepath.Join(t.TempDir(), "none.jsonl")} }}
+	if _, ok := q.transcript(t.Context()); ok {
+		t.Error("an answer without a transcript")
+	}
+}
+
+// record is a record of a teammate's transcript.
+func record(kind, uuid, parent string, at time.Time, message string) string {
+	return fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"timestamp":%q,"isSidechain":true,"agentId":"aworker-1","sessionId":"s-1","version":"2.1.329","message":{%s}}`,
+		kind, uuid, parent, at.UTC().Format(inbox.TimestampLayout), message)
+}
+
+// says is the record of what a teammate said.
+func says(uuid, parent string, at time.Time, text, stop string) string {
+	return record("assistant", uuid, parent, at, fmt.Sprintf(`"role":"assistant","stop_reason":%q,"content":[{"type":"text","text":%q}]`, stop, text))
 }

@@ -14,6 +14,9 @@ import (
 	"strings"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/fleet"
+	"teambridge/relay/opencode"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
@@ -27,6 +30,9 @@ const checked = "ok"
 // for teams, the service and the databases.
 func (x *examination) environment(ctx context.Context, root *teams.Root, listings []teams.Listing) error {
 	x.claudeCode(ctx, root, listings)
+	if path, err := x.app.lookPath(fleet.OpenCode); err == nil {
+		x.openCode(path)
+	}
 	x.teamsEnabled(root)
 	x.service(ctx, root)
 	return x.databases(ctx, root)
@@ -42,7 +48,7 @@ func (x *examination) claudeCode(ctx context.Context, root *teams.Root, listings
 	}
 	if path, err := x.app.lookPath("claude"); err != nil {
 		x.add(notice, "no_claude_code", "", "", "there is no claude in $PATH", `install Claude Code, or give "teambridge run" the path of one`)
-	} else if v := installedVersion(path); v.Known() {
+	} else if v := installedVersion(path, "@anthropic-ai/claude-code"); v.Known() {
 		add(v, path)
 	} else {
 		x.add(checked, "claude_code", "", path, "Claude Code of an unknown version", "claude --version tells it")
@@ -99,9 +105,48 @@ func knownOf(v teams.Version) string {
 	return strings.Join(parts, "; ")
 }
 
-// installedVersion returns the version of the Claude Code at path, which is not run: the
-// installer puts it into the name of the file, and npm into a package.json next to it.
-func installedVersion(path string) teams.Version {
+// openCode reports the version of an OpenCode, and whether its agents can be relayed to.
+func (x *examination) openCode(path string) {
+	v := installedVersion(path, "opencode-")
+	switch {
+	case !v.Known():
+		x.add(checked, "opencode", "", path, "OpenCode of an unknown version", "opencode --version tells it; run needs 1.18 or newer")
+	case v.Compare(teams.Version{Major: 1, Minor: 18}) < 0:
+		x.add(notice, "old_opencode", "", path, "OpenCode "+v.String()+" cannot be an agent", "install 1.18 or newer with: npm install -g opencode-ai")
+	case opencode.Passed(x.app.state, v.String()):
+		x.add(checked, "opencode", "", path, "OpenCode "+v.String(), "it has what agents need")
+	default:
+		x.add(checked, "opencode", "", path, "OpenCode "+v.String(), "whether it has what agents need is checked when the first one starts")
+	}
+}
+
+// openCodeRelays reports agents of the service whose OpenCode is not installed.
+func (x *examination) openCodeRelays(ctx context.Context, l *ledger.Ledger, root *teams.Root) error {
+	list, err := l.Relays(ctx, root.Path())
+	for _, r := range list {
+		if r.Runtime != fleet.OpenCode || r.URL != "" {
+			continue
+		}
+		program := append(r.Command, fleet.OpenCode)[0]
+		find := x.app.lookPath
+		if filepath.Base(program) != program {
+			find = exec.LookPath
+			if !filepath.IsAbs(program) {
+				program = filepath.Join(r.Dir, program)
+			}
+		}
+		if _, err := find(program); err != nil {
+			x.add(problem, "no_opencode", r.Team, program, "the OpenCode of "+r.Member+"@"+r.Team+" is not installed",
+				"npm install -g opencode-ai; the service needs it in its $PATH, or add the relay again with the command of one")
+		}
+	}
+	return err
+}
+
+// installedVersion returns the version of the program at path, which is not run: an
+// installer puts it into the name of the file, and npm into a package.json next to it,
+// of a package whose name begins with prefix.
+func installedVersion(path, prefix string) teams.Version {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return teams.Version{}
@@ -112,7 +157,7 @@ func installedVersion(path string) teams.Version {
 	dir := filepath.Dir(real)
 	for range 3 {
 		var p struct{ Name, Version string }
-		if readJSON(filepath.Join(dir, "package.json"), &p) == nil && strings.HasPrefix(p.Name, "@anthropic-ai/claude-code") {
+		if readJSON(filepath.Join(dir, "package.json"), &p) == nil && strings.HasPrefix(p.Name, prefix) {
 			v, _ := teams.ParseVersion(p.Version)
 			return v
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
+	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -286,6 +288,89 @@ func held(ts *testscript.TestScript, neg bool, args []string) {
 	l, key := ledgerFor(ts, args[0], args[1])
 	since := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
 	ts.Check(errors.Join(l.Hold(context.Background(), ledger.Hold{InboxKey: key, Sender: args[2], Reason: args[3], Since: since}), l.Close()))
+}
+
+type launchers struct{} // map[ledger.InboxKey]*relay.Held, in the values of a script
+
+// launching plays the launcher of a session: at a place, from where it may be held to go to
+// the other one, or granting or refusing the next request to move it, or ending, or killed:
+//
+//	launcher TEAM MEMBER local|remote [HELD]
+//	launcher TEAM MEMBER grants|refuses [REASON]
+//	launcher TEAM MEMBER ends|killed
+func launching(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || len(args) > 4 {
+		ts.Fatalf("usage: launcher TEAM MEMBER local|remote|grants|refuses|ends|killed [REASON]")
+	}
+	l, key := ledgerFor(ts, args[0], args[1])
+	ctx, reason := context.Background(), strings.Join(args[3:], "")
+	set := func(at ledger.Place) {
+		h, _, err := l.Handoff(ctx, key)
+		ts.Check(err)
+		state := ledger.RelayRunning
+		if h.At = at; at == ledger.AtTerminal {
+			state = ledger.RelayLocal
+		}
+		if h.InboxKey, h.To, h.Reason = key, "", reason; reason != "" {
+			h.To = map[ledger.Place]ledger.Place{ledger.AtTerminal: ledger.AtRelay, ledger.AtRelay: ledger.AtTerminal}[at]
+		}
+		ts.Check(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: state, Relay: os.Getpid(), Mode: []byte{}}))
+		ts.Check(l.SetHandoff(ctx, h))
+	}
+	all := ts.Value(launchers{}).(map[ledger.InboxKey]*relay.Held)
+	release := func() {
+		if h := all[key]; h != nil {
+			ts.Check(h.Release())
+			delete(all, key)
+		}
+	}
+	switch args[2] {
+	case string(ledger.AtTerminal), string(ledger.AtRelay):
+		if all[key] == nil {
+			root, err := teams.Open(key.Root)
+			ts.Check(err)
+			t, err := root.Team(key.Team)
+			ts.Check(err)
+			all[key], err = relay.Hold(ctx, ts.Getenv("TEAMBRIDGE_STATE"), t, key.Inbox, 0)
+			ts.Check(errors.Join(err, t.Close(), root.Close()))
+			ts.Defer(release)
+		}
+		set(ledger.Place(args[2]))
+	case "grants", "refuses":
+		ctx, cancel := context.WithCancel(ctx)
+		var answering sync.WaitGroup
+		answering.Go(func() {
+			for ctx.Err() == nil {
+				h, _, err := l.Handoff(ctx, key)
+				if err != nil || h.Wanted == "" {
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				if h.To, h.Reason, h.Refused = "", "", reason; args[2] == "grants" {
+					h.At, h.Refused = h.Wanted, ""
+				}
+				h.Wanted = ""
+				if l.SetHandoff(ctx, h) == nil {
+					break
+				}
+			}
+			_ = l.Close()
+		})
+		ts.Defer(func() {
+			cancel()
+			answering.Wait()
+		})
+		return
+	case "ends":
+		ts.Check(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayEnded, Mode: []byte{}}))
+		ts.Check(l.RemoveHandoff(ctx, key))
+		release()
+	case "killed":
+		release()
+	default:
+		ts.Fatalf("launcher: unknown word %s", args[2])
+	}
+	ts.Check(l.Close())
 }
 
 // ledgerFor opens the ledger, and returns the key of an inbox in it.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay"
+	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -33,9 +35,9 @@ func newDoctor(a *app) *cobra.Command {
 Checked are locks, inboxes, teams whose lead is gone, inboxes without a member,
 relays, panes, the Stop hook, and teambridge's own files; with --team only that
 team. Without it, what is in order is listed too: the versions of Claude Code
-that are installed or run an agent, and what is known of each; whether agent
-teams are enabled; whether the service runs; since when messages are recorded;
-the size of the databases.
+that are installed or run an agent, and what is known of each; OpenCode, if it
+is installed; whether agent teams are enabled; whether the service runs; since
+when messages are recorded; the size of the databases.
 Nothing is changed without --fix.
 
 --fix removes what certainly belongs to nobody: anything in the place of a lock
@@ -229,7 +231,13 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 
 // config examines what config.json says.
 func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
-	if t.LeadState(c, time.Now()) == teams.Gone {
+	lead, _ := c.Lead()
+	// The process in it may be that of an earlier run, whose relay another one has taken over.
+	served, err := relay.Running(x.app.state, t, lead.Name)
+	if err != nil {
+		x.add(notice, "unknown_relay", c.Team, path, view.Describe(err), "look at the locks in the state directory")
+	}
+	if !served && t.LeadState(c, time.Now()) == teams.Gone {
 		process := ""
 		if c.LeadProcess != nil {
 			process = fmt.Sprintf(" (%d)", c.LeadProcess.PID)
@@ -407,6 +415,9 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger, root *teams.
 			x.add(problem, "relay", s.Team, "", view.Describe(err), "")
 		}
 	}
+	if err := x.openCodeRelays(ctx, l, root); err != nil {
+		return err
+	}
 	holds, err := l.Holds(ctx, root.Path())
 	if err != nil {
 		return err
@@ -428,6 +439,33 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger, root *teams.
 			"list them with: teambridge relay list; retry them with: teambridge relay retry")
 	}
 	return err
+}
+
+// runtimeArgs are the arguments of run for what a relay has started. The ledger has no more
+// than that.
+func runtimeArgs(command string) string {
+	program, _, _ := strings.Cut(command, " ")
+	switch {
+	case strings.HasPrefix(command, "http://"), strings.HasPrefix(command, "https://"):
+		return "--runtime opencode --url " + shellQuote(command)
+	case strings.HasPrefix(filepath.Base(program), fleet.OpenCode):
+		return "--runtime opencode -- " + command
+	}
+	return "-- " + command
+}
+
+// killedLauncher reports a session that was left at a terminal or a relay, with the number
+// of messages that wait for it.
+func (x *examination) killedLauncher(s ledger.Session, h ledger.Handoff, waiting int) {
+	level, kept := notice, ""
+	if h.Draft != "" {
+		level, kept = problem, "; what was at its prompt is kept"
+	}
+	if waiting > 0 {
+		level, kept = problem, kept+"; messages wait for it: "+strconv.Itoa(waiting)
+	}
+	x.add(level, "killed_launcher", s.Team, s.Command, fmt.Sprintf("the launcher of the session of %s@%s was killed%s", s.Inbox, s.Team, kept),
+		fmt.Sprintf("run it again in its directory to go on with the session: teambridge run --local --team %s --as %s -- COMMAND", shellQuote(s.Team), shellQuote(s.Inbox)))
 }
 
 // relay reports an agent that does not stay alive, and messages that wait for one whose
@@ -456,8 +494,15 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, root *teams.R
 		return err
 	}
 	unread, err := view.Unread(ctx, t, s.Inbox)
-	if err != nil || o.Queue+unread == 0 {
+	if err != nil {
 		return err
+	}
+	if h, found, err := l.Handoff(ctx, s.InboxKey); err != nil || found && s.State != ledger.RelayEnded {
+		x.killedLauncher(s, h, o.Queue+unread)
+		return err
+	}
+	if o.Queue+unread == 0 {
+		return nil
 	}
 	how, waits := "has ended", "1 message waits"
 	if s.State != ledger.RelayEnded {
@@ -467,6 +512,6 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, root *teams.R
 		waits = fmt.Sprintf("%d messages wait", n)
 	}
 	x.add(problem, "no_relay", s.Team, s.Command, fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits),
-		fmt.Sprintf("teambridge run --team %s --as %s -- %s", shellQuote(s.Team), shellQuote(s.Inbox), s.Command))
+		fmt.Sprintf("teambridge run --team %s --as %s %s", shellQuote(s.Team), shellQuote(s.Inbox), runtimeArgs(s.Command)))
 	return nil
 }

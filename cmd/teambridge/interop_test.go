@@ -229,7 +229,7 @@ func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, 
 // trace logs in which calls of the model a text was given.
 func (u *user) trace(text string) {
 	u.t.Helper()
-	whole := regexp.MustCompile(`\b` + regexp.QuoteMeta(text) + `\b`)
+	whole := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(text) + `($|\W)`) // flood-1 is not in flood-10
 	for _, r := range u.team.API.Log() {
 		for _, given := range r.Texts {
 			if whole.MatchString(given) {

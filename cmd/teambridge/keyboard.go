@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 )
@@ -46,9 +47,9 @@ func keyboardText(q fleet.Question) string {
 	shown := api.Question(q)
 	var b strings.Builder
 	switch q.Kind {
-	case fleet.AsksPlan:
+	case agent.AsksPlan:
 		fmt.Fprintf(&b, "the agent asks you to approve its plan:\n%s\n", strings.TrimSpace(q.Plan))
-	case fleet.AsksPerson:
+	case agent.AsksPerson:
 		fmt.Fprintf(&b, "the agent asks: %s\n", q.Input)
 	default:
 		fmt.Fprintf(&b, "the agent wants to use %s\n", escape(questionText(shown), false)) // its lines are not ours
@@ -56,7 +57,7 @@ func keyboardText(q fleet.Question) string {
 	switch asked := shown.Asked(); {
 	case len(asked) == 1:
 		b.WriteString("answer with y ANSWER, n or n REASON")
-	case q.Kind == fleet.AsksPerson:
+	case q.Kind == agent.AsksPerson:
 		fmt.Fprintf(&b, `answer with {"permit": %q, "digest": %q, "allow": true, "answers": {"QUESTION": "ANSWER"}}, n or n REASON`, q.ID, q.Digest)
 	case len(q.Session) > 0:
 		fmt.Fprintf(&b, "allow it? y, s (also %s, until the agent is restarted), n or n REASON", q.Session[0])

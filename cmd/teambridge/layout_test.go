@@ -16,39 +16,49 @@ import (
 // The direction of imports, from the inside out: what a package may import of
 // ours. One that is not listed may import nothing of ours.
 var mayImport = map[string][]string{
-	"teams/atomicfile":        {},
-	"teams/flock":             {},
-	"teams/lockedfile":        {"teams/flock"},
-	"teams/rawjson":           {},
-	"teams/transcript":        {},
-	"teams":                   {"teams/lockedfile", "teams/rawjson", "teams/transcript"},
-	"teams/teamstest":         {"inbox", "teams", "teams/lockedfile"}, // of tests alone
-	"inbox":                   {"teams", "teams/lockedfile", "teams/rawjson"},
-	"inbox/sqlite":            {},
-	"inbox/sqlite/sqlitetest": {}, // of tests alone
-	"inbox/ledger":            {"inbox", "inbox/sqlite"},
-	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
-	"inbox/mail":              {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
-	"inbox/replicate":         {"inbox", "inbox/journal", "inbox/ledger", "teams"},
-	"inbox/simagent":          {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
-	"teams/watch":             {},
-	"relay/agent":             {"relay/wire"},
-	"relay/mode":              {},
-	"relay/pipe":              {"relay/mode"},
-	"relay/terminal":          {},
-	"relay/wire":              {},
-	"relay/claude":            {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/wire", "teams/transcript"},
-	"relay/claude/session":    {"relay/wire", "teams/transcript"},
-	"relay/standin":           {"teams"}, // for the table of versions
-	"relay/claude/simchild":   {"teams"}, // as simagent
-	"relay/pane":              {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
-	"relay":                   {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
-	"relay/fleet":             {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/wire", "teams", "teams/lockedfile"},
-	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
-	"status/api":              {}, // plain structs and codes: what a client links
-	"status/markdown":         {},
+	"teams/atomicfile":         {},
+	"teams/flock":              {},
+	"teams/lockedfile":         {"teams/flock"},
+	"teams/rawjson":            {},
+	"teams/transcript":         {},
+	"teams":                    {"teams/lockedfile", "teams/rawjson", "teams/transcript"},
+	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // of tests alone
+	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
+	"inbox/sqlite":             {},
+	"inbox/sqlite/sqlitetest":  {}, // of tests alone
+	"inbox/ledger":             {"inbox", "inbox/sqlite"},
+	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/watch"},
+	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
+	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
+	"inbox/simagent":           {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
+	"teams/watch":              {},
+	"relay/agent":              {"relay/wire"},
+	"relay/mode":               {},
+	"relay/profile":            {},
+	"relay/pipe":               {"relay/mode"},
+	"relay/terminal":           {},
+	"relay/wire":               {},
+	"relay/process":            {"relay/agent"},
+	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams/transcript"},
+	"relay/console":            {"relay/agent", "relay/process"},
+	"relay/handoff":            {"inbox/ledger", "relay/agent", "relay/claude/interactive", "relay/console", "relay/mode", "relay/process"},
+	"relay/toolcall":           {"relay/wire"},
+	"relay/claude/session":     {"relay/toolcall", "relay/wire", "teams/transcript"},
+	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},
+	"relay/opencode":           {"relay/agent", "relay/mode", "relay/process", "relay/profile", "relay/toolcall", "relay/wire"},
+	"relay/standin":            {"teams"}, // for the table of versions
+	"relay/claude/simchild":    {"teams"}, // as simagent
+	"relay/claude/simterminal": {"relay/claude/simchild", "teams"},
+	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
+	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/mode", "teams"},
+	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
+	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/reply", "relay/wire", "teams", "teams/lockedfile"},
+	"relay/query":              {"relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/wire", "teams"},
+	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
+	"status/api":               {}, // plain structs and codes: what a client links
+	"status/markdown":          {},
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/profile", "relay/terminal", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
@@ -62,9 +72,11 @@ var mayImport = map[string][]string{
 // Which package alone may import a dependency, so that replacing it is the
 // change of one package.
 var onlyUser = map[string][]string{
-	"golang.org/x/sys":                            {"teams/lockedfile", "relay/terminal"},
+	"golang.org/x/sys":                            {"teams/lockedfile", "relay/console", "relay/terminal"},
+	"github.com/creack/pty":                       {"relay/console"},
 	"github.com/gofrs/flock":                      {"teams/flock"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
+	"github.com/goccy/go-yaml":                    {"relay/profile"},
 	"github.com/fsnotify/fsnotify":                {"teams/watch"},
 	"github.com/google/renameio":                  {"teams/atomicfile"},
 	"modernc.org/sqlite":                          {"inbox/sqlite"},

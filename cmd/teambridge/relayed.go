@@ -24,7 +24,7 @@ func relayText(i *api.Relay) string {
 	if i == nil {
 		return "-"
 	}
-	state := i.State
+	state := relayState(i.State, i.Place)
 	if i.Reason != "" {
 		state += " (" + i.Reason + ")"
 	}
@@ -39,6 +39,17 @@ func relayText(i *api.Relay) string {
 		parts = append(parts, "last answer "+clock(*i.LastAck))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// relayState is the state of a relay, with the place of a session that can move.
+func relayState(state string, p *api.Place) string {
+	switch {
+	case p == nil:
+		return state
+	case state == api.PlaceLocal:
+		return p.Text()
+	}
+	return state + ", " + p.Text()
 }
 
 // relays returns the relays of a team's members, and the oldest open question of each. Only

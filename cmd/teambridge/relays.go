@@ -25,7 +25,7 @@ func newRelayAdd(a *app) *cobra.Command {
 	var r ledger.Relay
 	var mode string
 	cmd := &cobra.Command{
-		Use:   "add MEMBER[@TEAM] -- claude [ARGS...]",
+		Use:   "add MEMBER[@TEAM] [-- COMMAND [ARGS...]]",
 		Short: "Have the service run a headless agent",
 		Long: `Have the service run a headless agent as a member of a team.
 
@@ -35,18 +35,23 @@ need not exist yet; with --create-team it is made for the agent. In a team that
 was made so, each further agent that is added becomes a member. A member has one
 relay: adding it again with the same settings changes nothing.
 
+With --runtime opencode the agent is OpenCode, and needs no command. --url is
+a server that runs already; the service has its password in --password-file or
+in its own environment.
+
 The command itself starts nothing. If no service runs, the next one starts the
 agent.
 
 Exit status: 0; 2 the command line is invalid; 5 the member has a relay with
 other settings, or is an interactive lead.`,
 		Example: `  teambridge relay add lead@myteam --create-team -- claude
-  teambridge relay add worker@myteam --permissions allow=Read,Grep -- claude`,
+  teambridge relay add worker@myteam --permissions allow=Read,Grep -- claude
+  teambridge relay add reviewer@myteam --runtime opencode --permissions ask`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if n := cmd.ArgsLenAtDash(); n != 1 || len(args) < 2 {
-				return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command")
+			if n := cmd.ArgsLenAtDash(); n == 1 && len(args) > 1 || n < 0 && len(args) == 1 && r.Runtime == fleet.OpenCode {
+				return nil
 			}
-			return nil
+			return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command; only --runtime opencode needs none")
 		},
 		ValidArgsFunction: a.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,9 +64,7 @@ other settings, or is an interactive lead.`,
 	f.StringVar(&r.Dir, "dir", ".", "the agent's working directory")
 	f.StringVar(&mode, "mode", "", `the mode in which a new session begins, as JSON such as {"model": "opus"}; messages can change it later`)
 	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
-	must(cmd.RegisterFlagCompletionFunc("dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}))
+	completeDirs(cmd)
 	return cmd
 }
 
@@ -97,6 +100,9 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if r.Member, r.Team, err = a.memberOfAnyTeam(ctx, address); err != nil {
 		return err
 	}
+	if err := absolute(&r.PasswordFile); err != nil {
+		return err
+	}
 	if r.Dir, err = filepath.Abs(r.Dir); err != nil {
 		return err
 	}
@@ -120,6 +126,7 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if !added {
 		word = "unchanged"
 	}
+	a.profileNote(r)
 	a.startRelay(ctx, root, r)
 	err = a.answer(e, "%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
 	return errors.Join(err, a.serviceNote(root))
@@ -137,8 +144,8 @@ func (a *app) startRelay(ctx context.Context, root *teams.Root, r ledger.Relay) 
 	asking, done := a.present(ctx, c)
 	defer done()
 	n := api.NewRelay{
-		Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions, Mode: r.Mode,
-		Plain: r.Plain, CreateTeam: r.OwnTeam,
+		Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: r.Command, URL: r.URL, PasswordFile: r.PasswordFile, Profile: r.Profile,
+		Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions, Mode: r.Mode, Plain: r.Plain, CreateTeam: r.OwnTeam,
 	}
 	if r.IdleExit > 0 {
 		n.IdleExit = r.IdleExit.String()
@@ -354,8 +361,8 @@ func (a *app) printRelays(list []api.RelayEntry) error {
 			last = clock(*r.LastAck)
 		}
 		rows = append(rows, []string{
-			dash(shortID(r.ID)), r.Member + "@" + r.Team, r.State, strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
-			strings.Join(r.Command, " "), dash(r.Reason),
+			dash(shortID(r.ID)), r.Member + "@" + r.Team, relayState(r.State, r.Place), strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
+			r.CommandLine(), dash(r.Reason),
 		})
 	}
 	return a.table(rows)

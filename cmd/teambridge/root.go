@@ -174,7 +174,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newInbox(a), newReply(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
-		newWatch(a), newWait(a), newAsk(a), a.overAllTeams(newStatus(a)), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newRun(a), newRelay(a), newPermit(a), newDeny(a), newWire(a), newServe(a), newUI(a), newService(a), newHook(a), newPane(a),
+		newWatch(a), newWait(a), newAsk(a), a.overAllTeams(newStatus(a)), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newQuery(a), newRun(a), newSwitch(a), newRelay(a), newPermit(a), newDeny(a), newWire(a), newServe(a), newUI(a), newService(a), newHook(a), newPane(a), newProfile(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
 	setDefaults(root)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -19,8 +20,8 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
-	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
+	"teambridge/relay/reply"
 	"teambridge/relay/wire"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -35,6 +36,8 @@ type runOptions struct {
 	output       string
 	modes        string // --permission-mode-map
 	exitOnEOF    bool
+	local        bool
+	switchKey    string
 }
 
 // The values of --input.
@@ -56,9 +59,12 @@ var outputForms = []string{outText, outEvents, outEnvelopes, outRaw}
 func newRun(a *app) *cobra.Command {
 	o := runOptions{as: "team-lead", input: inLines, output: outText}
 	cmd := &cobra.Command{
-		Use:   "run [--as NAME] -- claude [ARGS...]",
+		Use:   "run [--as NAME] [-- COMMAND [ARGS...]]",
 		Short: "Run a headless agent and relay its inbox to it",
-		Long: `Run headless Claude Code as a member of a team, and relay its inbox to it.
+		Long: `Run a headless agent as a member of a team, and relay its inbox to it.
+
+The agent is Claude Code or, with --runtime opencode, OpenCode (1.18 or newer):
+a server of its own, or with --url one that runs. OpenCode needs no command.
 
 Each message of the inbox reaches the agent exactly once, even if this process,
 the agent or both are killed at any moment. Running again with the same --as
@@ -96,6 +102,10 @@ Permission modes that are not Claude Code's own are refused, unless
 "session"} is dropped, or, if $ENABLE_SESSION_PROTOCOL_SEND is 1, true or yes,
 the other one. Questions are answered as above.
 
+With --profile, the agent has the prompt, the tools and the model of a profile,
+such as .claude/agents/NAME.md; see "teambridge profile list". It is read again
+at each start. Without the profile the agent does not start.
+
 With --idle-exit 30m an agent that was idle for that long is ended, and resumed
 for the next message. An agent is not ended while it has a background task or
 scheduled work, nor a lead with teammates (--plain): they would end with it.
@@ -107,7 +117,20 @@ output is read; once told to end, for 2 s without progress and 10 s in all. A
 question that does not fit is denied.
 
 In a team that --create-team or "relay add --create-team" made, an agent under a
-new name becomes a member, and leaves at the end if nothing waits for it.
+new name becomes a member, and leaves at the end if nothing waits for it. An
+OpenCode agent does so in any team. What it answers is sent to who wrote to it,
+and when the lead asks it to shut down, run ends.
+
+With --local the agent runs in this terminal, as if it had been started alone.
+When a person sends it a message, and it is idle, the session goes to the relay:
+the terminal shows what the agent gets, says and does, and the switch key
+(Ctrl-]) brings the session back after the turn; pressed twice, it interrupts
+the turn. The key takes an idle agent to the relay, too. Messages in the inbox
+wait while the session is at the terminal. What stands at the prompt is kept,
+and put back. A dialog, a turn or a shell command holds the switch, which the
+title shows; then the key ends them. An agent whose teammates would end with it
+stays. Running again after a crash goes on with the session. Without --team the
+session has a team of its own, named after the directory.
 
 Interrupt (^C) stops the agent's turn, once it has begun; without a turn, or a
 second time, it ends the agent. On SIGTERM the agent may finish its turn, for
@@ -115,11 +138,20 @@ second time, it ends the agent. On SIGTERM the agent may finish its turn, for
 
 Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger
 cannot be used; 2 flags contradict each other; 3 no such team or member; 5 the
-team has a living lead of its own, or another process relays this inbox.`,
+team has a living lead of its own, another process relays this inbox, or --local
+has no terminal. With --local it is that of the agent if the person ended it,
+and 1 if it was killed.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
   teambridge run --as worker --team myteam -- claude
+  teambridge run --runtime opencode --as reviewer --team myteam
+  teambridge run --local -- claude
   echo "say hi to worker" | teambridge run --team myteam --exit-on-eof -- claude`,
-		Args: between(1, -1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.Runtime == fleet.OpenCode {
+				return nil
+			}
+			return between(1, -1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Command = args
 			return a.runAgent(cmd.Context(), o)
@@ -133,6 +165,8 @@ team has a living lead of its own, or another process relays this inbox.`,
 	modeMapFlag(cmd, &o.modes)
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON), envelopes (what the agent says and does, as session-protocol envelopes) or raw (what the agent prints)")
 	agentFlags(cmd, &o.Relay)
+	f.BoolVar(&o.local, "local", false, "give the agent this terminal, and take it away only for messages of people; see above")
+	f.StringVar(&o.switchKey, "switch-key", "", "with --local, the key that takes the session to the relay and back (default ^])")
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
 	complete(cmd, "input", inLines, inWire)
 	complete(cmd, "output", outputForms...)
@@ -143,6 +177,11 @@ team has a living lead of its own, or another process relays this inbox.`,
 // agentFlags adds the flags that run and relay add share.
 func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f := cmd.Flags()
+	f.StringVar(&r.Runtime, "runtime", fleet.ClaudeCode, "what the agent is: claude or opencode")
+	f.StringVar(&r.URL, "url", "", "use the OpenCode server that runs there; $OPENCODE_SERVER_USERNAME and $OPENCODE_SERVER_PASSWORD are for it")
+	f.StringVar(&r.PasswordFile, "password-file", "", "file that has the password for --url")
+	complete(cmd, "runtime", fleet.ClaudeCode, fleet.OpenCode)
+	f.StringVar(&r.Profile, "profile", "", "give the agent the prompt, the tools and the model of this profile")
 	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
 	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
 	f.StringVar(&r.Permissions, "permissions", "deny", "tools that the agent's own rules leave open: deny, allow=TOOL,TOOL or ask (a person)")
@@ -155,7 +194,8 @@ type agentRun struct {
 	app      *app
 	opts     runOptions
 	payloads relay.Payloads
-	relay    *relay.Relay
+	relay    *reply.Relay
+	key      ledger.InboxKey
 	ledger   *ledger.Ledger
 	prompter *fleet.PermissionPrompter
 	output   *writeQueue // stdout
@@ -185,8 +225,21 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := a.checkLocal(&o); err != nil {
+		return err
+	}
 	if o.Dir, err = a.cwd(); err != nil {
 		return err
+	}
+	if err := absolute(&o.PasswordFile); err != nil {
+		return err
+	}
+	if o.Profile != "" {
+		root, err := a.root()
+		if err != nil {
+			return err
+		}
+		o.Root = root.Path()
 	}
 	if err := fleet.Check(&o.Relay); err != nil {
 		return err
@@ -201,8 +254,15 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		}
 	}
 	run := &agentRun{app: a, opts: o, payloads: payloads}
-	run.queueOutput()
-	defer func() { err = errors.Join(err, run.drainOutput(ctx)) }()
+	var local *localRun
+	if o.local {
+		if local, err = run.prepareLocal(ctx); err != nil {
+			return err
+		}
+	} else {
+		run.queueOutput()
+		defer func() { err = errors.Join(err, run.drainOutput(ctx)) }()
+	}
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing is relayed without the ledger: %w", err)
@@ -224,7 +284,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		return err
 	}
 	owner := a.owner(t.Root(), l)
-	enlisted, err := owner.Enlist(ctx, t.Name(), o.as, o.Dir)
+	enlisted, err := owner.Enlist(ctx, t.Name(), o.as, o.Dir, fleet.JoinsAny(o.Relay))
 	defer func() {
 		if enlisted && !keep {
 			err = errors.Join(err, owner.Dismiss(context.WithoutCancel(ctx), t.Name(), t.Root().MemberName(ctx, t.Name(), o.as)))
@@ -239,31 +299,48 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		return err
 	}
 	run.ledger = l
-	run.prompter = fleet.NewPermissionPrompter(run.asked)
-	child, err := a.childOptions(ctx, t, member, o, permissions.Permission(run.prompter))
-	if err != nil {
-		return err
+	asked := run.asked
+	if o.local {
+		asked = local.askedLocal
 	}
-	child.Stderr = a.stderr
-	history, recorded, stopRecording := a.record(ctx, l, t)
-	defer func() { err = errors.Join(err, stopRecording()) }()
-	run.relay, err = relay.New(ctx, relay.Options{
-		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: relay.Claude(t.Root().Path(), child), OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
-		Journal: history, Envelope: run.envelope, Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
+	run.prompter = fleet.NewPermissionPrompter(asked)
+	runtime, err := a.runtime(ctx, fleet.Launch{
+		Team: t, Member: member, Settings: o.Relay, State: a.state, Session: o.session, Permission: permissions.Permission(run.prompter), Stderr: a.stderr,
 	})
 	if err != nil {
 		return err
 	}
-	err = run.serve(ctx)
+	history, recorded, stopRecording := a.record(ctx, l, t)
+	defer func() { err = errors.Join(err, stopRecording()) }()
+	a.profileNote(o.Relay)
+	opts := relay.Options{
+		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: runtime, OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
+		Journal: history, Envelope: run.envelope, Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
+	}
+	if run.key, err = fleet.Key(ctx, t, member); err != nil {
+		return err
+	}
+	if o.local {
+		err = local.serveLocal(ctx, opts)
+	} else if run.relay, err = reply.New(ctx, opts); err != nil {
+		return err
+	} else {
+		err = run.serve(ctx)
+	}
 	run.noteDropped()
+	shutDown := errors.Is(err, reply.ErrShutDown)
+	if shutDown {
+		a.note("%s", view.Describe(err))
+		err = nil
+	}
 	// Waiting messages would be lost with the team.
-	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.relay.Key())
+	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.key)
 	if waits > 0 && o.OwnTeam {
 		a.note("team %s is kept: it has %d waiting or failed messages; run again to deliver them", t.Name(), waits)
-	} else if waits > 0 && enlisted {
+	} else if waits > 0 && enlisted && !shutDown {
 		a.note("%s stays in the team: it has %d waiting or failed messages; run again to deliver them", member, waits)
 	}
-	keep = waits > 0 || more != nil
+	keep = waits > 0 && !shutDown || more != nil || local != nil && local.goesOn
 	return errors.Join(err, more)
 }
 
@@ -294,15 +371,25 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 	return n, nil
 }
 
-// childOptions is how the agent is started.
-func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, o runOptions, p *claude.Permission) (claude.Options, error) {
-	child, err := fleet.Launch{
-		Team: t, Member: member, Command: o.Command, Plain: o.Plain, Dir: o.Dir, Session: o.session, Permission: p, Stderr: a.stderr,
-	}.Options(ctx)
-	if version, ok := errors.AsType[*fleet.VersionError](err); ok {
-		return claude.Options{}, notFound("give the command of Claude Code after --, or use --plain for another program", "%s", version.Error())
+// runtime returns what starts the agent.
+func (a *app) runtime(ctx context.Context, l fleet.Launch) (relay.Runtime, error) {
+	runtime, err := l.Runtime(ctx)
+	if program, ok := errors.AsType[*fleet.ProgramError](err); ok {
+		hint := "give the command of Claude Code after --, or use --plain for another program"
+		if l.Settings.Runtime == fleet.OpenCode {
+			hint = "install OpenCode with: npm install -g opencode-ai; or give its command after --"
+		}
+		return nil, notFound(hint, "%s", program.Error())
 	}
-	return child, err
+	return runtime, err
+}
+
+// absolute makes the path of a flag absolute, unless it is empty.
+func absolute(path *string) (err error) {
+	if *path != "" {
+		*path, err = filepath.Abs(*path)
+	}
+	return err
 }
 
 // queueOutput puts queues in front of stdout and stderr, so that only the end of the
@@ -451,15 +538,15 @@ func (r *agentRun) event(e agent.Event) {
 			r.print(slices.Concat(e.Line, []byte("\n")))
 		}
 	case outText:
-		if result, ok := e.Payload.(claude.Result); ok && result.Text != "" {
-			r.print([]byte(escape(result.Text, true) + "\n"))
+		if e.Result != nil && e.Result.Text != "" {
+			r.print([]byte(escape(e.Result.Text, true) + "\n"))
 		}
 	case outEvents:
 		for _, p := range e.Progress {
 			r.printJSON(map[string]string{"frame": p.UUID, "state": p.State.String()})
 		}
-		if result, ok := e.Payload.(claude.Result); ok {
-			r.printJSON(map[string]string{"result": result.Subtype, "text": result.Text})
+		if e.Result != nil {
+			r.printJSON(map[string]string{"result": cmp.Or(e.Result.Failure, "success"), "text": e.Result.Text})
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // is kept, and each message reaches an agent that works as it says.
 func TestRealModeByMessage(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)
@@ -87,7 +87,7 @@ func TestRealModeByMessage(t *testing.T) {
 // is the mode of the command.
 func TestRealModeOverAKill(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, (&standin.Thinker{}).Respond)
 		ctx := deadline(t, 4*time.Minute)
@@ -201,7 +201,7 @@ func permissionMode(t *testing.T, h *headless, frame string) string {
 // an agent does not know one.
 func TestRealCommandsOfAPerson(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)

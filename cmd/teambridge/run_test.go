@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/fleet"
@@ -171,14 +172,14 @@ func asksForPermission(t *testing.T, input, ask string) {
 // A person at a terminal is asked one question at a time, and answers with a letter.
 func TestRunAsksAtTheTerminal(t *testing.T) {
 	t.Parallel()
-	asks := func(tool, input string) claude.Use {
+	asks := func(tool, input string) agent.Use {
 		return claude.NewUse(fmt.Appendf(nil, `{"tool_name": %q, "input": %s, "permission_suggestions": [
-			{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "echo *"}], "behavior": "allow"}, {"type": "setMode", "mode": "acceptEdits"}]}`, tool, input))
+			{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "echo *"}], "behavior": "allow"}, {"type": "setMode", "mode": "acceptEdits"}]}`, tool, input), "")
 	}
 	bash := asks("Bash", `{"command": "echo \u001b[31mhi"}`)
 	colour := asks("AskUserQuestion", `{"questions": [{"question": "Which colour?"}]}`)
 	for _, test := range []struct {
-		use    claude.Use
+		use    agent.Use
 		says   string // part of the question
 		typed  string
 		answer string // "": it is no answer
@@ -194,7 +195,7 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 		{bash, "", "", ""},
 		{asks("ExitPlanMode", `{"plan": "1. a\n2. b"}`), "plan:\n1. a\n2. b\nallow it? y, n", "s", ""},
 		{asks("ExitPlanMode", `{"plan": "1. a"}`), "plan:\n1. a\n", "y", "allow "},
-		{colour, "y ANSWER", "y Blue or so", `allow {"answers":{"Which colour?":"Blue or so"},"questions":[{"question":"Which colour?"}]}`},
+		{colour, "y ANSWER", "y Blue or so", "allow Which colour? Blue or so"},
 		{colour, "Which colour?", "n ask later", "deny ask later"},
 	} {
 		errs := new(strings.Builder)
@@ -202,7 +203,7 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 		r.errors = newWriteQueue(errs, nil, nil)
 		r.prompter = fleet.NewPermissionPrompter(r.asked)
 		ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
-		decided := make(chan claude.Decision, 1)
+		decided := make(chan agent.Decision, 1)
 		synctest.Test(t, func(t *testing.T) {
 			go func() { decided <- ask(t.Context(), test.use) }()
 			synctest.Wait()
@@ -219,7 +220,10 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 				d := <-decided
 				got := "deny " + d.Reason
 				if d.Allow {
-					got = "allow " + d.Session.String() + string(d.Input)
+					got = "allow " + d.Session
+					for q, text := range d.Answers {
+						got += q + " " + text
+					}
 				}
 				if got != test.answer {
 					t.Errorf("%q: %s, want %s", test.typed, got, test.answer)
@@ -252,13 +256,13 @@ func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 			ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
 
 			// The first has room, and stays open; the second has none.
-			answered := make(chan claude.Decision, 1)
-			go func() { answered <- ask(t.Context(), claude.Use{Tool: "Read", Input: []byte(`{}`)}) }()
+			answered := make(chan agent.Decision, 1)
+			go func() { answered <- ask(t.Context(), agent.Use{Tool: "Read", Input: []byte(`{}`)}) }()
 			synctest.Wait()
 			if open := r.prompter.Questions(); len(open) != 1 {
 				t.Fatalf("%s: %d questions are open, want the first", output, len(open))
 			}
-			got := ask(t.Context(), claude.Use{Tool: "Bash", Input: []byte(`{}`)})
+			got := ask(t.Context(), agent.Use{Tool: "Bash", Input: []byte(`{}`)})
 			if got.Allow || !strings.Contains(got.Reason, "does not read") {
 				t.Errorf("%s: the answer is %+v", output, got)
 			}

@@ -13,7 +13,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
+	"teambridge/relay/claude/simterminal"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
@@ -50,6 +53,7 @@ func simulated() {
 	if err := os.Setenv(simchild.Variable, "{}"); err != nil {
 		panic(err)
 	}
+	simterminal.Main()
 	simchild.Main()
 }
 
@@ -81,6 +85,7 @@ func scripts(dir ...string) testscript.Params {
 			"dead":      dead,
 			"unsettled": unsettled,
 			"held":      held,
+			"launcher":  launching,
 			"keys":      keys,
 			"remember":  remember,
 			"same":      same,
@@ -127,6 +132,7 @@ func scripts(dir ...string) testscript.Params {
 			env.Values[visited{}] = new(string)
 			env.Values[notices{}] = &[]*net.UnixConn{}
 			env.Values[started{}] = map[string]*exec.Cmd{}
+			env.Values[launchers{}] = map[ledger.InboxKey]*relay.Held{}
 			env.Values[outputs{}] = map[string]*os.File{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)
 		},

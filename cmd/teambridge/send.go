@@ -244,6 +244,8 @@ func (a *app) reachNote(s mail.Delivered) {
 		a.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.NoTeammate:
 		a.note("%s has no teammate from this session: it may not read its inbox until it spawns one", s.Member)
+	case teams.AtTerminal:
+		a.note("the session of %s is at a person's terminal: this waits in the inbox until it moves; see teambridge switch", s.Member)
 	case teams.Unread:
 		a.note("older messages to %s have not been read for minutes", s.Member)
 	}

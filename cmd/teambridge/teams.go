@@ -118,7 +118,7 @@ func (a *app) members(ctx context.Context) error {
 		}
 		for i := range infos {
 			if r := relays[infos[i].Member]; r != nil {
-				infos[i].Relay = r.State
+				infos[i].Relay, infos[i].Place = r.State, r.Place
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func (a *app) printMembers(infos []api.Member) error {
 		if i.JoinedAt != nil {
 			joined = clock(*i.JoinedAt)
 		}
-		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread, dash(i.Relay)})
+		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread, dash(relayState(i.Relay, i.Place))})
 	}
 	if !slices.ContainsFunc(infos, func(i api.Member) bool { return i.Relay != "" }) {
 		for i, r := range rows {

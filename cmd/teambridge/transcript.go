@@ -2,15 +2,21 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
 	"teambridge/relay/claude/session"
 	"teambridge/relay/fleet"
 	"teambridge/relay/wire"
@@ -26,13 +32,15 @@ func newTranscript(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transcript SESSION|MEMBER[@TEAM]",
 		Short: "Show what an agent was told, said and did",
-		Long: `Show a session of Claude Code from its transcript, oldest first.
+		Long: `Show a session of Claude Code from its transcript, or one of OpenCode from its
+history, oldest first.
 
-SESSION is the id of a session. MEMBER is a lead, a teammate, or a headless
-agent with a relay. What the agent was told and said is shown as text, and each
-tool call as one line. --json prints an envelope of the session protocol for
-each thing that happened, one JSON object per line. --follow goes on with what
-is added, and with the next session of a member, until it is interrupted.
+SESSION is the id of a session; OpenCode's begin with ses_. MEMBER is a lead, a
+teammate, or a headless agent with a relay. What the agent was told and said is
+shown as text, and each tool call as one line. --json prints an envelope of the
+session protocol for each thing that happened, one JSON object per line.
+--follow goes on with what is added, and with the next session of a member,
+until it is interrupted. A server of OpenCode is started to read a session.
 
 Transcripts are only read. They hold everything that the agent has read, which
 can be secret.
@@ -40,7 +48,8 @@ can be secret.
 Exit status: 0; 3 no such session or member, or it has no transcript; 130
 interrupted.`,
 		Example: `  teambridge transcript worker --follow
-  teambridge transcript 3f3c58ee-33ff-467b-95ea-b5bde5dd1ce1 --json`,
+  teambridge transcript 3f3c58ee-33ff-467b-95ea-b5bde5dd1ce1 --json
+  teambridge transcript ses_3f3c58ee33ff467b95eab5bde5dd1ce1`,
 		Args:              between(1, 1),
 		ValidArgsFunction: a.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,11 +61,16 @@ interrupted.`,
 }
 
 func (a *app) transcript(ctx context.Context, name string, follow bool) error {
+	show := conversationPrinter{app: a, agents: map[string]string{}}
+	if open, err := a.openCodeSession(ctx, name); err != nil {
+		return err
+	} else if open != nil {
+		return open.print(ctx, show, follow)
+	}
 	path, err := a.transcriptPath(ctx, name)
 	if err != nil {
 		return err
 	}
-	show := conversationPrinter{app: a, agents: map[string]string{}}
 	if !follow {
 		return show.all(session.Read(ctx, path, session.Options{}))
 	}
@@ -69,6 +83,129 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) error {
 			return err
 		}
 		path = next
+	}
+}
+
+// openCodeSession is a session of OpenCode, and what reads it.
+type openCodeSession struct {
+	id      string
+	runtime relay.Runtime
+}
+
+// openCodeSession finds the session of OpenCode that a name stands for; nil if it stands for
+// something else.
+func (a *app) openCodeSession(ctx context.Context, name string) (*openCodeSession, error) {
+	dir, err := a.cwd()
+	if err != nil {
+		return nil, err
+	}
+	settings := ledger.Relay{Runtime: fleet.OpenCode, Dir: dir}
+	id := name
+	if !strings.HasPrefix(name, "ses_") {
+		s, found, err := a.sessionOf(ctx, name)
+		if err != nil || !found {
+			return nil, err
+		}
+		if id, found, err = a.openCodeSettings(ctx, s, &settings); err != nil || !found {
+			return nil, err
+		}
+	}
+	runtime, err := a.runtime(ctx, fleet.Launch{Settings: settings, State: a.state})
+	if err != nil {
+		return nil, err
+	}
+	return &openCodeSession{id, runtime}, nil
+}
+
+// sessionOf finds the session that a relay runs, by its id or by the member.
+func (a *app) sessionOf(ctx context.Context, name string) (s ledger.Session, found bool, err error) {
+	l, err := a.ledgerIfAny(ctx)
+	if err != nil || l == nil {
+		return ledger.Session{}, false, err
+	}
+	if _, err := uuid.Parse(name); err == nil {
+		root, err := a.root()
+		if err != nil {
+			return ledger.Session{}, false, err
+		}
+		all, err := l.Sessions(ctx, root.Path())
+		i := slices.IndexFunc(all, func(s ledger.Session) bool { return s.ID == name })
+		if i < 0 {
+			return ledger.Session{}, false, err
+		}
+		return all[i], true, err
+	}
+	member, team := teams.Split(name)
+	t, err := a.team(ctx, team)
+	if err != nil {
+		return ledger.Session{}, false, err
+	}
+	key, err := fleet.Key(ctx, t, member)
+	if err != nil {
+		return ledger.Session{}, false, err
+	}
+	return l.Session(ctx, key)
+}
+
+// openCodeSettings finds how the agent of a session was started, if it is one of OpenCode.
+func (a *app) openCodeSettings(ctx context.Context, s ledger.Session, settings *ledger.Relay) (id string, found bool, err error) {
+	l, err := a.ledgerIfAny(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	all, err := l.Relays(ctx, s.Root)
+	if err != nil {
+		return "", false, err
+	}
+	if i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.Team == s.Team && r.Member == s.Inbox }); i >= 0 {
+		*settings = all[i]
+		return s.ID, settings.Runtime == fleet.OpenCode, nil
+	}
+	// A relay of run has no settings in the ledger.
+	if strings.HasPrefix(s.Command, "http://") || strings.HasPrefix(s.Command, "https://") {
+		settings.URL = s.Command
+		return s.ID, true, nil
+	}
+	settings.Command = strings.Fields(s.Command)
+	return s.ID, len(settings.Command) > 0 && strings.HasPrefix(filepath.Base(settings.Command[0]), fleet.OpenCode), nil
+}
+
+// print prints the session.
+func (o *openCodeSession) print(ctx context.Context, show conversationPrinter, follow bool) (err error) {
+	if c, ok := o.runtime.(io.Closer); ok {
+		defer func() { err = errors.Join(err, c.Close()) }()
+	}
+	var since time.Time
+	said := func(yield func(wire.Envelope, error) bool) {
+		for e, err := range o.runtime.Conversation(ctx, o.id, since, !follow) {
+			if err == nil {
+				since = time.UnixMilli(int64(e.Time))
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+	if !follow {
+		if err := show.all(said); err != nil || !since.IsZero() {
+			return err
+		}
+		return notFound("OpenCode keeps the sessions of a user in one place: look for it as that user", "OpenCode has no session %s, or nothing was said in it", o.id)
+	}
+	ctx, stop := show.whileRead(ctx)
+	defer stop()
+	show.shown = map[string]bool{}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		if err := show.all(said); err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

@@ -216,6 +216,9 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 	// behind TeamAppeared. One that was made again can be reported gone once more.
 	case watch.TeamGone, watch.TeamAppeared:
 		if l := t.lives[e.Team]; l != nil && !l.there() {
+			if e.Kind == watch.TeamAppeared && l.in(e) {
+				return // it is gone by now: what is of it comes before TeamGone
+			}
 			t.observe(ctx, Snapshot{Team: l.instance, Gone: true, At: time.Now()})
 			if ctx.Err() != nil {
 				return // it may not have been recorded: Run does it as its last word
@@ -239,7 +242,7 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 		// Another process may have recorded already that it was made again.
 		if info, err := os.Lstat(e.Path); err == nil && info.Mode().IsRegular() {
 			t.look(ctx, e.Team, e.Inbox)
-		} else if l := t.lives[e.Team]; l != nil {
+		} else if l := t.lives[e.Team]; l != nil && l.in(e) {
 			t.observe(ctx, Snapshot{Team: l.instance, Inbox: e.Inbox, Gone: true, At: time.Now()})
 		}
 	}
@@ -253,6 +256,13 @@ func (l *life) there() bool {
 	}
 	dir, err := l.team.Stat()
 	return err == nil && os.SameFile(dir, now)
+}
+
+// in reports whether an event is about this team, and not about an earlier or later one of
+// its name.
+func (l *life) in(e *watch.Event) bool {
+	dir, err := l.team.Stat()
+	return err != nil || e.In(dir)
 }
 
 // configured reads which one of its name a team is now, and records what that changes.
@@ -286,7 +296,7 @@ func (t *Tap) configured(ctx context.Context, name string) {
 func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	gone := true
 	instance, ended := t.last[e.Team]
-	if l := t.life(ctx, e.Team); l != nil {
+	if l := t.life(ctx, e.Team); l != nil && l.in(e) {
 		instance, ended, gone = l.instance, false, !l.there()
 	} else if !ended {
 		instance, ended = teams.Instance{Team: e.Team}, true // it came and went before it was seen

@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/simagent"
 	"teambridge/teams"
+	"teambridge/teams/watch"
 )
 
 // patience is how long a test waits for what must happen.
@@ -344,6 +345,51 @@ func TestTapTeamMadeAgain(t *testing.T) {
 	c.inbox("green/ann", row("a"))
 	must(t, os.Rename(c.path("green"), c.path("blue")))
 	r.until("the third", func() bool { return slices.Contains(state(t, j), "blue@3/ann a#1") })
+}
+
+// A tap that is late hears of a team when another one already has its name.
+func TestTapIsLate(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	c.team("blue", 1)
+	c.inbox("blue/ann", row("a"))
+	tap := NewTap(TapOptions{Root: c.root, Journal: j, Warn: func(err error) { t.Error(err) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tap.watcher.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-ended
+		tap.forget("blue")
+	}()
+	must(t, tap.begin(ctx))
+	next := func() watch.Event {
+		e, err := tap.watcher.Next(ctx)
+		must(t, err)
+		return e
+	}
+	var late []watch.Event
+	for len(late) == 0 || late[len(late)-1].Kind != watch.Changed {
+		late = append(late, next())
+	}
+	must(t, os.RemoveAll(c.path("blue")))
+	c.team("blue", 2)
+	c.inbox("blue/ann", row("b"))
+	for gone, again := false, false; !again; {
+		var e watch.Event
+		if len(late) > 0 {
+			e, late = late[0], late[1:]
+		} else {
+			e = next()
+		}
+		gone = gone || e.Kind == watch.TeamGone
+		again = gone && e.Kind == watch.Changed
+		tap.event(ctx, &e)
+		e.Close()
+	}
+	if got, want := state(t, j), []string{"-blue@1/ann a#1", "blue@2/ann b#1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // A tap that is told to end because a team has ended records that it has.

@@ -164,7 +164,9 @@ func (l *Ledger) Unmarked(ctx context.Context, k InboxKey) ([]Delivery, error) {
 // the inbox's pane are left out.
 func (l *Ledger) Waiting(ctx context.Context, k InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "waiting", k, unended+` AND state='claimed' AND marked=1 AND frame=''
-		AND seq NOT IN (SELECT seq FROM pane_messages) ORDER BY person DESC, seq`)
+		AND seq NOT IN (SELECT seq FROM pane_messages)
+		AND seq < coalesce((SELECT min(d.seq) FROM deliveries d JOIN sessions USING (inbox_id) WHERE d.inbox_id=inboxes.inbox_id AND answers<>0
+			AND d.`+unended+` AND d.kind='`+shutdownRequest+`' AND d.person=0), seq+1) ORDER BY person DESC, seq`)
 }
 
 // ofInbox returns the deliveries of one inbox for which the rest of a query holds.

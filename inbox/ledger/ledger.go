@@ -1,7 +1,7 @@
 // Package ledger records in one SQLite database, which outlives every team, which messages
 // were sent, what a relay has taken out of an inbox and how far it came, which relays a
-// service is to run, and under which names teams were joined. Sending and relaying exactly
-// once rest on it.
+// service is to run, which sessions move between a terminal and a relay, and under which
+// names teams were joined. Sending and relaying exactly once rest on it.
 //
 // # How a send uses it
 //
@@ -32,6 +32,8 @@
 //     [Ledger.Session] its session and process. A nudge continues a turn that was cut.
 //  5. A person decides about failed deliveries: [Ledger.Retry] or [Ledger.Drop].
 //
+// A session that moves between a terminal and a relay has a [Handoff].
+//
 // [Ledger.RelayInfo] has the state of a relay and [Ledger.Events] each step, once and in
 // order. A reader that remembers how far it has read must remember the [Epoch] too.
 //
@@ -49,8 +51,8 @@
 // # What is promised
 //
 // What Intend, Withdraw, Joined, Left, Prune, Claim, Commit, EndDeliveries, Retry, Drop,
-// AddRelay, RemoveRelay and SetSession acknowledged, and Advance to cancelled or failed,
-// survives a kill at any instant and a power cut (write-ahead log, synchronous=EXTRA: one
+// AddRelay, RemoveRelay, SetSession, SetHandoff and AskPlace acknowledged, and Advance to
+// cancelled or failed, survives a kill at any instant and a power cut (write-ahead log, synchronous=EXTRA: one
 // fsync each). What Written acknowledged survives a kill; a power cut can turn it back into
 // an intent, never into nothing. That saves a second fsync, which took 0.3 to 5 ms. A power
 // cut also takes back the last of Mark, Tried, Died and the other steps of Advance, in
@@ -89,12 +91,21 @@ var paneSchema string
 //go:embed paneevents.sql
 var paneEventSchema string
 
+//go:embed runtimes.sql
+var runtimeSchema string
+
+//go:embed replies.sql
+var replySchema string
+
+//go:embed handoffs.sql
+var handoffSchema string
+
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "ledger",
 		Application: 0x74624c65, // "tbLe"
 		Retired:     0x74624c47, // "tbLG"
-		Schema:      []string{schema, memberSchema, attentionSchema, paneSchema, paneEventSchema},
+		Schema:      []string{schema, memberSchema, attentionSchema, paneSchema, paneEventSchema, runtimeSchema, replySchema, handoffSchema},
 		// A process that ends without Close leaves its log, and the next
 		// one has to read it: 64 pages take 0.1 ms, the default of 1000
 		// takes 1.5 ms.

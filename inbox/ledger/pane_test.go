@@ -76,10 +76,13 @@ func TestPanesInLedgersOfEarlierVersions(t *testing.T) {
 		before := &Ledger{db: db}
 		send := aSend("1")
 		must(t, before.Intend(t.Context(), send))
+		must(t, run(before, `INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created, idle_exit)
+			VALUES ('5', '/r', 'blue', 'alice', '["claude"]', 0, '/', '', '', x'', 0, 0, 0)`))
 		must(t, before.Close())
 
 		l := mustOpen(t, path)
 		want(t, l, Send{SendKey: send.SendKey, Digest: send.Digest, Before: send.Before, State: Intent, At: send.At})
+		wantRelays(t, l, Relay{ID: "5", Root: "/r", Team: "blue", Member: "alice", Command: []string{"claude"}, Dir: "/", Created: time.UnixMicro(0).UTC()})
 		p := mustAddPane(t, l, "worker", 1)
 		put(t, l, aPaneMessage(p.InboxKey, "a", "queued"))
 		if n, err := number(l, "PRAGMA user_version"); err != nil || int(n) != newest {

@@ -26,6 +26,7 @@ func children() map[string]func(args []string) error {
 		"relay":   childRelay,
 		"claims":  childClaims,
 		"rivals":  childRivals,
+		"wishes":  childWishes,
 		"nothing": func([]string) error { return nil },
 		"leave":   func(args []string) error { _, err := childSend(args); return err },
 		"close":   childClose,

@@ -17,7 +17,11 @@ type Relay struct {
 	ID           string // a UUID; empty for [Ledger.AddRelay] to choose one
 	Root         string // real path of the Claude root
 	Team, Member string
-	Command      []string      // the program and its arguments, without the flags that a relay adds
+	Runtime      string        // the program that the agent is; empty is Claude Code
+	Command      []string      // the program and its arguments, without the flags that a relay adds; may be empty if there is a Runtime
+	URL          string        // of a server of the runtime that runs already; empty: one is started
+	PasswordFile string        // absolute path of the file that has the server's password; empty: it is in the environment
+	Profile      string        // of the agent; empty for none
 	Plain        bool          // no flags are added
 	Dir          string        // absolute path of its working directory
 	OnCut        string        // what becomes of a turn that a crash cut
@@ -32,13 +36,13 @@ func (r *Relay) check() error {
 	if err := names("root", r.Root, "team", r.Team, "member", r.Member, "directory", r.Dir); err != nil {
 		return err
 	}
-	if len(r.Command) == 0 || r.Command[0] == "" {
+	if len(r.Command) == 0 && r.Runtime == "" || len(r.Command) > 0 && r.Command[0] == "" {
 		return invalid("command", "is missing")
 	}
 	if r.IdleExit < 0 {
 		return invalid("idle exit", "is "+r.IdleExit.String()+"; a time that is not negative is wanted")
 	}
-	size := len(r.OnCut) + len(r.Permissions) + len(r.Mode)
+	size := len(r.OnCut) + len(r.Permissions) + len(r.Mode) + len(r.Runtime) + len(r.URL) + len(r.PasswordFile) + len(r.Profile)
 	for _, word := range r.Command {
 		size += len(word)
 	}
@@ -70,9 +74,11 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 		return Relay{}, err
 	}
 	err = l.write(ctx, "add relay", durable, func(c *sqlite.Conn) error {
-		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created, idle_exit)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			r.ID, r.Root, r.Team, r.Member, string(command), r.Plain, r.Dir, r.OnCut, r.Permissions, r.Mode, r.OwnTeam, micros(r.Created), r.IdleExit.Microseconds())
+		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created, idle_exit,
+			runtime, url, password_file, profile)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			r.ID, r.Root, r.Team, r.Member, string(command), r.Plain, r.Dir, r.OnCut, r.Permissions, r.Mode, r.OwnTeam, micros(r.Created), r.IdleExit.Microseconds(),
+			r.Runtime, r.URL, r.PasswordFile, r.Profile)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("ledger: add a relay for %s@%s: there is one: %w", r.Member, r.Team, ErrConflict)
 		}
@@ -118,12 +124,14 @@ func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
 			ID: v.Text(0), Root: v.Text(1), Team: v.Text(2), Member: v.Text(3), Plain: v.Bool(5),
 			Dir: v.Text(6), OnCut: v.Text(7), Permissions: v.Text(8), Mode: v.Blob(9), Created: v.Time(10),
 			OwnTeam: v.Bool(11), IdleExit: time.Duration(v.Int(12)) * time.Microsecond,
+			Runtime: v.Text(13), URL: v.Text(14), PasswordFile: v.Text(15), Profile: v.Text(16),
 		}
 		if err := json.Unmarshal([]byte(v.Text(4)), &r.Command); err != nil {
 			invalid = fmt.Errorf("ledger: relay %s: its command: %w", r.ID, err)
 		}
 		return r
-	}, `SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created, own_team, idle_exit
+	}, `SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created, own_team, idle_exit,
+		runtime, url, password_file, profile
 		FROM relays WHERE ?1='' OR root=?1 ORDER BY created, id`, root)
 	return list, cmp.Or(err, invalid)
 }

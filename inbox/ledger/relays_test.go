@@ -43,6 +43,8 @@ func TestRelaysToBeRun(t *testing.T) {
 		func(r *Relay) { r.Team = "" },
 		func(r *Relay) { r.Dir = "" },
 		func(r *Relay) { r.Command = nil },
+		func(r *Relay) { r.Runtime, r.Command = "opencode", []string{""} },
+		func(r *Relay) { r.Profile = strings.Repeat("x", maxCommand) },
 		func(r *Relay) { r.Command = []string{strings.Repeat("x", maxCommand)} },
 	} {
 		r := aRelay()
@@ -128,6 +130,7 @@ func aRelay() Relay {
 func ownRelay() Relay {
 	r := aRelay()
 	r.ID, r.Team, r.Member, r.OwnTeam, r.Created = "own", "ours", "boss", true, tuesday
+	r.Runtime, r.Command, r.URL, r.PasswordFile, r.Profile = "opencode", nil, "http://127.0.0.1:4096", "/home/dev/password", "reviewer"
 	return r
 }
 

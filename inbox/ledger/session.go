@@ -28,6 +28,10 @@ type Session struct {
 	Reason string // why it is in that state, if there is more to say
 	Relay  int    // the process that relays
 
+	// ShutDown is why the agent was ended for good, empty if it was not. It is set by
+	// [Ledger.EndShutdown], and not by SetSession.
+	ShutDown string
+
 	// Acked is when the agent last acknowledged something, in UTC; zero if it
 	// never did. [Ledger.Advance] sets it, SetSession does not.
 	Acked time.Time
@@ -44,13 +48,15 @@ const (
 
 // The recorded states of a relay. The frames say whether one is in flight.
 const (
-	RelayWaiting  RelayState = "waiting"     // for the agent of an earlier relay to end
-	RelayStarting RelayState = "starting"    // an agent is being started
-	RelayRunning  RelayState = "running"     // the agent runs
-	RelayAsleep   RelayState = "asleep"      // the agent was idle and was ended; the next message starts it
-	RelayBackOff  RelayState = "backing off" // the agent ended, and is started again in a while
-	RelayDead     RelayState = "dead"        // the relay gave up
-	RelayEnded    RelayState = "ended"       // as it was told to, or because of the reason
+	RelayWaiting   RelayState = "waiting"     // for the agent of an earlier relay to end
+	RelayStarting  RelayState = "starting"    // an agent is being started
+	RelayRunning   RelayState = "running"     // the agent runs
+	RelayAsleep    RelayState = "asleep"      // the agent was idle and was ended; the next message starts it
+	RelayBackOff   RelayState = "backing off" // the agent ended, and is started again in a while
+	RelayDead      RelayState = "dead"        // the relay gave up
+	RelayEnded     RelayState = "ended"       // as it was told to, or because of the reason
+	RelayLocal     RelayState = "local"       // the agent runs in a person's terminal: see [Handoff]
+	RelaySwitching RelayState = "switching"   // the agent is being moved to or from there
 )
 
 // SetSession records the session of an inbox, durably, and replaces what was recorded
@@ -73,13 +79,13 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 	})
 }
 
-// Revive forgets, durably, that the relay of an inbox gave up, so that it is tried
-// again. It does nothing if the relay did not give up or if there is none.
+// Revive forgets, durably, that the relay of an inbox gave up or that its agent was shut
+// down, so that it is tried again. It does nothing if neither is so or if there is none.
 func (l *Ledger) Revive(ctx context.Context, k InboxKey) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	return l.exec(ctx, "revive", durable, "UPDATE sessions SET dead='' WHERE inbox_id="+thisInboxID, k.args()...)
+	return l.exec(ctx, "revive", durable, "UPDATE sessions SET dead='', shut_down='' WHERE inbox_id="+thisInboxID, k.args()...)
 }
 
 // Session returns the session of an inbox, and whether there is one.
@@ -112,13 +118,13 @@ func (l *Ledger) sessions(ctx context.Context, op, rest string, args ...sqlite.V
 }
 
 const sessionColumns = `root, team, created_at, inbox, id, pid, process_group, start, command, dead, at,
-	sessions.state, sessions.reason, relay, acked, mode`
+	sessions.state, sessions.reason, relay, acked, mode, shut_down`
 
 func scanSession(v sqlite.Row) Session {
 	s := Session{
 		InboxKey: scanKey(v, 0), ID: v.Text(4), PID: int(v.Int(5)), Group: int(v.Int(6)), Start: v.Text(7),
 		Command: v.Text(8), Dead: v.Text(9), At: v.Time(10),
-		State: RelayState(v.Text(11)), Reason: v.Text(12), Relay: int(v.Int(13)), Mode: v.Blob(15),
+		State: RelayState(v.Text(11)), Reason: v.Text(12), Relay: int(v.Int(13)), Mode: v.Blob(15), ShutDown: v.Text(16),
 	}
 	if v.Bool(14) {
 		s.Acked = v.Time(14)
@@ -130,9 +136,10 @@ func scanSession(v sqlite.Row) Session {
 // relay still runs.
 type RelayInfo struct {
 	Session
-	Open     int    // deliveries that have not ended
-	Failed   int    // deliveries that failed, and of which nobody has decided yet
-	InFlight string // uuid of the frame that has not ended; "" for none
+	Open     int      // deliveries that have not ended
+	Failed   int      // deliveries that failed, and of which nobody has decided yet
+	InFlight string   // uuid of the frame that has not ended; "" for none
+	Handoff  *Handoff // of a session that can move, without its draft; else nil
 }
 
 // RelayInfos lists the states of the relays of a Claude root, or of every root if root is
@@ -151,10 +158,15 @@ func (l *Ledger) RelayInfo(ctx context.Context, k InboxKey) (RelayInfo, bool, er
 
 func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Value) ([]RelayInfo, error) {
 	return sqlite.Select(ctx, l.db, "relay infos", func(v sqlite.Row) RelayInfo {
-		return RelayInfo{Session: scanSession(v), Open: int(v.Int(16)), Failed: int(v.Int(17)), InFlight: v.Text(18)}
+		i := RelayInfo{Session: scanSession(v), Open: int(v.Int(17)), Failed: int(v.Int(18)), InFlight: v.Text(19)}
+		if h := scanHandoff(v, 20); h.At != "" {
+			h.InboxKey, i.Handoff = i.InboxKey, &h
+		}
+		return i
 	}, `SELECT `+sessionColumns+`,
 		(SELECT count(*) FROM deliveries WHERE inbox_id=inboxes.inbox_id AND `+unended+`),
 		(SELECT count(*) FROM deliveries WHERE inbox_id=inboxes.inbox_id AND state='failed'),
-		coalesce((SELECT uuid FROM frames WHERE inbox_id=inboxes.inbox_id AND `+unended+` ORDER BY kind='nudge' DESC LIMIT 1), '')
-		FROM inboxes JOIN sessions USING (inbox_id) WHERE `+rest, args...)
+		coalesce((SELECT uuid FROM frames WHERE inbox_id=inboxes.inbox_id AND `+unended+` ORDER BY kind='nudge' DESC LIMIT 1), ''),
+		`+handoffColumns+`
+		FROM inboxes JOIN sessions USING (inbox_id) LEFT JOIN handoffs USING (inbox_id) WHERE `+rest, args...)
 }

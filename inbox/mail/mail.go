@@ -182,11 +182,12 @@ type Message struct {
 	Summary  string
 	Color    string
 	Protocol bool // Text may be an object of Claude Code's protocol; see [inbox.Message.CheckProtocol]
+	Own      bool // this process speaks for the sender, an agent; see [inbox.Message]
 }
 
 func (s *Sender) draft(m Message) *inbox.Message {
 	return &inbox.Message{
-		ID: m.ID, From: s.from, DefaultFrom: s.DefaultFrom(), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol,
+		ID: m.ID, From: s.from, DefaultFrom: s.DefaultFrom(), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol, Own: m.Own,
 	}
 }
 

@@ -25,11 +25,15 @@ var ErrRefused = errors.New("refused by the agent")
 // WidenedError reports that an agent was killed because it had more permissions than it
 // was given: it left plan mode by itself, or did not do what its flags or settings asked for.
 type WidenedError struct {
-	Given string // the permission mode that was asked for, or in which its first turn began
-	Got   string // the one that it reported
+	Given   string // the permission mode that was asked for, or in which its first turn began
+	Got     string // the one that it reported
+	Profile string // the profile that it did not load, with whose tools alone it was to work; else empty
 }
 
 func (e *WidenedError) Error() string {
+	if e.Profile != "" {
+		return fmt.Sprintf("the agent did not load its profile %.100q, and had all tools; see: teambridge profile list", e.Profile)
+	}
 	return fmt.Sprintf("the agent went from permission mode %.40q to %.40q without being allowed to", e.Given, e.Got)
 }
 

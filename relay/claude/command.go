@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/relay/mode"
+	"teambridge/relay/profile"
 )
 
 // launch is what to start, once the options have been put together.
@@ -20,6 +21,7 @@ type launch struct {
 	session string
 	resume  bool
 	mode    string // the permission mode that the flags ask for; empty if none does
+	profile string // the name of the profile that it must have; empty if none
 }
 
 // Argv is the command that [Start] runs, and the session it runs. Flags are added at the end of Options.Command if they
@@ -29,10 +31,14 @@ type launch struct {
 //	--session-id UUID, or --resume UUID
 //	--permission-prompt-tool stdio                          with a Permission
 //	--agent-id NAME@TEAM --agent-name NAME --team-name TEAM with a Member
+//	--agent NAME                                            with a Profile; with OldProfiles, also --tools and
+//	                                                        --disallowedTools with those of the profile
 //	--model, --permission-mode, --fallback-model, --system-prompt, --append-system-prompt, --allowedTools,
 //	--disallowedTools                                       with a Mode
-//	--system-prompt-snapshot off                            with a system prompt, or its default, in it, and FreshPrompt
-//	--model default, --permission-mode default              with the default of these in it, and Resume
+//	--system-prompt-snapshot off                            with a system prompt, or its default, in it, or a Profile, and
+//	                                                        FreshPrompt
+//	--model default, --permission-mode default              with the default of these in it, and Resume; the default model
+//	                                                        is that of the Profile if that has one
 //	--settings={"useAutoModeDuringPlan":false}              in plan mode
 //	--disallowedTools=ExitPlanMode                          in plan mode; with a Permission that asks, a rule in
 //	                                                        the settings that ExitPlanMode is asked about instead
@@ -65,36 +71,16 @@ func (o Options) launch() (launch, error) {
 		l.env = os.Environ()
 	}
 	if o.Plain {
+		if o.Profile.Name != "" {
+			return invalid("a profile needs flags, which other programs do not get")
+		}
 		l.argv = slices.Clone(o.Command)
 		return l, nil
 	}
 	program, args := split(o.Command)
-	for _, name := range [][]string{{"-c", "--continue"}, {"--fork-session"}, {"--no-session-persistence"}} {
-		if args.has(name...) {
-			return invalid("%s is in it: the session must be known, and remembered; name it with --resume", name[len(name)-1])
-		}
-	}
-	for _, name := range []string{"--session-id", "--resume", "-r"} {
-		for value, there := args.take(name); there; value, there = args.take(name) {
-			switch {
-			case value == "":
-				return invalid("%s is in it without the id of a session", name)
-			case o.Session == "" && (l.session == "" || l.session == value):
-				l.session = value
-				l.resume = l.resume || name != "--session-id"
-			case l.session != value:
-				return invalid("%s %s is in it, and the session is to be %s", name, value, l.session)
-			}
-		}
-	}
-	if l.session == "" {
-		if l.resume {
-			return invalid("nothing says which session to resume")
-		}
-		l.session = uuid.NewString()
-	}
-	if _, err := uuid.Parse(l.session); err != nil {
-		return invalid("session %.60q is no UUID", l.session)
+	var err error
+	if l.session, l.resume, err = o.conversation(&args); err != nil {
+		return invalid("%w", err)
 	}
 
 	if !args.has("-p", "--print") {
@@ -131,22 +117,66 @@ func (o Options) launch() (launch, error) {
 		}
 		l.env = append(slices.Clone(l.env), "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 	}
+	p, err := o.profile(&args)
+	if err != nil {
+		return launch{}, err
+	}
+	l.profile = p.Name
 	if l.resume {
-		args.forget(o.Mode)
+		args.forget(o.Mode, p)
 	}
 	if err := args.mode(o.Mode); err != nil {
 		return invalid("%w", err)
 	}
-	var err error
+	if o.OldProfiles && len(p.Disallowed) > 0 {
+		// Claude Code adds this to the list of another flag of that name.
+		args.add("--disallowedTools=" + strings.Join(p.Disallowed, ","))
+	}
 	if l.mode, err = args.permissions(o.Permission != nil && o.Permission.Ask != nil); err != nil {
 		return invalid("%w", err)
 	}
-	asked := !o.Mode.CustomSystemPrompt.IsAbsent() || !o.Mode.AppendSystemPrompt.IsAbsent()
+	asked := p.Name != "" || !o.Mode.CustomSystemPrompt.IsAbsent() || !o.Mode.AppendSystemPrompt.IsAbsent()
 	if o.FreshPrompt && asked && !args.has("--system-prompt-snapshot") {
 		args.add("--system-prompt-snapshot", "off")
 	}
 	l.argv = append(program, args.list...)
 	return l, nil
+}
+
+// conversation takes the flags that name a session out of the arguments, and returns what they and the options name.
+func (o Options) conversation(args *flags) (id string, resume bool, err error) {
+	invalid := func(format string, args ...any) (string, bool, error) {
+		return "", false, fmt.Errorf(format, args...)
+	}
+	id, resume = o.Session, o.Resume
+	for _, name := range [][]string{{"-c", "--continue"}, {"--fork-session"}, {"--no-session-persistence"}} {
+		if args.has(name...) {
+			return invalid("%s is in it: the session must be known, and remembered; name it with --resume", name[len(name)-1])
+		}
+	}
+	for _, name := range []string{"--session-id", "--resume", "-r"} {
+		for value, there := args.take(name); there; value, there = args.take(name) {
+			switch {
+			case value == "":
+				return invalid("%s is in it without the id of a session", name)
+			case o.Session == "" && (id == "" || id == value):
+				id = value
+				resume = resume || name != "--session-id"
+			case id != value:
+				return invalid("%s %s is in it, and the session is to be %s", name, value, id)
+			}
+		}
+	}
+	if id == "" {
+		if resume {
+			return invalid("nothing says which session to resume")
+		}
+		id = uuid.NewString()
+	}
+	if _, err := uuid.Parse(id); err != nil {
+		return invalid("session %.60q is no UUID", id)
+	}
+	return id, resume, nil
 }
 
 // split returns the program, with its script if it is an interpreter, and copies of its flags. Of a program that is not
@@ -226,9 +256,9 @@ func (f *flags) take(name string) (value string, there bool) {
 }
 
 // forget adds the flags for defaults that a process would otherwise take from the conversation that it resumes: the model
-// (measured from 2.1.160 to 2.1.329), and plan mode (2.1.329).
-func (f *flags) forget(m mode.Mode) {
-	if m.Model.IsDefault() && !f.has("--model") {
+// (measured from 2.1.160 to 2.1.329), and plan mode (2.1.329). The model of a profile goes before that of the conversation.
+func (f *flags) forget(m mode.Mode, p *profile.Profile) {
+	if (m.Model.IsDefault() || m.Model.IsAbsent() && p.Name != "") && p.Model == "" && !f.has("--model") {
 		f.add("--model", "default")
 	}
 	if m.PermissionMode.IsDefault() && !f.has("--permission-mode", "--dangerously-skip-permissions") {

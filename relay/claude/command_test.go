@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 )
@@ -37,7 +38,7 @@ func TestArgv(t *testing.T) {
 		{"the command names the session", claude.Options{Command: []string{"claude", "--session-id", id}}, "claude" + all + " --session-id " + id},
 		{"the command names one to resume", claude.Options{Command: []string{"claude", "-r", id}}, "claude" + all + " --resume " + id},
 		{"the same command resumed", claude.Options{Command: []string{"claude", "--session-id=" + id}, Session: id, Resume: true}, "claude" + all + " --resume " + id},
-		{"a permission policy", claude.Options{Command: []string{"claude"}, Session: id, Permission: &claude.Permission{}},
+		{"a permission policy", claude.Options{Command: []string{"claude"}, Session: id, Permission: &agent.Permission{}},
 			"claude" + all + " --session-id " + id + " --permission-prompt-tool stdio"},
 		{"a member", claude.Options{Command: []string{"claude"}, Session: id, Member: claude.Member{Name: "bob", Team: "T"}},
 			"claude" + all + " --session-id " + id + " --agent-id bob@T --agent-name bob --team-name T"},
@@ -51,11 +52,11 @@ func TestArgv(t *testing.T) {
 			"claude" + all + " --session-id " + id + " --permission-mode=plan --settings=" + planSettings + " --disallowedTools=ExitPlanMode"},
 		{"plan mode of the command", claude.Options{Command: []string{"claude", "--permission-mode", "plan", "--allow-dangerously-skip-permissions"}, Session: id},
 			"claude --permission-mode plan" + all + " --session-id " + id + " --settings=" + planSettings + " --disallowedTools=ExitPlanMode"},
-		{"plan mode, and a person is asked", claude.Options{Command: []string{"claude", "--permission-mode=plan"}, Session: id, Permission: &claude.Permission{
-			Ask: func(context.Context, claude.Use) claude.Decision { return claude.Decision{} }}},
+		{"plan mode, and a person is asked", claude.Options{Command: []string{"claude", "--permission-mode=plan"}, Session: id, Permission: &agent.Permission{
+			Ask: func(context.Context, agent.Use) agent.Decision { return agent.Decision{} }}},
 			"claude --permission-mode=plan" + all + " --session-id " + id + ` --permission-prompt-tool stdio --settings={"permissions":{"ask":["ExitPlanMode"]},"useAutoModeDuringPlan":false}`},
-		{"plan mode next to settings", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--settings", "{}"}, Session: id, Permission: &claude.Permission{
-			Ask: func(context.Context, claude.Use) claude.Decision { return claude.Decision{} }}},
+		{"plan mode next to settings", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--settings", "{}"}, Session: id, Permission: &agent.Permission{
+			Ask: func(context.Context, agent.Use) agent.Decision { return agent.Decision{} }}},
 			"claude --permission-mode=plan --settings {}" + all + " --session-id " + id + " --permission-prompt-tool stdio --disallowedTools=ExitPlanMode"},
 		{"another mode than the command's plan", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("default")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=default"},

@@ -149,14 +149,13 @@ func (p *Process) answer(r ControlRequest) {
 		p.reply(data, err)
 		return
 	}
-	u := NewUse(r.Body)
 	p.mu.Lock()
-	u.Mode = p.permissions.mode
+	u := NewUse(r.Body, p.permissions.mode)
 	p.mu.Unlock()
 	policy := p.options.Permission
-	decision, decided := policy.decide(u)
+	decision, decided := policy.Decide(u)
 	if u.Tool == "" {
-		decision, decided = Decision{Reason: "The question did not name a tool."}, true
+		decision, decided = agent.Decision{Reason: "The question did not name a tool."}, true
 	}
 	if !decided {
 		ctx, cancel := context.WithCancel(p.life)
@@ -173,12 +172,12 @@ func (p *Process) answer(r ControlRequest) {
 			return
 		}
 		cancel()
-		decision = Decision{Reason: "Too many questions are open already."}
+		decision = agent.Decision{Reason: "Too many questions are open already."}
 	}
-	p.reply(policy.answer(r.ID, u, decision))
+	p.reply(answer(policy, r.ID, u, decision))
 }
 
-func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string, u Use) {
+func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string, u agent.Use) {
 	defer p.asking.Done()
 	defer cancel()
 	decision := p.options.Permission.Ask(ctx, u)
@@ -189,7 +188,7 @@ func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string,
 	}
 	p.mu.Unlock()
 	if ctx.Err() == nil {
-		p.reply(p.options.Permission.answer(id, u, decision))
+		p.reply(answer(p.options.Permission, id, u, decision))
 	}
 }
 

@@ -37,7 +37,7 @@
 // One goroutine writes, each line whole and with a deadline. If a line goes in only in part, the process is unusable
 // ([WriteError], [ErrUnusable]), and the next frame belongs to another process.
 //
-// One goroutine reads, and waits neither for the consumer of [Process.Events], nor for [Permission.Ask], nor for stdin.
+// One goroutine reads, and waits neither for the consumer of [Process.Events], nor for [agent.Permission], nor for stdin.
 // See [Options.Buffer] for a consumer that is behind.
 //
 // # The end

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"teambridge/relay/process"
 )
 
 // What the methods of [Process] answer, for [errors.Is].
@@ -31,8 +33,12 @@ var (
 	ErrSessionUnknown = errors.New("no session of that id")
 
 	// ErrUnverified says that this system does not tell whether the process of that id is the one meant.
-	ErrUnverified = errors.New("process cannot be told from another with its id")
+	ErrUnverified = process.ErrUnverified
 )
+
+// Predecessor names a process that may outlive who started it. A Claude Code whose bridge was killed finishes its turn.
+// Wait for it or end it before another resumes its conversation, or the message may run twice.
+type Predecessor = process.Predecessor
 
 // WriteError says that a line did not go into the stdin of the process whole.
 type WriteError struct {

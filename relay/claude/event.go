@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -16,7 +17,19 @@ type Init struct {
 	Session        string // of the conversation from here on: /clear changes it
 	Model          string
 	PermissionMode string
-	Version        string // of Claude Code; empty for other programs
+	Version        string   // of Claude Code; empty for other programs
+	Agents         []string // the names of the profiles that it knows, and of agents of its own
+}
+
+// names is a list of texts, empty if something else is in its place.
+type names []string
+
+func (n *names) UnmarshalJSON(data []byte) error {
+	var list []string
+	if err := json.Unmarshal(data, &list); err == nil {
+		*n = list
+	}
+	return nil
 }
 
 // Status is printed when the permission mode changes, by a control request or by the agent itself.
@@ -60,15 +73,20 @@ type Result struct {
 
 // outcome is what the relay wants to know of it.
 func (r *Result) outcome() *agent.Result {
-	o := &agent.Result{Text: r.Text, Failure: r.Subtype}
-	if len(r.Errors) > 0 {
+	o := &agent.Result{Text: r.Text}
+	switch {
+	case len(r.Errors) > 0:
 		o.Failure = strings.Join(r.Errors, "; ")
+	case r.Subtype != "success":
+		o.Failure = r.Subtype
+	case r.IsError:
+		o.Failure = cmp.Or(r.Reason, "the model API failed")
 	}
 	return o
 }
 
 // ControlRequest is a question of the process. It has been answered when the event is read, or is with
-// [Permission.Ask].
+// [agent.Permission].
 type ControlRequest struct {
 	ID      string
 	Subtype string
@@ -127,6 +145,7 @@ func Parse(line []byte) (Payload, error) {
 		Model          string   `json:"model"`
 		PermissionMode string   `json:"permissionMode"`
 		Version        string   `json:"claude_code_version"`
+		Agents         names    `json:"agents"`
 		CommandUUID    string   `json:"command_uuid"`
 		State          string   `json:"state"`
 		IsError        bool     `json:"is_error"`
@@ -170,7 +189,7 @@ func Parse(line []byte) (Payload, error) {
 		case l.Subtype == "status" && l.PermissionMode != "":
 			return Status{PermissionMode: l.PermissionMode}, nil
 		case l.Subtype == "init":
-			return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version}, nil
+			return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version, Agents: l.Agents}, nil
 		}
 	case "user":
 		if l.IsReplay && l.UUID != "" {

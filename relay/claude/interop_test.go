@@ -293,10 +293,10 @@ func TestRealQuestions(t *testing.T) {
 		h := standin.NewHome(t, nil)
 		o := real(t, v, h)
 		o.Command = standin.Require(t, v)
-		asked := make(chan claude.Use, 2)
-		o.Permission = &claude.Permission{Ask: func(_ context.Context, u claude.Use) claude.Decision {
+		asked := make(chan agent.Use, 2)
+		o.Permission = &agent.Permission{Ask: func(_ context.Context, u agent.Use) agent.Decision {
 			asked <- u
-			return claude.Decision{Allow: strings.Contains(string(u.Input), "allowed"), Reason: "not that file"}
+			return agent.Decision{Allow: strings.Contains(string(u.Input), "allowed"), Reason: "not that file"}
 		}}
 		p := start(t, o)
 		for _, name := range []string{"allowed", "refused"} {

@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"encoding/json"
 	"slices"
 
 	"teambridge/relay/agent"
@@ -86,22 +85,8 @@ func (s *permissions) reported(mode string) error {
 }
 
 // decided notes that a person allowed a use of a tool. Whoever lets the agent leave plan mode sets no other limit.
-func (s *permissions) decided(u Use, d Decision) {
-	if u.Tool == exitPlanMode && d.Allow {
+func (s *permissions) decided(u agent.Use, d agent.Decision) {
+	if u.Kind == agent.AsksPlan && d.Allow {
 		s.limit = ""
 	}
-}
-
-// forPerson reports whether only a person can decide on a use of a tool, whatever list it is in. A 2.1.80 tells no
-// reason, so the mode in force and the name of the tool count too.
-func (u Use) forPerson() bool {
-	if u.Mode == planMode || u.Tool == exitPlanMode || u.Tool == askUserQuestion {
-		return true
-	}
-	var why struct {
-		Reason      string `json:"decision_reason_type"`
-		Interactive bool   `json:"requires_user_interaction"`
-	}
-	// A request of another form is one of a version nobody has seen.
-	return json.Unmarshal(u.Body, &why) != nil || why.Reason == "mode" || why.Interactive
 }

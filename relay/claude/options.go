@@ -5,7 +5,9 @@ import (
 	"io"
 	"time"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/profile"
 )
 
 // Options say what to start and how to treat it. Command is all that is needed.
@@ -29,6 +31,11 @@ type Options struct {
 	Resume bool
 	// Mode is what the process starts with. A default gets a flag only where a resumed conversation has another value.
 	Mode mode.Mode
+	// Profile is what the agent is to be; the zero Ref is none. It is read again by each process that starts.
+	Profile profile.Ref
+	// OldProfiles says that the version, or one that is not known, is older than 2.1.181: it may take another one of two
+	// profiles of one name, and may give the agent tools that its profile does not have.
+	OldProfiles bool
 	// Member makes the process a member of a team, which cannot spawn others (measured from 2.1.62 to 2.1.330).
 	Member Member
 
@@ -36,8 +43,10 @@ type Options struct {
 	// conversation keep its first system prompt; a version that does not know the flag does not start with it.
 	FreshPrompt bool
 
-	// Permission answers the process when it asks whether a tool may be used. Nil: the process denies by itself.
-	Permission *Permission
+	// Permission answers the process when it asks whether a tool may be used. Nil: the process denies by itself. Only a
+	// person can decide on any use of a tool in plan mode, ExitPlanMode, AskUserQuestion, and what Claude Code says
+	// requires a person. More than 64 open questions are denied.
+	Permission *agent.Permission
 
 	// Stderr, if not nil, gets what the process prints there. A Write that blocks holds up only the process's writes to
 	// stderr. The last 64 KiB are kept in any case.

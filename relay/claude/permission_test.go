@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"teambridge/relay/agent"
 )
 
 // A list allows what it names, but never what only a person can decide. The
@@ -35,15 +37,14 @@ func TestListedTools(t *testing.T) {
 		{"2.1.330/can_use_tool.ExitPlanMode", "plan", false},
 		{"2.1.330/can_use_tool.AskUserQuestion", "bypassPermissions", false},
 	} {
-		u := question(t, test.question)
-		u.Mode = test.mode
+		u := question(t, test.question, test.mode)
 		for _, list := range [][]string{{"*"}, {u.Tool}} {
-			p := &Permission{Allow: list}
-			if d, decided := p.decide(u); !decided || d.Allow != test.want {
+			p := &agent.Permission{Allow: list}
+			if d, decided := p.Decide(u); !decided || d.Allow != test.want {
 				t.Errorf("%s in mode %q, allow %q: got %t, want %t", test.question, test.mode, list, d.Allow, test.want)
 			}
-			p.Ask = func(context.Context, Use) Decision { return Decision{} }
-			if d, decided := p.decide(u); decided != test.want || d.Allow != test.want {
+			p.Ask = func(context.Context, agent.Use) agent.Decision { return agent.Decision{} }
+			if d, decided := p.Decide(u); decided != test.want || d.Allow != test.want {
 				t.Errorf("%s in mode %q, allow %q, a person may be asked: got %t, %t", test.question, test.mode, list, d.Allow, decided)
 			}
 		}
@@ -54,8 +55,8 @@ func TestListedTools(t *testing.T) {
 // anything else, an empty object too, for the input of the tool.
 func TestAllowedInput(t *testing.T) {
 	t.Parallel()
-	u := question(t, "2.1.80/can_use_tool.Write")
-	data, err := (&Permission{}).answer("r", u, Decision{Allow: true})
+	u := question(t, "2.1.80/can_use_tool.Write", "")
+	data, err := answer(&agent.Permission{}, "r", u, agent.Decision{Allow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,36 @@ func TestAllowedInput(t *testing.T) {
 	}
 }
 
-func question(t *testing.T, name string) Use {
+// A person's answers go next to the questions, and of the suggestions only the rule that
+// the person chose.
+func TestPersonsAnswer(t *testing.T) {
+	t.Parallel()
+	ask := NewUse([]byte(`{"tool_name": "AskUserQuestion", "input": {"questions": [{"question": "Which colour?", "header": "h"}]}}`), "")
+	bash := NewUse([]byte(`{"tool_name": "Bash", "input": {"command": "ls"}, "permission_suggestions": [{"type": "setMode", "mode": "acceptEdits"},
+		{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "ls *"}], "behavior": "allow", "destination": "localSettings"},
+		{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "l *"}], "behavior": "allow", "destination": "localSettings"}]}`), "")
+	for _, test := range []struct {
+		use      agent.Use
+		decision agent.Decision
+		want     string
+	}{
+		{ask, agent.Decision{Allow: true, Answers: map[string]string{"Which colour?": "Blue"}},
+			`{"behavior":"allow","updatedInput":{"answers":{"Which colour?":"Blue"},"questions":[{"question":"Which colour?","header":"h"}]}}`},
+		{bash, agent.Decision{Allow: true, Session: "Bash(l *)"},
+			`{"behavior":"allow","updatedInput":{"command":"ls"},"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"l *"}],"behavior":"allow","destination":"session"}]}`},
+		{bash, agent.Decision{Allow: true}, `{"behavior":"allow","updatedInput":{"command":"ls"}}`},
+	} {
+		if err := test.use.Check(test.decision); err != nil {
+			t.Error(err)
+		}
+		got, err := answer(nil, "r", test.use, test.decision)
+		if want := `{"type":"control_response","response":{"subtype":"success","request_id":"r","response":` + test.want + "}}"; err != nil || string(got) != want {
+			t.Errorf("%+v: got %s, %v, want %s", test.decision, got, err, want)
+		}
+	}
+}
+
+func question(t *testing.T, name, mode string) agent.Use {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "permissions", filepath.FromSlash(name)+".json"))
 	if err != nil {
@@ -89,7 +119,7 @@ func question(t *testing.T, name string) Use {
 	if err := json.Unmarshal(data, &line); err != nil {
 		t.Fatal(err)
 	}
-	return NewUse(line.Request)
+	return NewUse(line.Request, mode)
 }
 
 // A process may report fewer permissions than it was given, and those that it
@@ -135,7 +165,7 @@ func TestPermissionsReported(t *testing.T) {
 	}
 	// A person let it leave plan mode.
 	p := permissions{mode: "plan", limit: "plan"}
-	p.decided(Use{Tool: "ExitPlanMode"}, Decision{Allow: true})
+	p.decided(NewUse([]byte(`{"tool_name": "ExitPlanMode"}`), planMode), agent.Decision{Allow: true})
 	if err := p.report(Status{"acceptEdits"}); err != nil {
 		t.Error(err)
 	}

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude/session"
+	"teambridge/relay/process"
 	"teambridge/relay/wire"
 )
 
@@ -74,7 +76,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 	}
 	p.cmd = exec.Command(l.argv[0], l.argv[1:]...)
 	p.cmd.Dir, p.cmd.Env = options.Dir, l.env
-	ownGroup(p.cmd)
+	process.OwnGroup(p.cmd)
 
 	// Pipes of our own instead of those of exec, whose Wait would wait for whoever else holds them.
 	var ours, theirs []*os.File
@@ -98,7 +100,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 		return nil, fmt.Errorf("claude: start %s: %w", l.argv[0], err)
 	}
 	p.life, p.over = context.WithCancel(context.Background())
-	p.self = identify(p.cmd.Process.Pid)
+	p.self = process.Identify(p.cmd.Process.Pid)
 	p.in = newStdin(ours[0], options.WriteTimeout, func() { p.fail(os.ErrDeadlineExceeded) })
 	go p.run(ctx, ours[1], ours[2])
 	return p, nil
@@ -120,9 +122,9 @@ func (p *Process) run(ctx context.Context, stdout, stderr *os.File) {
 	all.Go(func() { _, _ = io.Copy(&p.stderr, stderr) })
 	stop := context.AfterFunc(ctx, func() { p.fail(context.Cause(ctx)) })
 
-	waitExit(p.cmd)
+	process.WaitExit(p.cmd)
 	// What it started in its group ends with it, before its id can be given to another.
-	_ = killGroup(p.self.Group)
+	_ = process.KillGroup(p.self.Group)
 	err := p.cmd.Wait()
 	close(p.gone)
 	stop()
@@ -155,7 +157,7 @@ func (p *Process) exit(err error) error {
 	}
 	e := &ExitError{Err: p.cause, Errors: p.errors, Stderr: p.stderr.String()}
 	if errors.As(err, &exited) {
-		e.Code, e.Signal = exited.ExitCode(), signalName(exited.ProcessState)
+		e.Code, e.Signal = exited.ExitCode(), process.SignalName(exited.ProcessState)
 	} else if err != nil {
 		e.Code, e.Err = -1, errors.Join(p.cause, err)
 	}
@@ -186,7 +188,7 @@ func (p *Process) fail(cause error) {
 		p.cause = cause
 	}
 	p.mu.Unlock()
-	p.signal(killGroup)
+	p.signal(process.KillGroup)
 }
 
 // signal does something to the group as long as the process is there.
@@ -291,7 +293,7 @@ func (p *Process) take(line []byte, size int64, last bool) {
 func (p *Process) observe(payload Payload, line json.RawMessage, at time.Time) ([]agent.Progress, []wire.Envelope) {
 	p.mu.Lock()
 	progress := p.tracker.Observe(payload)
-	widened := p.permissions.report(payload)
+	widened := cmp.Or(p.permissions.report(payload), profiled(p.launch.profile, payload))
 	switch m := payload.(type) {
 	case Result:
 		p.errors = m.Errors
@@ -343,9 +345,9 @@ func (p *Process) CloseInput() { p.in.close() }
 func (p *Process) End(ctx context.Context, g agent.Grace) error {
 	p.in.close()
 	if !p.within(ctx, g.EOF) {
-		p.signal(termGroup)
+		p.signal(process.TermGroup)
 		if !p.within(ctx, g.Term) {
-			p.signal(killGroup)
+			p.signal(process.KillGroup)
 		}
 	}
 	<-p.done
@@ -354,7 +356,7 @@ func (p *Process) End(ctx context.Context, g agent.Grace) error {
 
 // Kill ends the group at once, as kill -9 does, and returns what [Process.Wait] does.
 func (p *Process) Kill() error {
-	p.signal(killGroup)
+	p.signal(process.KillGroup)
 	<-p.done
 	return p.err
 }

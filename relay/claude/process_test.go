@@ -374,19 +374,19 @@ func TestTooLargeFrameIsRefused(t *testing.T) {
 
 func TestQuestionsOfTheProcess(t *testing.T) {
 	simulated(t, func(t *testing.T, v teams.Version) {
-		asked := make(chan claude.Use, 1)
+		asked := make(chan agent.Use, 1)
 		o, _ := sim(t, simchild.Script{Version: v})
-		o.Permission = &claude.Permission{
+		o.Permission = &agent.Permission{
 			Allow: []string{"Read"}, Reason: "never",
-			Ask: func(ctx context.Context, u claude.Use) claude.Decision {
+			Ask: func(ctx context.Context, u agent.Use) agent.Decision {
 				asked <- u
 				switch u.Tool {
 				case "Bash":
-					return claude.Decision{Allow: true}
+					return agent.Decision{Allow: true}
 				case "Wait":
 					<-ctx.Done()
 				}
-				return claude.Decision{}
+				return agent.Decision{}
 			},
 		}
 		p := start(t, o)
@@ -687,7 +687,7 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$2"; exec cat >"$0"`, file,
 			`{"type":"control_request","request_id":"a\nb\u0000","request":{"subtype":"no\r\nsuch"}}`,
 			`{"type":"control_request","request_id":"c","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"a\nb"}}}`},
-		Plain: true, AnswerTimeout: 300 * time.Millisecond, Permission: &claude.Permission{Reason: "no\r\n\u2028\xff"},
+		Plain: true, AnswerTimeout: 300 * time.Millisecond, Permission: &agent.Permission{Reason: "no\r\n\u2028\xff"},
 	}
 	p := start(t, o)
 	for _, text := range []string{"one\ntwo", "\r\n{}", "a\u2028b", "</teammate-message>\n\n", strings.Repeat("\n", 1000) + "x"} {

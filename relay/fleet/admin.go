@@ -46,20 +46,21 @@ var ErrNotDead = errors.New("the relay has not given up")
 
 // Add records that the relay is to be run. Its root is set, its settings are checked,
 // and its member is resolved if the team exists. In a team that was made here, a new name
-// becomes a member ([TeamOwner.Enlist]). A member has one relay: if the same one
+// becomes a member ([TeamOwner.Enlist]), as an agent of OpenCode does in any. A member has one relay: if the same one
 // is recorded already, Add returns it, and added is false. The errors are *[SettingError],
 // *[LeadError], *[ExistsError], and those of [ledger.Ledger.AddRelay].
 func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
+	r.Root = a.Root.Path()
 	if err := Check(&r); err != nil {
 		return ledger.Relay{}, false, err
 	}
 	owner := TeamOwner(a)
 	member, err := MemberOf(ctx, a.Root, r.Team, r.Member)
 	if _, unknown := errors.AsType[*teams.NotFoundError](err); unknown {
-		// In a team that was made here, the agent becomes a member below.
+		// The agent becomes a member below, if it may.
 		if _, _, ours, oerr := owner.Of(ctx, r.Team); oerr != nil {
 			err = oerr
-		} else if ours {
+		} else if ours || JoinsAny(r) {
 			member, err = r.Member, nil
 		}
 	}
@@ -69,7 +70,6 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	if r.Member = member; r.OwnTeam {
 		r.Member = teams.LeadName(r.Member)
 	}
-	r.Root = a.Root.Path()
 	all, err := a.Ledger.Relays(ctx, r.Root)
 	if err != nil {
 		return ledger.Relay{}, false, err
@@ -85,7 +85,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 		return old, false, nil
 	}
 	// The fleet does it, too, but too late to refuse a name.
-	enlisted, err := owner.Enlist(ctx, r.Team, r.Member, r.Dir)
+	enlisted, err := owner.Enlist(ctx, r.Team, r.Member, r.Dir, JoinsAny(r))
 	if err != nil {
 		return ledger.Relay{}, false, err
 	}
@@ -99,8 +99,8 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	return made, err == nil, err
 }
 
-// Check checks the settings of a relay, and replaces each by its usual form. The error
-// is a *[SettingError].
+// Check checks the settings of a relay, of which Root must be set, and replaces each by its
+// usual form. The error is a *[SettingError], or one of [profile.Ref.Load].
 func Check(r *ledger.Relay) error {
 	switch r.OnCut {
 	case "":
@@ -122,7 +122,16 @@ func Check(r *ledger.Relay) error {
 			return &SettingError{"mode", err.Error()}
 		}
 	}
-	if err := CheckCommand(r.Command, r.Plain); err != nil {
+	switch r.Runtime {
+	case "", ClaudeCode:
+		r.Runtime = ""
+		err = checkClaude(r)
+	case OpenCode:
+		err = checkOpenCode(r)
+	default:
+		err = &SettingError{"runtime", fmt.Sprintf("%q is neither %s nor %s", r.Runtime, ClaudeCode, OpenCode)}
+	}
+	if err != nil {
 		return err
 	}
 	// A service was started in another directory than the caller.
@@ -137,7 +146,7 @@ func Check(r *ledger.Relay) error {
 		return &SettingError{"dir", r.Dir + " is not a directory"}
 	}
 	r.Dir = dir
-	return nil
+	return checkProfile(*r)
 }
 
 // differences names the settings in which two relays differ.
@@ -146,7 +155,11 @@ func differences(a, b ledger.Relay) (names []string) {
 		name string
 		same bool
 	}{
+		{"runtime", a.Runtime == b.Runtime},
 		{"command", slices.Equal(a.Command, b.Command)},
+		{"url", a.URL == b.URL},
+		{"password-file", a.PasswordFile == b.PasswordFile},
+		{"profile", a.Profile == b.Profile},
 		{"dir", a.Dir == b.Dir},
 		{"on-cut", a.OnCut == b.OnCut},
 		{"permissions", a.Permissions == b.Permissions},
@@ -191,14 +204,8 @@ func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (lat
 		}
 	} else if a.Root == nil {
 		// Its members are gone, too.
-	} else if _, c, ok, oerr := owner.Of(ctx, r.Team); oerr == nil && ok { // a corrupt team keeps no relay
-		m, ours, merr := owner.member(ctx, c, a.Root.MemberName(ctx, r.Team, r.Member))
-		if merr != nil {
-			return false, merr
-		}
-		if ours {
-			members = append(members, m)
-		}
+	} else if m, ours, merr := owner.memberOf(ctx, r.Team, a.Root.MemberName(ctx, r.Team, r.Member)); merr == nil && ours { // a corrupt team keeps no relay
+		members = append(members, m)
 	}
 	err = a.Ledger.RemoveRelay(ctx, r.ID, pending, members...)
 	if errors.Is(err, ledger.ErrUnknown) {
@@ -220,30 +227,41 @@ func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (lat
 func (a Admin) forget(ctx context.Context, r ledger.Relay) error {
 	sessions, err := a.Ledger.Sessions(ctx, r.Root)
 	for _, s := range sessions {
-		if s.Team == r.Team && strings.EqualFold(s.Inbox, teams.LeadName(r.Member)) && s.Dead != "" {
+		if s.Team == r.Team && strings.EqualFold(s.Inbox, teams.LeadName(r.Member)) && s.Dead+s.ShutDown != "" {
 			err = errors.Join(err, a.Ledger.Revive(ctx, s.InboxKey))
 		}
 	}
 	return err
 }
 
-// Retry lets a relay that has given up be tried again. [ErrNotDead].
+// Retry lets a relay that has given up, or whose agent was shut down, be tried again.
+// [ErrNotDead].
 func (a Admin) Retry(ctx context.Context, r ledger.Relay) error {
-	t, err := a.Root.Team(r.Team)
+	s, err := TeamOwner(a).session(ctx, r)
 	if err != nil {
 		return err
 	}
-	defer t.Close()
-	key, err := Key(ctx, t, r.Member)
-	if err != nil {
-		return err
-	}
-	s, _, err := a.Ledger.Session(ctx, key)
-	if err != nil {
-		return err
-	}
-	if s.Dead == "" {
+	if s.Dead+s.ShutDown == "" {
 		return fmt.Errorf("fleet: retry relay %s: %w", r.ID, ErrNotDead)
 	}
-	return a.Ledger.Revive(ctx, key)
+	return a.Ledger.Revive(ctx, s.InboxKey)
+}
+
+// session returns what is recorded of the agent of a relay in the team that exists now, also
+// if it is no member any more. [teams.ErrTeamGone].
+func (o TeamOwner) session(ctx context.Context, r ledger.Relay) (ledger.Session, error) {
+	t, err := o.Root.Team(r.Team)
+	if err != nil {
+		return ledger.Session{}, err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return ledger.Session{}, err
+	}
+	i := c.Instance()
+	s, _, err := o.Ledger.Session(ctx, ledger.InboxKey{
+		Root: o.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: o.Root.MemberName(ctx, r.Team, r.Member),
+	})
+	return s, err
 }

@@ -8,7 +8,7 @@
 //   - A relay that ends with an error is started again after 1 s, doubled up to 60 s.
 //   - A relay whose agent does not stay alive is dead, also for the next Run, until it
 //     is retried ([Admin.Retry]), its member gets another relay, or its team is made
-//     again.
+//     again. A relay whose agent was shut down on request has ended in the same way.
 //
 // [Admin] adds and removes relays in the ledger, in any process. The fleet looks there
 // every 2 s and when it is poked. There is one fleet for a Claude root and a state
@@ -30,6 +30,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/reply"
 	"teambridge/relay/wire"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -84,6 +85,8 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	members map[string]*runner // by id; also those that are ending
+
+	launch func(context.Context, Launch) (relay.Runtime, error) // [Launch.Runtime], but in tests
 }
 
 // Back-off between two runs of a relay that ended by itself.
@@ -109,7 +112,10 @@ func New(opts Options) *Fleet {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Fleet{opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{}}
+	return &Fleet{
+		opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{},
+		launch: func(ctx context.Context, l Launch) (relay.Runtime, error) { return l.Runtime(ctx) },
+	}
 }
 
 // lockOf names the lock of the fleet of a Claude root.
@@ -250,7 +256,7 @@ func (f *Fleet) Retry(ctx context.Context, id string) error {
 		return err
 	}
 	switch state := m.read().Now.State; state {
-	case relay.Dead:
+	case relay.Dead, relay.Ended:
 		if err := f.admin().Retry(ctx, m.entry); err != nil && !errors.Is(err, ErrNotDead) {
 			return err
 		}
@@ -471,6 +477,9 @@ func (m *runner) run(ctx context.Context) {
 				s = relay.Status{State: relay.Dead, Reason: err.Error()}
 			}
 			backoff = 0
+		case errors.Is(err, reply.ErrShutDown):
+			s = relay.Status{State: relay.Ended, Reason: m.ended(ctx)}
+			backoff = 0
 		case errors.Is(err, teams.ErrTeamGone):
 			s.Reason = "there is no team " + m.entry.Team
 			backoff = 0
@@ -488,6 +497,19 @@ func (m *runner) run(ctx context.Context) {
 	}
 }
 
+// ended makes an agent that was shut down leave the team, and returns why it was.
+func (m *runner) ended(ctx context.Context) (why string) {
+	owner := m.fleet.owner()
+	s, err := owner.session(ctx, m.entry)
+	if err == nil {
+		err = owner.leave(ctx, m.entry.Team, s.Inbox)
+	}
+	if err != nil && !errors.Is(err, teams.ErrTeamGone) && ctx.Err() == nil {
+		m.fleet.opts.Warn(fmt.Errorf("%s@%s was shut down, and is still a member: %w", m.entry.Member, m.entry.Team, err))
+	}
+	return s.ShutDown
+}
+
 // place is the inbox in t of a member that a relay may serve, as [Member] says.
 func place(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, error) {
 	name, err := Member(ctx, t, member)
@@ -497,16 +519,21 @@ func place(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, 
 	return Key(ctx, t, name)
 }
 
-// enlist makes the agents of all relays of a team members of it, if the team was made here:
-// before its lead starts, so that it can write to them. The error is that of the relay e;
-// those of others are reported by their own runners.
+// enlist makes the agents of all relays of a team members of it, if they may be: before
+// its lead starts, so that it can write to them. The error is that of the relay e; those of
+// others are reported by their own runners.
 func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
 	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
 	for _, other := range entries {
-		if other.Team == e.Team && !other.OwnTeam {
-			if _, eerr := f.owner().Enlist(ctx, other.Team, other.Member, other.Dir); other.ID == e.ID {
-				err = errors.Join(err, eerr)
-			}
+		if other.Team != e.Team || other.OwnTeam {
+			continue
+		}
+		s, eerr := f.owner().session(ctx, other)
+		if eerr == nil && s.ShutDown == "" {
+			_, eerr = f.owner().Enlist(ctx, other.Team, other.Member, other.Dir, JoinsAny(other))
+		}
+		if other.ID == e.ID {
+			err = errors.Join(err, eerr)
 		}
 	}
 	return err
@@ -521,14 +548,19 @@ func (m *runner) once(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.enlist(ctx, e); err != nil {
-		return err
-	}
 	t, err := f.opts.Root.Team(e.Team)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
+	if err := f.enlist(ctx, e); err != nil {
+		return err
+	}
+	if s, err := f.owner().session(ctx, *e); err != nil {
+		return err
+	} else if s.ShutDown != "" {
+		return fmt.Errorf("%w: %s", reply.ErrShutDown, s.ShutDown)
+	}
 	key, err := place(ctx, t, e.Member)
 	if err != nil {
 		return err
@@ -550,15 +582,13 @@ func (m *runner) once(ctx context.Context) error {
 			return err
 		}
 	}
-	child, err := Launch{
-		Team: t, Member: name, Command: e.Command, Plain: e.Plain, Dir: e.Dir, Env: f.opts.Env, Permission: policy.Permission(m.prompter),
-	}.Options(ctx)
+	runtime, err := f.launch(ctx, Launch{Team: t, Member: name, Settings: *e, State: f.opts.State, Env: f.opts.Env, Permission: policy.Permission(m.prompter)})
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(ctx, relay.Options{
+	r, err := reply.New(ctx, relay.Options{
 		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
-		Runtime: relay.Claude(t.Root().Path(), child), Mode: begin, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
+		Runtime: runtime, Mode: begin, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
 		Journal: f.opts.Journal, Envelope: f.opts.Envelope,
 		Events: func(ev agent.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
 		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
@@ -567,7 +597,7 @@ func (m *runner) once(ctx context.Context) error {
 		return err
 	}
 	m.mu.Lock()
-	m.relay = r
+	m.relay = r.Relay
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()

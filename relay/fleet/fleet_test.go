@@ -83,6 +83,12 @@ func (h *harbour) changed() {
 // sail runs a fleet until the test, or stop, ends it.
 func (h *harbour) sail() (f *Fleet, stop func() error) {
 	h.t.Helper()
+	return h.sailWith(func(*Fleet) {})
+}
+
+// sailWith changes the fleet first.
+func (h *harbour) sailWith(change func(*Fleet)) (f *Fleet, stop func() error) {
+	h.t.Helper()
 	f = New(Options{
 		Root: h.Root, Ledger: h.ledger, Locker: h.Locker, State: h.State, Every: 20 * time.Millisecond,
 		Timing: h.timing,
@@ -105,6 +111,7 @@ func (h *harbour) sail() (f *Fleet, stop func() error) {
 			h.warned = append(h.warned, err)
 		},
 	})
+	change(f)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
@@ -340,10 +347,12 @@ func TestServing(t *testing.T) {
 	must(t, stop())
 
 	// Now another process relays one of them.
-	child, err := Launch{Team: team, Member: "worker", Command: []string{os.Args[0]}, Plain: true, Dir: h.work, Env: append(os.Environ(), h.script.Env())}.Options(t.Context())
+	runtime, err := Launch{
+		Team: team, Member: "worker", Settings: ledger.Relay{Command: []string{os.Args[0]}, Plain: true, Dir: h.work}, Env: append(os.Environ(), h.script.Env()),
+	}.Runtime(t.Context())
 	must(t, err)
 	elsewhere, err := relay.New(t.Context(), relay.Options{
-		Team: team, Member: "worker", Locker: h.Locker, Ledger: h.ledger, State: h.State, Runtime: relay.Claude(team.Root().Path(), child),
+		Team: team, Member: "worker", Locker: h.Locker, Ledger: h.ledger, State: h.State, Runtime: runtime,
 		Report: func(relay.Status) { h.changed() },
 	})
 	must(t, err)
@@ -497,8 +506,8 @@ func TestDeskCloses(t *testing.T) {
 			asked <- q
 		}
 	})
-	answer := make(chan claude.Decision, 1)
-	go func() { answer <- d.ask(t.Context(), claude.Use{Tool: "Bash"}) }()
+	answer := make(chan agent.Decision, 1)
+	go func() { answer <- d.ask(t.Context(), agent.Use{Tool: "Bash"}) }()
 	q := <-asked
 	d.Close("gone")
 	if got := <-answer; got.Allow || got.Reason != "gone" {
@@ -506,7 +515,7 @@ func TestDeskCloses(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only a failure waits so long
 	defer cancel()
-	if got := d.ask(ctx, claude.Use{Tool: "Bash"}); got.Allow || got.Reason != "gone" {
+	if got := d.ask(ctx, agent.Use{Tool: "Bash"}); got.Allow || got.Reason != "gone" {
 		t.Errorf("what was asked later: %+v", got)
 	}
 	if err := d.Answer(Answer{Question: q.ID, Digest: q.Digest, Allow: true}); !errors.Is(err, ErrAnswered) {

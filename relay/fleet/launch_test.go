@@ -1,11 +1,14 @@
 package fleet
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
@@ -36,7 +39,9 @@ func TestLaunchByVersion(t *testing.T) {
 		"9.0.0 (Claude Code)":   true,
 		"my own claude":         false,
 	} {
-		child, err := Launch{Team: team, Member: "worker", Command: []string{os.Args[0]}, Env: append(os.Environ(), versionVariable+"="+version)}.Options(t.Context())
+		child, err := Launch{
+			Team: team, Member: "worker", Settings: ledger.Relay{Command: []string{os.Args[0]}}, Env: append(os.Environ(), versionVariable+"="+version),
+		}.claude(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,6 +56,50 @@ func TestLaunchByVersion(t *testing.T) {
 		}
 		if got := slices.Contains(argv, "--system-prompt-snapshot"); got != fresh {
 			t.Errorf("%s: %s", version, strings.Join(argv[1:], " "))
+		}
+	}
+}
+
+// The password of a server that runs already is in a file or in the environment, and only
+// such a server gets it.
+func TestLaunchOpenCode(t *testing.T) {
+	t.Parallel()
+	const url = "http://127.0.0.1:4096"
+	h := newHarbour(t, simchild.Script{})
+	h.Make("red", 1, "worker")
+	team, err := h.Root.Team("red")
+	must(t, err)
+	defer team.Close()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "password")
+	must(t, os.WriteFile(file, []byte("from the file\r\n"), 0o600))
+	env := []string{openCodePassword + "=old", openCodePassword + "=of the environment", openCodeUser + "=me"}
+	for _, test := range []struct {
+		name           string
+		settings       ledger.Relay
+		user, password string
+	}{
+		{"of the environment", ledger.Relay{URL: url}, "me", "of the environment"},
+		{"of a file", ledger.Relay{URL: url, PasswordFile: file}, "me", "from the file"},
+		{"a server of its own", ledger.Relay{Command: []string{os.Args[0], "--print-logs"}}, "", ""},
+	} {
+		test.settings.Runtime, test.settings.Dir = OpenCode, dir
+		o, err := Launch{Team: team, Member: "worker", Settings: test.settings, Env: env}.openCode()
+		if err != nil || o.User != test.user || o.Password != test.password || o.URL != test.settings.URL || !slices.Equal(o.Command, test.settings.Command) {
+			t.Errorf("%s: %+v, %v", test.name, o, err)
+		}
+		if told := strings.Contains(o.Instructions, `"worker", a member of the team "red"`); told != (test.settings.URL == "") {
+			t.Errorf("%s: the model is told %q", test.name, o.Instructions)
+		}
+	}
+	if _, err := (Launch{Settings: ledger.Relay{Runtime: OpenCode, Dir: dir, URL: url, PasswordFile: file + "x"}}).Runtime(t.Context()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without the file: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "mine.exe"), nil, 0o700))
+	for program, found := range map[string]bool{"./mine.exe": true, filepath.Join(dir, "mine.exe"): true, "./other": false, "there-is-none": false} {
+		_, err := Launch{Team: team, Settings: ledger.Relay{Runtime: OpenCode, Dir: dir, Command: []string{program}}}.Runtime(t.Context())
+		if _, missing := errors.AsType[*ProgramError](err); missing == found {
+			t.Errorf("%s: %v", program, err)
 		}
 	}
 }

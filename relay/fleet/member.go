@@ -9,12 +9,13 @@ import (
 	"teambridge/teams"
 )
 
-// Enlist makes an agent a member of a team that was made here ([TeamOwner.Of]), so that the
-// others can write to it, and records that. enlisted is false, and nothing changes, if
-// there is no such team, or it has a member of that name that is not ours.
-func (o TeamOwner) Enlist(ctx context.Context, team, member, dir string) (enlisted bool, err error) {
+// Enlist makes an agent a member of a team, so that the others can write to it, and records
+// that. The team is one that was made here ([TeamOwner.Of]), or with any of all. enlisted is
+// false, and nothing changes, if there is no such team, or it has a member of that name that
+// is not ours.
+func (o TeamOwner) Enlist(ctx context.Context, team, member, dir string, any bool) (enlisted bool, err error) {
 	_, c, ok, err := o.Of(ctx, team)
-	if err != nil || !ok {
+	if err != nil || c == nil || !ok && !any {
 		return false, err
 	}
 	if name, err := c.Resolve(member, nil); err == nil {
@@ -43,11 +44,7 @@ func (o TeamOwner) Enlist(ctx context.Context, team, member, dir string) (enlist
 // ended, and removes the team if that waited for it. A member stays if it is not ours, or
 // if a relay is to be run for it.
 func (o TeamOwner) Dismiss(ctx context.Context, team, member string) error {
-	_, c, ok, err := o.Of(ctx, team)
-	if err != nil || !ok {
-		return err
-	}
-	m, ours, err := o.member(ctx, c, member)
+	m, ours, err := o.memberOf(ctx, team, member)
 	if err != nil || !ours {
 		return err
 	}
@@ -55,6 +52,24 @@ func (o TeamOwner) Dismiss(ctx context.Context, team, member string) error {
 		return err
 	}
 	return errors.Join(o.dismiss(ctx, m), o.Reap(ctx))
+}
+
+// leave is Dismiss for an agent that was shut down: its relay stays recorded, and is not run.
+func (o TeamOwner) leave(ctx context.Context, team, member string) error {
+	m, ours, err := o.memberOf(ctx, team, member)
+	if err != nil || !ours {
+		return err
+	}
+	return o.dismiss(ctx, m)
+}
+
+// memberOf is [TeamOwner.member] for the team that exists now.
+func (o TeamOwner) memberOf(ctx context.Context, team, member string) (m ledger.OwnedMember, ours bool, err error) {
+	_, c, _, err := o.Of(ctx, team)
+	if err != nil || c == nil {
+		return m, false, err
+	}
+	return o.member(ctx, c, member)
 }
 
 // dismiss removes the entry of a member, unless a relay serves it.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 )
 
 // Policy decides whether an agent may use a tool if its permission mode and its own rules
@@ -54,8 +54,8 @@ func (p Policy) String() string {
 
 // Permission answers an agent by the policy. prompter asks a person; it may be nil for a
 // policy that does not ask.
-func (p Policy) Permission(prompter *PermissionPrompter) *claude.Permission {
-	answers := &claude.Permission{
+func (p Policy) Permission(prompter *PermissionPrompter) *agent.Permission {
+	answers := &agent.Permission{
 		Allow:  p.Allow,
 		Reason: "This agent runs without a person who could allow it, and its permissions do not. Go on without it, or say what you would need.",
 	}
@@ -66,19 +66,12 @@ func (p Policy) Permission(prompter *PermissionPrompter) *claude.Permission {
 	return answers
 }
 
-// The kinds of questions.
-const (
-	AsksPermission = "permission" // whether a tool may be used
-	AsksPlan       = "plan"       // whether a plan is approved, so that the agent leaves plan mode
-	AsksPerson     = "question"   // something that the person answers
-)
-
 // A Question is one use of a tool that an agent asks for. All but ID, Digest, Kind and At
 // comes from the agent.
 type Question struct {
 	ID     string          `json:"id"`     // a UUID
 	Digest string          `json:"digest"` // of Tool and Input
-	Kind   string          `json:"kind"`   // [AsksPermission] and its like
+	Kind   string          `json:"kind"`   // [agent.AsksPermission] and its like
 	Tool   string          `json:"tool"`
 	Input  json.RawMessage `json:"input,omitempty"`
 	At     time.Time       `json:"at"`
@@ -89,7 +82,7 @@ type Question struct {
 	BlockedPath string            `json:"blockedPath,omitempty"`
 	Subagent    string            `json:"subagent,omitempty"`    // which subagent asks; empty for the agent itself
 	Plan        string            `json:"plan,omitempty"`        // to approve
-	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that Claude Code suggests
+	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that the runtime suggests
 	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session
 }
 
@@ -99,7 +92,7 @@ type Answer struct {
 	Digest   string // its Digest
 	Allow    bool
 	Session  string            // if allowed: one of its Session rules, to allow until the agent is restarted
-	Answers  map[string]string // to [AsksPerson], by question; needed to allow it
+	Answers  map[string]string // to [agent.AsksPerson], by question; needed to allow it
 	Reason   string            // the reason of a denial, for the agent; may be empty
 }
 
@@ -130,8 +123,8 @@ type PermissionPrompter struct {
 type waiting struct {
 	Question
 	ctx    context.Context // ends when the agent withdraws the question
-	use    claude.Use
-	answer chan claude.Decision
+	use    agent.Use
+	answer chan agent.Decision
 }
 
 // endedQuestion remembers what became of a question, for late answers.
@@ -146,33 +139,23 @@ func NewPermissionPrompter(changed func(q Question, open bool)) *PermissionPromp
 }
 
 // newQuestion returns what to ask a person about a use.
-func newQuestion(use claude.Use) Question {
+func newQuestion(use agent.Use) Question {
 	input := slices.Clone(use.Input)
 	digest := sha256.Sum256(slices.Concat([]byte(use.Tool), []byte("\n"), input))
-	q := Question{
-		ID: uuid.NewString(), Digest: hex.EncodeToString(digest[:]), Kind: AsksPermission, Tool: use.Tool, Input: input, At: time.Now().UTC(),
+	return Question{
+		ID: uuid.NewString(), Digest: hex.EncodeToString(digest[:]), Kind: use.Kind, Tool: use.Tool, Input: input, At: time.Now().UTC(),
 		Display: use.Display, Description: use.Description, Reason: use.Reason, BlockedPath: use.BlockedPath,
-		Subagent: use.Subagent, Plan: use.Plan(), Suggestions: use.Suggestions,
+		Subagent: use.Subagent, Plan: use.Plan, Suggestions: use.Suggestions, Session: use.Session,
 	}
-	switch {
-	case use.Asks():
-		q.Kind = AsksPerson
-	case use.Leaves():
-		q.Kind = AsksPlan
-	}
-	for _, r := range use.SessionRules() {
-		q.Session = append(q.Session, r.String())
-	}
-	return q
 }
 
 // ask waits for a person's decision.
-func (p *PermissionPrompter) ask(ctx context.Context, use claude.Use) claude.Decision {
-	w := waiting{Question: newQuestion(use), ctx: ctx, use: use, answer: make(chan claude.Decision, 1)}
+func (p *PermissionPrompter) ask(ctx context.Context, use agent.Use) agent.Decision {
+	w := waiting{Question: newQuestion(use), ctx: ctx, use: use, answer: make(chan agent.Decision, 1)}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return claude.Decision{Reason: p.reason}
+		return agent.Decision{Reason: p.reason}
 	}
 	p.open[w.ID] = w
 	p.mu.Unlock()
@@ -187,7 +170,7 @@ func (p *PermissionPrompter) ask(ctx context.Context, use claude.Use) claude.Dec
 	case decision := <-w.answer:
 		return decision
 	case <-ctx.Done():
-		return claude.Decision{} // nobody waits for it
+		return agent.Decision{} // nobody waits for it
 	}
 }
 
@@ -223,8 +206,8 @@ func (p *PermissionPrompter) Answer(a Answer) error {
 	if a.Digest != w.Digest {
 		return fail(fmt.Errorf("%w: its digest is not that of the question", ErrOtherInput))
 	}
-	decision, err := w.decide(a)
-	if err != nil {
+	decision := agent.Decision{Allow: a.Allow, Reason: a.Reason, Session: a.Session, Answers: a.Answers}
+	if err := w.use.Check(decision); err != nil {
 		return fail(fmt.Errorf("%w: %w", ErrAnswer, err))
 	}
 	outcome := "it was denied"
@@ -236,33 +219,6 @@ func (p *PermissionPrompter) Answer(a Answer) error {
 	return nil
 }
 
-// decide returns the decision that an answer makes.
-func (w waiting) decide(a Answer) (claude.Decision, error) {
-	d := claude.Decision{Allow: a.Allow, Reason: a.Reason}
-	switch {
-	case !a.Allow && (a.Session != "" || len(a.Answers) > 0):
-		return d, errors.New("a denial has neither a rule for the session nor answers")
-	case !a.Allow:
-		return d, nil
-	case a.Reason != "":
-		return d, errors.New("only a denial has a reason")
-	}
-	if a.Session != "" {
-		rules := w.use.SessionRules()
-		i := slices.Index(w.Session, a.Session)
-		if i < 0 {
-			return d, fmt.Errorf("%q is not one of the rules that can be allowed for the session: %q", a.Session, w.Session)
-		}
-		d.Session = rules[i]
-	}
-	if w.Kind == AsksPerson || len(a.Answers) > 0 {
-		var err error
-		d.Input, err = w.use.Answered(a.Answers)
-		return d, err
-	}
-	return d, nil
-}
-
 // Close denies the open questions and all later ones for a reason.
 func (p *PermissionPrompter) Close(reason string) {
 	p.mu.Lock()
@@ -270,7 +226,7 @@ func (p *PermissionPrompter) Close(reason string) {
 	p.closed, p.reason = true, reason
 	for id, w := range p.open {
 		p.end(id, "it was denied: "+reason)
-		w.answer <- claude.Decision{Reason: reason}
+		w.answer <- agent.Decision{Reason: reason}
 	}
 }
 

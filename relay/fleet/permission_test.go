@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 )
@@ -21,10 +22,10 @@ type asked struct {
 	*PermissionPrompter
 	Question
 	withdraw context.CancelFunc
-	decision chan claude.Decision
+	decision chan agent.Decision
 }
 
-func askOf(t *testing.T, use claude.Use) asked {
+func askOf(t *testing.T, use agent.Use) asked {
 	t.Helper()
 	questions := make(chan Question, 2)
 	p := NewPermissionPrompter(func(q Question, open bool) {
@@ -33,14 +34,14 @@ func askOf(t *testing.T, use claude.Use) asked {
 		}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	a := asked{p, Question{}, cancel, make(chan claude.Decision, 1)}
+	a := asked{p, Question{}, cancel, make(chan agent.Decision, 1)}
 	go func() { a.decision <- p.ask(ctx, use) }()
 	a.Question = <-questions
 	return a
 }
 
 // recorded is what Claude Code asked.
-func recorded(t *testing.T, name string) claude.Use {
+func recorded(t *testing.T, name, mode string) agent.Use {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "claude", "testdata", "permissions", filepath.FromSlash(name)+".json"))
 	must(t, err)
@@ -48,7 +49,7 @@ func recorded(t *testing.T, name string) claude.Use {
 		Request json.RawMessage `json:"request"`
 	}
 	must(t, json.Unmarshal(data, &line))
-	return claude.NewUse(line.Request)
+	return claude.NewUse(line.Request, mode)
 }
 
 // A question has what a person needs to decide on it.
@@ -59,14 +60,14 @@ func TestQuestion(t *testing.T) {
 		want Question // without Input, At and what is checked below
 	}{
 		{"2.1.330/can_use_tool.of-subagent", Question{
-			Kind: AsksPermission, Tool: "Bash", Display: "Bash", Description: "d", BlockedPath: "/home/dev/project/byworker",
+			Kind: agent.AsksPermission, Tool: "Bash", Display: "Bash", Description: "d", BlockedPath: "/home/dev/project/byworker",
 			Subagent: "a106583da67d56ccc", Session: []string{"Bash(touch byworker *)"},
 		}},
-		{"2.1.330/can_use_tool.Write", Question{Kind: AsksPermission, Tool: "Write", Display: "Write", Description: "w1"}},
-		{"2.1.330/can_use_tool.ExitPlanMode", Question{Kind: AsksPlan, Tool: "ExitPlanMode", Display: "ExitPlanMode", Plan: "# Plan\n1. touch a\n"}},
-		{"2.1.80/can_use_tool.AskUserQuestion", Question{Kind: AsksPerson, Tool: "AskUserQuestion"}},
+		{"2.1.330/can_use_tool.Write", Question{Kind: agent.AsksPermission, Tool: "Write", Display: "Write", Description: "w1"}},
+		{"2.1.330/can_use_tool.ExitPlanMode", Question{Kind: agent.AsksPlan, Tool: "ExitPlanMode", Display: "ExitPlanMode", Plan: "# Plan\n1. touch a\n"}},
+		{"2.1.80/can_use_tool.AskUserQuestion", Question{Kind: agent.AsksPerson, Tool: "AskUserQuestion"}},
 	} {
-		use := recorded(t, test.name)
+		use := recorded(t, test.name, "")
 		got := newQuestion(use)
 		if string(got.Input) != string(use.Input) || len(got.Suggestions) != len(use.Suggestions) {
 			t.Errorf("%s: input %s, suggestions %s", test.name, got.Input, got.Suggestions)
@@ -90,14 +91,13 @@ func TestQuestion(t *testing.T) {
 // changes nothing.
 func TestAnswerRefused(t *testing.T) {
 	t.Parallel()
-	bash, ask := recorded(t, "2.1.330/can_use_tool.Bash"), recorded(t, "2.1.330/can_use_tool.AskUserQuestion")
-	plan := bash
-	plan.Mode = "plan"
+	bash, ask := recorded(t, "2.1.330/can_use_tool.Bash", ""), recorded(t, "2.1.330/can_use_tool.AskUserQuestion", "")
+	plan := recorded(t, "2.1.330/can_use_tool.Bash", "plan")
 	const rule = "Bash(touch f1 *)"
 	colours := map[string]string{"Which colour?": "Blue", "Which sizes?": "S, L"}
 	for _, test := range []struct {
 		name   string
-		use    claude.Use
+		use    agent.Use
 		change func(*Answer)
 		want   error
 		says   string
@@ -137,7 +137,7 @@ func TestAnswerRefused(t *testing.T) {
 // An answer that comes twice or late is refused, and says what became of the question.
 func TestAnswerTwiceAndLate(t *testing.T) {
 	t.Parallel()
-	use := recorded(t, "2.1.330/can_use_tool.Bash")
+	use := recorded(t, "2.1.330/can_use_tool.Bash", "")
 	q := askOf(t, use)
 	a := Answer{Question: q.ID, Digest: q.Digest, Allow: true}
 	must(t, q.Answer(a))

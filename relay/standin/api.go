@@ -18,12 +18,16 @@ import (
 // maxBody bounds one call. A conversation of a few thousand messages stays under a tenth of it.
 const maxBody = 256 << 20
 
-// API is a stand-in for the model API on 127.0.0.1, for any number of agents at once. It answers POST /v1/messages by
-// its Responder, POST /v1/messages/count_tokens with 10, HEAD with 200 and all else with 404, and records every call
-// of the first kind. Safe for concurrent use.
+// API is a stand-in for the model API on 127.0.0.1, for any number of agents at once. It answers POST /v1/messages, as
+// Claude Code calls it, and POST /v1/chat/completions, as OpenCode does, by its Responder, POST
+// /v1/messages/count_tokens with 10, HEAD with 200 and all else with 404, and records every call of the first two
+// kinds. Safe for concurrent use.
 type API struct {
-	// URL is the value for ANTHROPIC_BASE_URL.
+	// URL is the value for ANTHROPIC_BASE_URL; with /v1 behind it, the baseURL of OpenCode's provider.
 	URL string
+	// Alone says that all calls of a session are those of one agent, Main: an older version that is a member of a team in
+	// one process and not in the next would else be two. It is set before the first call.
+	Alone bool
 
 	respond Responder
 	closed  context.Context
@@ -53,7 +57,8 @@ func StartAPI(t testing.TB, respond Responder) *API {
 		sessions:      map[string]string{},
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/messages", a.messages)
+	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parse, write) })
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseChat, writeChat) })
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // an unread body would end the kept-alive connection
 		_ = writeJSON(w, http.StatusOK, object{"input_tokens": 10})
@@ -70,7 +75,12 @@ func StartAPI(t testing.TB, respond Responder) *API {
 	return a
 }
 
-func (a *API) messages(w http.ResponseWriter, hr *http.Request) {
+// call answers a call of one of the two APIs, which parse reads and write answers.
+func (a *API) call(
+	w http.ResponseWriter, hr *http.Request,
+	parse func([]byte, http.Header) (r Request, history []string, old int, err error),
+	write func(http.ResponseWriter, Request, Answer, int) error,
+) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxBody))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
@@ -78,7 +88,7 @@ func (a *API) messages(w http.ResponseWriter, hr *http.Request) {
 	}
 	parsed, history, old, err := parse(data, hr.Header)
 	if err != nil {
-		_ = writeJSON(w, http.StatusBadRequest, object{"type": "error", "error": object{"type": "invalid_request_error", "message": err.Error()}})
+		_ = write(w, parsed, Answer{Status: http.StatusBadRequest, Text: err.Error()}, 0)
 		return
 	}
 	r, entry := a.record(parsed, history, old)
@@ -116,7 +126,9 @@ func (a *API) record(r Request, history []string, old int) (Request, *Request) {
 	} else {
 		a.systems[r.System] = r.System
 	}
-	if name, ok := a.sessions[r.Session]; ok {
+	if a.Alone {
+		r.Agent = Main
+	} else if name, ok := a.sessions[r.Session]; ok {
 		r.Agent = name
 	} else if r.Agent == Teammate && len(history) > 0 {
 		if first := deliveries(history[0]); len(first) > 0 {

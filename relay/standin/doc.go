@@ -1,5 +1,5 @@
-// Package standin runs the real Claude Code, in the versions of .ci/versions, in tests: offline, without an account, in a home
-// of its own, against a stand-in for the model API that does what the test says.
+// Package standin runs the real Claude Code, in the versions of .ci/versions, and the real OpenCode in tests: offline,
+// without an account, in a home of their own, against a stand-in for the model API that does what the test says.
 //
 // # A team
 //
@@ -18,6 +18,8 @@
 // [StartHeadless] and [StartTerminal] start single sessions; [NewHome] makes the surroundings, whose [Home.Env] also
 // serves for a Claude Code that the code under test starts, as the command of [Require].
 //
+// [Home.OpenCode] gives the home to OpenCode as well; [StartOpenCode] starts a server of it.
+//
 // # The model
 //
 // [API] answers by a [Responder], [Script] if none is given, and records every call. A conversation is sent again with
@@ -29,7 +31,7 @@
 //
 // # What has to be there
 //
-// .ci/install-claude installs the versions and proper-lockfile to .interop; [EnvInterop] names that folder. Unset, no
+// .ci/install installs the versions, OpenCode and proper-lockfile to .interop; [EnvInterop] names that folder. Unset, no
 // program is run. What is missing skips the test, naming what to run; with [EnvRequired] set to 1 it fails it. Versions
 // in JavaScript and proper-lockfile need node, terminals need tmux. [EnvVersions] selects other versions.
 //

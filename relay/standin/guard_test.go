@@ -32,8 +32,9 @@ func orphaned(t *testing.T) {
 	if err := h.API.WaitCount(t.Context(), standin.Main, "SLEEP:600", 1); err != nil {
 		t.Fatal(err)
 	}
+	_, server := standin.StartOpenCode(t, h)
 	line, err := json.Marshal(orphans{
-		Pids: []int{terminal.Pid(), headless.Pid()},
+		Pids: []int{terminal.Pid(), headless.Pid(), server},
 		Dirs: []string{h.Dir, standin.SocketDir(terminal)},
 	})
 	if err != nil {
@@ -53,6 +54,7 @@ func TestDeathOfTheTest(t *testing.T) {
 	standin.Require(t, standin.Oldest(t))
 	standin.Require(t, standin.Newest(t))
 	standin.RequireTmux(t)
+	standin.RequireOpenCode(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestDeathOfTheTest$", "-test.v")
@@ -77,8 +79,8 @@ func TestDeathOfTheTest(t *testing.T) {
 	for _, dir := range left.Dirs {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	}
-	if len(left.Pids) != 2 {
-		t.Fatalf("the process did not start both programs: %s", printed)
+	if len(left.Pids) != 3 {
+		t.Fatalf("the process did not start all programs: %s", printed)
 	}
 	for _, pid := range left.Pids {
 		if err := standin.Poll(within(t), func() (bool, error) { return !standin.Alive(pid), nil }); err != nil {

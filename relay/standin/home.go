@@ -61,7 +61,7 @@ func NewHome(t testing.TB, api *API) *Home {
 	return h
 }
 
-// Env is the whole environment to start Claude Code with: nothing is inherited but PATH, so neither an account of the
+// Env is the whole environment to start Claude Code or OpenCode with: nothing is inherited but PATH, so neither an account of the
 // person who runs the tests nor a session around the tests reaches it.
 func (h *Home) Env() []string {
 	return append([]string{
@@ -86,6 +86,8 @@ func (h *Home) Env() []string {
 		"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=false",
 		// Lets root skip permissions; containers run tests as root.
 		"IS_SANDBOX=1",
+		"OPENCODE_DISABLE_MODELS_FETCH=1",
+		"OPENCODE_DISABLE_AUTOUPDATE=1",
 	}, h.Extra...)
 }
 

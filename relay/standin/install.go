@@ -13,8 +13,8 @@ import (
 
 // The environment variables that say where the programs are, which are used, and whether a test may do without them.
 const (
-	// EnvInterop names the folder that .ci/install-claude filled, from the top of the repository if it is relative.
-	// Unset, no test runs a program from outside: neither Claude Code nor node, tmux or Chromium.
+	// EnvInterop names the folder that .ci/install filled, from the top of the repository if it is relative.
+	// Unset, no test runs a program from outside: neither Claude Code nor OpenCode, node, tmux or Chromium.
 	EnvInterop = "TEAMBRIDGE_INTEROP"
 	// EnvRequired, set to 1, turns every skip for a missing program into a failure. CI sets it: there a skipped interop
 	// test is one that nobody runs.
@@ -24,7 +24,7 @@ const (
 	EnvVersions = "TEAMBRIDGE_VERSIONS"
 )
 
-const howToInstall = "run .ci/install-claude at the top of the repository, and set " + EnvInterop + " to the folder it filled, .interop"
+const howToInstall = "run .ci/install at the top of the repository, and set " + EnvInterop + " to the folder it filled, .interop"
 
 // Require returns the command that starts a version of Claude Code, program first: the native binary, or node and
 // cli.js for one that has none. If it is not installed the test is skipped, with what to run, or fails if EnvRequired
@@ -39,6 +39,21 @@ func Require(t testing.TB, v teams.Version) []string {
 		return []string{RequireNode(t), program}
 	}
 	return []string{program}
+}
+
+// RequireOpenCode returns the path of OpenCode, or skips or fails the test as Require does.
+func RequireOpenCode(t testing.TB) string {
+	t.Helper()
+	dir, err := interop()
+	if err != nil {
+		missing(t, fmt.Errorf("OpenCode is not used: %w; %s", err, howToInstall))
+	}
+	// The package of the platform comes first, before one for older processors.
+	found, err := filepath.Glob(filepath.Join(dir, "opencode", "node_modules", "opencode-*-*", "bin", "opencode*"))
+	if err != nil || len(found) == 0 {
+		missing(t, fmt.Errorf("OpenCode is not installed: no opencode-*-*/bin/opencode is in %s; %s", filepath.Join(dir, "opencode", "node_modules"), howToInstall))
+	}
+	return found[0]
 }
 
 // RequireNode returns the path of node, or skips or fails the test as Require does.

@@ -56,6 +56,7 @@ func TestRequireMissing(t *testing.T) {
 		require     func(testing.TB)
 	}{
 		{"Claude Code", "Claude Code 2.1.7", func(t testing.TB) { standin.Require(t, version) }},
+		{"OpenCode", "OpenCode", func(t testing.TB) { standin.RequireOpenCode(t) }},
 		{"proper-lockfile", "proper-lockfile", func(t testing.TB) { standin.RequireProperLockfile(t) }},
 		{"node", "node", func(t testing.TB) { standin.RequireNode(t) }},
 		{"tmux", "tmux", func(t testing.TB) { standin.RequireTmux(t) }},
@@ -98,6 +99,9 @@ func TestRequireFinds(t *testing.T) {
 		".interop/2.1.7/node_modules/@anthropic-ai/claude-code/cli.js",
 		".interop/2.1.8/node_modules/@anthropic-ai/claude-code/bin/claude.exe",
 		".interop/2.1.8/node_modules/@anthropic-ai/claude-code-linux-x64/claude",
+		".interop/opencode/node_modules/opencode-ai/bin/opencode.exe",
+		".interop/opencode/node_modules/opencode-linux-x64/bin/opencode",
+		".interop/opencode/node_modules/opencode-linux-x64-baseline/bin/opencode",
 		".interop/proper-lockfile/node_modules/proper-lockfile/package.json",
 	} {
 		path := filepath.Join(top, file)
@@ -122,6 +126,10 @@ func TestRequireFinds(t *testing.T) {
 		want = filepath.Join(interop, "2.1.8/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
 		if got := strings.Join(standin.Require(t, teams.Version{Major: 2, Minor: 1, Patch: 8}), " "); got != want {
 			t.Errorf("%s: native: got %s, want %s", name, got, want)
+		}
+		want = filepath.Join(interop, "opencode/node_modules/opencode-linux-x64/bin/opencode")
+		if got := standin.RequireOpenCode(t); got != want {
+			t.Errorf("%s: OpenCode: got %s, want %s", name, got, want)
 		}
 		want = filepath.Join(interop, "proper-lockfile/node_modules")
 		if got := standin.RequireProperLockfile(t); got != want {
@@ -209,9 +217,9 @@ func TestProperLockfile(t *testing.T) {
 	}
 }
 
-// TestInstallScript runs .ci/install-claude where nothing is left to install, and where it cannot work.
+// TestInstallScript runs .ci/install where nothing is left to install, and where it cannot work.
 func TestInstallScript(t *testing.T) {
-	script, err := filepath.Abs("../../.ci/install-claude")
+	script, err := filepath.Abs("../../.ci/install")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,9 +240,10 @@ func TestInstallScript(t *testing.T) {
 		standin.Require(t, v)
 	}
 	standin.RequireAxe(t)
+	standin.RequireOpenCode(t)
 	out, err := run(packages)
-	// With proper-lockfile and axe-core.
-	if want := len(versions) + 2; err != nil || strings.Count(out, "there already") != want {
+	// With OpenCode, proper-lockfile and axe-core.
+	if want := len(versions) + 3; err != nil || strings.Count(out, "there already") != want {
 		t.Errorf("complete: got %q, %v, want %d packages that are there", out, err, want)
 	}
 	out, err = run(t.TempDir())

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -21,7 +22,7 @@ const Teammate = "teammate"
 // Any stands for every agent in API.Count and API.Counts.
 const Any = "*"
 
-// Request is one call of POST /v1/messages, parsed. Every call carries the whole conversation again; the fields here
+// Request is one call of POST /v1/messages or POST /v1/chat/completions, parsed. Every call carries the whole conversation again; the fields here
 // are about its newest part, what came after the last answer, unless they say otherwise.
 type Request struct {
 	// Seq numbers the calls from 1 in the order they arrived, over all agents.
@@ -46,7 +47,8 @@ type Request struct {
 	// or asks for a compaction or for a suggestion of what to type next. It is answered and never counted.
 	Side bool
 
-	// Texts are the newest texts in the user's role, in order, without what Claude Code added as a <system-reminder>.
+	// Texts are the newest texts in the user's role, in order, without what Claude Code added as a <system-reminder>, or
+	// OpenCode as a <system-update>.
 	// Messages that were sent while the agent worked are here too. Some versions hide them in a reminder inside a tool's
 	// result, or put them into the system's role.
 	Texts []string
@@ -100,7 +102,7 @@ func (r Request) Deliveries() []Delivery {
 var (
 	wrapper   = regexp.MustCompile(`(?s)<teammate-message ([^>]*)>\n?(.*?)\n?</teammate-message>`)
 	attribute = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
-	reminder  = regexp.MustCompile(`(?s)<system-reminder>(.*?)</system-reminder>\n*`)
+	reminder  = regexp.MustCompile(`(?s)<system-(?:reminder|update)>(.*?)</system-(?:reminder|update)>\n*`)
 )
 
 func deliveries(text string) []Delivery {
@@ -226,9 +228,6 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 	if err := json.Unmarshal(data, &b); err != nil {
 		return Request{}, nil, 0, err
 	}
-	if len(b.Messages) == 0 {
-		return Request{}, nil, 0, fmt.Errorf("no messages")
-	}
 	r = Request{Model: b.Model, System: b.System.text(), Streamed: b.Stream}
 	for _, tool := range b.Tools {
 		r.Tools = append(r.Tools, tool.Name)
@@ -236,13 +235,44 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 	count := header.Get("X-Stainless-Retry-Count")
 	r.Retry = count != "" && count != "0"
 
+	if history, old, err = r.read(b.Messages); err != nil {
+		return Request{}, nil, 0, err
+	}
+	var user struct {
+		Session string `json:"session_id"`
+	}
+	// Not JSON in other programs than Claude Code; then there is no session to tell.
+	_ = json.Unmarshal([]byte(b.Metadata.UserID), &user)
+	r.Session = user.Session
+	if id := header.Get("X-Claude-Code-Session-Id"); id != "" {
+		r.Session = id
+	} else {
+		r.unnamed = true
+	}
+	switch id := header.Get("X-Claude-Code-Agent-Id"); {
+	case id != "":
+		r.Agent, _, _ = strings.Cut(id, "@")
+	case strings.Contains(r.System, teammateRules):
+		r.Agent = Teammate
+	default:
+		r.Agent = Main
+	}
+	return r, history, old, nil
+}
+
+// read takes what is newest from the messages, and returns the texts of the whole history, of which the first `old`
+// stand before the last answer.
+func (r *Request) read(messages []message) (history []string, old int, err error) {
+	if len(messages) == 0 {
+		return nil, 0, errors.New("no messages")
+	}
 	last := -1
-	for i, m := range b.Messages {
+	for i, m := range messages {
 		if m.Role == "assistant" {
 			last = i
 		}
 	}
-	for i, m := range b.Messages {
+	for i, m := range messages {
 		if i == last {
 			old = len(history)
 		}
@@ -282,25 +312,5 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 	text := r.Text()
 	r.Side = len(r.Tools) == 0 || strings.HasPrefix(text, suggestion) ||
 		strings.Contains(text, compactionOld) || strings.Contains(text, compactionNew)
-
-	var user struct {
-		Session string `json:"session_id"`
-	}
-	// Not JSON in other programs than Claude Code; then there is no session to tell.
-	_ = json.Unmarshal([]byte(b.Metadata.UserID), &user)
-	r.Session = user.Session
-	if id := header.Get("X-Claude-Code-Session-Id"); id != "" {
-		r.Session = id
-	} else {
-		r.unnamed = true
-	}
-	switch id := header.Get("X-Claude-Code-Agent-Id"); {
-	case id != "":
-		r.Agent, _, _ = strings.Cut(id, "@")
-	case strings.Contains(r.System, teammateRules):
-		r.Agent = Teammate
-	default:
-		r.Agent = Main
-	}
-	return r, history, old, nil
+	return history, old, nil
 }

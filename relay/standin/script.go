@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type Call struct {
 
 var (
 	callLine  = regexp.MustCompile(`(?m)^[ \t]*CALL:(.*)$`)
+	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
 	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
 	tags      = regexp.MustCompile(`</?teammate-message[^>]*>`)
 )
@@ -43,6 +45,7 @@ var (
 // that a test can make a teammate act by sending it one:
 //
 //	CALL:{"name":"SendMessage","input":{…}}   use that tool; several lines are several uses
+//	TOOL:0.5                                  in OpenCode, use its shell for 0.5 seconds
 //	SLEEP:2.5                                 answer after 2.5 seconds; of several lines, the last counts
 //
 // Without a CALL it answers "done" to the result of a tool, and echoes everything else as "ACK: …" in one line of at
@@ -71,6 +74,13 @@ func Script(_ context.Context, r Request) Answer {
 			c.Input = json.RawMessage("{}")
 		}
 		a.Calls = append(a.Calls, c)
+	}
+	if all := toolLine.FindAllStringSubmatch(text, -1); len(all) > 0 && slices.Contains(r.Tools, "bash") {
+		input, err := json.Marshal(object{"command": "sleep " + all[len(all)-1][1], "description": "Wait"})
+		if err != nil {
+			return Answer{Text: fmt.Sprintf("BAD TOOL: %v", err)}
+		}
+		a.Calls = append(a.Calls, Call{Name: "bash", Input: input})
 	}
 	switch {
 	case len(a.Calls) > 0:

@@ -14,7 +14,7 @@ type object map[string]any
 // for a status of 400 and more. n makes the ids unique within an API.
 func write(w http.ResponseWriter, r Request, a Answer, n int) error {
 	if a.Status >= 400 {
-		return writeJSON(w, a.Status, object{"type": "error", "error": object{"type": "api_error", "message": a.Text}})
+		return writeJSON(w, a.Status, object{"type": "error", "error": problem(a)})
 	}
 	blocks, stop := blocks(a, n)
 	whole := object{
@@ -37,6 +37,15 @@ func write(w http.ResponseWriter, r Request, a Answer, n int) error {
 		}
 	}
 	return http.NewResponseController(w).Flush()
+}
+
+// problem is the error object of an answer with a status of 400 and more.
+func problem(a Answer) object {
+	kind := "api_error"
+	if a.Status == http.StatusBadRequest {
+		kind = "invalid_request_error"
+	}
+	return object{"type": kind, "message": a.Text}
 }
 
 // blocks are the content of the answer and its stop_reason.

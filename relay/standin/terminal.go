@@ -39,21 +39,39 @@ func StartPane(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal
 	return startTerminal(t, v, h, []string{"/bin/sh", "-c", `exec env -i TMUX="$TMUX" TMUX_PANE="$TMUX_PANE" "$@"`, "sh"}, args)
 }
 
+// StartProgram is StartTerminal for a program that starts Claude Code by itself, perhaps later, with more in its
+// environment. It returns at once; see Ready.
+func StartProgram(t testing.TB, h *Home, env []string, command ...string) *Terminal {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return startCommand(ctx, t, h, []string{"env", "-i"}, append(env, command...))
+}
+
 func startTerminal(t testing.TB, v teams.Version, h *Home, prefix, args []string) *Terminal {
 	t.Helper()
 	command := append(append(Require(t, v), "--dangerously-skip-permissions"), args...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	p := startCommand(ctx, t, h, prefix, command)
+	if err := p.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func startCommand(ctx context.Context, t testing.TB, h *Home, prefix, command []string) *Terminal {
+	t.Helper()
 	p := &Terminal{Tmux: StartTmux(t), home: h}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		if t.Failed() {
-			t.Logf("standin: terminal of %v:\n%s", v, p.Screen())
+			t.Logf("standin: terminal:\n%s", p.Screen())
 		}
 		p.end(ctx)
 	})
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	start := slices.Concat([]string{"new-session", "-d", "-x", "200", "-y", "50", "-c", h.Work}, prefix, h.Env(), command)
 	if _, err := p.Run(ctx, nil, start...); err != nil {
 		t.Fatal(err)
@@ -65,15 +83,12 @@ func startTerminal(t testing.TB, v teams.Version, h *Home, prefix, args []string
 	if p.pid, err = strconv.Atoi(strings.TrimSpace(pid)); err != nil {
 		t.Fatalf("standin: pid of the pane: %v", err)
 	}
-	if err := p.ready(ctx); err != nil {
-		t.Fatal(err)
-	}
 	return p
 }
 
-// ready waits for the composer and answers the dialogues before it, which depend on the version and on whether it is the
+// Ready waits for the composer and answers the dialogues before it, which depend on the version and on whether it is the
 // first to run in this home: permissions may be skipped, a new renderer is not wanted.
-func (p *Terminal) ready(ctx context.Context) error {
+func (p *Terminal) Ready(ctx context.Context) error {
 	var asked time.Time
 	err := poll(ctx, func() (bool, error) {
 		screen, err := p.capture(ctx)
@@ -97,6 +112,16 @@ func (p *Terminal) ready(ctx context.Context) error {
 	return nil
 }
 
+// Composer is what the box where a prompt is typed shows, and whether there is one.
+func (p *Terminal) Composer(ctx context.Context) (text string, ok bool, err error) {
+	screen, err := p.capture(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	text, ok = composer(screen)
+	return text, ok, nil
+}
+
 // composer is what is in the box where a prompt is typed: between two rules, behind ❯.
 func composer(screen string) (string, bool) {
 	lines := strings.Split(strings.TrimRight(screen, "\n"), "\n")
@@ -113,13 +138,13 @@ func composer(screen string) (string, bool) {
 	return "", false
 }
 
-// Pid is the process id of Claude Code.
+// Pid is the process id of Claude Code, or of the program of StartProgram.
 func (p *Terminal) Pid() int { return p.pid }
 
 // Prompt types a text, of any number of lines, and sends it off. It returns when the composer is free again: the agent
 // has the prompt or has put it into its queue. Wait for what comes of it with API.Wait.
 func (p *Terminal) Prompt(ctx context.Context, text string) error {
-	if err := p.ready(ctx); err != nil {
+	if err := p.Ready(ctx); err != nil {
 		return err
 	}
 	if _, err := p.Run(ctx, strings.NewReader(text), "load-buffer", "-b", "prompt", "-", ";", "paste-buffer", "-b", "prompt", "-d", "-p", "-r"); err != nil {

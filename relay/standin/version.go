@@ -14,7 +14,7 @@ import (
 )
 
 // latest is the name in .ci/versions for the newest version of the registry.
-// .ci/install-claude links it to the version that it found.
+// .ci/install links it to the version that it found.
 const latest = "latest"
 
 // Versions returns the versions of Claude Code that tests run, oldest first: those of .ci/versions that [EnvVersions]

@@ -42,6 +42,30 @@ type Usage struct {
 	Extra                    Object // all other keys
 }
 
+// Add returns the tokens of both, either of which may be nil. What is not a number of spent
+// tokens is left out.
+func (u *Usage) Add(v *Usage) *Usage {
+	switch {
+	case u == nil:
+		return v
+	case v == nil:
+		return u
+	}
+	add := func(a, b *int64) *int64 {
+		if a == nil {
+			return b
+		} else if b == nil {
+			return a
+		}
+		return new(*a + *b)
+	}
+	return &Usage{
+		InputTokens: u.InputTokens + v.InputTokens, OutputTokens: u.OutputTokens + v.OutputTokens,
+		CacheCreationInputTokens: add(u.CacheCreationInputTokens, v.CacheCreationInputTokens),
+		CacheReadInputTokens:     add(u.CacheReadInputTokens, v.CacheReadInputTokens),
+	}
+}
+
 // NewEnvelope returns e with a new id if its ID is empty, and with the current
 // time, in whole milliseconds, if its Time is 0. The error is an *[Error] if e
 // breaks a rule.

@@ -50,6 +50,7 @@ type Member struct {
 	Inbox    bool       `json:"inbox"`             // the inbox file exists
 	Unread   int        `json:"unread"`            // unread rows
 	Relay    string     `json:"relay,omitempty"`   // state of the relay of a headless agent
+	Place    *Place     `json:"place,omitempty"`   // of its session, if it can move
 	Problem  string     `json:"problem,omitempty"` // with the inbox file
 }
 
@@ -155,7 +156,7 @@ type Sent struct {
 	State        string `json:"state"`
 	Deduplicated bool   `json:"deduplicated"` // it was sent before under this id
 	Reachable    bool   `json:"reachable"`
-	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, unread
+	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, at-terminal, unread
 	WaitedMs     int64  `json:"waitedMs"`
 	Delivery     string `json:"delivery,omitempty"` // if it goes to a headless agent as a user prompt, or to a pane: the id of the delivery
 	Reason       string `json:"reason,omitempty"`   // why a message to a pane waits, is unconfirmed or was not sent

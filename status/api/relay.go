@@ -2,12 +2,13 @@ package api
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
 // Relay is the state of the relay of one headless member.
 type Relay struct {
-	State       string     `json:"state"` // starting, waiting, idle, working, asleep, backing off, dead, stopped
+	State       string     `json:"state"` // starting, waiting, idle, working, asleep, backing off, dead, stopped, ended, local, switching
 	Running     bool       `json:"running"`
 	Queue       int        `json:"queue"`       // claimed, but not done
 	DeadLetters int        `json:"deadLetters"` // failed
@@ -18,6 +19,57 @@ type Relay struct {
 	Session     string     `json:"session,omitempty"`
 	Reason      string     `json:"reason,omitempty"` // why it waits, is asleep or is dead, or what is held
 	Held        []Hold     `json:"held,omitempty"`   // senders whose messages are held back
+	Place       *Place     `json:"place,omitempty"`  // of a session that can move, while its launcher runs
+}
+
+// Place says where a session runs that can move between a person's terminal (local) and a
+// relay (remote).
+type Place struct {
+	At      string    `json:"at"`                // local or remote
+	To      string    `json:"to,omitempty"`      // where it is going
+	Wanted  string    `json:"wanted,omitempty"`  // where somebody asked it to be, until it is there or that is refused
+	Reason  string    `json:"reason,omitempty"`  // why it has not gone there yet
+	Refused string    `json:"refused,omitempty"` // why the last request was refused
+	Since   time.Time `json:"since"`             // since when it is so
+}
+
+// The values of [Place.At], To and Wanted.
+const (
+	PlaceLocal  = "local"
+	PlaceRemote = "remote"
+)
+
+// Held returns why the session has not gone yet where it is to go; "" if nothing holds it,
+// or if p is nil.
+func (p *Place) Held() string {
+	if p == nil || p.To == "" || p.To == p.At {
+		return ""
+	}
+	return p.Reason
+}
+
+// Text says for people where the session is.
+func (p *Place) Text() string {
+	switch {
+	case p.Held() != "":
+		return p.At + ", switch held: " + p.Reason
+	case p.To != "" && p.To != p.At:
+		return p.At + ", switching to " + p.To
+	}
+	return p.At
+}
+
+// NewPlace asks for a session to be moved.
+type NewPlace struct {
+	To    string `json:"to"`              // local or remote
+	Force bool   `json:"force,omitempty"` // interrupt a turn, and give up a draft that cannot be kept
+}
+
+// Placed is where the session of a member is.
+type Placed struct {
+	Team   string `json:"team"`
+	Member string `json:"member"`
+	Place  Place  `json:"place"`
 }
 
 // Hold keeps the messages of one sender to a headless agent unread in the inbox until it
@@ -35,28 +87,43 @@ func (r *Relay) Lasting() *Relay {
 	if r == nil {
 		return nil
 	}
-	return &Relay{State: r.State, DeadLetters: r.DeadLetters, Reason: r.Reason, Held: r.Held}
+	return &Relay{State: r.State, DeadLetters: r.DeadLetters, Reason: r.Reason, Held: r.Held, Place: r.Place}
 }
 
 // RelayEntry is a relay that was added to the service, or one that "teambridge run"
 // runs or ran.
 type RelayEntry struct {
-	ID          string          `json:"relay"` // its id; for "teambridge run", derived from the inbox
-	Team        string          `json:"team"`
-	Member      string          `json:"member"`
-	Command     []string        `json:"command"`
-	Dir         string          `json:"dir,omitempty"`
-	OnCut       string          `json:"onCut,omitempty"`
-	Permissions string          `json:"permissions,omitempty"`
-	Mode        json.RawMessage `json:"mode,omitempty"`
-	Plain       bool            `json:"plain,omitempty"`
-	CreateTeam  bool            `json:"createTeam,omitempty"`
-	IdleExit    string          `json:"idleExit,omitempty"` // how long the agent may be idle, such as "30m0s"; empty: no limit
-	Created     *time.Time      `json:"created,omitempty"`  // when it was added; nil for "teambridge run"
+	ID           string          `json:"relay"` // its id; for "teambridge run", derived from the inbox
+	Team         string          `json:"team"`
+	Member       string          `json:"member"`
+	Runtime      string          `json:"runtime,omitempty"` // opencode; empty: Claude Code, or the relay is of "teambridge run"
+	Command      []string        `json:"command"`           // empty: the usual one of the runtime
+	URL          string          `json:"url,omitempty"`     // of the server that the agent works in; empty: one is started
+	PasswordFile string          `json:"passwordFile,omitempty"`
+	Profile      string          `json:"profile,omitempty"`
+	Dir          string          `json:"dir,omitempty"`
+	OnCut        string          `json:"onCut,omitempty"`
+	Permissions  string          `json:"permissions,omitempty"`
+	Mode         json.RawMessage `json:"mode,omitempty"`
+	Plain        bool            `json:"plain,omitempty"`
+	CreateTeam   bool            `json:"createTeam,omitempty"`
+	IdleExit     string          `json:"idleExit,omitempty"` // how long the agent may be idle, such as "30m0s"; empty: no limit
+	Created      *time.Time      `json:"created,omitempty"`  // when it was added; nil for "teambridge run"
 	Relay
 
 	Settings  json.RawMessage `json:"settings,omitempty"`  // how the agent works since its last message, as Mode
 	Questions []Question      `json:"questions,omitempty"` // that wait for a person; only the service knows them
+}
+
+// CommandLine is what is run, for people.
+func (e RelayEntry) CommandLine() string {
+	switch {
+	case e.URL != "":
+		return e.Runtime + " at " + e.URL
+	case len(e.Command) == 0:
+		return e.Runtime
+	}
+	return strings.Join(e.Command, " ")
 }
 
 // The kinds of questions.
@@ -83,7 +150,7 @@ type Question struct {
 	BlockedPath string            `json:"blockedPath,omitempty"`
 	Subagent    string            `json:"subagent,omitempty"`    // which subagent asks; empty for the agent itself
 	Plan        string            `json:"plan,omitempty"`        // to approve
-	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that Claude Code suggests
+	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that the runtime suggests
 	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session
 }
 
@@ -120,16 +187,20 @@ type Asked struct {
 
 // NewRelay is the request to add a relay: which agent to run, and how.
 type NewRelay struct {
-	Team        string          `json:"team"`    // need not exist yet
-	Member      string          `json:"member"`  // a name, or lead
-	Command     []string        `json:"command"` // the program and its arguments
-	Dir         string          `json:"dir"`     // an absolute path
-	OnCut       string          `json:"onCut,omitempty"`
-	Permissions string          `json:"permissions,omitempty"`
-	Mode        json.RawMessage `json:"mode,omitempty"`
-	Plain       bool            `json:"plain,omitempty"`
-	IdleExit    string          `json:"idleExit,omitempty"`   // end the agent after this idle time, such as "30m"; empty: never
-	CreateTeam  bool            `json:"createTeam,omitempty"` // create the team if it does not exist
+	Team         string          `json:"team"`                   // need not exist yet
+	Member       string          `json:"member"`                 // a name, or lead
+	Runtime      string          `json:"runtime,omitempty"`      // claude or opencode; empty is claude
+	Command      []string        `json:"command,omitempty"`      // the program and its arguments; may be empty for opencode
+	URL          string          `json:"url,omitempty"`          // of an OpenCode server that runs; empty: one is started
+	PasswordFile string          `json:"passwordFile,omitempty"` // absolute path of the file that has the server's password
+	Profile      string          `json:"profile,omitempty"`
+	Dir          string          `json:"dir"` // an absolute path
+	OnCut        string          `json:"onCut,omitempty"`
+	Permissions  string          `json:"permissions,omitempty"`
+	Mode         json.RawMessage `json:"mode,omitempty"`
+	Plain        bool            `json:"plain,omitempty"`
+	IdleExit     string          `json:"idleExit,omitempty"`   // end the agent after this idle time, such as "30m"; empty: never
+	CreateTeam   bool            `json:"createTeam,omitempty"` // create the team if it does not exist
 }
 
 // Permit answers a [Question].

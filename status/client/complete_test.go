@@ -75,6 +75,10 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		func(ctx context.Context) error { _, err := c.Attention(ctx, "t"); return err },
 		func(ctx context.Context) error { _, err := c.Dismiss(ctx, "a"); return err },
 		func(ctx context.Context) error { _, err := c.Relays(ctx, ""); return err },
+		func(ctx context.Context) error {
+			_, err := c.Move(ctx, "t", "m", api.NewPlace{To: api.PlaceRemote})
+			return err
+		},
 		func(ctx context.Context) error { _, err := c.Panes(ctx); return err },
 		func(ctx context.Context) error { _, err := c.Pane(ctx, "p"); return err },
 		func(ctx context.Context) error { _, err := c.AddPane(ctx, api.NewPane{}); return err },

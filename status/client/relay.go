@@ -59,6 +59,13 @@ func (c *Client) Permit(ctx context.Context, id string, p api.Permit) (e api.Rel
 	return e, c.do(ctx, http.MethodPost, relayPath(id)+"/permit", nil, p, &e)
 }
 
+// Move asks for the session of a member to be moved, and returns where it is. It does not
+// wait for the move: [Client.Status] and snapshots say how that goes on. The error is
+// [api.CodeConflict] if the session cannot move.
+func (c *Client) Move(ctx context.Context, team, member string, n api.NewPlace) (p api.Placed, err error) {
+	return p, c.do(ctx, http.MethodPost, memberPath(team, member)+"/place", nil, n, &p)
+}
+
 // DeliveryQuery selects deliveries. The zero value selects the last 100 in any state.
 type DeliveryQuery struct {
 	State string // several with commas between them

@@ -102,7 +102,7 @@ func (s *Server) sendPayloads(w http.ResponseWriter, r *http.Request) (any, erro
 // promptAll sends those lines that are taken as prompts.
 func (s *Server) promptAll(ctx context.Context, sender *mail.Sender, member string, lines []payloadLine) (answer api.SentPayloads, err error) {
 	start := time.Now()
-	id, reason, err := s.promptable(ctx, sender, member)
+	prompts, reason, err := s.promptable(ctx, sender, member)
 	if err != nil {
 		return answer, err
 	}
@@ -122,7 +122,7 @@ func (s *Server) promptAll(ctx context.Context, sender *mail.Sender, member stri
 	}
 	var results []relay.PromptResult
 	if len(inputs) > 0 {
-		results, err = s.fleet.Prompts(ctx, id, inputs...)
+		results, err = prompts(ctx, inputs...)
 	}
 	switch {
 	case errors.Is(err, ledger.ErrWritten):

@@ -37,8 +37,8 @@ func promptOptionsOf(m api.NewMessage) (opts promptOptions, err error) {
 	return opts, err
 }
 
-// deliver brings a message to a member: as a user prompt, if a person sends it and a
-// relay of this service serves the member, and otherwise as a row of the inbox. A row
+// deliver brings a message to a member: as a user prompt, if a person sends it and the
+// member takes prompts (see promptable), and otherwise as a row of the inbox. A row
 // never becomes a prompt, because everybody can write rows.
 func (s *Server) deliver(ctx context.Context, sender *sending, member string, m mail.Message, opts promptOptions, force bool) (api.Sent, error) {
 	answer, reason, err := s.prompt(ctx, sender.Sender, member, m, opts)
@@ -56,32 +56,56 @@ func (s *Server) deliver(ctx context.Context, sender *sending, member string, m 
 	return view.Sent(d), err
 }
 
-// promptable returns the relay that brings user prompts to a member. If there is none, or
-// the sender is no person, it returns the reason.
-func (s *Server) promptable(ctx context.Context, sender *mail.Sender, member string) (relay, reason string, err error) {
-	if s.fleet == nil || !Person(ctx) {
-		return "", "this service runs no relays", nil
+// prompter puts user prompts into the queue of one member, as [relay.Prompts] does.
+type prompter func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error)
+
+// promptable returns what takes user prompts for a member: a relay of this service, or the
+// launcher of a session that can move. If there is none, or the sender is no person, it
+// returns the reason.
+func (s *Server) promptable(ctx context.Context, sender *mail.Sender, member string) (prompts prompter, reason string, err error) {
+	if !Person(ctx) {
+		return nil, "a program sends them", nil
 	}
 	t := sender.Team()
 	ours, err := mail.Ours(ctx, s.ledger, t, sender.Config())
 	if err != nil {
-		return "", "", err
+		return nil, "", err
 	}
 	if !slices.Contains(ours, sender.From()) {
-		return "", fmt.Sprintf("%q is not one of your names", sender.From()), nil
+		return nil, fmt.Sprintf("%q is not one of your names", sender.From()), nil
 	}
-	relay, serving, err := s.fleet.Serving(ctx, t, member)
-	if err == nil && !serving {
-		reason = "no relay of this service serves " + member
+	if s.fleet != nil {
+		id, serving, err := s.fleet.Serving(ctx, t, member)
+		if err != nil {
+			return nil, "", err
+		}
+		if serving {
+			return func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error) {
+				return s.fleet.Prompts(ctx, id, ins...)
+			}, "", nil
+		}
 	}
-	return relay, reason, err
+	info, _, err := relay.Stat(ctx, s.ledger, s.opts.State, t, sender.Config(), member)
+	if err != nil {
+		return nil, "", err
+	}
+	if info.Handoff == nil {
+		return nil, "no relay of this service serves " + member, nil
+	}
+	return func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error) {
+		results, err := relay.Prompts(ctx, s.ledger, info.InboxKey, ins...)
+		if err == nil {
+			s.replicator.Poke()
+		}
+		return results, err
+	}, "", nil
 }
 
 // prompt sends a message as a user prompt. If that is impossible, it returns the reason.
 func (s *Server) prompt(ctx context.Context, sender *mail.Sender, member string, m mail.Message, opts promptOptions) (answer api.Sent, reason string, err error) {
 	start := time.Now()
 	answer = api.Sent{Team: sender.Team().Name(), Member: member, ID: m.ID, State: api.Failed}
-	id, reason, err := s.promptable(ctx, sender, member)
+	prompts, reason, err := s.promptable(ctx, sender, member)
 	if err != nil || reason != "" {
 		return answer, reason, err
 	}
@@ -91,7 +115,7 @@ func (s *Server) prompt(ctx context.Context, sender *mail.Sender, member string,
 	if m.ID == "" {
 		m.ID = uuid.NewString()
 	}
-	result, err := s.fleet.Prompt(ctx, id, relay.Input{
+	results, err := prompts(ctx, relay.Input{
 		Text: m.Text, Mode: opts.mode, Isolated: opts.isolated, ID: m.ID, From: sender.From(), DefaultFrom: sender.DefaultFrom(), Summary: m.Summary, Color: m.Color,
 		Protocol: m.Protocol,
 	})
@@ -104,7 +128,7 @@ func (s *Server) prompt(ctx context.Context, sender *mail.Sender, member string,
 		return answer, "", err
 	}
 	answer = s.sentPrompt(ctx, sender, member)
-	answer.ID, answer.Deduplicated, answer.Delivery = result.ID, result.Again, result.Delivery
+	answer.ID, answer.Deduplicated, answer.Delivery = results[0].ID, results[0].Again, results[0].Delivery
 	answer.WaitedMs = time.Since(start).Milliseconds()
 	return answer, "", nil
 }
@@ -114,6 +138,9 @@ func (s *Server) sentPrompt(ctx context.Context, sender *mail.Sender, member str
 	t := sender.Team()
 	answer := api.Sent{Team: t.Name(), Member: member, State: api.Verified}
 	reach := sender.Config().Deliverability(member, s.facts(ctx, t, sender.Config(), member))
+	if reach == teams.AtTerminal {
+		reach = teams.Reachable // a prompt moves the session
+	}
 	if answer.Reachable = reach == teams.Reachable; !answer.Reachable {
 		answer.Reach = string(reach)
 	}

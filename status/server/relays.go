@@ -91,7 +91,8 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	settings := ledger.Relay{
-		Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
+		Team: n.Team, Member: n.Member, Runtime: n.Runtime, Command: n.Command, URL: n.URL, PasswordFile: n.PasswordFile, Profile: n.Profile,
+		Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
 	}
 	if n.IdleExit != "" {
 		if settings.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil {

@@ -509,6 +509,12 @@ func TestRelayRoutes(t *testing.T) {
 		later.Permissions != "allow=Read" || string(later.Mode) != `{"model":"x"}` || later.OnCut != "report" || !later.Plain || later.Dir != h.work {
 		t.Errorf("added %+v, at %s", later, a.header.Get("Location"))
 	}
+	open := of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", fmt.Sprintf(
+		`{"team": "later", "member": "oc", "runtime": "opencode", "url": "http://127.0.0.1:1/", "passwordFile": "/none", "dir": %q}`, h.work)), http.StatusCreated)
+	if open.Runtime != "opencode" || open.Command == nil || len(open.Command) > 0 || open.URL != "http://127.0.0.1:1" || open.PasswordFile != "/none" {
+		t.Errorf("added %+v", open)
+	}
+	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+open.ID, ""), http.StatusOK)
 	h.until(t, r, later.ID, "waiting for its team", func(e api.RelayEntry) bool { return strings.Contains(e.Reason, "no team later") })
 	bad := func(code api.Code, body string) {
 		t.Helper()
@@ -526,6 +532,9 @@ func TestRelayRoutes(t *testing.T) {
 	bad(api.CodeInvalid, `{"team": "later", "member": "x", "command": ["x"], "dir": "/no/such/place"}`)
 	bad(api.CodeInvalid, fmt.Sprintf(`{"team": "later", "member": "../x", "command": ["x"], "dir": %q}`, h.work))
 	bad(api.CodeInvalid, fmt.Sprintf(`{"team": "later", "member": "x", "command": [], "dir": %q}`, h.work))
+	bad(api.CodeInvalid, with(`, "runtime": "other"`))
+	bad(api.CodeInvalid, with(`, "url": "http://127.0.0.1:1"`))
+	bad(api.CodeInvalid, with(`, "runtime": "opencode", "plain": true`))
 	bad(api.CodeNotFound, fmt.Sprintf(`{"team": %q, "member": "nobody", "command": ["x"], "dir": %q}`, band, h.work))
 
 	lead := h.add(t, r, "lead", "")

@@ -32,6 +32,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/broadcast", handle: s.broadcast, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt},
+		{method: "POST", path: "/v1/teams/{team}/members/{member}/place", handle: s.place, changes: true},
 		{method: "GET", path: "/v1/attention", handle: s.attention},
 		{method: "POST", path: "/v1/attention/dismiss", handle: s.dismiss, changes: true},
 		{method: "GET", path: "/v1/panes", handle: s.listPanes},

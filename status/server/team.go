@@ -3,11 +3,14 @@ package server
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"net/http"
 	"time"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -94,6 +97,41 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 	})
 }
 
+// place asks for the session of a member to be moved. It does not wait for that: snapshots
+// say where the session is.
+func (s *Server) place(_ http.ResponseWriter, r *http.Request) (any, error) {
+	wish, err := body[api.NewPlace](r)
+	if err != nil {
+		return nil, err
+	}
+	if wish.To != api.PlaceLocal && wish.To != api.PlaceRemote {
+		return nil, api.Decide(api.CodeInvalid, seeDocument, "to is %q; it must be %s or %s", wish.To, api.PlaceLocal, api.PlaceRemote)
+	}
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
+		ctx := r.Context()
+		c, err := t.Config(ctx)
+		if err != nil {
+			return nil, err
+		}
+		member, err := t.Resolve(ctx, r.PathValue("member"))
+		if err != nil {
+			return nil, err
+		}
+		move := relay.Move{
+			State: s.opts.State, Ledger: s.ledger, Team: t, Config: c, Member: member, To: ledger.Place(wish.To), Force: wish.Force,
+		}
+		n, h, err := move.Ask(ctx)
+		if errors.Is(err, relay.ErrStays) {
+			return nil, api.Decide(api.CodeConflict, "start it with: teambridge run --local", "%s", view.Describe(err))
+		}
+		if n > 0 {
+			h.Wanted = move.To
+			s.statuses.relayed(t.Name())
+		}
+		return api.Placed{Team: t.Name(), Member: member, Place: view.Place(h)}, err
+	})
+}
+
 func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.ofPanes(r, func(list []pane.Pane) (any, error) {
 		views, err := s.seen(r.Context(), list)
@@ -106,7 +144,7 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 		relays, _, err := s.relaysOf(r.Context(), t)
 		for i := range list {
 			if r := relays[list[i].Member]; r != nil {
-				list[i].Relay = r.State
+				list[i].Relay, list[i].Place = r.State, r.Place
 			}
 		}
 		return list, err

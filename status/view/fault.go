@@ -13,6 +13,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
+	"teambridge/relay/profile"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -83,6 +84,10 @@ func classify(err error) (api.Code, string) {
 		return api.CodeInvalid, ""
 	case errors.As(err, new(*pane.ProfileError)):
 		return api.CodeInvalid, "the profiles are claude and generic"
+	case errors.As(err, new(*profile.NotFoundError)):
+		return api.CodeNotFound, "list the profiles with: teambridge profile list"
+	case errors.As(err, new(*profile.FileError)):
+		return api.CodeInvalid, "see all with: teambridge profile list"
 	case errors.As(err, new(*fleet.LeadError)):
 		return api.CodeRefused, "an interactive agent reads its inbox by itself"
 	}

@@ -47,7 +47,11 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 		case i >= 0 && now:
 			list[i].Relay, list[i].Settings = info, s.Mode
 		case i < 0 && (now || s.Open+s.Failed > 0):
-			list = append(list, api.RelayEntry{ID: relay.RunID(s.InboxKey), Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
+			e := api.RelayEntry{ID: relay.RunID(s.InboxKey), Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info}
+			if info.Place != nil {
+				e.Settings = s.Mode // which prompts can change
+			}
+			list = append(list, e)
 		}
 	}
 	return list, nil
@@ -67,7 +71,8 @@ func Elsewhere(e api.RelayEntry) (hint, reason string) {
 // Entry shows a relay that was added to the service, as if it were not running.
 func Entry(r ledger.Relay) api.RelayEntry {
 	e := api.RelayEntry{
-		ID: r.ID, Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
+		ID: r.ID, Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: append([]string{}, r.Command...),
+		URL: r.URL, PasswordFile: r.PasswordFile, Profile: r.Profile, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
 		Plain: r.Plain, CreateTeam: r.OwnTeam, Created: new(r.Created.UTC()), Relay: api.Relay{State: string(relay.Stopped)},
 	}
 	if r.IdleExit > 0 {
@@ -140,6 +145,9 @@ func Relay(o relay.Info) *api.Relay {
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
 		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason, LastAck: timeOrNil(o.LastAck.UTC()), Started: timeOrNil(o.Started.UTC()),
 	}
+	if o.Handoff != nil {
+		r.Place = new(Place(*o.Handoff))
+	}
 	for _, h := range o.Held {
 		r.Held = append(r.Held, hold(h))
 		if r.Reason == "" {
@@ -147,6 +155,11 @@ func Relay(o relay.Info) *api.Relay {
 		}
 	}
 	return r
+}
+
+// Place shows where a session is.
+func Place(h ledger.Handoff) api.Place {
+	return api.Place{At: string(h.At), To: string(h.To), Wanted: string(h.Wanted), Reason: h.Reason, Refused: h.Refused, Since: h.Since}
 }
 
 func hold(h ledger.Hold) api.Hold {

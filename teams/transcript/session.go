@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -76,6 +77,11 @@ func Processes(root string) (list []Process) {
 		}
 	}
 	return list
+}
+
+// ProcessWith returns the process with that id, if it has a session.
+func ProcessWith(root string, pid int) (Process, bool) {
+	return readProcess(filepath.Join(root, "sessions", strconv.Itoa(pid)+".json"))
 }
 
 func readProcess(path string) (Process, bool) {

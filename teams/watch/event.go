@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"io/fs"
 	"os"
 	"time"
 )
@@ -35,6 +36,15 @@ type Event struct {
 	// Missed counts the versions that were seen, not kept, and may have had rows that
 	// no other version has.
 	Missed int
+
+	dir identity // of the team's directory
+}
+
+// In reports whether the event is about the team in that directory, which another one of the
+// same name may have replaced since. Where nothing tells the two apart, it is.
+func (e *Event) In(dir fs.FileInfo) bool {
+	id := identify(dir)
+	return e.dir == id || e.dir == identity{} || id == identity{}
 }
 
 // Close closes the files of all versions.

@@ -139,7 +139,7 @@ func (q *queue) holds(k key, id identity) (waits, open bool) {
 func (q *queue) entry(k key, path string, at time.Time) *entry {
 	e := q.byKey[k]
 	if e == nil {
-		e = &entry{key: k, due: at, event: Event{Kind: k.kind, Team: k.team.name, Inbox: k.inbox, Path: path, At: at}}
+		e = &entry{key: k, due: at, event: Event{Kind: k.kind, Team: k.team.name, Inbox: k.inbox, Path: path, At: at, dir: k.team.id}}
 		q.byKey[k] = e
 		q.waiting = append(q.waiting, e)
 		q.poke()

@@ -14,6 +14,7 @@ import (
 // team is one life of a team's directory.
 type team struct {
 	name    string
+	id      identity // of its directory when it appeared
 	dir     *dir
 	inboxes *dir
 	config  file
@@ -232,6 +233,7 @@ func (w *Watcher) appear(name string) bool {
 	delete(w.warned, path)
 	t := &team{
 		name:   name,
+		id:     s.stamp.id,
 		config: file{name: "config.json"},
 		files:  map[string]*file{},
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 )
 
@@ -92,14 +93,14 @@ func (c *conversation) given(content json.RawMessage) {
 // said tells a text of the user.
 func (c *conversation) said(uuid string, content json.RawMessage) {
 	if text := asTyped(texts(content)); text != "" {
-		c.envelope(wire.DerivedID("text", uuid, "0"), uuid, &wire.Text{Text: short(text, textLimit)}).Role = wire.RoleUser
+		c.envelope(wire.DerivedID("text", uuid, "0"), uuid, &wire.Text{Text: toolcall.Cut(text)}).Role = wire.RoleUser
 	}
 }
 
 // note tells a text of the program.
 func (c *conversation) note(uuid, text string) {
 	if text = strings.TrimSpace(text); text != "" {
-		c.envelope(wire.DerivedID("service", uuid), uuid, &wire.Service{Text: short(text, textLimit)})
+		c.envelope(wire.DerivedID("service", uuid), uuid, &wire.Service{Text: toolcall.Cut(text)})
 	}
 }
 
@@ -131,9 +132,9 @@ func (c *conversation) assistant(r *record) {
 		n := strconv.Itoa(i)
 		switch {
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
-			c.envelope(wire.DerivedID("text", r.UUID, n), r.UUID, &wire.Text{Text: short(b.Text, textLimit)})
+			c.envelope(wire.DerivedID("text", r.UUID, n), r.UUID, &wire.Text{Text: toolcall.Cut(b.Text)})
 		case b.Type == "thinking" && strings.TrimSpace(b.Thinking) != "":
-			c.envelope(wire.DerivedID("text", r.UUID, n), r.UUID, &wire.Text{Text: short(b.Thinking, textLimit), Thinking: new(true)})
+			c.envelope(wire.DerivedID("text", r.UUID, n), r.UUID, &wire.Text{Text: toolcall.Cut(b.Thinking), Thinking: new(true)})
 		case b.Type == "tool_use" && b.ID != "":
 			c.call(r.UUID, n, b)
 		}
@@ -149,15 +150,15 @@ func (c *conversation) call(record, n string, b block) {
 			return
 		}
 	}
-	t := describe(b.Name, b.Input)
-	c.envelope(id, record, &wire.ToolCallStart{Call: b.ID, Name: b.Name, Title: t.title, Description: t.description, Args: t.args})
-	made := &call{id: b.ID, tool: b.Name, turn: c.turn, start: id, parent: c.subagent, path: t.path, size: t.size}
+	t := toolcall.Describe(b.Name, b.Input)
+	c.envelope(id, record, &wire.ToolCallStart{Call: b.ID, Name: b.Name, Title: t.Title, Description: t.Description, Args: t.Args})
+	made := &call{id: b.ID, tool: b.Name, turn: c.turn, start: id, parent: c.subagent, path: t.Path, size: t.Size}
 	c.calls = append(c.calls, made)
 	if agent := Subagent(b.Name, b.ID); agent != "" {
 		made.agent = &agent
 		start := &wire.Start{}
-		if t.description != "" {
-			start.Title = new(line(t.description))
+		if t.Description != "" {
+			start.Title = new(toolcall.Line(t.Description))
 		}
 		c.envelope(wire.DerivedID("start", *made.agent), record, start).Subagent = made.agent
 	}
@@ -202,7 +203,7 @@ func (c *conversation) results(r *record) {
 		}
 		c.ended(done, r.UUID)
 		if done.path != "" && !b.IsError {
-			file := c.envelope(wire.DerivedID("file", done.start), r.UUID, &wire.File{Ref: done.path, Name: base(done.path), Size: done.size})
+			file := c.envelope(wire.DerivedID("file", done.start), r.UUID, &wire.File{Ref: done.path, Name: toolcall.Base(done.path), Size: done.size})
 			file.Subagent, file.Turn = done.parent, turnOf(done)
 		}
 	}
@@ -325,4 +326,17 @@ func usageOf(raw json.RawMessage) *wire.Usage {
 		}
 	}
 	return &wire.Usage{InputTokens: u.Input, CacheCreationInputTokens: u.Creation, CacheReadInputTokens: u.Read, OutputTokens: u.Output}
+}
+
+// asTyped is a prompt as the user typed it: Claude Code keeps a command in tags.
+func asTyped(text string) string {
+	if !strings.HasPrefix(text, "<command-") {
+		return strings.TrimSpace(text)
+	}
+	element := func(name string) string {
+		_, rest, _ := strings.Cut(text, "<"+name+">")
+		value, _, _ := strings.Cut(rest, "</"+name+">")
+		return strings.TrimSpace(value)
+	}
+	return strings.TrimSpace(element("command-name") + " " + element("command-args"))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 )
 
@@ -281,7 +282,7 @@ func TestLongTexts(t *testing.T) {
 	check(t, all)
 	for _, e := range all {
 		line, err := e.MarshalJSON()
-		if err != nil || len(line) > 3*textLimit {
+		if err != nil || len(line) > 3*toolcall.Limit {
 			t.Errorf("%.80s: %d bytes, %v", shown(e), len(line), err)
 		}
 		if e, ok := e.Event.(*wire.Text); ok && !strings.HasSuffix(e.Text, "[1835008 bytes left out]") {
@@ -612,29 +613,6 @@ func TestNoTranscript(t *testing.T) {
 	for _, err := range Read(t.Context(), filepath.Join(t.TempDir(), "s.jsonl"), Options{}) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("got %v, want fs.ErrNotExist", err)
-		}
-	}
-}
-
-func TestTitles(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ tool, input, want string }{
-		{"Bash", `{"command":"go test ./...\n\tgo vet"}`, "ran `go test ./... go vet`"},
-		{"Bash", `{"command":"echo ` + "`date`" + `"}`, "ran `echo 'date'`"},
-		{"Bash", `{"command":7}`, "used Bash"},
-		{"Bash", `null`, "used Bash"},
-		{"Bash", `{"command":"` + strings.Repeat("x", 300) + `"}`, "ran `" + strings.Repeat("x", titleLimit-1) + "…`"},
-		{"Read", `{"file_path":"/a b"}`, "read /a b"},
-		{"NotebookEdit", `{"notebook_path":"/n.ipynb"}`, "edited /n.ipynb"},
-		{"Grep", `{"pattern":"a.*b"}`, "searched for `a.*b`"},
-		{"WebSearch", `{"query":"go"}`, "searched the web for `go`"},
-		{"Task", `{"description":"look\u001b[31m"}`, "ran agent: look [31m"},
-		{"SendMessage", `{"recipient":"bob"}`, "wrote to bob"},
-		{"mcp__a__b", `{}`, "used mcp__a__b"},
-		{"", ``, "used "},
-	} {
-		if got := describe(test.tool, []byte(test.input)).title; got != test.want {
-			t.Errorf("%s %s: got %q, want %q", test.tool, test.input, got, test.want)
 		}
 	}
 }

@@ -73,6 +73,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 )
 
@@ -246,7 +247,7 @@ func (a *Adapter) result(r *record) {
 	} else if !a.heard && a.turn == "" && r.Subtype == "success" { // a program that prints only results
 		a.open("")
 		if text := text(r.Result); strings.TrimSpace(text) != "" && a.turn != "" {
-			a.envelope(wire.DerivedID("text", a.turn, "result"), "", &wire.Text{Text: short(text, textLimit)})
+			a.envelope(wire.DerivedID("text", a.turn, "result"), "", &wire.Text{Text: toolcall.Cut(text)})
 		}
 	}
 	a.init, a.started = false, ""

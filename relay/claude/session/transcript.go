@@ -371,30 +371,11 @@ func (t *transcript) end(status wire.TurnStatus) {
 		status = wire.TurnFailed
 	}
 	for _, u := range t.spent {
-		t.usage = sum(t.usage, u)
+		t.usage = t.usage.Add(u)
 	}
 	t.held = ""
 	t.conversation.end(status)
 	clear(t.spent)
-}
-
-func sum(a, b *wire.Usage) *wire.Usage {
-	if a == nil {
-		return b
-	}
-	add := func(a, b *int64) *int64 {
-		if a == nil {
-			return b
-		} else if b == nil {
-			return a
-		}
-		return new(*a + *b)
-	}
-	return &wire.Usage{
-		InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens,
-		CacheCreationInputTokens: add(a.CacheCreationInputTokens, b.CacheCreationInputTokens),
-		CacheReadInputTokens:     add(a.CacheReadInputTokens, b.CacheReadInputTokens),
-	}
 }
 
 // subagents is the folder with the transcripts of subagents.

@@ -25,7 +25,7 @@ func Main() {
 	if !ok {
 		return
 	}
-	script, err := parseScript(data)
+	script, err := ParseScript(data)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -46,7 +46,7 @@ func Main() {
 type child struct {
 	script    Script
 	kind      kind
-	memory    *memory
+	memory    *Memory
 	model     string
 	mode      string
 	member    bool // it has the identity of a member of a team
@@ -311,8 +311,8 @@ func (c *child) print(line object) {
 }
 
 func (c *child) log(e Entry) {
-	e.At, e.PID, e.Session = time.Now().UTC(), os.Getpid(), c.memory.session
-	if err := appendLine(c.script.State+string(os.PathSeparator)+logName, e); err != nil {
+	e.Session = c.memory.session
+	if err := Append(c.script.State, e); err != nil {
 		fmt.Fprintln(os.Stderr, "simchild:", err)
 	}
 }

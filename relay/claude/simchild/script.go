@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"teambridge/teams"
 )
@@ -27,6 +28,8 @@ type Script struct {
 	Refuse []string `json:"refuse,omitempty"`
 	// IgnoreTerm makes it survive SIGTERM.
 	IgnoreTerm bool `json:"ignoreTerm,omitempty"`
+	// Lag is how long after Enter the transcript of an interactive one has what was entered. Zero is 100 ms.
+	Lag time.Duration `json:"lag,omitempty"`
 	// Scenes are what it does besides what a text says.
 	Scenes []Scene `json:"scenes,omitempty"`
 	// Faults are what goes wrong, each at its point.
@@ -110,7 +113,8 @@ func (s Script) strike(i int) bool {
 	return false
 }
 
-func parseScript(data string) (Script, error) {
+// ParseScript parses what [Script.Env] put into [Variable].
+func ParseScript(data string) (Script, error) {
 	s := Script{}
 	dec := json.NewDecoder(strings.NewReader(data))
 	dec.DisallowUnknownFields()

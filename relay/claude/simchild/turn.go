@@ -179,11 +179,29 @@ func (c *child) begin(uuids []string) {
 		return
 	}
 	line := object{"type": "system", "subtype": "init", "session_id": c.memory.session, "model": c.model,
-		"permissionMode": c.mode, "claude_code_version": c.script.Version.String(), "uuid": uuid.NewString()}
+		"permissionMode": c.mode, "agents": agents(), "claude_code_version": c.script.Version.String(), "uuid": uuid.NewString()}
 	if c.kind.late {
 		line["user_message_uuids"] = uuids
 	}
 	c.print(line)
+}
+
+var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^name: (.+)$`) })
+
+// agents are the names of the profiles in the working directory and in that of the user, and of one that is always there.
+func agents() []string {
+	found := []string{"general-purpose"}
+	for _, dir := range []string{".claude", os.Getenv("CLAUDE_CONFIG_DIR")} {
+		files, _ := filepath.Glob(filepath.Join(dir, "agents", "*.md")) // the pattern is valid
+		for _, file := range files {
+			if data, err := os.ReadFile(file); err == nil {
+				if m := agentName().FindSubmatch(data); m != nil {
+					found = append(found, string(m[1]))
+				}
+			}
+		}
+	}
+	return found
 }
 
 // pause waits as long as the text says, taking input meanwhile. It reports whether the turn was interrupted.

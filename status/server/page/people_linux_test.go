@@ -24,6 +24,7 @@ func TestPeople(t *testing.T) {
 		{"teams", testTeams},
 		{"long names", testLongNames},
 		{"search", testSearch},
+		{"places", testPlaces},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

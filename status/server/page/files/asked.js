@@ -109,7 +109,7 @@ export function ruleWords(rule) {
   const [, tool, what] = /^([\w-]+)\((.*)\)$/s.exec(rule) ?? [];
   if (/^[\w-]+$/.test(rule)) return ["every use of ", h("b", null, escaped(rule))];
   if (!tool || what.includes("), ")) return [h("code", null, escaped(rule))];
-  return [h("b", null, escaped(tool)), tool === "Bash" ? " commands like " : " with ", h("code", null, escaped(what))];
+  return [h("b", null, escaped(tool)), tool.toLowerCase() === "bash" ? " commands like " : " with ", h("code", null, escaped(what))];
 }
 
 // Fields are the questions of an agent, to be answered.

@@ -1,11 +1,14 @@
 // What can be done with a relayed agent: interrupt it, start it again, and change how it works.
 
 import { escaped, h, setAttr, setText } from "./dom.js";
-import { changeDelivery, controlRelay, Problem } from "./request.js";
+import { changeDelivery, controlRelay, move, Problem } from "./request.js";
 import { capital, flat } from "./text.js";
 
 // The permission modes that the page offers. The one that skips all questions is left out.
 const modes = [["default", "Ask before edits and commands"], ["acceptEdits", "Edit files without asking"], ["plan", "Plan only"]];
+
+// The programs other than Claude Code that agents are.
+const runtimes = { opencode: "OpenCode" };
 
 // Controls is the controls of one agent at a time.
 export class Controls {
@@ -17,15 +20,19 @@ export class Controls {
   #interrupt = this.#button("Interrupt", (relay) => controlRelay(relay, "interrupt"), "Interrupted.");
   #start = this.#button("Start again", (relay) => controlRelay(relay, "retry"), "It starts again.");
   #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.delivery, "retry"))), "They are sent again.");
+  #move = this.#button("", () => move(this.#place.team, this.#place.member, this.#to, this.#force), "Asked for.");
+  #to; // where the button moves the session
+  #force; // whatever holds it
   #failed = []; // what waits because messages to the agent failed
   #model = h("input", { type: "text", list: "models", autocomplete: "off", spellcheck: "false", oninput: () => this.#choose("model", this.#model.value.trim()) });
   #mode = h("select", { onchange: () => this.#choose("permissionMode", this.#mode.value) });
+  #models = h("datalist", { id: "models" });
   #summary = h("summary", { class: "small" });
   #menu = h("details", { class: "menu" }, this.#summary, h("div", { class: "menu-body" },
-    h("label", null, "Model", this.#model), h("datalist", { id: "models" }, ["opus", "sonnet", "haiku"].map((m) => h("option", { value: m }))),
+    h("label", null, "Model", this.#model), this.#models,
     h("label", null, "Permissions", this.#mode),
     h("p", { class: "hint" }, "A change holds from your next message on.")));
-  element = h("div", { class: "controls", hidden: true }, this.#note, this.#interrupt, this.#start, this.#retry, this.#menu);
+  element = h("div", { class: "controls", hidden: true }, this.#note, this.#interrupt, this.#start, this.#move, this.#retry, this.#menu);
 
   constructor(page) {
     this.#page = page;
@@ -53,8 +60,16 @@ export class Controls {
     setText(this.#retry, `Send ${this.#failed.length} failed again`);
     // A button that has the focus stays, so that the focus does.
     const offer = (button, is) => { button.hidden = !is && document.activeElement !== button; };
-    offer(this.#interrupt, relay.state === "working");
-    offer(this.#start, relay.state === "dead" || relay.state === "backing off");
+    // The service cannot interrupt or start what another process runs.
+    const ours = Boolean(relay.created);
+    const { at, to, reason } = relay.place ?? {};
+    this.#to = at === "local" ? "remote" : "local";
+    this.#force = to === this.#to && Boolean(reason); // a switch that is held
+    setText(this.#move, this.#force ? "Switch now" : at === "local" ? "Take from the terminal" : "Give to the terminal");
+    setAttr(this.#move, "title", this.#force ? `It is held: ${flat(reason)}. This interrupts the agent, and gives up a draft that cannot be kept.` : null);
+    offer(this.#move, Boolean(at));
+    offer(this.#interrupt, ours && relay.state === "working");
+    offer(this.#start, ours && (relay.state === "dead" || relay.state === "ended" || relay.state === "backing off"));
     offer(this.#retry, this.#failed.length > 0);
     const now = relay.settings ?? relay.mode ?? {};
     if (document.activeElement !== this.#model) this.#model.value = this.#chosen.model ?? now.model ?? "";
@@ -65,14 +80,17 @@ export class Controls {
       this.#mode.replaceChildren(...[...modes, ...(known ? [] : [[mode, mode]])].map(([name, words]) => h("option", { value: name }, escaped(words))));
       this.#mode.value = mode;
     }
-    this.#summarize(now);
+    const known = relay.runtime ? [] : ["opus", "sonnet", "haiku"];
+    if (this.#models.childElementCount !== known.length) this.#models.replaceChildren(...known.map((m) => h("option", { value: m })));
+    this.#summarize(relay);
   }
 
-  #summarize(now) {
+  #summarize(relay) {
+    const now = relay.settings ?? relay.mode ?? {};
     const model = this.#chosen.model ?? now.model ?? "";
     const mode = this.#chosen.permissionMode ?? now.permissionMode ?? "default";
     const pending = Object.keys(this.#chosen).length > 0;
-    setText(this.#summary, [flat(model || "Default model"), mode === "default" ? "" : flat(mode)].filter(Boolean).join(" · ") + (pending ? " (next message)" : ""));
+    setText(this.#summary, [runtimes[relay.runtime], flat(model || "Default model"), mode === "default" ? "" : flat(mode)].filter(Boolean).join(" · ") + (pending ? " (next message)" : ""));
     setAttr(this.#summary, "data-pending", pending);
   }
 
@@ -82,7 +100,7 @@ export class Controls {
     const is = now[key] ?? (key === "permissionMode" ? "default" : "");
     if (value === is) delete this.#chosen[key];
     else this.#chosen[key] = value || null;
-    this.#summarize(now);
+    this.#summarize(relay ?? {});
   }
 
   // take returns the settings for a message that is sent now, as its mode.

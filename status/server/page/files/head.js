@@ -11,18 +11,32 @@ export function head({ team, member }, t, { status: s, label }) {
     h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
       h("span", { class: "in" }, h("span", { class: "unseen" }, " in team "), h("span", { title: flat(team) }, escaped(label)))));
   if (!t) e.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
-  else if (s) e.append(h("p", { class: "doing" }, dot(s), state(s), relay(s)));
+  else if (s) e.append(h("p", { class: "doing" }, dot(s), at(s), state(s), relay(s)));
   else if (member !== null) e.append(h("p", { class: "doing" }, "Not an agent of this team"));
   else if (t.panes) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "terminal pane" : "terminal panes"} · another one: `, h("code", null, "teambridge pane add NAME --pane %12")));
   else e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
   return e;
 }
 
-function relay({ relay: r }) {
+// at says where a session is that can move.
+const at = ({ relay: r }) => r?.place ? [h("span", { class: "place" }, r.place.at === "local" ? "at a terminal" : "at its relay"), " "] : null;
+
+function relay({ relay: r, why }) {
   if (!r) return null;
   const parts = [`relay ${flat(r.state)}`];
   if (r.queue > 0) parts.push(`${r.queue} in progress`);
   if (r.deadLetters > 0) parts.push(`⚠ ${r.deadLetters} not delivered`);
   if (r.reason) parts.push(flat(r.reason));
-  return h("span", { class: r.state === "dead" || r.deadLetters > 0 ? "warn" : null }, " · " + parts.join(", "));
+  const text = h("span", { class: r.state === "dead" || r.deadLetters > 0 ? "warn" : null }, " · " + parts.join(", "));
+  if (!r.place) return text;
+  return [r.state === "local" ? null : text, moving(r.place, why)];
+}
+
+// moving says what becomes of a request to move a session, or of a message that would,
+// unless why says so already.
+function moving(p, why) {
+  if (p.to && p.to !== p.at && p.reason) return why?.includes(p.reason) ? null : h("span", { class: "warn" }, ` · switch held: ${flat(p.reason)}`);
+  if (p.to && p.to !== p.at) return h("span", null, " · switching");
+  if (p.wanted) return h("span", null, " · switch asked for");
+  return p.refused ? h("span", { class: "warn" }, ` · switch refused: ${flat(p.refused)}`) : null;
 }

@@ -154,7 +154,8 @@ export class People {
     const why = waiting?.what ?? (s.word === "blocked" || s.word === "waiting for you" ? s.why : "");
     const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && (t.panes ? `${s.unread} waiting` : `${s.unread} unread in its inbox`)];
     return this.#row(t, s.member, s.state, face(s.member, colorOf(s.member, s.color), dot(s)),
-      [escaped(s.member), s.member === t.lead && !/lead/i.test(s.member) ? h("span", { class: "role" }, "lead") : null], more.filter(Boolean).join("\n"),
+      [escaped(s.member), s.member === t.lead && !/lead/i.test(s.member) ? h("span", { class: "role" }, "lead") : null,
+        s.relay?.state === "local" ? h("span", { class: "role" }, "terminal") : null], more.filter(Boolean).join("\n"),
       h("span", { class: "heard" }, h("span", { class: "word", "data-word": s.word }, flat(s.word)),
         h("span", { class: "unseen" }, ", last heard"), " ", since(new Date(s.heard)).replace("just\u00a0", "")),
       why && !ended(t) ? h("span", { class: "doing" }, escaped(why)) : null);

@@ -15,9 +15,9 @@ export class Relays {
     this.#changed = changed;
   }
 
-  // of returns the relay of a member, if this service runs it.
+  // of returns the relay of a member, if this service runs it or its session can move.
   of({ team, member }) {
-    return this.#list.find((r) => r.team === team && r.member === member && r.created);
+    return this.#list.find((r) => r.team === team && r.member === member && (r.created || r.place));
   }
 
   get(id) {
@@ -26,7 +26,7 @@ export class Relays {
 
   // refresh requests the relays again, if a snapshot says that they have changed.
   async refresh(snapshot) {
-    const about = JSON.stringify([snapshot.status.map((s) => s.relay && [s.team, s.member, s.relay.state, s.relay.agentPid]), snapshot.attention.map((a) => a.relay && a.id)]);
+    const about = JSON.stringify([snapshot.status.map((s) => s.relay && [s.team, s.member, s.relay.state, s.relay.agentPid, s.relay.place]), snapshot.attention.map((a) => a.relay && a.id)]);
     if (about === this.#about) return;
     this.#about = about;
     if (snapshot.status.some((s) => s.relay) || snapshot.attention.some((a) => a.relay) || this.#list.length > 0) await this.load();

@@ -52,6 +52,8 @@ export const search = (fields) => request(`/v1/search${query(fields)}`);
 export const send = (name, member, body, key) =>
   request(`/v1/teams/${segment(name)}/members/${segment(member)}/messages`, { method: "POST", body, key });
 export const broadcast = (name, body, key) => request(`/v1/teams/${segment(name)}/broadcast`, { method: "POST", body, key });
+// to is "local" or "remote".
+export const move = (name, member, to, force) => request(`/v1/teams/${segment(name)}/members/${segment(member)}/place`, { method: "POST", body: { to, force } });
 export const markRead = (name, inbox, ids) => request(`/v1/teams/${segment(name)}/read`, { method: "POST", body: { inbox, ids } });
 export const relays = () => request("/v1/relays");
 export const dismiss = (id) => request("/v1/attention/dismiss", { method: "POST", body: { id } });

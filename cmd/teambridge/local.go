@@ -1,0 +1,423 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/agent"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/interactive"
+	"teambridge/relay/console"
+	"teambridge/relay/fleet"
+	"teambridge/relay/handoff"
+	"teambridge/relay/reply"
+	"teambridge/relay/wire"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// localRun is a run whose agent is at the terminal, until messages for it come: see package handoff.
+type localRun struct {
+	*agentRun
+	hot     console.HotKey
+	in, out *os.File
+	version teams.Version
+	screen  *screen
+	goesOn  bool // the next run has to go on with the session: its team is kept
+}
+
+// checkLocal refuses options that contradict --local, and chooses the team.
+func (a *app) checkLocal(o *runOptions) error {
+	switch {
+	case o.switchKey != "" && !o.local:
+		return usage("", "--switch-key needs --local")
+	case !o.local:
+		return nil
+	case o.Runtime == fleet.OpenCode:
+		return usage("", "--local is for Claude Code")
+	case o.Plain:
+		return usage("", "--local adds flags to the command, which --plain forbids")
+	case o.input != inLines || o.output != outText || o.exitOnEOF:
+		return usage("", "--local gives the terminal to the agent, so it takes no --input, --output or --exit-on-eof")
+	case o.Profile != "":
+		return usage("give it to the command as --agent NAME", "--profile is for headless agents")
+	case a.json:
+		return usage("", "--local gives the terminal to the agent, so it takes no --json")
+	}
+	command, session, err := claude.TakeSession(o.Command)
+	switch {
+	case err != nil:
+		return usage("", "%s", view.Describe(err))
+	case session != "" && o.session != "" && session != o.session:
+		return usage("", "--session and the command name different sessions")
+	case session != "":
+		o.Command, o.session = command, session
+	}
+	name, err := a.namedTeam("")
+	if err != nil {
+		return err
+	}
+	if a.teamName = name; name == "" {
+		dir, err := a.cwd()
+		if err != nil {
+			return err
+		}
+		a.teamName, o.OwnTeam = localTeam(dir), true
+	}
+	return nil
+}
+
+// localTeam is the name of the team of a directory's local sessions.
+func localTeam(dir string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z') {
+			return r
+		}
+		return '-'
+	}, filepath.Base(dir)), "-_")
+	sum := sha256.Sum256([]byte(dir))
+	return fmt.Sprintf("%.40s-%s", cmp.Or(name, "session"), hex.EncodeToString(sum[:2]))
+}
+
+// prepareLocal finds out what the terminal and the program are.
+func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
+	l := &localRun{agentRun: r, hot: console.DefaultHotKey}
+	var err error
+	if r.opts.switchKey != "" {
+		if l.hot, err = console.ParseHotKey(r.opts.switchKey); err != nil {
+			return nil, usage("give one such as ^], which is the default", "--switch-key: %v", err)
+		}
+	}
+	var isFile, alsoFile bool
+	l.in, isFile = r.app.stdin.(*os.File)
+	l.out, alsoFile = r.app.out.w.(*os.File)
+	if !isFile || !alsoFile {
+		return nil, noTerminal(console.ErrNoTerminal)
+	}
+	if l.version, err = fleet.Version(ctx, r.opts.Command, r.opts.Dir, nil); err != nil {
+		return nil, notFound("give the command of Claude Code after --", "%v", err)
+	}
+	return l, nil
+}
+
+func noTerminal(err error) error {
+	return refuse("run it in a terminal, without a pipe; without --local the agent is headless", "--local needs a terminal: %v", err)
+}
+
+// serveLocal runs the session at the terminal and at the relay, until it is to end.
+func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err error) {
+	a := l.app
+	held, err := relay.Hold(ctx, opts.State, opts.Team, opts.Member, opts.Timing.Handover)
+	if errors.Is(err, relay.ErrBusy) {
+		return refuse("see which with: teambridge relay list --relays", "%s", view.Describe(err))
+	} else if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Release()) }()
+	opts.Held = held
+	if s, _, err := l.ledger.Session(ctx, l.key); err != nil {
+		return err
+	} else if s.ID != "" && l.opts.session != "" && s.ID != l.opts.session {
+		return usage("leave it out, or choose another --team", "session %s is asked for, and %s goes on with session %s", l.opts.session, opts.Member, s.ID)
+	}
+
+	c, err := console.Open(l.in, l.out, l.hot)
+	if errors.Is(err, console.ErrNoTerminal) || errors.Is(err, errors.ErrUnsupported) {
+		return noTerminal(err)
+	} else if err != nil {
+		return err
+	}
+	// What is written meanwhile must not come between what the program draws.
+	stderr := a.stderr
+	l.screen = &screen{console: c}
+	a.stderr = l.screen
+	defer func() {
+		err = errors.Join(err, c.Close())
+		a.stderr = stderr
+		_, werr := stderr.Write(l.screen.rest())
+		err = errors.Join(err, werr)
+	}()
+
+	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	go func() {
+		select {
+		case s := <-signals:
+			stop(fmt.Errorf("signal %s", s))
+		case <-running.Done():
+		}
+	}()
+	err = handoff.Run(running, handoff.Options{
+		Ledger: l.ledger, Key: l.key, Terminal: localTerminal{c}, Agent: &localAgent{localRun: l, root: opts.Team.Root()},
+		Remote: func(ctx context.Context) (handoff.Remote, error) {
+			v := &remoteView{localRun: l, ctx: ctx}
+			return v, v.open(ctx, opts)
+		},
+		Command: opts.Runtime.Command(), Switch: l.hot.String(), Unnamed: opts.Runtime.Unnamed, Warn: opts.Warn,
+	})
+	if killed := errors.Is(err, handoff.ErrKilled); killed || running.Err() != nil {
+		h, _, lerr := l.ledger.Handoff(context.WithoutCancel(ctx), l.key)
+		l.goesOn = killed || lerr != nil || h.Draft != ""
+		if killed {
+			err = refuseKilled(err)
+		}
+		return errors.Join(err, lerr)
+	}
+	if exit, ok := errors.AsType[*handoff.ExitError](err); ok {
+		return exitStatus(exit.Status)
+	}
+	return err
+}
+
+func refuseKilled(err error) error {
+	return fmt.Errorf("%s; run again to go on with this session", view.Describe(err))
+}
+
+// localTerminal is a console as package handoff wants it.
+type localTerminal struct{ *console.Console }
+
+func (t localTerminal) Start(cmd *exec.Cmd) (handoff.Program, error) {
+	p, err := t.Console.Start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// localAgent is Claude Code at the terminal.
+type localAgent struct {
+	*localRun
+	root *teams.Root
+}
+
+func (g *localAgent) Launch(s handoff.Start) (handoff.Launch, error) {
+	o := interactive.Options{
+		Command: g.opts.Command, Version: g.version, Root: g.root.Path(), Dir: g.opts.Dir, State: g.app.state,
+		Session: cmp.Or(s.Session, g.opts.session), Prefill: s.Prefill, Mode: s.Mode, Env: g.environment(),
+	}
+	if o.Session != "" {
+		var err error
+		t := claude.Transcript{Root: o.Root, Dir: o.Dir, Session: o.Session}
+		if o.Resume, err = t.Resumable(); errors.Is(err, agent.ErrUnusable) {
+			o.Session = ""
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	l, err := interactive.New(o)
+	if errors.Is(err, interactive.ErrInvalid) {
+		return nil, usage("", "%s", view.Describe(err))
+	} else if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// environment is ours. The Claude directory is named only if the person has named it: Claude Code keeps some of its
+// files elsewhere if it is not.
+func (g *localAgent) environment() []string {
+	env := os.Environ()
+	if _, named := g.app.lookup("CLAUDE_CONFIG_DIR"); named || g.app.claudeDir != "" {
+		env = append(env, "CLAUDE_CONFIG_DIR="+g.root.Path())
+	}
+	return env
+}
+
+func (g *localAgent) Unrun(session string, since time.Time) ([]string, error) {
+	return interactive.Unrun(g.root.Path(), g.opts.Dir, session, since)
+}
+
+func (g *localAgent) Entered(session string, since time.Time) (bool, error) {
+	return interactive.Entered(g.root.Path(), session, since)
+}
+
+func (g *localAgent) Elsewhere(session string, ours agent.Process) (int, error) {
+	return interactive.Elsewhere(g.root.Path(), session, ours)
+}
+
+func (g *localAgent) Obstacle(ctx context.Context, session string) (string, error) {
+	return interactive.Obstacle(ctx, g.root, session, g.key.Team)
+}
+
+func (g *localAgent) PermissionMode(session string) (string, error) {
+	return interactive.PermissionMode(g.root.Path(), g.opts.Dir, session)
+}
+
+// screen writes to the terminal while no program has it, and keeps what comes meanwhile.
+type screen struct {
+	console interface{ Print(string) error }
+
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+// maxKept bounds what is kept for the time after a program.
+const maxKept = 64 << 10
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept.Len() < maxKept {
+		s.kept.Write(b)
+	}
+	err := s.console.Print(s.kept.String())
+	switch {
+	case err == nil:
+		s.kept.Reset()
+	case errors.Is(err, console.ErrRunning):
+		err = nil
+	}
+	return len(b), err
+}
+
+// rest returns what is kept.
+func (s *screen) rest() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.kept.Bytes())
+}
+
+// remoteView is the session at the relay, as the person sees it.
+type remoteView struct {
+	*localRun
+	ctx   context.Context
+	relay *reply.Relay
+	shown string // the frame whose messages were printed last
+	line  []rune // what the person types as an answer
+}
+
+// open makes the relay of one phase.
+func (v *remoteView) open(ctx context.Context, opts relay.Options) (err error) {
+	opts.Events, opts.Report = v.event, v.report
+	v.relay, err = reply.New(ctx, opts)
+	v.mu.Lock()
+	v.keyboard = keyboard{}
+	v.mu.Unlock()
+	return err
+}
+
+func (v *remoteView) Run(ctx context.Context) error       { return v.relay.Run(ctx) }
+func (v *remoteView) Finish()                             { v.relay.Finish() }
+func (v *remoteView) Working() bool                       { return v.relay.Status().InFlight != "" }
+func (v *remoteView) Interrupt(ctx context.Context) error { return v.relay.Interrupt(ctx) }
+func (v *remoteView) print(style, text string)            { v.show(v.app.paint(style, text)) }
+func (v *remoteView) show(text string)                    { _, _ = v.screen.Write([]byte(text + "\n")) }
+
+// report prints the messages that the agent is given.
+func (v *remoteView) report(s relay.Status) {
+	if s.State == relay.Waiting || s.State == relay.BackOff {
+		v.print(dim, escape(s.Reason, false))
+	}
+	if s.InFlight == "" || s.InFlight == v.shown {
+		return
+	}
+	v.shown = s.InFlight
+	ds, err := v.ledger.Deliveries(v.ctx, ledger.DeliveryQuery{
+		Root: v.key.Root, Team: v.key.Team, CreatedAt: v.key.CreatedAt, Inbox: v.key.Inbox,
+		States: []ledger.DeliveryState{ledger.FrameWritten, ledger.Accepted, ledger.Cut},
+	})
+	if err != nil {
+		v.app.warn("%s", view.Describe(err))
+	}
+	slices.Reverse(ds)
+	for _, d := range ds {
+		if d.Frame == s.InFlight {
+			from := "you"
+			if !d.Person || d.From != "" {
+				from = d.From
+			}
+			v.print(bold, "▸ "+escape(from, false)+": "+escape(relay.TextOf(d), true))
+		}
+	}
+}
+
+// event prints what the agent says, and the tools that it uses.
+func (v *remoteView) event(e agent.Event) {
+	for _, envelope := range e.Envelopes {
+		if envelope.Role != wire.RoleAgent || envelope.Subagent != nil {
+			continue
+		}
+		switch said := envelope.Event.(type) {
+		case *wire.Text:
+			if said.Thinking == nil || !*said.Thinking {
+				v.show(escape(said.Text, true))
+			}
+		case *wire.ToolCallStart:
+			v.print(dim, "· "+escape(cmp.Or(said.Title, said.Name), false))
+		case *wire.Service:
+			v.print(dim, escape(said.Text, true))
+		}
+	}
+	if e.Result != nil && e.Result.Failure != "" && e.Result.Failure != success {
+		v.print(red, "the turn failed: "+escape(e.Result.Failure, false))
+	}
+}
+
+// success is how Claude Code calls a turn that has not failed.
+const success = "success"
+
+// askedLocal prints a question of the agent.
+func (l *localRun) askedLocal(q fleet.Question, open bool) {
+	if line := l.askAtKeyboard(q, open); line != nil {
+		_, _ = l.screen.Write(line)
+	}
+}
+
+// Key is part of an answer to the question that was asked, which ends with Enter.
+func (v *remoteView) Key(k console.Key) {
+	v.mu.Lock()
+	asks := len(v.keyboard.open) > 0
+	v.mu.Unlock()
+	r, _ := utf8.DecodeRuneInString(k.Text)
+	switch {
+	case !asks:
+		v.line = nil
+	case r == '\r' || r == '\n':
+		v.echo("\n")
+		if err := v.permit(string(v.line)); err != nil {
+			v.app.warn("%s", view.Describe(err))
+		}
+		v.line = nil
+	case (r == 0x7f || r == '\b') && len(v.line) > 0:
+		v.line = v.line[:len(v.line)-1]
+		v.echo("\b \b")
+	case unicode.IsPrint(r) && len(v.line) < maxAnswer:
+		v.line = append(v.line, r)
+		v.echo(string(r))
+	}
+}
+
+// maxAnswer is how many characters an answer may have.
+const maxAnswer = 1 << 10
+
+func (v *remoteView) echo(text string) { _, _ = v.screen.Write([]byte(text)) }
+
+// permit answers the question that was asked.
+func (v *remoteView) permit(line string) error {
+	a, ok := v.keyboardAnswer(line)
+	if !ok {
+		return fmt.Errorf("%q is no answer; y, n or n REASON is, and Enter", line)
+	}
+	return v.prompter.Answer(a)
+}

@@ -1,0 +1,287 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox/sqlite"
+	"teambridge/inbox/sqlite/sqlitetest"
+)
+
+func mustHandoff(t *testing.T, l *Ledger) Handoff {
+	t.Helper()
+	h, found, err := l.Handoff(t.Context(), bob)
+	if err != nil || !found {
+		t.Fatalf("handoff: found %t, %v", found, err)
+	}
+	return h
+}
+
+// A ledger of each earlier version keeps its content and gets the new table.
+func TestHandoffsInLedgersOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	newest := len(format().Schema)
+	for version := 1; version < newest; version++ {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		old := format()
+		old.Schema = old.Schema[:version]
+		db, err := sqlite.Open(t.Context(), path, old)
+		must(t, err)
+		before := &Ledger{db: db}
+		must(t, before.Claim(t.Context(), anInput("waits")))
+		must(t, before.SetSession(t.Context(), Session{InboxKey: bob, ID: "s", At: monday, State: RelayRunning, Mode: []byte{}}))
+		must(t, before.Close())
+
+		l := mustOpen(t, path)
+		if n, newest, err := l.OpenPrompts(t.Context(), bob, 0); n != 1 || newest != 1 || err != nil {
+			t.Errorf("version %d: %d prompts up to %d, %v", version, n, newest, err)
+		}
+		info, found, err := l.RelayInfo(t.Context(), bob)
+		if err != nil || !found || info.Session.ID != "s" || info.Handoff != nil {
+			t.Errorf("version %d: %+v, %t, %v", version, info, found, err)
+		}
+		must(t, l.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal}))
+		if n, err := number(l, "PRAGMA user_version"); err != nil || int(n) != newest {
+			t.Errorf("version %d became %d, %v, want %d", version, n, err, newest)
+		}
+	}
+}
+
+func TestHandoff(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	ctx := t.Context()
+	if _, found, err := l.Handoff(ctx, bob); found || err != nil {
+		t.Errorf("found %t, %v before there is one", found, err)
+	}
+	must(t, l.RemoveHandoff(ctx, bob))
+	h := Handoff{InboxKey: bob, At: AtTerminal, To: AtRelay, Reason: "a draft is at the prompt", Since: monday,
+		Draft: "half a\nthought \xff", Typed: tuesday, Returned: 7}
+	must(t, l.SetHandoff(ctx, h))
+	if diff := cmp.Diff(h, mustHandoff(t, l)); diff != "" {
+		t.Errorf("handoff (-want +got):\n%s", diff)
+	}
+	elsewhere := bob
+	elsewhere.Root = "/q"
+	must(t, l.SetHandoff(ctx, Handoff{InboxKey: elsewhere, At: AtRelay, Since: monday}))
+	if all, err := l.Handoffs(ctx, bob.Root); err != nil || len(all) != 1 || !all[0].Typed.Equal(tuesday) {
+		t.Errorf("of one root: %v, %v", all, err)
+	}
+	if all, err := l.Handoffs(ctx, ""); err != nil || len(all) != 2 {
+		t.Errorf("of all roots: %v, %v", all, err)
+	}
+
+	must(t, l.SetSession(ctx, Session{InboxKey: bob, ID: "s", State: RelayLocal, Mode: []byte{}}))
+	info, found, err := l.RelayInfo(ctx, bob)
+	if err != nil || !found || info.State != RelayLocal {
+		t.Errorf("info %+v, %t, %v", info, found, err)
+	}
+	h.Draft = ""
+	if diff := cmp.Diff(&h, info.Handoff); diff != "" {
+		t.Errorf("handoff in the info (-want +got):\n%s", diff)
+	}
+
+	must(t, l.SetHandoff(ctx, Handoff{InboxKey: bob, At: AtRelay, Since: tuesday}))
+	if diff := cmp.Diff(Handoff{InboxKey: bob, At: AtRelay, Since: tuesday}, mustHandoff(t, l)); diff != "" {
+		t.Errorf("replaced (-want +got):\n%s", diff)
+	}
+	must(t, l.RemoveHandoff(ctx, bob))
+	if _, found, err := l.Handoff(ctx, bob); found || err != nil {
+		t.Errorf("found %t, %v after it was removed", found, err)
+	}
+}
+
+func TestHandoffRefusesValues(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	for what, h := range map[string]Handoff{
+		"no place":      {InboxKey: bob},
+		"another place": {InboxKey: bob, At: "here"},
+		"a target":      {InboxKey: bob, At: AtRelay, To: "there"},
+		"no inbox":      {At: AtRelay},
+		"a long draft":  {InboxKey: bob, At: AtRelay, Draft: strings.Repeat("x", maxContent+1)},
+	} {
+		if err := l.SetHandoff(t.Context(), h); !errors.As(err, new(*ValueError)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := l.AskPlace(t.Context(), bob, "here", false); !errors.As(err, new(*ValueError)) {
+		t.Errorf("asked for another place: %v", err)
+	}
+	if _, err := l.AskPlace(t.Context(), bob, AtRelay, false); !errors.Is(err, ErrUnknown) {
+		t.Errorf("asked where nothing moves: %v", err)
+	}
+	if all, err := l.Handoffs(t.Context(), ""); err != nil || len(all) > 0 {
+		t.Errorf("kept %v, %v", all, err)
+	}
+}
+
+// A wish is there until the launcher has answered that very wish, or until it is taken back.
+func TestWishesAreAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	ctx := t.Context()
+	ask := func(at Place, force bool, want int64) {
+		t.Helper()
+		if n, err := l.AskPlace(ctx, bob, at, force); err != nil || n != want {
+			t.Fatalf("wish %d, %v; want %d", n, err, want)
+		}
+	}
+	check := func(wanted Place, force bool, answered int64, refused string) Handoff {
+		t.Helper()
+		h := mustHandoff(t, l)
+		if h.Wanted != wanted || h.Force != force || h.Answered != answered || h.Refused != refused {
+			t.Errorf("wanted %q, force %t, answered %d, refused %q; want %q, %t, %d, %q",
+				h.Wanted, h.Force, h.Answered, h.Refused, wanted, force, answered, refused)
+		}
+		return h
+	}
+	must(t, l.SetHandoff(ctx, Handoff{InboxKey: bob, At: AtTerminal}))
+	ask(AtRelay, false, 1)
+	seen := check(AtRelay, false, 0, "")
+	seen.Reason = "busy"
+	must(t, l.SetHandoff(ctx, seen)) // it is not answered by what else is recorded
+	check(AtRelay, false, 0, "")
+
+	ask(AtTerminal, true, 2) // after the launcher has looked
+	seen.At, seen.Reason, seen.Wanted = AtRelay, "", ""
+	must(t, l.SetHandoff(ctx, seen))
+	seen = check(AtTerminal, true, 1, "")
+	seen.Wanted, seen.Refused = "", "a teammate is alive"
+	must(t, l.SetHandoff(ctx, seen))
+	check("", false, 2, "a teammate is alive")
+	seen.Refused = ""
+	must(t, l.SetHandoff(ctx, seen)) // the answer stays
+	check("", false, 2, "a teammate is alive")
+
+	ask(AtRelay, false, 3)
+	withdraw := func(wish int64, want bool) {
+		t.Helper()
+		if done, err := l.WithdrawPlace(ctx, bob, wish); done != want || err != nil {
+			t.Errorf("wish %d withdrawn: %t, %v; want %t", wish, done, err, want)
+		}
+	}
+	withdraw(2, false)
+	withdraw(3, true)
+	withdraw(3, false)
+	check("", false, 2, "a teammate is alive")
+	ask(AtRelay, true, 4)
+	withdraw(3, false)
+	seen = check(AtRelay, true, 2, "a teammate is alive")
+	seen.Wanted, seen.Refused = "", ""
+	must(t, l.SetHandoff(ctx, seen))
+	check("", false, 4, "")
+}
+
+const eachWishes = 30
+
+// childWishes asks for places and prints its wishes; the launcher grants all that it sees.
+func childWishes(args []string) error {
+	ctx, l, err := openAtOnce(args[0])
+	if err != nil {
+		return err
+	}
+	if args[1] != "launcher" {
+		for i := range eachWishes {
+			at := []Place{AtTerminal, AtRelay}[i%2]
+			n, err := l.AskPlace(ctx, bob, at, false)
+			if err != nil {
+				return err
+			}
+			fmt.Println(n, at)
+		}
+		return l.Close()
+	}
+	for {
+		h, _, err := l.Handoff(ctx, bob)
+		if err != nil || h.Answered == 3*eachWishes {
+			return errors.Join(err, l.Close())
+		}
+		if h.Wanted != "" {
+			h.At, h.Wanted = h.Wanted, ""
+			if err := l.SetHandoff(ctx, h); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Several processes wish while the launcher answers: each wish has its own number, and the
+// session ends where the last one wants it.
+func TestManyProcessesWish(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := mustOpen(t, path)
+	must(t, l.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal}))
+	var printed [4]bytes.Buffer
+	sqlitetest.AtOnce(t, len(printed), func(i int) *exec.Cmd {
+		role := []string{"launcher", "asker"}[min(i, 1)]
+		cmd := sqlitetest.Child(t.Context(), "wishes", path, role)
+		cmd.Stdout = &printed[i]
+		return cmd
+	})
+	wishes := map[int64]Place{}
+	for i := range printed {
+		for line := range strings.Lines(printed[i].String()) {
+			var n int64
+			var at Place
+			if _, err := fmt.Sscan(line, &n, &at); err != nil {
+				t.Fatal(err)
+			}
+			wishes[n] = at
+		}
+	}
+	h := mustHandoff(t, l)
+	if last := int64(3 * eachWishes); len(wishes) != int(last) || h.Wish != last || h.Answered != last || h.Wanted != "" || h.At != wishes[last] {
+		t.Errorf("%d wishes, handoff %+v; the last one wants %s", len(wishes), h, wishes[last])
+	}
+}
+
+// Prompts are counted from the one after which the session returned.
+func TestOpenPrompts(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	ctx := t.Context()
+	check := func(after int64, n int, newest int64) {
+		t.Helper()
+		if gotN, got, err := l.OpenPrompts(ctx, bob, after); gotN != n || got != newest || err != nil {
+			t.Errorf("after %d: %d up to %d, %v; want %d up to %d", after, gotN, got, err, n, newest)
+		}
+	}
+	check(0, 0, 0)
+	check(5, 0, 5)
+	must(t, l.Claim(ctx, anInput("one"), aRow("row"), anInput("three")))
+	check(0, 2, 3)
+	check(1, 1, 3)
+	check(3, 0, 3)
+	must(t, l.Commit(ctx, aFrame("f"), "one")) // in flight, it has not ended
+	check(0, 2, 3)
+	must(t, l.Drop(ctx, "three"))
+	check(0, 1, 1)
+}
+
+// What a launcher keeps of a person, and what it is asked for, waits for the disk.
+func TestHandoffsWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	for what, do := range map[string]func() error{
+		"SetHandoff": func() error {
+			return l.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal, Draft: "x", Typed: time.Now()})
+		},
+		"RemoveHandoff": func() error { return l.RemoveHandoff(t.Context(), bob) },
+	} {
+		must(t, l.Answered(t.Context(), bob, "*"))
+		must(t, do())
+		if got, err := number(l, "PRAGMA synchronous"); err != nil || got != 3 {
+			t.Errorf("%s was committed with synchronous=%d, %v; want 3", what, got, err)
+		}
+	}
+}

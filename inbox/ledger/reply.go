@@ -1,0 +1,128 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// A Reply is the end of a frame that its senders have not heard of. It is owed if the relay
+// answers for its agent: see [Ledger.SetAnswers].
+type Reply struct {
+	Frame   string
+	State   DeliveryState // of the frame, which has ended
+	Reason  string
+	At      time.Time // when the frame ended
+	Text    string    // what the agent said last, at most 1 MiB; empty if it said nothing or the turn did not end well
+	Senders []Sender  // of the deliveries in the frame, in their order
+}
+
+// A Sender is who wrote a delivery.
+type Sender struct {
+	Name   string
+	Kind   string
+	Person bool
+}
+
+// SetAnswers records, durably, whether the relay of an inbox answers for its agent. If so,
+// each frame that ends from then on is [Ledger.Owed], by the commit that ends it, and
+// [Ledger.Waiting] stops before the first shutdown request. It also forgets that the agent
+// was shut down. It does nothing if the inbox has no [Session].
+func (l *Ledger) SetAnswers(ctx context.Context, k InboxKey, on bool) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return l.exec(ctx, "set answers", durable, "UPDATE sessions SET answers=?, shut_down='' WHERE inbox_id="+thisInboxID, k.args(on)...)
+}
+
+// Owed lists the ends of frames whose senders have not heard of them, in their order.
+func (l *Ledger) Owed(ctx context.Context, k InboxKey) (owed []Reply, err error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	// Nobody waits for a transaction that only reads.
+	err = l.db.Transaction(ctx, "owed", "DEFERRED", func(c *sqlite.Conn) error {
+		if owed, err = sqlite.All(c, func(v sqlite.Row) Reply {
+			return Reply{Frame: v.Text(0), State: DeliveryState(v.Text(1)), Reason: v.Text(2), At: v.Time(3)}
+		}, "SELECT uuid, state, reason, at FROM owed JOIN frames ON uuid=frame JOIN inboxes USING (inbox_id) WHERE "+thisInbox+" ORDER BY n", k.args()...); err != nil {
+			return err
+		}
+		for i := range owed {
+			if err := owed[i].fill(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return owed, err
+}
+
+// fill adds the answer and the senders.
+func (r *Reply) fill(c *sqlite.Conn) (err error) {
+	r.Senders, err = sqlite.All(c, func(v sqlite.Row) Sender { return Sender{v.Text(0), v.Text(1), v.Bool(2)} },
+		"SELECT sender, kind, person FROM deliveries WHERE frame=? ORDER BY seq", r.Frame)
+	if err != nil || r.State != Done {
+		return err
+	}
+	// A turn that was cut is answered in that of a nudge.
+	raw, found, err := sqlite.One(c, func(v sqlite.Row) []byte { return v.Blob(0) },
+		"SELECT raw FROM messages WHERE frame IN (SELECT ?1 UNION SELECT uuid FROM frames WHERE parent=?1 AND parent<>'') ORDER BY message DESC LIMIT 1", r.Frame)
+	if err != nil || !found {
+		return err
+	}
+	var a answer
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return fmt.Errorf("ledger: the answer to frame %s: %w", r.Frame, err)
+	}
+	r.Text = a.Text
+	return nil
+}
+
+// Replied records that the senders of a frame have heard of its end. A power cut can take
+// that back.
+func (l *Ledger) Replied(ctx context.Context, frame string) error {
+	return l.exec(ctx, "replied", quick, "DELETE FROM owed WHERE frame=?", frame)
+}
+
+// ShutdownAsked returns the shutdown request that it is the turn of: everything that was
+// claimed before it has ended.
+func (l *Ledger) ShutdownAsked(ctx context.Context, k InboxKey) (d Delivery, asked bool, err error) {
+	open, err := l.ofInbox(ctx, "shutdown asked", k, unended+" ORDER BY seq LIMIT 1")
+	if err != nil || len(open) == 0 || open[0].Kind != shutdownRequest || open[0].Person || !open[0].Marked || open[0].Frame != "" {
+		return Delivery{}, false, err
+	}
+	return open[0], true, nil
+}
+
+const shutdownRequest = "shutdown_request"
+
+// EndShutdown records, durably, that a shutdown request is done, and in the same commit why
+// the agent was ended for good; with an empty why it was not. It fails with [ErrUnknown], and
+// with *[StateError] if the request has ended otherwise.
+func (l *Ledger) EndShutdown(ctx context.Context, k InboxKey, request, why string) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return l.write(ctx, "end shutdown", durable, func(c *sqlite.Conn) error {
+		err := move(c, "end shutdown", request, Done, why, func(d Delivery) (stays bool, want string) {
+			if d.State != Claimed && d.State != Done || d.Frame != "" {
+				return false, "only a request that is claimed, and in no frame, can end so"
+			}
+			return d.State == Done, ""
+		})
+		if err != nil || why == "" {
+			return err
+		}
+		_, err = c.Exec("UPDATE sessions SET shut_down=? WHERE inbox_id="+thisInboxID, k.args(why)...)
+		return err
+	})
+}
+
+// pruneOwed forgets answers that could not be sent for that long. It comes first: a message
+// that is forgotten would be sent again.
+func pruneOwed(c *sqlite.Conn, at int64) (int64, error) {
+	return c.Exec("DELETE FROM owed WHERE n IN (SELECT n FROM owed LEFT JOIN frames ON uuid=frame WHERE coalesce(at, 0)<? LIMIT ?)", at, pruneRows)
+}

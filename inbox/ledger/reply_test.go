@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What ends is owed, once, from the time on from which the relay answers, by the frame's
+// end or that of a nudge about it, and is forgotten with what is old.
+func TestOwed(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	ctx := t.Context()
+	key := InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "worker"}
+	must(t, l.SetAnswers(ctx, key, true)) // there is no session yet
+	must(t, l.SetSession(ctx, Session{InboxKey: key, ID: "s"}))
+	n := 0
+	frame := func(kind FrameKind, parent string) string {
+		t.Helper()
+		n++
+		id := string(kind) + string(rune('0'+n))
+		f := Frame{UUID: id, InboxKey: key, Kind: kind, Parent: parent, Bytes: []byte("x")}
+		if kind == FrameNudge {
+			must(t, l.Commit(ctx, f))
+			return id
+		}
+		d := Delivery{UUID: "d" + id, InboxKey: key, Key: id, Occurrence: 1, From: "boss", Kind: "message"}
+		must(t, l.Claim(ctx, d))
+		must(t, l.Mark(ctx, d.UUID))
+		must(t, l.Commit(ctx, f, d.UUID))
+		return id
+	}
+	owed := func(want ...string) []Reply {
+		t.Helper()
+		list, err := l.Owed(ctx, key)
+		must(t, err)
+		var got []string
+		for _, r := range list {
+			got = append(got, r.Frame+" "+string(r.State)+" "+r.Text)
+			if len(r.Senders) != 1 || r.Senders[0] != (Sender{"boss", "message", false}) || r.At.IsZero() {
+				t.Errorf("%+v", r)
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("owed are %q, want %q", got, want)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("owed are %q, want %q", got, want)
+			}
+		}
+		return list
+	}
+	must(t, l.Finish(ctx, frame(FrameMessage, ""), Done, "", "no one hears it"))
+	owed()
+	must(t, l.SetAnswers(ctx, key, true))
+	must(t, l.Finish(ctx, frame(FrameMessage, ""), Done, "", "well"))
+	must(t, l.Finish(ctx, frame(FrameMessage, ""), Failed, "no", ""))
+	cut := frame(FrameMessage, "")
+	must(t, l.Finish(ctx, frame(FrameNudge, cut), Done, "", "done in the end"))
+	must(t, l.Finish(ctx, cut, Done, "", "")) // again
+	list := owed("message2 done well", "message3 failed ", "message4 done done in the end")
+	must(t, l.Replied(ctx, list[0].Frame))
+	owed("message3 failed ", "message4 done done in the end")
+	must(t, l.SetAnswers(ctx, key, false))
+	must(t, l.Finish(ctx, frame(FrameMessage, ""), Done, "", "no one hears it"))
+	owed("message3 failed ", "message4 done done in the end")
+	_, err := l.Prune(ctx, time.Now().Add(time.Hour))
+	must(t, err)
+	owed()
+	if n, err := l.db.Number(ctx, "owed", "SELECT count(*) FROM owed"); n != 0 || err != nil {
+		t.Errorf("%d are kept, %v", n, err)
+	}
+}
+
+// A shutdown request, and what comes after it, goes into no frame if the relay answers for the
+// agent. It is its turn when everything before it has ended.
+func TestShutdownAsked(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	ctx := t.Context()
+	key := InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "worker"}
+	must(t, l.SetSession(ctx, Session{InboxKey: key, ID: "s"}))
+	for _, d := range []Delivery{{UUID: "a", Kind: "message"}, {UUID: "b", Kind: "shutdown_request"}, {UUID: "c", Kind: "message"}, {UUID: "p", Person: true}} {
+		if d.InboxKey = key; !d.Person {
+			d.Key, d.Occurrence = d.UUID, 1
+		}
+		must(t, l.Claim(ctx, d))
+		must(t, l.Mark(ctx, d.UUID))
+	}
+	waiting := func(want string) {
+		t.Helper()
+		list, err := l.Waiting(ctx, key)
+		must(t, err)
+		got := ""
+		for _, d := range list {
+			got += d.UUID
+		}
+		if got != want {
+			t.Errorf("waiting are %q, want %q", got, want)
+		}
+	}
+	waiting("pabc")
+	must(t, l.SetAnswers(ctx, key, true))
+	waiting("a")
+	asked := func(want bool) {
+		t.Helper()
+		if d, ok, err := l.ShutdownAsked(ctx, key); ok != want || ok && d.UUID != "b" || err != nil {
+			t.Errorf("asked %v by %q, %v; want %v", ok, d.UUID, err, want)
+		}
+	}
+	asked(false)
+	must(t, l.Commit(ctx, Frame{UUID: "f", InboxKey: key, Kind: FrameMessage, Bytes: []byte("x")}, "a"))
+	asked(false)
+	must(t, l.Finish(ctx, "f", Done, "", ""))
+	asked(true)
+	for range 2 {
+		must(t, l.EndShutdown(ctx, key, "b", "boss asked"))
+	}
+	asked(false)
+	waiting("pc")
+	if s, _, err := l.Session(ctx, key); err != nil || s.ShutDown != "boss asked" {
+		t.Errorf("%q, %v", s.ShutDown, err)
+	}
+	must(t, l.SetSession(ctx, Session{InboxKey: key, ID: "s"}))
+	if s, _, err := l.RelayInfo(ctx, key); err != nil || s.ShutDown != "boss asked" || s.Open != 2 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	must(t, l.Revive(ctx, key))
+	if s, _, err := l.Session(ctx, key); err != nil || s.ShutDown != "" {
+		t.Errorf("%q, %v", s.ShutDown, err)
+	}
+	if err := l.EndShutdown(ctx, key, "a", "no"); err == nil {
+		t.Error("what is in a frame was ended")
+	}
+}

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Permission answers an agent that asks whether it may use a tool. It asks only about what
+// its permission mode and its own rules leave open. A tool in Allow may be used; about
+// others Ask is asked; without Ask they may not.
+type Permission struct {
+	// Allow are the names of tools, such as "Read", or "*" for all. It does not look at
+	// what they are used for, and does not cover uses that only a person can decide on.
+	Allow []string
+	// Reason tells the agent why a tool may not be used; if it is empty, a general
+	// sentence does.
+	Reason string
+	// Ask decides on one use, in a goroutine of its own, while only the turn waits. It must
+	// return when ctx ends: the agent has withdrawn the question or has ended.
+	Ask func(ctx context.Context, use Use) Decision
+}
+
+// The kinds of uses.
+const (
+	AsksPermission = "permission" // whether a tool may be used
+	AsksPlan       = "plan"       // whether a plan is approved, so that the agent leaves plan mode
+	AsksPerson     = "question"   // something that the person answers
+)
+
+// Use is one use of a tool that an agent asks for. All but Kind, Mode and ForPerson is the
+// agent's text.
+type Use struct {
+	Kind  string          // [AsksPermission] and its like
+	Tool  string          // such as "Bash"
+	ID    string          // of the tool call
+	Input json.RawMessage // of the tool
+	Mode  string          // the permission mode in force, as the agent reported it; empty if it did not
+
+	// ForPerson says that only a person can decide on it, whatever list the tool is in.
+	ForPerson bool
+
+	// What a person needs to decide; each may be empty.
+	Display     string            // the tool's name for people
+	Description string            // of this use
+	Reason      string            // why it asks
+	BlockedPath string            // the path that the rules do not cover
+	Subagent    string            // the id of the subagent that asks; empty for the agent itself
+	Plan        string            // to approve
+	Asked       []string          // of [AsksPerson]: each needs an answer
+	Session     []string          // rules that can be allowed until the agent ends
+	Suggestions []json.RawMessage // permission updates that the runtime suggests, in a form of its own
+}
+
+// Decision is the answer to a [Use]. The zero value denies.
+type Decision struct {
+	Allow   bool
+	Reason  string            // the reason of a denial; empty is that of the Permission
+	Answers map[string]string // if allowed: to [AsksPerson], by question
+	Session string            // if allowed: one of its Session rules, to allow as well; empty is none
+}
+
+// Check reports why a decision does not fit a use.
+func (u Use) Check(d Decision) error {
+	switch {
+	case !d.Allow && (d.Session != "" || len(d.Answers) > 0):
+		return errors.New("a denial has neither a rule for the session nor answers")
+	case !d.Allow:
+		return nil
+	case d.Reason != "":
+		return errors.New("only a denial has a reason")
+	case d.Session != "" && !slices.Contains(u.Session, d.Session):
+		return fmt.Errorf("%q is not one of the rules that can be allowed for the session: %q", d.Session, u.Session)
+	case u.Kind == AsksPerson && len(u.Asked) == 0:
+		return errors.New("the questions cannot be read")
+	case u.Kind != AsksPerson && len(d.Answers) > 0:
+		return fmt.Errorf("%s asks nothing that could be answered", u.Tool)
+	}
+	for _, q := range u.Asked {
+		if strings.TrimSpace(d.Answers[q]) == "" {
+			return fmt.Errorf("there is no answer to %q", q)
+		}
+	}
+	for q := range d.Answers {
+		if !slices.Contains(u.Asked, q) {
+			return fmt.Errorf("%q is not asked", q)
+		}
+	}
+	return nil
+}
+
+// Decide answers at once, if that needs no person. A nil Permission denies.
+func (p *Permission) Decide(u Use) (d Decision, decided bool) {
+	switch {
+	case p == nil:
+		return Decision{}, true
+	case !u.ForPerson && (slices.Contains(p.Allow, u.Tool) || slices.Contains(p.Allow, "*")):
+		return Decision{Allow: true}, true
+	}
+	return Decision{}, p.Ask == nil
+}
+
+// Denial returns the reason of a denial, for the agent.
+func (p *Permission) Denial(d Decision) string {
+	reason := d.Reason
+	if p != nil {
+		reason = cmp.Or(reason, p.Reason)
+	}
+	return cmp.Or(reason, "Nobody is there to allow this.")
+}

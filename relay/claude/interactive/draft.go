@@ -1,0 +1,163 @@
+package interactive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"teambridge/teams/atomicfile"
+)
+
+// How long a request for the draft stays after it was given up. A program that was too slow opens its editor later: with
+// the request gone, it would be the person's editor, which nobody asked for.
+const lateEditor = 10 * time.Second
+
+// maxDraft bounds a draft. One that is larger is not taken out.
+const maxDraft = 4 << 20
+
+// TakeDraft returns what stands at the prompt. press presses Ctrl-G (0x07) at the terminal; it is called twice or more,
+// because the first copy can be stale. ok is false if the program did not give it out before ctx ended, as in a dialog.
+func (l *Launch) TakeDraft(ctx context.Context, press func() error) (text string, ok bool, err error) {
+	for range 2 {
+		if text, ok, err = l.copyDraft(ctx, press); !ok {
+			return "", false, err
+		}
+	}
+	return text, true, nil
+}
+
+// pressAgain is how long one Ctrl-G gets. It can be lost when it comes while the program returns from its editor.
+const pressAgain = 700 * time.Millisecond
+
+// copyDraft has the program copy its draft once.
+func (l *Launch) copyDraft(ctx context.Context, press func() error) (text string, ok bool, err error) {
+	if err := l.askDraft(); err != nil {
+		return "", false, err
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	var pressed time.Time
+	for {
+		if text, ok, err = l.draft(); ok || err != nil {
+			return text, ok, err
+		}
+		if time.Since(pressed) >= pressAgain {
+			if err := press(); err != nil {
+				return "", false, err
+			}
+			pressed = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return "", false, nil
+		}
+	}
+}
+
+// askDraft makes the next runs of the editor copy the file.
+func (l *Launch) askDraft() error {
+	l.asked++
+	if err := atomicfile.Write(l.askFile(), []byte(strconv.Itoa(l.asked)+"\n")); err != nil {
+		return fmt.Errorf("interactive: draft: %w", err)
+	}
+	return nil
+}
+
+// draft returns the copy that was last asked for, once it is there.
+func (l *Launch) draft() (text string, ok bool, err error) {
+	path := filepath.Join(l.files, "draft."+strconv.Itoa(l.asked))
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	} else if err == nil && info.Size() > maxDraft {
+		err = fmt.Errorf("%d bytes stand at the prompt, more than %d", info.Size(), maxDraft)
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("interactive: draft: %w", err)
+	}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("interactive: draft: %w", err)
+	}
+	return clean(withoutContext(string(data))), true, nil
+}
+
+// The lines around the last answer, which 2.1.160 and later put in front of the draft if the person wants that
+// (externalEditorContext). Each line between begins with "# ".
+const (
+	contextStart = "# ─── Claude's last response"
+	contextEnd   = "\n# ─── Write your reply"
+)
+
+// withoutContext returns the draft in a file that Ctrl-G makes.
+func withoutContext(file string) string {
+	_, rest, found := strings.Cut(file, contextEnd)
+	if !found || !strings.HasPrefix(file, contextStart) {
+		return file
+	}
+	_, draft, _ := strings.Cut(rest, "\n")
+	return strings.TrimPrefix(draft, "\n")
+}
+
+// forgetDraft makes Ctrl-G the person's again, some time after the last request.
+func (l *Launch) forgetDraft() error {
+	if info, err := os.Stat(l.askFile()); err != nil || time.Since(info.ModTime()) < lateEditor {
+		return nil
+	}
+	return os.Remove(l.askFile())
+}
+
+func (l *Launch) askFile() string  { return filepath.Join(l.files, "ask") }
+func (l *Launch) editor() string   { return filepath.Join(l.files, "editor") }
+func (l *Launch) hookFile() string { return filepath.Join(l.files, "sessions") }
+
+// script is the editor. Programs that the agent runs get it as well (git commit), so it looks at the name of the file.
+// Without an editor of the person's it takes what Claude Code would take. Editors with a window of their own must be
+// told to wait; Claude Code does that for those that it knows.
+func (l *Launch) script() string {
+	own := map[string]string{}
+	for _, entry := range l.env {
+		name, value, _ := strings.Cut(entry, "=")
+		own[name] = strings.TrimSpace(value)
+	}
+	editor := cmp.Or(l.named.visual, own["VISUAL"], l.named.editor, own["EDITOR"])
+	return `#!/bin/sh
+# The editor of a Claude Code that teambridge started. It copies a draft for teambridge if that has just asked for it,
+# and runs your own editor otherwise.
+set -f
+files=` + quote(l.files) + `
+editor=` + quote(editor) + `
+for file; do :; done
+case ${file##*/} in
+claude-prompt-*)
+	if { read -r n <"$files/ask"; } 2>/dev/null; then
+		cp -- "$file" "$files/copy.$$" && mv -f -- "$files/copy.$$" "$files/draft.$n"
+		exit
+	fi
+	;;
+esac
+if [ -z "$editor" ]; then
+	for editor in code vi nano; do
+		command -v "$editor" >/dev/null && break
+	done
+fi
+case ${editor##*/} in
+code | code-insiders | codium | cursor | windsurf | subl | zed) editor="$editor -w" ;;
+esac
+exec $editor "$@"
+`
+}
+
+// quote makes one word of a shell of a text.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

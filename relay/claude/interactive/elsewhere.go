@@ -1,0 +1,116 @@
+package interactive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"teambridge/inbox"
+	"teambridge/relay/agent"
+	"teambridge/relay/process"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// Elsewhere returns the id of a living process, other than ours, that has the session; 0 if there is none. Two processes
+// with one session write two branches of the conversation, and neither sees the other's.
+//
+// 2.1.80 does not say in its file which session it has resumed, and its arguments cannot be read, so that there only one
+// that began the session is found.
+func Elsewhere(root, session string, ours agent.Process) (pid int, err error) {
+	for _, p := range transcript.Processes(root) {
+		if p.PID == ours.PID || p.Session != session {
+			continue
+		}
+		alive, err := runs(p)
+		if err != nil {
+			return 0, fmt.Errorf("interactive: process %d, which has session %s in %s: %w", p.PID, session, p.Path, err)
+		}
+		if alive {
+			return p.PID, nil
+		}
+	}
+	return 0, nil
+}
+
+// runs reports whether the process that wrote the file runs still.
+func runs(p transcript.Process) (bool, error) {
+	now := process.Identify(p.PID)
+	if start, _, known := strings.Cut(now.Start, "@"); known && p.ProcStart != "" && start != p.ProcStart {
+		return false, nil // another one got its id
+	}
+	alive, err := now.Alive()
+	if errors.Is(err, process.ErrUnverified) {
+		return true, nil
+	}
+	return alive, err
+}
+
+// Obstacle says why the program must not be ended now, for a person; empty if it may. With it, Claude Code removes the
+// teams that the session made: living teammates and unread rows would be lost. own is the team that the session belongs
+// to for teambridge, which is not removed; empty if there is none.
+func Obstacle(ctx context.Context, root *teams.Root, session, own string) (reason string, err error) {
+	all, err := root.Teams()
+	if err != nil {
+		return "", err
+	}
+	for _, listing := range all {
+		if listing.Name == own || listing.Orphan || listing.Err != nil {
+			continue
+		}
+		reason, err := obstacle(ctx, root, listing.Name, session)
+		if gone := errors.Is(err, teams.ErrTeamGone) || errors.As(err, new(*teams.NotFoundError)); reason != "" || err != nil && !gone {
+			return reason, err
+		}
+	}
+	return "", nil
+}
+
+// obstacle is that of one team.
+func obstacle(ctx context.Context, root *teams.Root, name, session string) (reason string, err error) {
+	team, err := root.Team(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, team.Close()) }()
+	config, err := team.Config(ctx)
+	if _, corrupt := errors.AsType[*teams.CorruptError](err); corrupt {
+		return "", nil // Claude Code cannot read it either, so it is nobody's
+	} else if err != nil || config.LeadSessionID != session {
+		return "", err
+	}
+	lead, _ := config.Lead()
+	for _, m := range config.Members {
+		if m.Name != lead.Name && !m.Guest() {
+			return fmt.Sprintf("teammate %s of team %s would end with it", m.Name, name), nil
+		}
+	}
+	names, err := team.Inboxes()
+	if err != nil {
+		return "", err
+	}
+	for _, member := range names {
+		box, err := inbox.Open(team, member, nil) // reading takes no lock
+		if err != nil {
+			return "", err
+		}
+		rows, err := box.Read(ctx)
+		if errors.Is(err, inbox.ErrMissing) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return "", err
+		}
+		unread := 0
+		for _, r := range rows {
+			if !r.Read {
+				unread++
+			}
+		}
+		if unread > 0 {
+			return fmt.Sprintf("unread messages for %s in team %s would be removed with it: %d", member, name, unread), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,202 @@
+package interactive
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"teambridge/relay/claude"
+	"teambridge/relay/mode"
+	"teambridge/relay/process"
+	"teambridge/teams"
+)
+
+// ErrInvalid means that the command cannot be run at a terminal with a session that is known: it prints (-p), or names
+// no session that could be told (--continue).
+var ErrInvalid = claude.ErrInvalid
+
+// Options say what to start.
+type Options struct {
+	// Command is the person's program and its arguments. Flags are added at its end: see [claude.Options.Terminal].
+	Command []string
+	// Version is that of the program. One that is not known is treated as an older one: it gets the hook.
+	Version teams.Version
+	// Root is the Claude directory.
+	Root string
+	// Dir is the working directory; empty is ours.
+	Dir string
+	// State is our own directory. New makes one below it, of mode 0700, which Close removes.
+	State string
+	// Session is the id of the session, a UUID. Empty: what Command names, or a new one.
+	Session string
+	// Resume goes on with that session, which must have a transcript. No other process may have it: see [Elsewhere].
+	Resume bool
+	// Prefill is put at the prompt and not run, without spaces at its ends and control characters.
+	Prefill string
+	// Mode is what the program starts with, in place of what Command says.
+	Mode mode.Mode
+	// Env is the whole environment, as "NAME=value"; nil is ours.
+	Env []string
+}
+
+// Launch is one interactive Claude Code, which the caller starts and waits for. Its methods are for one goroutine.
+type Launch struct {
+	argv, env []string
+	root, dir string
+	files     string // our directory
+	session   string
+	paste     string
+	hasStatus bool      // the version writes its status
+	named     editors   // of the person's settings
+	asked     int       // number of the last request for the draft
+	started   time.Time // when New was called
+	pid       int       // the process that has the session, once it is known
+}
+
+// statusSince is the first version that writes its status to sessions/<pid>.json.
+var statusSince = teams.Version{Major: 2, Minor: 1, Patch: 178}
+
+// maxPrefill is the longest text that goes into an argument. Linux allows 128 KiB for one, and less for all on some systems.
+const maxPrefill = 64 << 10
+
+// New makes the files that the launch needs. Close removes them, after the program has ended. The error wraps
+// [ErrInvalid] if the command is to blame.
+func New(o Options) (l *Launch, err error) {
+	l = &Launch{
+		env: o.Env, root: o.Root, dir: o.Dir, started: time.Now(),
+		hasStatus: o.Version.Known() && o.Version.Compare(statusSince) >= 0,
+	}
+	if l.env == nil {
+		l.env = os.Environ()
+	}
+	if l.dir == "" {
+		if l.dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("interactive: %w", err)
+		}
+	}
+	if l.files, err = makeFiles(o.State); err != nil {
+		return nil, fmt.Errorf("interactive: %w", err)
+	}
+	files := l.files
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(files))
+		}
+	}()
+	prefill := clean(o.Prefill)
+	if len(prefill) > maxPrefill {
+		prefill, l.paste = "", prefill
+	}
+	c := claude.Options{Command: o.Command, Session: o.Session, Resume: o.Resume, Mode: o.Mode}
+	if l.argv, l.session, err = c.Terminal(prefill, l.settings); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(l.editor(), []byte(l.script()), 0o700); err != nil {
+		return nil, fmt.Errorf("interactive: editor: %w", err)
+	}
+	return l, nil
+}
+
+// Cmd is what to start: program, arguments, directory and environment. Each call returns another one.
+func (l *Launch) Cmd() *exec.Cmd {
+	cmd := exec.Command(l.argv[0], l.argv[1:]...)
+	cmd.Dir = l.dir
+	cmd.Env = append(slices.Clone(l.env), "VISUAL="+l.editor(), "EDITOR="+l.editor())
+	if !l.hasStatus {
+		// The title is all that tells whether it is idle.
+		cmd.Env = append(cmd.Env, "CLAUDE_CODE_DISABLE_TERMINAL_TITLE=")
+	}
+	return cmd
+}
+
+// Session is the id of the session that the program begins with. It can go to another one: see [State.Session].
+func (l *Launch) Session() string { return l.session }
+
+// Paste is the part of the prefill that is too long for an argument, almost always empty. It is to be pasted, in a
+// bracketed paste, as soon as the program is idle.
+func (l *Launch) Paste() string { return l.paste }
+
+// Close removes the files of New.
+func (l *Launch) Close() error {
+	if err := os.RemoveAll(l.files); err != nil {
+		return fmt.Errorf("interactive: %w", err)
+	}
+	return nil
+}
+
+// makeFiles makes a directory for one launch, and removes those of launchers that were killed. If the path of ours
+// cannot be the value of EDITOR, it is made among the temporary files.
+func makeFiles(state string) (string, error) {
+	all := filepath.Join(state, "local")
+	if err := os.MkdirAll(all, 0o700); err != nil {
+		return "", err
+	}
+	left, err := os.ReadDir(all)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range left {
+		id, _, _ := strings.Cut(e.Name(), "-")
+		pid, err := strconv.Atoi(id)
+		if err != nil {
+			continue
+		}
+		if alive, _ := (process.Predecessor{PID: pid}).Alive(); !alive {
+			if err := os.RemoveAll(filepath.Join(all, e.Name())); err != nil {
+				return "", err
+			}
+		}
+	}
+	prefix := strconv.Itoa(os.Getpid()) + "-"
+	for _, parent := range []string{all, os.TempDir()} {
+		if parent, err = filepath.Abs(parent); err != nil {
+			return "", err
+		}
+		if isPlain(parent) {
+			return os.MkdirTemp(parent, prefix)
+		}
+		prefix = "teambridge-" + prefix
+	}
+	return "", fmt.Errorf("neither %q nor %q can be the path of an editor: name another directory with --state-dir", all, os.TempDir())
+}
+
+// isPlain reports whether a path stands for itself wherever it is split at blanks or read by a shell.
+func isPlain(path string) bool {
+	return !strings.ContainsFunc(path, func(r rune) bool {
+		return r < 128 && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@:,%", r) || unicode.IsSpace(r)
+	})
+}
+
+// clean returns a text without spaces at its ends and without control characters.
+func clean(text string) string {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(text, "\uFFFD"))
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text))
+}
+
+// Resumes returns the id of the session that a program named when it ended, "claude --resume ID"; empty if it did not.
+// tail is the end of what it printed. All measured versions do, at SIGTERM and after /exit, if anything was said.
+func Resumes(tail []byte) string {
+	found := resumeLine().FindAllSubmatch(tail, -1)
+	if len(found) == 0 {
+		return ""
+	}
+	return string(found[len(found)-1][1])
+}
+
+var resumeLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`--resume[= ]([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`)
+})

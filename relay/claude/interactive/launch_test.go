@@ -1,0 +1,381 @@
+package interactive
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/mode"
+	"teambridge/relay/process"
+	"teambridge/teams"
+	"teambridge/teams/teamstest"
+)
+
+var (
+	older = teams.Version{Major: 2, Minor: 1, Patch: 80}
+	newer = teams.Version{Major: 2, Minor: 1, Patch: 329}
+)
+
+// start makes a launch in directories of the test.
+func start(t *testing.T, o Options) *Launch {
+	t.Helper()
+	home := t.TempDir()
+	if o.Root == "" {
+		o.Root = filepath.Join(home, "claude")
+	}
+	o.Dir, o.State = home, filepath.Join(home, "state")
+	if o.Command == nil {
+		o.Command = []string{"claude"}
+	}
+	if o.Session == "" {
+		o.Session = session
+	}
+	l, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(l.files); err == nil {
+			t.Errorf("%s is there after Close", l.files)
+		}
+	})
+	return l
+}
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	plan := mode.Mode{PermissionMode: mode.Set("plan"), Model: mode.Set("opus")}
+	for _, test := range []struct {
+		name string
+		Options
+		want []string
+	}{
+		{"new", Options{Command: []string{"claude", "--ide"}}, []string{"claude", "--ide", "--session-id", session}},
+		{"resumed", Options{Resume: true}, []string{"claude", "--resume", session}},
+		{"prefill", Options{Prefill: " -p\x1b[31m\r\ntwo \n"}, []string{"claude", "--session-id", session, "--prefill=-p[31m\ntwo"}},
+		{"own settings", Options{Command: []string{"claude", "--settings", "{}"}}, []string{"claude", "--session-id", session, "--settings={}"}},
+		{"mode", Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Mode: plan}, []string{"claude", "--session-id", session, "--model=opus", "--permission-mode=plan"}},
+	} {
+		test.Version = newer
+		if l := start(t, test.Options); !slices.Equal(l.Cmd().Args, test.want) {
+			t.Errorf("%s: got %q, want %q", test.name, l.Cmd().Args, test.want)
+		}
+	}
+	if l := start(t, Options{Version: newer, Prefill: strings.Repeat("x", maxPrefill+1)}); len(l.Paste()) != maxPrefill+1 || len(l.Cmd().Args) != 3 {
+		t.Errorf("a long prefill: %d bytes to paste, %d arguments", len(l.Paste()), len(l.Cmd().Args))
+	}
+}
+
+func TestRefusedCommands(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"-p"}, {"--print"}, {"--continue"}, {"-c"}, {"--resume"}, {"--fork-session"}, {"--no-session-persistence"},
+		{"--output-format", "stream-json"}, {"--input-format=stream-json"}, {"--bg"}, {"--from-pr", "1"},
+		{"--model", "opus", "fix it"}, {"--verbose", "mcp"}, {"--", "x"},
+		{"--settings", "{}", "--settings={}"}, {"--settings", "missing.json"}, {"--settings", "[]"}, {"--settings", `{"hooks":[]}`},
+	} {
+		state := t.TempDir()
+		_, err := New(Options{Command: append([]string{"claude"}, args...), Version: older, Root: t.TempDir(), Dir: t.TempDir(), State: state, Session: session})
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q: got %v, want ErrInvalid", args, err)
+		}
+		if left, err := os.ReadDir(filepath.Join(state, "local")); err != nil || len(left) > 0 {
+			t.Errorf("%q: %v was left, %v", args, left, err)
+		}
+	}
+}
+
+// settings returns what --settings of a launch says.
+func settings(t *testing.T, l *Launch) (value struct {
+	Model string
+	Env   map[string]string
+	Hooks map[string][]struct {
+		Hooks []struct{ Type, Command string }
+	}
+}) {
+	t.Helper()
+	for _, arg := range l.Cmd().Args {
+		if path, ok := strings.CutPrefix(arg, "--settings="); ok {
+			data, err := os.ReadFile(path)
+			if err == nil {
+				err = json.Unmarshal(data, &value)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	t.Fatalf("no --settings in %q", l.Cmd().Args)
+	return value
+}
+
+func TestSettingsAreMerged(t *testing.T) {
+	t.Parallel()
+	own := `{"model":"opus","env":{"EDITOR":"ed","A":"b"},"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"own"}]}],"Stop":[]}}`
+	l := start(t, Options{Version: older, Command: []string{"claude", "--settings", own}})
+	got := settings(t, l)
+	if got.Model != "opus" || got.Env["A"] != "b" || got.Env["EDITOR"] != l.editor() || got.Env["VISUAL"] != l.editor() {
+		t.Errorf("got %+v, want the person's settings and our editor", got)
+	}
+	hooks := got.Hooks["SessionStart"]
+	if len(hooks) != 2 || hooks[0].Hooks[0].Command != "own" {
+		t.Fatalf("hooks: got %+v, want the person's and ours", hooks)
+	}
+	for _, id := range []string{session, "99999999-2222-4333-8444-555555555555"} {
+		hook := exec.Command("sh", "-c", hooks[1].Hooks[0].Command)
+		hook.Stdin = strings.NewReader(`{"session_id":"` + id + `","source":"clear"}`)
+		if out, err := hook.CombinedOutput(); err != nil {
+			t.Skipf("no shell here: %v: %s", err, out)
+		}
+		if s, err := l.Look(1, "✳ Claude Code"); err != nil || s != (State{Status: Idle, Session: id}) {
+			t.Errorf("after the hook: got %+v, %v, want idle with %s", s, err, id)
+		}
+	}
+	if info, err := os.Stat(l.files); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("files: got %v, %v, want mode 0700", info.Mode(), err)
+	}
+}
+
+// takeDraft asks for the draft and runs the editor as Claude Code would.
+func takeDraft(t *testing.T, l *Launch, name string, drafts ...string) (string, bool) {
+	t.Helper()
+	n := 0
+	text, ok, err := l.TakeDraft(t.Context(), func() error {
+		path := filepath.Join(t.TempDir(), name)
+		write(t, path, drafts[min(n, len(drafts)-1)])
+		n++
+		out, err := exec.Command(l.editor(), path).CombinedOutput()
+		if err != nil {
+			t.Logf("%s", out)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, ok
+}
+
+func TestDraft(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	l := start(t, Options{Version: newer})
+	for _, test := range []struct{ stale, file, want string }{
+		{"fir", "first\n\n  second 漢字 ", "first\n\n  second 漢字"},
+		{"", "", ""},
+		{"x", "with\a bell", "with bell"},
+		{"", "# ─── Claude's last response (for reference; removed on save) ───\n# # ─── Write your reply\n# ─── Write your reply below this line ───\n\nmine", "mine"},
+		{"", "# ─── Claude's last response", "# ─── Claude's last response"},
+	} {
+		if got, ok := takeDraft(t, l, "claude-prompt-1.md", test.stale, test.file); !ok || got != test.want {
+			t.Errorf("%q: got %q, %t, want %q", test.file, got, ok, test.want)
+		}
+	}
+}
+
+// Without a request, and for files of other programs, the person's own editor runs, with its arguments.
+func TestOwnEditor(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	own := filepath.Join(t.TempDir(), "own")
+	if err := os.WriteFile(own, []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := start(t, Options{Version: newer, Env: append(os.Environ(), "VISUAL=", "EDITOR="+own+" --wait")})
+	run := func(file string) string {
+		out, err := exec.Command(l.editor(), file).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if got := run("/tmp/claude-prompt-1.md"); got != "--wait /tmp/claude-prompt-1.md" {
+		t.Errorf("not asked: got %q", got)
+	}
+	if err := l.askDraft(); err != nil {
+		t.Fatal(err)
+	}
+	if got := run("/tmp/COMMIT_EDITMSG"); got != "--wait /tmp/COMMIT_EDITMSG" {
+		t.Errorf("asked, of another program: got %q", got)
+	}
+	old := l.started.Add(-2 * lateEditor)
+	if err := os.Chtimes(l.askFile(), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Look(1, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := run("/tmp/claude-prompt-1.md"); got != "--wait /tmp/claude-prompt-1.md" {
+		t.Errorf("long after it was asked: got %q", got)
+	}
+}
+
+// An editor cannot be in a directory with a space in its path.
+func TestStateWithSpaces(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "my state")
+	l, err := New(Options{Command: []string{"claude"}, Root: t.TempDir(), State: state, Session: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if strings.Contains(l.editor(), " ") {
+		t.Errorf("got %q, want a path without spaces", l.editor())
+	}
+}
+
+// What a killed launcher left is removed, what a living one has is not.
+func TestLeftFiles(t *testing.T) {
+	t.Parallel()
+	ended := exec.Command(os.Args[0], "-test.run=^$")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	l := start(t, Options{})
+	left := filepath.Join(filepath.Dir(l.files), strconv.Itoa(ended.Process.Pid)+"-1")
+	if err := os.Mkdir(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	next, err := New(Options{Command: []string{"claude"}, Root: t.TempDir(), State: filepath.Dir(filepath.Dir(l.files)), Session: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if _, err := os.Stat(left); err == nil {
+		t.Error("what a killed launcher left is there")
+	}
+	if _, err := os.Stat(l.editor()); err != nil {
+		t.Errorf("the files of a living launcher: %v", err)
+	}
+}
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "sessions"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const other = "99999999-2222-4333-8444-555555555555"
+	file := filepath.Join(root, "sessions", "77.json")
+	old, l := start(t, Options{Version: older, Root: root}), start(t, Options{Version: newer, Root: root})
+	for _, test := range []struct {
+		of          *Launch
+		file, title string
+		want        State
+	}{
+		{l, ``, "✳ Claude Code", State{Session: session}}, // it may stand in a dialog still
+		{l, `{"pid":77,"sessionId":"` + other + `","status":"idle"}`, "⠂ x", State{Status: Idle, Session: other}},
+		{l, `{"pid":77,"sessionId":"` + other + `","status":"busy"}`, "✳ x", State{Status: Busy, Session: other}},
+		{l, `{"pid":77,"status":"waiting","waitingFor":"permission prompt"}`, "", State{Status: Waiting, For: "permission prompt", Session: session}},
+		{l, `{"pid":77,"status":"shell"}`, "", State{Status: Shell, Session: session}},
+		{l, `{"pid":77,"status":"a word of later versions"}`, "", State{Status: Busy, Session: session}},
+		{l, `{"pid":77,"sta`, "✳ x", State{Session: session}},
+		{old, `{"pid":77,"sessionId":"` + other + `"}`, "✳ Claude Code", State{Status: Idle, Session: session}},
+		{old, `{"pid":77}`, "⠐ Claude Code", State{Status: Busy, Session: session}},
+		{old, ``, "◑ Claude Code", State{Status: Busy, Session: session}},
+		{old, ``, "", State{Session: session}},
+		{old, ``, "bash", State{Session: session}},
+	} {
+		write(t, file, test.file)
+		if got, err := test.of.Look(77, test.title); err != nil || got != test.want {
+			t.Errorf("%s, title %q: got %+v, %v, want %+v", test.file, test.title, got, err, test.want)
+		}
+	}
+}
+
+func TestResumes(t *testing.T) {
+	t.Parallel()
+	tail := "claude --resume 99999999-2222-4333-8444-555555555555\r\n\x1b[2mclaude --permission-mode default --resume " + session + "\x1b[22m\r\n"
+	if got := Resumes([]byte(tail)); got != session {
+		t.Errorf("got %q, want %s", got, session)
+	}
+	if got := Resumes([]byte("--resume my session")); got != "" {
+		t.Errorf("got %q, want nothing", got)
+	}
+}
+
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	root, us := t.TempDir(), process.Identify(os.Getpid())
+	if err := os.Mkdir(filepath.Join(root, "sessions"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ended := exec.Command(os.Args[0], "-test.run=^$")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	start, _, _ := strings.Cut(us.Start, "@")
+	for _, test := range []struct {
+		name, session, start string
+		pid                  int
+		ours                 agent.Process
+		want                 int
+	}{
+		{"it runs", session, start, us.PID, agent.Process{}, us.PID},
+		{"without a start", session, "", us.PID, agent.Process{}, us.PID},
+		{"it is ours", session, start, us.PID, agent.Process(us), 0},
+		{"another session", "other", start, us.PID, agent.Process{}, 0},
+		{"it has ended", session, "1", ended.Process.Pid, agent.Process{}, 0},
+	} {
+		write(t, filepath.Join(root, "sessions", "1.json"), fmt.Sprintf(`{"pid":%d,"sessionId":%q,"procStart":%q,"status":"idle"}`, test.pid, test.session, test.start))
+		if got, err := Elsewhere(root, session, test.ours); err != nil || got != test.want {
+			t.Errorf("%s: got %d, %v, want %d", test.name, got, err, test.want)
+		}
+	}
+	if start == "" {
+		return // this system does not tell when a process started
+	}
+	write(t, filepath.Join(root, "sessions", "1.json"), fmt.Sprintf(`{"pid":%d,"sessionId":%q,"procStart":"1","status":"idle"}`, us.PID, session))
+	if got, err := Elsewhere(root, session, agent.Process{}); err != nil || got != 0 {
+		t.Errorf("another process has the id: got %d, %v, want 0", got, err)
+	}
+}
+
+func TestObstacle(t *testing.T) {
+	t.Parallel()
+	f := teamstest.New(t)
+	f.Make("crew", 1, "team-lead", "worker")
+	config := f.Path("crew", "config.json")
+	say := func(lead, members string) {
+		write(t, config, `{"name":"crew","createdAt":1,"leadAgentId":"team-lead@crew","leadSessionId":"`+lead+`","members":[{"agentId":"team-lead@crew","name":"team-lead","agentType":"team-lead"}`+members+`]}`)
+	}
+	const worker = `,{"agentId":"worker@crew","name":"worker","agentType":"general-purpose"}`
+	const guest = `,{"agentId":"ann@crew","name":"ann","tmuxPaneId":""}`
+	root := f.Team("crew").Root()
+	check := func(what, own, want string) {
+		t.Helper()
+		got, err := Obstacle(t.Context(), root, session, own)
+		if err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: got %q, %v, want %q", what, got, err, want)
+		}
+	}
+	say(session, worker)
+	check("a teammate", "", "teammate worker of team crew")
+	check("our own team", "crew", "")
+	say("99999999-2222-4333-8444-555555555555", worker)
+	check("the team of another session", "", "")
+	say(session, guest)
+	check("a guest", "", "")
+	f.Send("crew", "ann", "team-lead", "read me")
+	check("an unread row", "", "unread messages for team-lead in team crew")
+	write(t, f.Path("crew", "inboxes", "team-lead.json"), `[{"from":"ann","text":"x","timestamp":"2026-11-22T22:00:00.000Z","read":true}]`)
+	check("a row that was read", "", "")
+	write(t, config, "{")
+	check("a broken file", "", "")
+}

@@ -1,0 +1,123 @@
+package interactive
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"teambridge/teams/transcript"
+)
+
+// Status is what the program does.
+type Status int
+
+const (
+	// Starting: nothing is known yet. It can stand in a dialog, such as the one about trust.
+	Starting Status = iota
+	Idle
+	Busy    // a turn runs, or a teammate in the process works
+	Waiting // for the person, in a dialog: see State.For
+	Shell   // a shell command of the person runs
+)
+
+// String is the name in lower case.
+func (s Status) String() string {
+	return [...]string{"starting", "idle", "busy", "waiting", "shell"}[s]
+}
+
+// State is what a running program is at.
+type State struct {
+	Status Status
+	// For is what it waits for, in Claude Code's words, such as "permission prompt"; empty if it does not say.
+	For string
+	// Session is the id of its session, which changes with /clear and /resume.
+	Session string
+}
+
+// Look tells what the program with that process id is at. title is the title that it last set.
+func (l *Launch) Look(pid int, title string) (State, error) {
+	if err := l.forgetDraft(); err != nil {
+		return State{}, fmt.Errorf("interactive: %w", err)
+	}
+	s := State{Session: l.session}
+	p, ok := l.process(pid)
+	if ok && p.Status != "" {
+		if p.Session != "" {
+			s.Session = p.Session
+		}
+		switch p.Status {
+		case transcript.ProcessIdle:
+			s.Status = Idle
+		case transcript.ProcessWaiting:
+			s.Status, s.For = Waiting, p.WaitingFor
+		case transcript.ProcessShell:
+			s.Status = Shell
+		default: // words of later versions too: what is not known is not idle
+			s.Status = Busy
+		}
+		return s, nil
+	}
+	if l.hasStatus {
+		return s, nil
+	}
+	s.Status = titleStatus(title)
+	hooked, err := l.hookedSession()
+	if err != nil {
+		return State{}, fmt.Errorf("interactive: session: %w", err)
+	}
+	if hooked != "" {
+		s.Session = hooked
+	}
+	return s, nil
+}
+
+// process returns what sessions/<pid>.json says. If a script started the program, the file has another id.
+func (l *Launch) process(pid int) (transcript.Process, bool) {
+	for _, id := range []int{pid, l.pid} {
+		if p, ok := transcript.ProcessWith(l.root, id); ok {
+			return p, true
+		}
+	}
+	p, ok := transcript.ProcessOf(l.root, l.session)
+	if !ok || p.StartedAt < l.started.UnixMilli() {
+		return transcript.Process{}, false
+	}
+	l.pid = p.PID
+	return p, true
+}
+
+// titleStatus reads the title: "✳ Claude Code" when idle; while it works, "⠂ …" and other Braille, from 2.1.280 on "◐ …".
+func titleStatus(title string) Status {
+	switch r, _ := utf8.DecodeRuneInString(strings.TrimSpace(title)); {
+	case r == '✳':
+		return Idle
+	case r >= '\u2800' && r <= '\u28ff', r >= '◐' && r <= '◓':
+		return Busy
+	}
+	return Starting
+}
+
+// hookedSession is the session that the SessionStart hook was last told; empty if it has not run.
+func (l *Launch) hookedSession() (string, error) {
+	data, err := readLimited(l.hookFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	var session string
+	for line := range bytes.Lines(data) {
+		var start struct {
+			Session string `json:"session_id"`
+		}
+		// A line can be half written.
+		if json.Unmarshal(line, &start) == nil && start.Session != "" {
+			session = start.Session
+		}
+	}
+	return session, nil
+}

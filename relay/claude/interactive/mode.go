@@ -1,0 +1,39 @@
+package interactive
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"teambridge/teams/transcript"
+)
+
+// PermissionMode is the permission mode that the person left the session in, in Claude Code's words; empty if nobody used
+// it at a terminal: that of the last message that was entered there, or of the permission-mode record after it. From
+// 2.1.160 on that record is written when the process ends, if the mode differs from the last one written.
+//
+// What is not known: a change by Shift-Tab without a message, if the process is 2.1.80, or is killed; and that a process
+// that was started without a mode of its own, in a session that was left in another one, was in the default (2.1.329).
+func PermissionMode(root, dir, session string) (mode string, err error) {
+	path, ok := transcript.Session(root, dir, session)
+	if !ok {
+		return "", nil
+	}
+	err = readLines(path, transcriptTail, func(line []byte) {
+		var r struct {
+			Type       string `json:"type"`
+			Mode       string `json:"permissionMode"`
+			Entrypoint string `json:"entrypoint"`
+		}
+		if !bytes.Contains(line, []byte(`"permissionMode"`)) || json.Unmarshal(line, &r) != nil || r.Mode == "" {
+			return
+		}
+		if r.Type == "permission-mode" || r.Type == "user" && r.Entrypoint == "cli" {
+			mode = r.Mode
+		}
+	})
+	if err != nil {
+		return "", fmt.Errorf("interactive: transcript: %w", err)
+	}
+	return mode, nil
+}

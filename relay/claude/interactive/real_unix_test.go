@@ -1,0 +1,258 @@
+//go:build unix
+
+package interactive_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/google/uuid"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/claude/interactive"
+	"teambridge/relay/standin"
+	"teambridge/teams"
+)
+
+// program is a real Claude Code in a terminal of its own.
+type program struct {
+	*interactive.Launch
+	t    *testing.T
+	pid  int
+	tty  *os.File
+	done chan struct{} // closed when it has ended and all that it printed was read
+
+	mu     sync.Mutex // of output
+	output []byte
+}
+
+var titles = regexp.MustCompile(`\x1b\]0;([^\a\x1b]*)`)
+
+// begin starts it in the home; it is ended with the test, or, if that is killed, by the hang-up of its terminal.
+func begin(t *testing.T, v teams.Version, h *standin.Home, session, prefill string, resume bool) *program {
+	t.Helper()
+	l, err := interactive.New(interactive.Options{
+		Command: append(standin.Require(t, v), "--dangerously-skip-permissions"), Version: v,
+		Root: h.Root, Dir: h.Work, State: filepath.Join(h.Dir, "state"), Session: session, Prefill: prefill, Resume: resume, Env: h.Env(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := l.Cmd()
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 160})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{Launch: l, t: t, pid: cmd.Process.Pid, tty: tty, done: make(chan struct{})}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		b := make([]byte, 64<<10)
+		for {
+			n, err := tty.Read(b)
+			p.mu.Lock()
+			p.output = append(p.output, b[:n]...)
+			p.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // SIGTERM ends it with 143
+		<-read
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // it may be gone
+		<-p.done
+		tty.Close()
+		l.Close()
+	})
+	p.until("the composer takes keys", func() bool { return bytes.Contains(p.printed(), []byte("\x1b[?2004h")) })
+	p.is(interactive.Idle)
+	return p
+}
+
+func (p *program) printed() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Clone(p.output)
+}
+
+func (p *program) look() interactive.State {
+	p.t.Helper()
+	title := ""
+	if all := titles.FindAllSubmatch(p.printed(), -1); all != nil {
+		title = string(all[len(all)-1][1])
+	}
+	s, err := p.Look(p.pid, title)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+func (p *program) is(want interactive.Status) {
+	p.t.Helper()
+	p.until(want.String(), func() bool { return p.look().Status == want })
+}
+
+func (p *program) until(what string, ok func() bool) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 90*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-p.done:
+			p.t.Fatalf("%s: it has ended: %.2000q", what, p.printed())
+		case <-ctx.Done():
+			p.t.Fatalf("not in time: %s; it is %+v and printed %.3000q", what, p.look(), p.printed())
+		}
+	}
+}
+
+func (p *program) press(keys string) {
+	p.t.Helper()
+	if _, err := p.tty.WriteString(keys); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// draft is what can be taken out now.
+func (p *program) draft() string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 10*time.Second)
+	defer cancel()
+	text, ok, err := p.TakeDraft(ctx, func() error { _, err := p.tty.WriteString("\a"); return err })
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if !ok {
+		return "there was none"
+	}
+	return text
+}
+
+func (p *program) drafts(want string) {
+	p.t.Helper()
+	p.until("draft "+want, func() bool { return p.draft() == want })
+}
+
+// enters presses Enter until it has an effect: 2.1.80 loses keys while it returns from an editor.
+func (p *program) enters(what string, ok func() bool) {
+	p.t.Helper()
+	var pressed time.Time
+	p.until(what, func() bool {
+		if ok() {
+			return true
+		}
+		if time.Since(pressed) > 3*time.Second {
+			pressed = time.Now()
+			p.press("\r")
+		}
+		return false
+	})
+}
+
+// types types a text until it is at the prompt.
+func (p *program) types(text string) {
+	p.t.Helper()
+	p.press(text)
+	p.until("draft "+text, func() bool {
+		got := p.draft()
+		if got == text {
+			return true
+		}
+		p.press(strings.Repeat("\x7f", len(got)+len(text)) + text)
+		return false
+	})
+}
+
+func (p *program) end(s syscall.Signal) {
+	p.t.Helper()
+	if err := syscall.Kill(p.pid, s); err != nil {
+		p.t.Fatal(err)
+	}
+	<-p.done
+}
+
+// One session at a terminal, ended and resumed: what a launcher needs to know of it.
+func TestRealSessionAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		if v.Has(teams.TeamAtStart) != teams.Yes {
+			t.Skip("it does not say which session it has, or loses keys while it returns from an editor")
+		}
+		h := standin.NewHome(t, nil)
+		// An editor in the settings would win over the environment.
+		settings := `{"skipDangerousModePermissionPrompt":true,"env":{"VISUAL":"/nonexistent"}}`
+		if err := os.WriteFile(filepath.Join(h.Root, "settings.json"), []byte(settings), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		session := uuid.NewString()
+		p := begin(t, v, h, session, "one\n\n  two 漢字", false)
+		p.drafts("one\n\n  two 漢字")
+		if got := p.look(); got.Session != session {
+			t.Errorf("session: got %+v, want %s", got, session)
+		}
+		p.enters("the transcript has it", func() bool {
+			left, err := interactive.Unrun(h.Root, h.Work, session, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mode, err := interactive.PermissionMode(h.Root, h.Work, session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(left) == 0 && mode == "bypassPermissions"
+		})
+		p.is(interactive.Idle)
+		p.end(syscall.SIGTERM)
+		if got := interactive.Resumes(p.printed()); got != session {
+			t.Errorf("at its end it names session %q, want %s", got, session)
+		}
+
+		p = begin(t, v, h, session, "SLEEP:30 long", true)
+		if pid, err := interactive.Elsewhere(h.Root, session, agent.Process{}); err != nil || pid != p.pid {
+			t.Errorf("elsewhere: got %d, %v, want %d", pid, err, p.pid)
+		}
+		if pid, err := interactive.Elsewhere(h.Root, session, agent.Process{PID: p.pid}); err != nil || pid != 0 {
+			t.Errorf("elsewhere but here: got %d, %v, want 0", pid, err)
+		}
+		p.drafts("SLEEP:30 long")
+		p.enters("it works", func() bool { return p.look().Status == interactive.Busy })
+		p.types("waits for it")
+		var left []string
+		p.enters("it waits", func() bool {
+			var err error
+			if left, err = interactive.Unrun(h.Root, h.Work, session, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			return slices.Equal(left, []string{"waits for it"})
+		})
+		p.end(syscall.SIGKILL)
+		if pid, err := interactive.Elsewhere(h.Root, session, agent.Process{}); err != nil || pid != 0 {
+			t.Errorf("after its end: got %d, %v, want 0", pid, err)
+		}
+
+		p = begin(t, v, h, session, strings.Join(left, "\n"), true)
+		p.drafts("waits for it")
+		p.types("/clear")
+		p.enters("another session", func() bool { s := p.look().Session; return s != session && s != "" })
+	})
+}

@@ -1,0 +1,134 @@
+package relay
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/simchild"
+)
+
+// Finish lets the turn that runs end, and begins no other. The next relay goes on with what waits.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- r.Run(t.Context()) }()
+	s.send("WAIT:go [m-1]")
+	// Only once the agent has taken it is the second message none of this turn's.
+	s.until("working", func(st Status) bool { return st.State == Working && st.PID != 0 })
+	s.await("the turn runs", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.began
+	})
+	r.Finish()
+	r.Finish() // a second call does nothing
+	s.send("[m-2]")
+	if _, err := Prompt(t.Context(), s.ledger, r.Key(), Input{Text: "[m-3]"}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("ended in mid-turn: %v", err)
+	case <-time.After(50 * time.Millisecond): // it may take as long as it likes
+	}
+	s.let("go")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := s.turns(); len(got) != 1 || !strings.Contains(got[0], "[m-1]") {
+		t.Errorf("worked on %q, want the first message alone", got)
+	}
+	session, _, err := s.ledger.Session(t.Context(), r.Key())
+	if err != nil || session.PID != 0 || session.State != ledger.RelayEnded {
+		t.Errorf("session %+v, %v; want ended, without a process", session, err)
+	}
+	_, stop := s.relay(s.options())
+	s.settled(3)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := s.works("[m-1]", "[m-2]", "[m-3]"); got["[m-1]"] != 1 || got["[m-2]"] != 1 || got["[m-3]"] != 1 {
+		t.Errorf("worked on %v, want each once", got)
+	}
+}
+
+// A relay that is idle ends at once.
+func TestFinishIdle(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- r.Run(t.Context()) }()
+	s.until("idle", func(st Status) bool { return st.State == Idle })
+	r.Finish()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Locks that the caller holds are his: Run neither takes nor releases them.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	held, err := Hold(t.Context(), opts.State, s.team, "team-lead", opts.Timing.Handover)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Held = held
+	s.send("[m-1]")
+	_, stop := s.relay(opts)
+	s.settled(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Hold(t.Context(), opts.State, s.team, "team-lead", time.Millisecond); !errors.Is(err, ErrBusy) {
+		t.Errorf("after the relay has ended: %v, want ErrBusy", err)
+	}
+	if err := held.Release(); err != nil {
+		t.Fatal(err)
+	}
+	held, err = Hold(t.Context(), opts.State, s.team, "team-lead", opts.Timing.Handover)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A relay that was not told to hold the inbox for others takes the session for good: nothing says any more that it is at
+// a terminal, and it warns of what was at its prompt.
+func TestRelayKeepsTheSession(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ledger.SetHandoff(t.Context(), ledger.Handoff{InboxKey: r.Key(), At: ledger.AtTerminal, Draft: "half a thought"}); err != nil {
+		t.Fatal(err)
+	}
+	stop := s.run(r)
+	s.until("idle", func(st Status) bool { return st.State == Idle })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if h, found, err := s.ledger.Handoff(t.Context(), r.Key()); err != nil || found {
+		t.Errorf("handoff %+v, %v; want none", h, err)
+	}
+	if len(s.warned) != 1 || !strings.Contains(s.warned[0].Error(), `"half a thought"`) {
+		t.Errorf("warnings %v, want the draft", s.warned)
+	}
+}

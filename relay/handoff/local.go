@@ -1,0 +1,447 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/interactive"
+	"teambridge/relay/console"
+)
+
+// terminalPhase is the session while it is at the person's terminal.
+type terminalPhase struct {
+	*machine
+	launch  Launch
+	program Program
+
+	state interactive.State
+	since time.Time // when that began
+	ready time.Time // when the program was idle first; zero: not yet
+
+	key     bool // the person pressed the key
+	force   bool // what holds the switch is put aside
+	escs    int  // that were sent for that
+	esc     time.Time
+	tried   time.Time // when the draft was last asked for in vain
+	seen    time.Time // when it was last looked for obstacles
+	block   string    // what was found then
+	refused time.Time // when somebody was told that
+	why     string    // why it was last tried in vain
+	warned  string
+	broken  bool // the program had to be killed
+}
+
+// local is the session at the person's terminal, until it goes to the relay or ends.
+func (m *machine) local(ctx context.Context) (err error) {
+	if m.session.ID != "" {
+		if err := m.alone(ctx); err != nil {
+			return err
+		}
+	}
+	launch, err := m.opts.Agent.Launch(Start{Session: m.session.ID, Prefill: m.handoff.Draft, Mode: m.mode})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := launch.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	m.session.ID = launch.Session()
+	m.session.Dead, m.session.At = "", time.Now()
+	// The id is recorded before there is a process, so that a crash leaves none unknown.
+	if err := m.keep(ctx, ledger.RelaySwitching, ""); err != nil {
+		return err
+	}
+	m.handoff.Typed = time.Now()
+	if err := m.record(ctx); err != nil {
+		return err
+	}
+	program, err := m.opts.Terminal.Start(launch.Cmd())
+	if err != nil {
+		return fmt.Errorf("handoff: start the agent: %w", err)
+	}
+	m.at(begun)
+	l := &terminalPhase{machine: m, launch: launch, program: program, since: time.Now()}
+	defer m.opts.Terminal.SetNotice("")
+	p := program.ID()
+	m.session.PID, m.session.Group, m.session.Start = p.PID, p.Group, p.Start
+	if err := m.keep(ctx, ledger.RelayLocal, ""); err != nil {
+		l.end()
+		return err
+	}
+	err = l.follow(ctx)
+	if err != nil {
+		l.end() // if it still runs
+	}
+	return err
+}
+
+// follow looks after the program until it has ended. It returns nil if the session is at the relay then.
+func (l *terminalPhase) follow(ctx context.Context) error {
+	tick := time.NewTicker(l.opts.Timing.Look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return l.leave(ctx)
+		case <-l.program.Done():
+			err := exitOf(l.program.Wait())
+			if !errors.Is(err, ErrKilled) { // the person has ended it, with all that was at its prompt
+				l.handoff.Draft = ""
+				err = errors.Join(err, l.record(ctx))
+			}
+			return err
+		case k, ok := <-l.keys:
+			if !ok {
+				l.keys = nil // the terminal is gone
+			}
+			if !k.Hot {
+				continue
+			}
+			if l.key || l.handoff.Reason != "" {
+				l.force = true
+			}
+			l.key = true
+		case <-tick.C:
+		}
+		gone, err := false, l.look(ctx)
+		if err == nil {
+			gone, err = l.decide(ctx)
+		}
+		if !gone && ctx.Err() != nil {
+			return l.leave(ctx) // whatever failed, failed because of that
+		}
+		if gone || err != nil {
+			return err
+		}
+	}
+}
+
+// look finds out what the program does.
+func (l *terminalPhase) look(ctx context.Context) error {
+	now, err := l.launch.Look(l.program.ID().PID, l.program.Title())
+	if err != nil {
+		if err.Error() != l.warned {
+			l.opts.Warn(err)
+		}
+		l.warned = err.Error()
+		now = interactive.State{Status: interactive.Starting, For: err.Error(), Session: l.session.ID}
+	}
+	if now.Status != l.state.Status {
+		l.since = time.Now()
+	}
+	l.state = now
+	if now.Session != "" && now.Session != l.session.ID {
+		l.session.ID = now.Session
+		if err := l.keep(ctx, ledger.RelayLocal, ""); err != nil {
+			return err
+		}
+	}
+	if now.Status != interactive.Idle {
+		return nil
+	}
+	if l.ready.IsZero() {
+		if !l.program.Pastes() {
+			// Some versions have the title of an idle program before they take keys.
+			l.state.Status = interactive.Starting
+			return nil
+		}
+		l.ready = time.Now()
+		if text := l.launch.Paste(); text != "" {
+			if err := l.program.Write([]byte("\x1b[200~" + text + "\x1b[201~")); err != nil {
+				return err
+			}
+		}
+	}
+	// What was entered a while ago is in the transcript, and what was prefilled is the person's.
+	typed := time.Now().Add(-l.program.Quiet())
+	if l.program.Quiet() > 2*l.opts.Timing.Quiet && typed.After(l.handoff.Typed) && typed.After(l.ready) {
+		l.handoff.Typed, l.handoff.Draft = time.Now(), ""
+		return l.record(ctx)
+	}
+	return nil
+}
+
+// decide finds out whether the session is to go to the relay, and moves it there. It reports whether it has gone.
+func (l *terminalPhase) decide(ctx context.Context) (gone bool, err error) {
+	wish, _, err := l.opts.Ledger.Handoff(ctx, l.opts.Key)
+	if err != nil {
+		return false, err
+	}
+	l.handoff.Wanted, l.handoff.Force, l.handoff.Wish = wish.Wanted, wish.Force, wish.Wish
+	if wish.Wanted == ledger.AtTerminal { // it is there
+		l.handoff.Wanted, l.handoff.Refused = "", ""
+		l.key, l.force = false, false
+		if err := l.record(ctx); err != nil {
+			return false, err
+		}
+	}
+	waiting, _, err := l.opts.Ledger.OpenPrompts(ctx, l.opts.Key, l.handoff.Returned)
+	if err != nil {
+		return false, err
+	}
+	wanted := l.handoff.Wanted == ledger.AtRelay
+	if waiting == 0 && !wanted && !l.key {
+		l.force, l.escs, l.why = false, 0, ""
+		if time.Since(l.refused) > l.opts.Timing.Retry {
+			l.block = ""
+		}
+		return false, l.hold(ctx, 0, l.block)
+	}
+	switch {
+	case waiting > 0:
+		l.cause = ", because of a message"
+	case wanted:
+		l.cause = ", because of \"teambridge switch\""
+	default:
+		l.cause = ""
+	}
+	force := l.force || wanted && l.handoff.Force
+	reason, err := l.obstacle(ctx)
+	if err != nil {
+		return false, err
+	}
+	if reason != "" {
+		return false, l.refuse(ctx, waiting, reason)
+	}
+	ready := false
+	if ready, reason = l.idle(force); !ready && force {
+		ready, err = l.escape()
+	}
+	if ready && err == nil {
+		gone, reason, err = l.leaveFor(ctx, force)
+	}
+	if gone || err != nil {
+		return gone, err
+	}
+	return false, l.hold(ctx, waiting, reason)
+}
+
+// obstacle says what the end of the program would destroy. It is looked at once a second.
+func (l *terminalPhase) obstacle(ctx context.Context) (string, error) {
+	if time.Since(l.seen) < time.Second {
+		return l.block, nil
+	}
+	var err error
+	l.block, err = l.opts.Agent.Obstacle(ctx, l.session.ID)
+	l.seen = time.Now()
+	return l.block, err
+}
+
+// refuse answers who wants to switch that this cannot be done. Prompts wait on.
+func (l *terminalPhase) refuse(ctx context.Context, waiting int, reason string) error {
+	l.key, l.force, l.refused = false, false, time.Now()
+	if l.handoff.Wanted == ledger.AtRelay {
+		l.handoff.Wanted, l.handoff.Refused = "", reason
+		if err := l.record(ctx); err != nil {
+			return err
+		}
+	}
+	return l.hold(ctx, waiting, reason)
+}
+
+// hold records and shows why the session stays at the terminal.
+func (l *terminalPhase) hold(ctx context.Context, waiting int, reason string) error {
+	notice := ""
+	if reason != "" {
+		if notice = "⧖ switching waits: "; waiting == 1 {
+			notice = "⧖ 1 message waits: "
+		} else if waiting > 1 {
+			notice = fmt.Sprintf("⧖ %d messages wait: ", waiting)
+		}
+		notice += reason
+		if l.block == "" {
+			notice += "; " + l.opts.Switch + " switches now"
+		}
+		notice += " · "
+	}
+	l.opts.Terminal.SetNotice(notice)
+	if reason == l.handoff.Reason {
+		return nil
+	}
+	l.handoff.Reason = reason
+	if l.handoff.To = ""; reason != "" {
+		l.handoff.To = ledger.AtRelay
+	}
+	return l.record(ctx)
+}
+
+// idle reports whether the program can be ended now, or else why not.
+func (l *terminalPhase) idle(force bool) (bool, string) {
+	switch l.state.Status {
+	case interactive.Idle:
+		if time.Since(l.since) < l.opts.Timing.Idle || !l.key && !force && l.program.Quiet() < l.opts.Timing.Quiet {
+			return false, l.why
+		}
+		if !force && l.why != "" && time.Since(l.tried) < l.opts.Timing.Retry {
+			return false, l.why
+		}
+		return true, ""
+	case interactive.Busy:
+		return false, "the turn is not over"
+	case interactive.Waiting:
+		return false, strings.TrimSpace("it waits for you in a dialog " + parenthesis(l.state.For))
+	case interactive.Shell:
+		return false, "a shell command runs"
+	}
+	return false, strings.TrimSpace("it is starting " + parenthesis(l.state.For))
+}
+
+func parenthesis(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "(" + text + ")"
+}
+
+// escape ends a turn or a dialog, by Esc. It reports whether that was tried for long enough.
+func (l *terminalPhase) escape() (bool, error) {
+	if l.state.Status == interactive.Idle || l.escs > 0 && time.Since(l.esc) < l.opts.Timing.Esc {
+		return false, nil
+	}
+	if l.escs == 2 {
+		return true, nil
+	}
+	l.escs++
+	l.esc = time.Now()
+	return false, l.program.Write([]byte{esc})
+}
+
+const (
+	esc   = 0x1b
+	ctrlG = 0x07
+)
+
+// leaveFor ends the program, and records that the session is at the relay. It reports whether it has; else why not.
+func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, reason string, err error) {
+	l.program.Block()
+	defer func() {
+		if !gone {
+			l.program.Unblock()
+		}
+	}()
+	draft, ok, err := l.draft(ctx, l.opts.Timing.Draft)
+	if err != nil {
+		return false, "", err
+	}
+	if !ok && ctx.Err() != nil {
+		return false, "", ctx.Err() // it was not given the time
+	}
+	if !ok && !force {
+		l.why, l.tried = "what is at the prompt cannot be taken out", time.Now()
+		return false, l.why, nil
+	}
+	l.at(drafted)
+	before := l.handoff
+	if err := l.look(ctx); err != nil {
+		return false, "", err
+	}
+	if l.state.Status != interactive.Idle && !force {
+		return false, "", nil // the next look says what holds it
+	}
+	typed := l.program.Take()
+	l.handoff.Draft = draft + console.Text(typed)
+	l.handoff.To, l.handoff.Reason = ledger.AtRelay, ""
+	if err := l.record(ctx); err != nil {
+		return false, "", err
+	}
+	l.at(committed)
+	l.seen = time.Time{} // once more
+	if reason, err = l.obstacle(ctx); reason != "" || err != nil {
+		l.handoff.Draft, l.handoff.To = before.Draft, before.To
+		err = errors.Join(err, l.record(ctx), l.program.Write(typed))
+		return false, reason, err
+	}
+	if err := l.keep(ctx, ledger.RelaySwitching, ""); err != nil {
+		return false, "", err
+	}
+	l.end()
+	l.at(ended)
+	return true, "", l.arrive(ctx, console.Text(l.program.Take()))
+}
+
+// arrive records that the session is at the relay, after the program has ended.
+func (l *terminalPhase) arrive(ctx context.Context, typed string) error {
+	if err := l.rescue(l.handoff.Draft, typed); err != nil {
+		return err
+	}
+	l.handoff.Typed = time.Now() // what was entered is in the transcript or in the draft
+	if err := l.permissions(!l.broken); err != nil {
+		return err
+	}
+	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
+	if err := l.keep(ctx, ledger.RelaySwitching, ""); err != nil {
+		return err
+	}
+	l.arrived(ledger.AtRelay)
+	err := l.record(ctx)
+	l.at(atRelay)
+	return err
+}
+
+// leave ends the program because the run is to end. What is at its prompt is kept, if it gives it out.
+func (l *terminalPhase) leave(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	if err := l.look(ctx); err != nil {
+		l.opts.Warn(err)
+	}
+	if l.state.Status != interactive.Starting && l.state.Status != interactive.Waiting {
+		l.program.Block()
+		// There is no second try, as there is for a switch.
+		draft, ok, err := l.draft(ctx, 5*l.opts.Timing.Draft)
+		if ok && err == nil {
+			l.handoff.Draft = draft + console.Text(l.program.Take())
+			l.end()
+			// What is entered is in the draft from here on, or in the transcript.
+			err = l.rescue(l.handoff.Draft, console.Text(l.program.Take()))
+			l.handoff.Typed = time.Now()
+			err = errors.Join(err, l.record(ctx))
+		}
+		if err != nil {
+			l.opts.Warn(err)
+		}
+	}
+	l.end()
+	return errEnd
+}
+
+// draft copies what is at the prompt. It is not ok if the program does not give it out, in a dialog for example.
+func (l *terminalPhase) draft(ctx context.Context, limit time.Duration) (text string, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-l.program.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer watching.Wait()
+	defer cancel()
+	return l.launch.TakeDraft(ctx, func() error { return l.program.Write([]byte{ctrlG}) })
+}
+
+// end ends the program, if it runs.
+func (l *terminalPhase) end() {
+	for _, s := range endSignals {
+		if err := l.program.Signal(s); err != nil {
+			break
+		}
+	}
+	select {
+	case <-l.program.Done():
+	case <-time.After(l.opts.Timing.Term):
+		l.broken = true
+		if err := l.program.Kill(); err != nil {
+			l.opts.Warn(err)
+		}
+		<-l.program.Done()
+	}
+	_ = l.program.Wait() // it was asked to end
+}

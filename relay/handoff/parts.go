@@ -1,0 +1,86 @@
+package handoff
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
+	"teambridge/relay/claude/interactive"
+	"teambridge/relay/console"
+	"teambridge/relay/mode"
+)
+
+// Terminal is the person's terminal.
+type Terminal interface {
+	Start(*exec.Cmd) (Program, error)
+	Keys() <-chan console.Key // the hot key; while no program runs, every key
+	SetNotice(text string)    // in front of the program's title; empty: none
+	Print(lines string) error // while no program runs
+}
+
+// Program is the person's program in the terminal.
+type Program interface {
+	ID() agent.Process
+	Title() string
+	Pastes() bool         // it takes keys at its prompt, or a dialog
+	Quiet() time.Duration // since the person last typed
+	Block()               // keeps what is typed from the program
+	Unblock()             // gives it that
+	Take() []byte         // takes what was kept
+	Write([]byte) error   // keys of ours
+	Signal(os.Signal) error
+	Kill() error
+	Done() <-chan struct{}
+	Wait() error
+}
+
+// Agent is how the person's program is started, and what can be known of it. See package interactive.
+type Agent interface {
+	Launch(Start) (Launch, error)
+	Unrun(session string, since time.Time) ([]string, error)
+	Entered(session string, since time.Time) (bool, error)
+	Elsewhere(session string, ours agent.Process) (pid int, err error)
+	Obstacle(ctx context.Context, session string) (reason string, err error)
+	PermissionMode(session string) (string, error)
+}
+
+// Start says how the person's program begins.
+type Start struct {
+	Session string // empty: a new one
+	Prefill string // what is put at its prompt
+	Mode    mode.Mode
+}
+
+// Launch is one run of the person's program.
+type Launch interface {
+	Cmd() *exec.Cmd
+	Session() string
+	Paste() string // the part of the prefill that has to be pasted
+	Close() error
+	Look(pid int, title string) (interactive.State, error)
+	// TakeDraft copies what is at the prompt. press presses Ctrl-G. It is not ok if the program does not give it out
+	// before ctx ends.
+	TakeDraft(ctx context.Context, press func() error) (text string, ok bool, err error)
+}
+
+// Remote is the relay of one remote phase.
+type Remote interface {
+	Run(context.Context) error
+	Finish()                         // Run returns nil after the turn that runs
+	Interrupt(context.Context) error // stops that turn
+	Working() bool                   // a turn runs
+	Key(console.Key)                 // the person pressed a key that means nothing to the switch
+}
+
+// Store is what is needed of a [ledger.Ledger].
+type Store interface {
+	Session(context.Context, ledger.InboxKey) (ledger.Session, bool, error)
+	SetSession(context.Context, ledger.Session) error
+	Handoff(context.Context, ledger.InboxKey) (ledger.Handoff, bool, error)
+	SetHandoff(context.Context, ledger.Handoff) error
+	OpenCount(context.Context, ledger.InboxKey) (int, error)
+	OpenPrompts(ctx context.Context, k ledger.InboxKey, after int64) (n int, newest int64, err error)
+}

@@ -1,0 +1,334 @@
+package handoff
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
+	"teambridge/relay/console"
+	"teambridge/relay/mode"
+	"teambridge/relay/process"
+)
+
+// Options say which session moves between what. All but Timing, Unnamed and Warn are needed.
+type Options struct {
+	Ledger   Store
+	Key      ledger.InboxKey // of the inbox, whose lock the caller holds: see [relay.Hold]
+	Terminal Terminal
+	Agent    Agent
+	Remote   func(context.Context) (Remote, error) // makes the relay of one remote phase
+	Command  string                                // as [relay.Runtime] gives it
+	Switch   string                                // name of the key that switches, such as Ctrl-]
+
+	Unnamed func(mode.Mode) mode.Mode // as that of [relay.Runtime]
+	Timing  Timing
+	Warn    func(error)
+}
+
+// Timing says how long the switch waits. A field that is 0 is the default.
+type Timing struct {
+	Look        time.Duration // how often it is looked at what is wanted, 100 ms; it takes 0.2 ms
+	Idle        time.Duration // how long the program has to be idle, 200 ms
+	Quiet       time.Duration // how long the person has not to type, 1 s
+	Draft       time.Duration // how long the program may take to give out its draft, 4 s: twice, and each can be lost once
+	Esc         time.Duration // how long it may take to leave a turn or a dialog, 3 s
+	Term        time.Duration // how long it may take to end after SIGTERM, 5 s
+	Retry       time.Duration // until what failed is tried again, 5 s
+	Predecessor time.Duration // how long the agent of an earlier run may go on, 30 s
+}
+
+func (t Timing) withDefaults() Timing {
+	t.Look = cmp.Or(t.Look, 100*time.Millisecond)
+	t.Idle = cmp.Or(t.Idle, 200*time.Millisecond)
+	t.Quiet = cmp.Or(t.Quiet, time.Second)
+	t.Draft = cmp.Or(t.Draft, 4*time.Second)
+	t.Esc = cmp.Or(t.Esc, 3*time.Second)
+	t.Term = cmp.Or(t.Term, 5*time.Second)
+	t.Retry = cmp.Or(t.Retry, 5*time.Second)
+	t.Predecessor = cmp.Or(t.Predecessor, 30*time.Second)
+	return t
+}
+
+// ErrKilled means that something killed the person's program. The next Run goes on with the session.
+var ErrKilled = errors.New("the agent was killed")
+
+// ExitError says that the person ended the program, which then exited with another status than 0.
+type ExitError struct{ Status int }
+
+func (e *ExitError) Error() string { return fmt.Sprintf("the agent exited with status %d", e.Status) }
+
+// Run runs the session until the person ends it, or ctx ends; then it returns nil. It returns [ErrKilled],
+// *[ExitError], and the errors of the ledger and of the relay. No process that it has started is left.
+func Run(ctx context.Context, opts Options) error {
+	return newMachine(opts).run(ctx)
+}
+
+func newMachine(opts Options) *machine {
+	opts.Timing = opts.Timing.withDefaults()
+	if opts.Warn == nil {
+		opts.Warn = func(error) {}
+	}
+	if opts.Unnamed == nil {
+		opts.Unnamed = func(m mode.Mode) mode.Mode { return m }
+	}
+	return &machine{opts: opts, keys: opts.Terminal.Keys(), at: func(moment) {}}
+}
+
+// machine is the session. One goroutine owns it.
+type machine struct {
+	opts    Options
+	session ledger.Session
+	handoff ledger.Handoff
+	mode    mode.Mode
+	keys    <-chan console.Key
+	cause   string // why the session went to the relay
+
+	at func(moment) // tests of kills
+}
+
+// moment is an instant of the switch.
+type moment string
+
+// The moments between two steps that tests know.
+const (
+	begun     moment = "begun"     // the program was started; the ledger does not say so
+	drafted   moment = "drafted"   // the draft was copied; the ledger does not have it
+	committed moment = "committed" // the draft is in the ledger; the program runs
+	ended     moment = "ended"     // the program has ended; the ledger does not say so
+	atRelay   moment = "at relay"  // the ledger says that the session is at the relay; none runs
+	finished  moment = "finished"  // the relay has ended; the ledger does not say so
+	returned  moment = "returned"  // the ledger says that the session is at the terminal; nothing runs
+)
+
+// errEnd ends the run as asked.
+var errEnd = errors.New("ended")
+
+func (m *machine) run(ctx context.Context) error {
+	err := m.restore(ctx)
+	for err == nil {
+		switch {
+		case ctx.Err() != nil:
+			err = errEnd
+		case m.handoff.At == ledger.AtTerminal:
+			err = m.local(ctx)
+		default:
+			err = m.remote(ctx)
+		}
+	}
+	kerr := m.close(context.WithoutCancel(ctx), err)
+	if ctx.Err() != nil || errors.Is(err, errEnd) {
+		err = nil
+	}
+	return errors.Join(err, kerr)
+}
+
+// close records how the session ended, unless the relay has.
+func (m *machine) close(ctx context.Context, err error) error {
+	s, _, rerr := m.opts.Ledger.Session(ctx, m.opts.Key)
+	if rerr != nil || s.State != ledger.RelayLocal && s.State != ledger.RelaySwitching {
+		return rerr
+	}
+	m.session, m.session.PID, m.session.Group, m.session.Start = s, 0, 0, ""
+	reason := ""
+	if !errors.Is(err, errEnd) && !errors.Is(err, context.Canceled) {
+		reason = err.Error()
+	}
+	return m.keep(ctx, ledger.RelayEnded, reason)
+}
+
+// restore finds out where an earlier run stopped, and where the session goes on.
+func (m *machine) restore(ctx context.Context) error {
+	if err := m.read(ctx); err != nil {
+		return err
+	}
+	changed := m.session.Command != m.opts.Command
+	if changed {
+		m.mode = m.opts.Unnamed(m.mode)
+	}
+	m.session.Command = m.opts.Command
+	if err := m.predecessor(ctx); err != nil {
+		return err
+	}
+	if m.handoff.At == ledger.AtTerminal && m.session.ID != "" {
+		// Enter takes all that is at the prompt, also what was put back there.
+		entered, err := m.opts.Agent.Entered(m.session.ID, m.handoff.Typed)
+		if err != nil {
+			return fmt.Errorf("handoff: what was entered last: %w", err)
+		}
+		// In a switch that was under way, the draft is newer than that.
+		if switching := m.handoff.To == ledger.AtRelay && m.handoff.Reason == ""; entered && !switching {
+			m.handoff.Draft = ""
+		}
+		if err := m.rescue("", ""); err != nil {
+			return err
+		}
+		if !changed { // else the person has given flags since
+			if err := m.permissions(m.session.State == ledger.RelayEnded && m.session.Reason == ""); err != nil {
+				return err
+			}
+		}
+	}
+	open, err := m.opts.Ledger.OpenCount(ctx, m.opts.Key)
+	if err != nil {
+		return err
+	}
+	at := ledger.AtTerminal
+	if open > 0 {
+		at, m.cause = ledger.AtRelay, ", because messages waited"
+	}
+	m.arrived(at)
+	if m.handoff.Wanted != "" { // by somebody who asked an earlier run
+		m.handoff.Wanted, m.handoff.Force, m.handoff.Refused = "", false, "the run that was asked has ended, and the session was started again"
+	}
+	return m.record(ctx)
+}
+
+// read reads what the ledger knows of the session.
+func (m *machine) read(ctx context.Context) (err error) {
+	if m.session, _, err = m.opts.Ledger.Session(ctx, m.opts.Key); err != nil {
+		return err
+	}
+	m.session.InboxKey = m.opts.Key
+	if len(m.session.Mode) > 0 {
+		if m.mode, err = mode.Parse(m.session.Mode); err != nil {
+			return fmt.Errorf("handoff: the mode of the session in the ledger: %w", err)
+		}
+	}
+	if m.handoff, _, err = m.opts.Ledger.Handoff(ctx, m.opts.Key); err != nil {
+		return err
+	}
+	m.handoff.InboxKey = m.opts.Key
+	return nil
+}
+
+// predecessor waits for the process that an earlier run has left behind, and ends it if that takes too long. Two on one
+// session would not know of each other.
+func (m *machine) predecessor(ctx context.Context) error {
+	old := process.Predecessor{PID: m.session.PID, Group: m.session.Group, Start: m.session.Start}
+	alive, err := old.Alive()
+	if err != nil {
+		return fmt.Errorf("handoff: the agent of an earlier run: %w", err)
+	} else if alive {
+		m.print("The agent of an earlier run (process %d) is still at work; waiting for it to end.", old.PID)
+		wait, cancel := context.WithTimeout(ctx, m.opts.Timing.Predecessor)
+		err = old.Wait(wait)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			err = old.End(ctx, m.opts.Timing.Term)
+		}
+		if err != nil {
+			return fmt.Errorf("handoff: end the agent of an earlier run (process %d): %w", old.PID, err)
+		}
+	}
+	m.session.PID, m.session.Group, m.session.Start = 0, 0, ""
+	return nil
+}
+
+// alone waits until no other process has the session.
+func (m *machine) alone(ctx context.Context) error {
+	for told := 0; ; {
+		pid, err := m.opts.Agent.Elsewhere(m.session.ID, agent.Process{PID: m.session.PID, Start: m.session.Start})
+		if err != nil || pid == 0 {
+			return err
+		}
+		if pid != told {
+			m.print("Process %d has this session, too; waiting for it to end, since two would not know of each other. Ctrl-C ends the run.", pid)
+			told = pid
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case k, ok := <-m.keys:
+			if !ok {
+				m.keys = nil // the terminal is gone
+			}
+			if k.Text == ctrlC {
+				return errEnd
+			}
+		case <-time.After(m.opts.Timing.Look):
+		}
+	}
+}
+
+// rescue puts what was entered and not run, and what was typed last, into the draft.
+func (m *machine) rescue(draft, typed string) error {
+	draft = cmp.Or(draft, m.handoff.Draft) + typed
+	unrun, err := m.opts.Agent.Unrun(m.session.ID, m.handoff.Typed)
+	if err != nil {
+		return fmt.Errorf("handoff: what was entered last: %w", err)
+	}
+	var lost []string
+	for _, text := range unrun {
+		if !strings.Contains(draft, strings.TrimSpace(text)) {
+			lost = append(lost, text)
+		}
+	}
+	if draft != "" {
+		lost = append(lost, draft)
+	}
+	m.handoff.Draft = strings.Join(lost, "\n")
+	return nil
+}
+
+// arrived notes that the session is at a place, and that who wanted it there has what he wanted.
+func (m *machine) arrived(at ledger.Place) {
+	h := &m.handoff
+	h.At, h.To, h.Reason, h.Since, h.Refused = at, "", "", time.Now(), ""
+	if h.Wanted == at {
+		h.Wanted, h.Force = "", false
+	}
+}
+
+// record writes where the session is into the ledger. The wish that was read stays unless m.handoff.Wanted is empty.
+func (m *machine) record(ctx context.Context) error {
+	return m.opts.Ledger.SetHandoff(context.WithoutCancel(ctx), m.handoff)
+}
+
+// keep writes the session into the ledger.
+func (m *machine) keep(ctx context.Context, state ledger.RelayState, reason string) (err error) {
+	m.session.State, m.session.Reason, m.session.Relay = state, reason, os.Getpid()
+	if m.session.Mode, err = m.mode.MarshalJSON(); err != nil {
+		return err
+	}
+	return m.opts.Ledger.SetSession(context.WithoutCancel(ctx), m.session)
+}
+
+// print shows lines of ours while no program runs.
+func (m *machine) print(format string, args ...any) {
+	m.show("⧖ " + fmt.Sprintf(format, args...) + "\n")
+}
+
+func (m *machine) show(text string) {
+	if err := m.opts.Terminal.Print(text); err != nil {
+		m.opts.Warn(err)
+	}
+}
+
+// exitOf is how a program of the person ended, without being asked to.
+func exitOf(err error) error {
+	if err == nil {
+		return errEnd
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return err
+	}
+	// Claude Code catches signals and then exits with 128 and their number.
+	if status := exit.ExitCode(); status > 0 && status < 128 {
+		return &ExitError{status}
+	}
+	return fmt.Errorf("%w: %w", ErrKilled, err)
+}
+
+// ctrlC is the key that interrupts.
+const ctrlC = "\x03"

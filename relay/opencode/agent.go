@@ -1,0 +1,671 @@
+package opencode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/mode"
+	"teambridge/relay/process"
+)
+
+const (
+	// pollActive is how often a server is asked whether a turn still runs, which no event
+	// tells; pollEnding is how soon after an event that ends most turns.
+	pollActive = 500 * time.Millisecond
+	pollEnding = 10 * time.Millisecond
+	// pollRetry is how soon a question that failed is asked again.
+	pollRetry = 100 * time.Millisecond
+	// deaf is how long a server may answer nothing before it is ended.
+	deaf = 5 * time.Minute
+	// maxLine is the largest message.
+	maxLine = 1 << 20
+)
+
+// ErrEnded says that the agent has ended.
+var ErrEnded = errors.New("the agent has ended")
+
+// line is a message as it is sent, and kept until it is.
+type line struct {
+	ID       string `json:"id"` // of OpenCode
+	Prompt   prompt `json:"prompt"`
+	Delivery string `json:"delivery"`
+}
+
+type prompt struct {
+	Text string `json:"text"`
+}
+
+// Encode returns the line that gives an agent a text under an id, a UUID.
+func Encode(uuid, text string) ([]byte, error) {
+	l := line{ID: MessageID(uuid), Prompt: prompt{text}, Delivery: "queue"}
+	if id, ok := UUID(l.ID); !ok || id != uuid {
+		return nil, fmt.Errorf("opencode: %.60q is no UUID", uuid)
+	}
+	data, err := json.Marshal(l)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("opencode: %w", err)
+	case strings.TrimSpace(text) == "":
+		return nil, errors.New("opencode: the message is empty")
+	case len(data) > maxLine:
+		return nil, fmt.Errorf("opencode: the message is too large: %d bytes, at most %d", len(data), maxLine)
+	}
+	return data, nil
+}
+
+// ParseFrame reads a line that [Encode] made.
+func ParseFrame(data []byte) (uuid string, err error) {
+	var l line
+	if err := json.Unmarshal(data, &l); err != nil {
+		return "", fmt.Errorf("opencode: a message cannot be read: %w", err)
+	}
+	uuid, ok := UUID(l.ID)
+	if !ok || l.Delivery != "queue" {
+		return "", fmt.Errorf("opencode: %.60q is no message of ours", l.ID)
+	}
+	return uuid, nil
+}
+
+// flight is a message that was sent and whose turn has not ended.
+type flight struct {
+	uuid        string
+	line        json.RawMessage
+	at          time.Time // when it was last sent
+	promoted    bool
+	interrupted bool
+}
+
+// Agent is a session that a server works on. Make it with [Runtime.Start].
+type Agent struct {
+	runtime *Runtime
+	options Options
+	*client
+	server  *server // nil if it runs without us
+	version string
+	session string // a UUID
+	id      string // the same, as OpenCode has it
+	mode    mode.Mode
+	wake    chan struct{}
+
+	reading sync.Mutex // held by the loop over events
+
+	mu      sync.Mutex
+	seen    int64 // the number of the last event that was told
+	flights []*flight
+	turn    turn          // of the message that runs
+	adapter adapter       // makes envelopes of what is told
+	pending []agent.Event // to be told next
+	closing bool          // it is to end once it has nothing more to do
+	idle    chan struct{} // closed when closing and nothing is in flight
+	heard   time.Time     // when the server last answered
+
+	life context.Context // ends with it
+	over func()          // ends life
+
+	granted map[string]bool // rules that a person allowed until it ends
+}
+
+// Session is the id of its conversation, a UUID.
+func (a *Agent) Session() string { return a.session }
+
+// ID identifies the process of its server; it is zero if that runs without us.
+func (a *Agent) ID() agent.Process {
+	if a.server == nil {
+		return agent.Process{}
+	}
+	return agent.Process(a.server.self)
+}
+
+// Mode is what it works with from the start.
+func (a *Agent) Mode() mode.Mode { return a.mode }
+
+// gone is closed when its server has ended; nil if that runs without us.
+func (a *Agent) gone() <-chan struct{} {
+	if a.server == nil {
+		return nil
+	}
+	return a.server.gone
+}
+
+func (a *Agent) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Send gives it a line of [Encode].
+func (a *Agent) Send(ctx context.Context, data []byte) error {
+	uuid, err := ParseFrame(data)
+	if err != nil {
+		return err
+	}
+	// What was promoted before this is known to the conversation, and is not run again.
+	a.mu.Lock()
+	head := a.seen
+	a.mu.Unlock()
+	for r, err := range a.history(ctx, a.id, head) {
+		if err != nil {
+			return fmt.Errorf("send: %w", err)
+		}
+		head = max(head, r.Seq)
+	}
+	f := &flight{uuid: uuid, line: data, at: time.Now()}
+	a.mu.Lock()
+	if a.closing || a.life.Err() != nil {
+		a.mu.Unlock()
+		return fmt.Errorf("opencode: send: %w", ErrEnded)
+	}
+	a.flights = append(a.flights, f)
+	a.heard = time.Now()
+	a.mu.Unlock()
+	promoted, err := a.submit(ctx, data)
+	if err != nil {
+		a.drop(f)
+		return fmt.Errorf("send: %w", err)
+	}
+	if promoted > 0 && promoted <= head {
+		a.drop(f)
+		a.mu.Lock()
+		a.pending = append(a.pending, agent.Event{At: time.Now().UTC(), Progress: []agent.Progress{{UUID: uuid, State: agent.Known}}})
+		a.mu.Unlock()
+	}
+	a.poke()
+	return nil
+}
+
+// submit gives the server a message. It is not run twice, so a call whose answer did not
+// come is made again.
+func (a *Agent) submit(ctx context.Context, data []byte) (promoted int64, err error) {
+	for range 5 {
+		promoted, err = a.prompt(ctx, a.id, data)
+		if err == nil || hasStatusAny(err) || ctx.Err() != nil {
+			return promoted, err
+		}
+		select {
+		case <-time.After(pollRetry):
+		case <-a.gone():
+			return 0, fmt.Errorf("opencode: %w", ErrEnded)
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+	return promoted, err
+}
+
+// hasStatusAny reports whether the server itself refused the call.
+func hasStatusAny(err error) bool {
+	e, ok := errors.AsType[*StatusError](err)
+	return ok && e.Status < 500
+}
+
+func (a *Agent) drop(f *flight) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.flights = slices.DeleteFunc(a.flights, func(o *flight) bool { return o == f })
+	a.settle()
+}
+
+// settle notes that nothing is in flight. a.mu is held.
+func (a *Agent) settle() {
+	if a.closing && len(a.flights) == 0 {
+		select {
+		case <-a.idle:
+		default:
+			close(a.idle)
+		}
+	}
+}
+
+// Events gives what it tells, in order, until it has ended, from where the last loop over
+// it stopped. There is one loop at a time.
+func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
+	return func(yield func(agent.Event, error) bool) {
+		a.reading.Lock()
+		defer a.reading.Unlock()
+		following, stop := context.WithCancel(ctx)
+		records := make(chan record)
+		var helpers sync.WaitGroup
+		helpers.Go(func() { a.stream(following, records) })
+		helpers.Go(func() { a.watchPermissions(following) })
+		defer helpers.Wait()
+		defer stop()
+		tick := time.NewTimer(pollActive)
+		defer tick.Stop()
+		wait := pollActive
+		for {
+			for {
+				e, ok := a.next()
+				if !ok {
+					break
+				}
+				if !yield(e, nil) {
+					return
+				}
+			}
+			ending := false
+			select {
+			case r := <-records:
+				ending = a.take(r)
+			case <-a.wake:
+				ending = true
+			case <-tick.C:
+				wait = min(2*wait, pollActive)
+				if err := a.check(ctx); err != nil {
+					wait = pollRetry
+				}
+				tick.Reset(wait)
+			case <-a.life.Done():
+				a.cut()
+				for {
+					e, ok := a.next()
+					if !ok || !yield(e, nil) {
+						return
+					}
+				}
+			case <-ctx.Done():
+				yield(agent.Event{}, context.Cause(ctx))
+				return
+			}
+			if ending {
+				wait = pollEnding
+				tick.Reset(wait)
+			}
+		}
+	}
+}
+
+// cut notes that the conversation has more than was told of the turn that runs. What the
+// server recorded last may not have come.
+func (a *Agent) cut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.adapter.turn != "" {
+		a.adapter.turn = ""
+		a.pending = append(a.pending, agent.Event{At: time.Now().UTC(), Missed: true})
+	}
+}
+
+// next takes an event that is to be told.
+func (a *Agent) next() (agent.Event, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.pending) == 0 {
+		return agent.Event{}, false
+	}
+	e := a.pending[0]
+	a.pending = a.pending[1:]
+	return e, true
+}
+
+// stream hands on what the server tells, and connects again when it has to.
+func (a *Agent) stream(ctx context.Context, records chan<- record) {
+	a.mu.Lock()
+	after := a.seen
+	a.mu.Unlock()
+	for ctx.Err() == nil {
+		for r, err := range a.follow(ctx, a.id, after) {
+			if err != nil {
+				break
+			}
+			after = max(after, r.Seq)
+			select {
+			case records <- r:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-time.After(pollRetry):
+		case <-a.gone():
+			return
+		case <-ctx.Done():
+		}
+	}
+}
+
+// take notes an event, and reports whether the turn may have ended with it.
+func (a *Agent) take(r record) (ending bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.Seq <= a.seen {
+		return false
+	}
+	a.seen = r.Seq
+	e := agent.Event{At: time.Now().UTC(), Line: r.raw, Payload: r.Event, Missed: r.missed, Envelopes: a.adapter.event(r.Event)}
+	if p, ok := r.Data.(*Prompted); ok {
+		a.finish(&e) // a message is taken up when the one before it has ended
+		a.turn = turn{}
+		uuid, _ := UUID(p.MessageID)
+		for _, f := range a.flights {
+			if f.uuid == uuid {
+				f.promoted = true
+				e.Progress = append(e.Progress, agent.Progress{UUID: uuid, State: agent.Accepted})
+			}
+		}
+		e.Start = &agent.Start{Session: a.session, Version: a.version}
+	}
+	a.turn.add(r)
+	a.pending = append(a.pending, e)
+	return a.turn.over()
+}
+
+// finish ends the message whose turn runs, if one does. a.mu is held.
+func (a *Agent) finish(e *agent.Event) {
+	f := a.running()
+	if f == nil {
+		return
+	}
+	p := agent.Progress{UUID: f.uuid}
+	result := agent.Result{Text: a.turn.text}
+	switch {
+	case a.turn.failure == "" && a.turn.over():
+		p.State = agent.Done
+	case f.interrupted:
+		p.State, result.Failure = agent.Cancelled, "interrupted"
+	case a.turn.failure != "":
+		p.State, result.Failure = agent.Failed, a.turn.failure
+	default:
+		p.State, result.Failure = agent.Failed, "OpenCode ended the turn without an answer"
+	}
+	p.Result = &result
+	e.Result = &result
+	e.Progress = append(e.Progress, p)
+	a.flights = slices.DeleteFunc(a.flights, func(o *flight) bool { return o == f })
+	a.turn = turn{}
+	a.settle()
+}
+
+// running is the message whose turn runs, or nil. a.mu is held.
+func (a *Agent) running() *flight {
+	for _, f := range a.flights {
+		if f.promoted {
+			return f
+		}
+	}
+	return nil
+}
+
+// check asks whether the turn that runs has ended: no event tells. A server that answers
+// nothing for too long is ended.
+func (a *Agent) check(ctx context.Context) error {
+	a.mu.Lock()
+	running := a.running()
+	var unpromoted *flight
+	if running == nil && len(a.flights) > 0 && time.Since(a.flights[0].at) > pollActive {
+		unpromoted = a.flights[0]
+	}
+	over := a.turn.over()
+	a.mu.Unlock()
+	if running == nil && unpromoted == nil {
+		return nil
+	}
+	active, err := a.active(ctx, a.id)
+	if err == nil && !active && running != nil && !over && !running.interrupted {
+		// It may be between two steps.
+		select {
+		case <-time.After(pollRetry):
+			active, err = a.active(ctx, a.id)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if err != nil {
+		return a.unheard(ctx, err)
+	}
+	a.mu.Lock()
+	a.heard = time.Now()
+	head := a.seen
+	a.mu.Unlock()
+	if active {
+		return nil
+	}
+	for r, err := range a.history(ctx, a.id, head) {
+		if err != nil {
+			return a.unheard(ctx, err)
+		}
+		a.take(r)
+	}
+	a.mu.Lock()
+	if running != nil && a.running() == running {
+		e := agent.Event{At: time.Now().UTC()}
+		e.Envelopes = a.adapter.end(e.At)
+		a.finish(&e)
+		a.pending = append(a.pending, e)
+	}
+	again := unpromoted != nil && !unpromoted.promoted
+	if again {
+		unpromoted.at = time.Now()
+	}
+	a.mu.Unlock()
+	if again {
+		// The server was just going to rest when the message came. The same again wakes it.
+		_, err = a.prompt(ctx, a.id, unpromoted.line)
+	}
+	return err
+}
+
+// unheard ends a server that has answered nothing for too long.
+func (a *Agent) unheard(ctx context.Context, err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.server != nil && ctx.Err() == nil && time.Since(a.heard) > deaf {
+		a.server.signal(process.KillGroup)
+	}
+	return err
+}
+
+// SetMode changes its model; everything else takes another server.
+func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error) {
+	if err := a.options.checkMode(to); err != nil {
+		return from, err
+	}
+	if to.Model == from.Model {
+		return to, nil
+	}
+	m, err := a.options.model(ctx, a.client, to)
+	if err != nil {
+		return from, err
+	}
+	if m.ID != "" {
+		if err := a.setModel(ctx, a.id, m); err != nil {
+			return from, fmt.Errorf("change the model: %w", err)
+		}
+	}
+	return to, nil
+}
+
+// Interrupt stops the turn of a message, or returns [agent.ErrNotInFlight].
+func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
+	a.mu.Lock()
+	f := a.running()
+	a.mu.Unlock()
+	if f == nil || f.uuid != uuid {
+		return fmt.Errorf("opencode: interrupt: %w", agent.ErrNotInFlight)
+	}
+	// Nothing in the conversation tells that it was stopped.
+	if err := a.options.markInterrupted(a.session, uuid); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	f.interrupted = true
+	a.mu.Unlock()
+	if err := a.interrupt(ctx, a.id); err != nil {
+		return fmt.Errorf("interrupt: %w", err)
+	}
+	a.poke()
+	return nil
+}
+
+// interruptedFile holds the messages of a session whose turns were stopped, one a line.
+func (o Options) interruptedFile(session string) string {
+	return filepath.Join(o.interruptedDir(), SessionID(session))
+}
+
+func (o Options) interruptedDir() string { return filepath.Join(o.State, "opencode", "interrupted") }
+
+// markInterrupted records that a turn is being stopped.
+func (o Options) markInterrupted(session, uuid string) error {
+	if o.State == "" {
+		return nil
+	}
+	path := o.interruptedFile(session)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("opencode: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("opencode: %w", err)
+	}
+	_, err = fmt.Fprintln(f, uuid)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("opencode: %w", err)
+	}
+	return nil
+}
+
+func (o Options) wasInterrupted(session, uuid string) (bool, error) {
+	if o.State == "" {
+		return false, nil
+	}
+	data, err := os.ReadFile(o.interruptedFile(session))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return slices.Contains(strings.Fields(string(data)), uuid), nil
+	}
+	return false, fmt.Errorf("opencode: %w", err)
+}
+
+// CloseInput lets it end once it has nothing more to do.
+func (a *Agent) CloseInput() {
+	a.mu.Lock()
+	if !a.closing {
+		a.closing = true
+		a.settle()
+	}
+	a.mu.Unlock()
+	a.poke()
+	go func() {
+		select {
+		case <-a.idle:
+			if a.server != nil {
+				a.server.resting.Store(true)
+			}
+			a.stop(process.TermGroup)
+		case <-a.life.Done():
+		}
+	}()
+}
+
+// stop ends the server, or only our part in it.
+func (a *Agent) stop(how func(int) error) {
+	if a.server != nil {
+		a.server.signal(how)
+	} else {
+		a.over()
+	}
+}
+
+// End ends it, by force after the times of grace.
+func (a *Agent) End(ctx context.Context, g agent.Grace) error {
+	a.CloseInput()
+	within := func(c <-chan struct{}, d time.Duration) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-c:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	within(a.idle, g.EOF)
+	a.stop(process.TermGroup)
+	within(a.life.Done(), g.Term)
+	return a.Kill()
+}
+
+// Kill ends it at once. A server that runs without us is told to stop the turn.
+func (a *Agent) Kill() error {
+	if a.server == nil {
+		a.mu.Lock()
+		working := len(a.flights) > 0
+		a.mu.Unlock()
+		var err error
+		if working && a.life.Err() == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+			defer cancel()
+			err = a.interrupt(ctx, a.id)
+		}
+		a.over()
+		return err
+	}
+	a.server.kill()
+	<-a.life.Done()
+	return nil
+}
+
+// Wait returns how it ended, once everything that it told can be read.
+func (a *Agent) Wait(ctx context.Context) error {
+	select {
+	case <-a.life.Done():
+	case <-ctx.Done():
+		return fmt.Errorf("opencode: the agent still runs: %w", context.Cause(ctx))
+	}
+	if a.server == nil || a.server.err == nil {
+		return nil
+	}
+	if text := a.server.out.String(); text != "" {
+		return fmt.Errorf("opencode: the server ended: %w; it said: %.1000q", a.server.err, text)
+	}
+	return fmt.Errorf("opencode: the server ended: %w", a.server.err)
+}
+
+// model finds the model that a mode asks for: PROVIDER/MODEL, or the id of a model of one
+// provider; without one, that of the configuration. It is empty if OpenCode is to choose.
+func (o Options) model(ctx context.Context, c *client, m mode.Mode) (modelRef, error) {
+	name, asked := m.Model.Value()
+	if _, _, ok := o.profile.ProviderModel(); ok && !asked {
+		name, asked = o.profile.Model, true
+	}
+	if !asked {
+		var err error
+		if name, err = c.configModel(ctx, o.Dir); hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusBadRequest) {
+			return modelRef{}, nil // a server that cannot tell chooses by itself
+		} else if err != nil || name == "" {
+			return modelRef{}, err
+		}
+	}
+	all, err := c.models(ctx, o.Dir)
+	if err != nil {
+		return modelRef{}, err
+	}
+	var found []modelRef
+	for _, one := range all {
+		if one.String() == name || one.ID == name {
+			found = append(found, one)
+		}
+	}
+	if i := slices.IndexFunc(found, func(m modelRef) bool { return m.String() == name }); i >= 0 {
+		return found[i], nil
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case !asked:
+		return modelRef{}, nil
+	case len(found) > 1:
+		return modelRef{}, fmt.Errorf("opencode: several providers have a model %.80q: write %s or another: %w", name, found[0], agent.ErrRefused)
+	}
+	return modelRef{}, fmt.Errorf("opencode: OpenCode has no model %.80q; `opencode models` lists them: %w", name, agent.ErrRefused)
+}

@@ -1,0 +1,358 @@
+package opencode
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The largest answer and the largest event that are read.
+const (
+	maxAnswer = 64 << 20
+	maxEvent  = 16 << 20
+)
+
+// callTimeout bounds a call. A request to a server that does not listen yet may hang.
+// A busy machine may take long to answer.
+const callTimeout = time.Minute
+
+// errTooLarge says that an answer or an event is larger than what is read.
+var errTooLarge = errors.New("the answer is too large")
+
+// StatusError is an answer of OpenCode that is no success.
+type StatusError struct {
+	Call    string // such as "POST /api/session"
+	Status  int
+	Message string // the server's text, cut
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("opencode: %s: status %d: %q", e.Call, e.Status, e.Message)
+}
+
+func hasStatus(err error, status int) bool {
+	e, ok := errors.AsType[*StatusError](err)
+	return ok && e.Status == status
+}
+
+// client calls one server.
+type client struct {
+	base, user, password string
+	http                 *http.Client
+}
+
+func newClient(base, user, password string) *client {
+	if user == "" {
+		user = "opencode" // OpenCode's own default
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = nil // a password for this machine is for no proxy
+	return &client{base: strings.TrimRight(base, "/"), user: user, password: password, http: &http.Client{Transport: t}}
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+func (c *client) request(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("opencode: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if c.password != "" {
+		r.SetBasicAuth(c.user, c.password)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("opencode: %w", err)
+	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 500)) // what can be read of the reason
+	path, _, _ = strings.Cut(path, "?")
+	return nil, &StatusError{Call: method + " " + path, Status: response.StatusCode, Message: strings.ToValidUTF8(string(text), "\uFFFD")}
+}
+
+// call makes one request and decodes its answer into out, unless that is nil.
+func (c *client) call(ctx context.Context, method, path string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.request(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("opencode: %s %s: %w", method, path, err)
+	case len(data) > maxAnswer:
+		return fmt.Errorf("opencode: %s %s: %w: over %d bytes", method, path, errTooLarge, maxAnswer)
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("opencode: %s %s: the answer cannot be read: %w", method, path, err)
+	}
+	return nil
+}
+
+// at is the query that names a directory.
+func at(dir string) string { return "?location%5Bdirectory%5D=" + url.QueryEscape(dir) }
+
+func sessionPath(session, rest string) string {
+	return "/api/session/" + url.PathEscape(session) + rest
+}
+
+// health returns the version of the server.
+func (c *client) health(ctx context.Context) (version string, err error) {
+	var h struct {
+		Healthy bool
+		Version string
+	}
+	if err := c.call(ctx, http.MethodGet, "/global/health", nil, &h); err != nil {
+		return "", err
+	}
+	if !h.Healthy || h.Version == "" {
+		return "", errors.New("opencode: the server is not healthy")
+	}
+	return h.Version, nil
+}
+
+// modelRef names a model.
+type modelRef struct {
+	ID       string `json:"id"`
+	Provider string `json:"providerID"`
+}
+
+func (m modelRef) String() string { return m.Provider + "/" + m.ID }
+
+// agents returns the names of the agents of a directory; none while it is loaded.
+func (c *client) agents(ctx context.Context, dir string) ([]string, error) {
+	var a struct{ Data []struct{ ID string } }
+	err := c.call(ctx, http.MethodGet, "/api/agent"+at(dir), nil, &a)
+	var names []string
+	for _, d := range a.Data {
+		names = append(names, d.ID)
+	}
+	return names, err
+}
+
+func (c *client) models(ctx context.Context, dir string) ([]modelRef, error) {
+	var a struct{ Data []modelRef }
+	err := c.call(ctx, http.MethodGet, "/api/model"+at(dir), nil, &a)
+	return a.Data, err
+}
+
+// configModel returns the model that the configuration names, PROVIDER/MODEL, or "".
+func (c *client) configModel(ctx context.Context, dir string) (string, error) {
+	var a struct{ Model string }
+	err := c.call(ctx, http.MethodGet, "/config?directory="+url.QueryEscape(dir), nil, &a)
+	return a.Model, err
+}
+
+// info is what is known of a session.
+type info struct {
+	ID       string
+	Parent   string `json:"parentID"`
+	Agent    string
+	Model    modelRef
+	Location struct{ Directory string }
+}
+
+func (c *client) session(ctx context.Context, session string) (info, error) {
+	var a struct{ Data info }
+	err := c.call(ctx, http.MethodGet, sessionPath(session, ""), nil, &a)
+	return a.Data, err
+}
+
+func (c *client) create(ctx context.Context, session, dir string, model modelRef, agent string) error {
+	in := map[string]any{"id": session, "location": map[string]string{"directory": dir}}
+	if model.ID != "" {
+		in["model"] = model
+	}
+	if agent != "" {
+		in["agent"] = agent
+	}
+	return c.call(ctx, http.MethodPost, "/api/session", in, nil)
+}
+
+func (c *client) setModel(ctx context.Context, session string, m modelRef) error {
+	return c.call(ctx, http.MethodPost, sessionPath(session, "/model"), map[string]any{"model": m}, nil)
+}
+
+func (c *client) setAgent(ctx context.Context, session, agent string) error {
+	return c.call(ctx, http.MethodPost, sessionPath(session, "/agent"), map[string]any{"agent": agent}, nil)
+}
+
+// prompt gives a session a message. The same one again is not run again. promoted is the
+// number of the event that says that it was taken up; 0 if it was not.
+func (c *client) prompt(ctx context.Context, session string, line json.RawMessage) (promoted int64, err error) {
+	var a struct {
+		Data struct {
+			PromotedSeq int64 `json:"promotedSeq"`
+		}
+	}
+	err = c.call(ctx, http.MethodPost, sessionPath(session, "/prompt"), line, &a)
+	return a.Data.PromotedSeq, err
+}
+
+// active reports whether a session is being worked on.
+func (c *client) active(ctx context.Context, session string) (bool, error) {
+	var a struct{ Data map[string]json.RawMessage }
+	if err := c.call(ctx, http.MethodGet, "/api/session/active", nil, &a); err != nil {
+		return false, err
+	}
+	_, yes := a.Data[session]
+	return yes, nil
+}
+
+func (c *client) interrupt(ctx context.Context, session string) error {
+	return c.call(ctx, http.MethodPost, sessionPath(session, "/interrupt"), nil, nil)
+}
+
+// historyPage is how many events are asked for at once.
+const historyPage = 100
+
+// history gives the durable events of a session after a number, without waiting. One that
+// is too large to read is left out, and the next one says that it missed something.
+func (c *client) history(ctx context.Context, session string, after int64) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		limit, missed := historyPage, false
+		for {
+			var page struct{ Data []json.RawMessage }
+			query := "?limit=" + strconv.Itoa(limit)
+			if after > 0 {
+				query += "&after=" + strconv.FormatInt(after, 10)
+			}
+			err := c.call(ctx, http.MethodGet, sessionPath(session, "/history"+query), nil, &page)
+			switch {
+			case errors.Is(err, errTooLarge) && limit > 1:
+				limit /= 10
+				continue
+			case errors.Is(err, errTooLarge):
+				missed = true
+				after++
+				continue
+			case err != nil:
+				yield(record{}, err)
+				return
+			}
+			for _, raw := range page.Data {
+				r, err := parseRecord(raw)
+				if err != nil {
+					yield(record{}, err)
+					return
+				}
+				r.missed, missed = r.missed || missed, false
+				after = max(after, r.Seq)
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if len(page.Data) < limit {
+				return
+			}
+		}
+	}
+}
+
+// follow gives the durable events of a session after a number, and goes on with those that
+// come, until the connection or ctx ends.
+func (c *client) follow(ctx context.Context, session string, after int64) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		response, err := c.request(ctx, http.MethodGet, sessionPath(session, "/event?after="+strconv.FormatInt(after, 10)), nil)
+		if err != nil {
+			yield(record{}, err)
+			return
+		}
+		defer response.Body.Close()
+		missed := false
+		for data, err := range sse(response.Body, maxEvent) {
+			var r record
+			switch {
+			case errors.Is(err, errTooLarge):
+				missed = true
+				continue
+			case err == nil:
+				r, err = parseRecord(data)
+			}
+			if err != nil {
+				yield(record{}, err)
+				return
+			}
+			r.missed, missed = r.missed || missed, false
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// sse gives the data of the events of a stream. A longer one is errTooLarge, and the next
+// one is read.
+func sse(in io.Reader, limit int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var data []byte
+		tooLarge := false
+		for r := bufio.NewReader(in); ; {
+			line, long, err := readLine(r, limit)
+			if err != nil {
+				yield(nil, fmt.Errorf("opencode: events: %w", err))
+				return
+			}
+			value, isData := bytes.CutPrefix(line, []byte("data:"))
+			switch {
+			case len(line) == 0 && !long:
+				if tooLarge && !yield(nil, errTooLarge) || len(data) > 0 && !tooLarge && !yield(data, nil) {
+					return
+				}
+				data, tooLarge = nil, false
+			case isData:
+				data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
+				if tooLarge = tooLarge || long || len(data) > limit; tooLarge {
+					data = nil
+				}
+			}
+		}
+	}
+}
+
+// readLine reads a line without its end. Of one that is longer than limit it returns the
+// beginning.
+func readLine(r *bufio.Reader, limit int) (line []byte, long bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if room := limit - len(line); len(part) > room {
+			long = true
+			line = append(line, part[:room]...)
+		} else {
+			line = append(line, part...)
+		}
+		if err == nil {
+			return bytes.TrimRight(line, "\r\n"), long, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, long, err
+		}
+	}
+}

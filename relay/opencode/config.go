@@ -1,0 +1,302 @@
+package opencode
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/mode"
+)
+
+// The permission modes, by the names that Claude Code has for them.
+const (
+	modeDefault = "default"
+	modeEdits   = "acceptEdits"
+	modePlan    = "plan"
+	modeBypass  = "bypassPermissions"
+)
+
+// The agents that work in a session: two of OpenCode's, and one of ours, whose prompt and
+// rules nothing in the user's configuration changes.
+const (
+	agentBuild = "build"
+	agentPlan  = "plan"
+	agentOurs  = "teambridge"
+)
+
+// config is what we add to the user's configuration of OpenCode. Of its rules the last one
+// that matches wins. They are used in this order: OpenCode's own, these, the user's, those
+// of our agent. In each object "*" sorts first.
+type config struct {
+	Permission map[string]any             `json:"permission"`
+	Agent      map[string]ourAgent        `json:"agent,omitempty"`
+	MCP        map[string]json.RawMessage `json:"mcp,omitempty"`
+}
+
+type ourAgent struct {
+	Mode       string         `json:"mode"`
+	Prompt     string         `json:"prompt,omitempty"`
+	Permission map[string]any `json:"permission,omitempty"`
+}
+
+// checkMode reports why no agent can work in a mode.
+func (o Options) checkMode(m mode.Mode) error {
+	m.Model = mode.Setting[string]{}
+	if o.URL != "" && o.Profile.Name != "" {
+		return fmt.Errorf("opencode: a server that runs already takes no profile: %w", agent.ErrRefused)
+	}
+	if o.URL != "" && m.WithoutDefaults() != (mode.Mode{}) {
+		return fmt.Errorf("opencode: a server that runs already takes no mode but a model: %w", agent.ErrRefused)
+	}
+	if _, ok := m.FallbackModel.Value(); ok {
+		return fmt.Errorf("opencode: OpenCode has no fallback model: %w", agent.ErrRefused)
+	}
+	switch p, _ := m.PermissionMode.Value(); p {
+	case "", modeDefault, modeEdits, modePlan, modeBypass:
+		return nil
+	default:
+		return fmt.Errorf("opencode: there is no permission mode %.40q; the modes are %s, %s, %s and %s: %w",
+			p, modeDefault, modeEdits, modePlan, modeBypass, agent.ErrRefused)
+	}
+}
+
+// harmless are the actions that need no permission: they change nothing, and nothing of
+// theirs leaves the machine.
+func harmless() map[string]any {
+	rules := map[string]any{"*": "ask", "read": map[string]string{"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"}}
+	for _, action := range []string{"glob", "grep", "list", "lsp", "skill", "todoread", "todowrite", "question", "plan_enter", "plan_exit"} {
+		rules[action] = "allow"
+	}
+	return rules
+}
+
+// configOf is the configuration for a mode, and the agent that works in it. OpenCode
+// itself allows everything; here whatever changes something or leaves the machine is asked
+// for, unless the mode or the user's own configuration allows it.
+func (o Options) configOf(m mode.Mode) (config, string) {
+	c := config{MCP: o.MCP, Permission: harmless()}
+	name, ours := agentBuild, ourAgent{Mode: "primary"}
+	permissionMode, _ := m.PermissionMode.Value()
+	switch permissionMode {
+	case modeEdits:
+		c.Permission["edit"] = "allow"
+	case modePlan:
+		name, ours.Permission = agentPlan, harmless()
+		ours.Permission["edit"], ours.Permission["plan_exit"] = "deny", "deny"
+	case modeBypass:
+		c.Permission = map[string]any{"*": "allow"}
+	}
+	allowed, _ := m.AllowedTools.Value()
+	for _, t := range allowed {
+		action, pattern := toolOf(t)
+		setRule(c.Permission, action, pattern, "allow")
+	}
+	if prompt, ok := m.CustomSystemPrompt.Value(); ok {
+		name, ours.Prompt = agentOurs, prompt
+	} else if o.profile.Prompt != "" {
+		name, ours.Prompt = agentOurs, o.profile.Prompt
+	}
+	if o.profile.Tools != nil || len(o.profile.Disallowed) > 0 {
+		if name = agentOurs; ours.Permission == nil {
+			ours.Permission = maps.Clone(c.Permission)
+		}
+		limitTools(ours.Permission, o.profile)
+	}
+	disallowed, _ := m.DisallowedTools.Value()
+	for _, t := range disallowed {
+		if name = agentOurs; ours.Permission == nil {
+			ours.Permission = map[string]any{}
+		}
+		action, pattern := toolOf(t)
+		setRule(ours.Permission, action, pattern, "deny")
+	}
+	if name != agentBuild {
+		c.Agent = map[string]ourAgent{name: ours}
+	}
+	return c, name
+}
+
+// setRule adds a rule for uses of a tool. Patterns sort after "*", so they win.
+func setRule(rules map[string]any, name, pattern, effect string) {
+	if pattern == "*" {
+		rules[name] = effect
+		return
+	}
+	switch old := rules[name].(type) {
+	case map[string]string:
+		old[pattern] = effect
+	case string:
+		rules[name] = map[string]string{"*": old, pattern: effect}
+	default:
+		rules[name] = map[string]string{pattern: effect}
+	}
+}
+
+// tools are OpenCode's names of what Claude Code's tools ask for.
+var tools = map[string]string{
+	"Write": "edit", "MultiEdit": "edit", "NotebookEdit": "edit", "Agent": "task", "AskUserQuestion": "question", "LS": "list",
+}
+
+// toolOf reads the name of a tool as OpenCode or Claude Code writes it, with a pattern in
+// parentheses or without.
+func toolOf(t string) (name, pattern string) {
+	name, pattern, _ = strings.Cut(strings.TrimSuffix(t, ")"), "(")
+	if pattern == "" {
+		pattern = "*"
+	}
+	if known, ok := tools[name]; ok {
+		return known, pattern
+	}
+	if mcp, ok := strings.CutPrefix(name, "mcp__"); ok {
+		return strings.ReplaceAll(mcp, "__", "_"), pattern
+	}
+	return strings.ToLower(name), pattern
+}
+
+// configDir makes the directory that holds the configuration for a mode, and links what
+// else the user has in the one that it takes the place of. One of the same content is used
+// again: OpenCode installs packages in it.
+func (o Options) configDir(m mode.Mode) (string, error) {
+	user := o.userConfig()
+	c, _ := o.configOf(m)
+	ours, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("opencode: the configuration: %w", err)
+	}
+	rules, err := os.ReadFile(filepath.Join(user, "AGENTS.md"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("opencode: %w", err)
+	}
+	asked, _ := m.AppendSystemPrompt.Value()
+	for _, added := range []string{o.Instructions, asked} {
+		if added != "" {
+			rules = fmt.Appendf(rules, "\n\n%s\n", added)
+		}
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", user, ours, rules))
+	dir := filepath.Join(o.State, "opencode", "config", hex.EncodeToString(sum[:12]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("opencode: %w", err)
+	}
+	now := time.Now()
+	if err := errors.Join(os.Chtimes(dir, now, now), linkAll(user, dir)); err != nil {
+		return "", fmt.Errorf("opencode: %w", err)
+	}
+	for _, parent := range []string{filepath.Dir(dir), o.interruptedDir()} {
+		if err := removeUnused(parent, now.Add(-keepUnused)); err != nil {
+			return "", fmt.Errorf("opencode: %w", err)
+		}
+	}
+	files := map[string][]byte{"opencode.json": ours} // read before opencode.jsonc
+	if len(rules) > 0 {
+		files["AGENTS.md"] = rules
+	}
+	for name, data := range files {
+		if err := writeFile(filepath.Join(dir, name), data); err != nil {
+			return "", fmt.Errorf("opencode: %w", err)
+		}
+	}
+	return dir, nil
+}
+
+// keepUnused is how long what is in our state directory is kept after it was last used.
+const keepUnused = 90 * 24 * time.Hour
+
+// removeUnused removes what was last used before a time.
+func removeUnused(parent string, before time.Time) error {
+	entries, err := os.ReadDir(parent)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process removes them, too
+		} else if err != nil {
+			return err
+		}
+		if info.ModTime().Before(before) {
+			if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// linkAll links what is in the user's directory from ours, but for the files we write.
+func linkAll(user, dir string) error {
+	entries, err := os.ReadDir(user)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	links := map[string]string{}
+	for _, e := range entries {
+		switch name := e.Name(); name {
+		case "AGENTS.md", ".gitignore":
+		case "opencode.json", "opencode.jsonc": // both are read as JSON with comments
+			if _, taken := links["opencode.jsonc"]; taken {
+				return fmt.Errorf("%s has both opencode.json and opencode.jsonc; make one of them", user)
+			}
+			links["opencode.jsonc"] = name
+		default:
+			links[name] = name
+		}
+	}
+	for name, target := range links {
+		path, target := filepath.Join(dir, name), filepath.Join(user, target)
+		if old, err := os.Readlink(path); err == nil && old == target {
+			continue
+		}
+		if err := os.Symlink(target, path); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile replaces a file as a whole, unless it has that content.
+func writeFile(path string, data []byte) error {
+	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// userConfig is the directory that OpenCode reads its configuration from by itself.
+func (o Options) userConfig() string {
+	env := o.env()
+	if dir := getenv(env, "OPENCODE_CONFIG_DIR"); dir != "" {
+		return dir
+	}
+	if dir := getenv(env, "XDG_CONFIG_HOME"); dir != "" {
+		return filepath.Join(dir, "opencode")
+	}
+	home := getenv(env, "HOME")
+	if home == "" {
+		home = getenv(env, "USERPROFILE")
+	}
+	return filepath.Join(home, ".config", "opencode")
+}

@@ -1,0 +1,297 @@
+package opencode
+
+import (
+	"encoding/json"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/relay/toolcall"
+	"teambridge/relay/wire"
+)
+
+// adapter makes envelopes of the events of a session, in their order. The ids of the
+// envelopes depend on the ids of messages, tool calls and texts alone, so that events that
+// are read again give the same ones.
+//
+// A turn begins with a prompt that was taken up, and has its id, as the relay knows it. No
+// event says that it has ended: either the session is no longer active, which end is told,
+// or the next turn begins.
+type adapter struct {
+	dir string // of the session; files have paths relative to it
+	// interrupted reports whether somebody interrupted a turn. If the model had not said
+	// anything, no event tells.
+	interrupted func(turn string) bool
+
+	at  time.Time
+	out []wire.Envelope
+
+	turn    string // the id of the open turn; empty between turns
+	over    string // the turn whose end was told last
+	last    ending // of the last answer in the open turn
+	cutTool bool   // a tool that this answer uses was interrupted
+	spent   Tokens // by the answers in the open turn
+	calls   []call // that are open, in the order of their starts
+}
+
+// ending is how an answer of the model ended.
+type ending int
+
+const (
+	endsNot     ending = iota // it has not ended, or there is none
+	endsInTools               // the model is to be asked again
+	endsStopped               // somebody stopped it
+	endsFailed
+	endsComplete
+)
+
+// call is an open tool call.
+type call struct {
+	message, id string
+	turn        string
+	path        string // of the file that it writes
+	size        float64
+}
+
+// What OpenCode records of a turn that was interrupted.
+const (
+	stepInterrupted = "Provider turn interrupted"
+	toolInterrupted = "Tool execution interrupted"
+)
+
+// adapter returns an adapter for a conversation that has no event yet.
+func (o Options) adapter(session string) adapter {
+	return adapter{dir: o.Dir, interrupted: func(turn string) bool {
+		stopped, err := o.wasInterrupted(session, turn)
+		return stopped && err == nil
+	}}
+}
+
+// event returns what an event tells.
+func (a *adapter) event(e Event) []wire.Envelope {
+	// The time of a prompt may be earlier than that of what was said before it was taken up.
+	if e.At.After(a.at) {
+		a.at = e.At
+	}
+	switch d := e.Data.(type) {
+	case *Prompted:
+		a.close()
+		a.begin(d)
+	case *Synthetic:
+		a.note(d.MessageID, d.Text)
+	case *ShellStarted:
+		input, _ := json.Marshal(map[string]string{"command": d.Command}) // a string cannot fail
+		a.call(d.MessageID, d.CallID, "bash", input)
+	case *ShellEnded:
+		a.ended(func(c call) bool { return c.id == d.CallID }, true)
+	case *StepStarted:
+		a.resume()
+		a.last, a.cutTool = endsNot, false
+	case *StepEnded:
+		a.spent.Input += d.Tokens.Input
+		a.spent.Output += d.Tokens.Output
+		a.spent.Reasoning += d.Tokens.Reasoning
+		a.spent.Cache.Read += d.Tokens.Cache.Read
+		a.spent.Cache.Write += d.Tokens.Cache.Write
+		switch {
+		case d.Finish == finishTools && a.cutTool:
+			a.last = endsStopped
+		case d.Finish == finishTools:
+			a.last = endsInTools
+		case d.Finish == "error":
+			a.last = endsFailed
+		default:
+			a.last = endsComplete
+		}
+	case *StepFailed:
+		if a.last = endsStopped; d.Error.Message != stepInterrupted {
+			a.last = endsFailed
+			a.note(d.MessageID, d.Error.Message)
+		}
+	case *TextEnded:
+		a.said(d.MessageID, d.TextID, d.Text, nil)
+	case *ReasoningEnded:
+		a.said(d.MessageID, d.ReasoningID, d.Text, new(true))
+	case *ToolCalled:
+		a.call(d.MessageID, d.CallID, d.Tool, d.Input)
+	case *ToolSuccess:
+		a.ended(func(c call) bool { return c.message == d.MessageID && c.id == d.CallID }, true)
+	case *ToolFailed:
+		// The same is recorded, but no end of the answer, after a server was killed.
+		a.cutTool = a.cutTool || d.Error.Message == toolInterrupted
+		a.ended(func(c call) bool { return c.message == d.MessageID && c.id == d.CallID }, false)
+	case *Retried:
+		a.note(e.ID, d.Error.Message)
+	case *CompactionEnded:
+		a.note(d.MessageID, "Conversation compacted")
+	}
+	return a.take()
+}
+
+// end returns what it tells that the session is no longer active, or that its server is
+// gone. All events before that are told.
+func (a *adapter) end(at time.Time) []wire.Envelope {
+	if at.After(a.at) {
+		a.at = at
+	}
+	a.close()
+	return a.take()
+}
+
+func (a *adapter) take() []wire.Envelope {
+	out := a.out
+	a.out = nil
+	return out
+}
+
+func (a *adapter) envelope(turn, id string, event wire.Event) *wire.Envelope {
+	e := wire.Envelope{ID: id, Time: float64(a.at.UnixMilli()), Role: wire.RoleAgent, Event: event}
+	if turn != "" {
+		e.Turn = &turn
+	}
+	a.out = append(a.out, e)
+	return &a.out[len(a.out)-1]
+}
+
+func (a *adapter) begin(p *Prompted) {
+	id, ours := UUID(p.MessageID)
+	if !ours {
+		id = p.MessageID
+	}
+	if id == "" || id == a.over {
+		return // not an event of OpenCode, or one that is repeated
+	}
+	a.turn, a.last, a.cutTool, a.spent = id, endsNot, false, Tokens{}
+	a.envelope(id, wire.DerivedID("turn-start", id), new(wire.TurnStart))
+	if text := strings.TrimSpace(p.Prompt.Text); text != "" {
+		a.envelope(id, wire.DerivedID("text", id, "0"), &wire.Text{Text: toolcall.Cut(text)}).Role = wire.RoleUser
+	}
+}
+
+// resume goes on with a turn whose end was told already.
+func (a *adapter) resume() {
+	if a.turn == "" {
+		a.turn = a.over
+	}
+}
+
+// close ends the open turn, and what is open besides: a person can run commands between turns.
+func (a *adapter) close() {
+	for len(a.calls) > 0 {
+		a.ended(func(call) bool { return true }, false)
+	}
+	if a.turn == "" {
+		return
+	}
+	if a.over != a.turn {
+		status := wire.TurnFailed
+		switch {
+		case a.last == endsComplete:
+			status = wire.TurnCompleted
+		case a.last == endsStopped, a.interrupted(a.turn):
+			status = wire.TurnCancelled
+		}
+		a.envelope(a.turn, wire.DerivedID("turn-end", a.turn), &wire.TurnEnd{Status: status}).Usage = a.usage()
+	}
+	a.over, a.turn = a.turn, ""
+}
+
+func (a *adapter) said(message, part, text string, thinking *bool) {
+	if strings.TrimSpace(text) != "" {
+		a.envelope(a.turn, wire.DerivedID("text", message, part), &wire.Text{Text: toolcall.Cut(text), Thinking: thinking})
+	}
+}
+
+// note tells a text of the program.
+func (a *adapter) note(id, text string) {
+	if text = strings.TrimSpace(text); text != "" {
+		a.envelope(a.turn, wire.DerivedID("service", id), &wire.Service{Text: toolcall.Cut(text)})
+	}
+}
+
+func (a *adapter) call(message, id, tool string, input json.RawMessage) {
+	t := toolcall.Describe(tool, input)
+	if slices.ContainsFunc(a.calls, func(c call) bool { return c.message == message && c.id == id }) {
+		return
+	}
+	a.calls = append(a.calls, call{message: message, id: id, turn: a.turn, path: t.Path, size: t.Size})
+	a.envelope(a.turn, wire.DerivedID("tool-call-start", message, id),
+		&wire.ToolCallStart{Call: id, Name: tool, Title: t.Title, Description: t.Description, Args: t.Args})
+}
+
+// ended ends the first open call that matches.
+func (a *adapter) ended(match func(call) bool, success bool) {
+	i := slices.IndexFunc(a.calls, match)
+	if i < 0 {
+		return
+	}
+	c := a.calls[i]
+	a.calls = slices.Delete(a.calls, i, i+1)
+	a.envelope(c.turn, wire.DerivedID("tool-call-end", c.message, c.id), &wire.ToolCallEnd{Call: c.id})
+	if c.path == "" || !success {
+		return
+	}
+	path := c.path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.dir, path)
+	}
+	a.envelope(c.turn, wire.DerivedID("file", c.message, c.id), &wire.File{Ref: path, Name: toolcall.Base(path), Size: c.size})
+}
+
+// usage is what the answers of the open turn cost; nil if there was none.
+func (a *adapter) usage() *wire.Usage {
+	const limit = 1 << 50
+	tokens := func(n float64) int64 { return int64(min(max(n, 0), limit)) }
+	t := a.spent
+	if t == (Tokens{}) {
+		return nil
+	}
+	return &wire.Usage{
+		InputTokens: tokens(t.Input), OutputTokens: tokens(t.Output + t.Reasoning),
+		CacheCreationInputTokens: new(tokens(t.Cache.Write)), CacheReadInputTokens: new(tokens(t.Cache.Read)),
+	}
+}
+
+// late is how much earlier than its envelope an event may be.
+const late = time.Minute
+
+// conversation gives what all events of a session tell, without the turns that ended before
+// since. ended says that nobody works on the session. Otherwise the last turn stays open
+// unless the model has answered to the end.
+func (a *adapter) conversation(events iter.Seq2[record, error], since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
+	return func(yield func(wire.Envelope, error) bool) {
+		var held []wire.Envelope // of a turn that may have ended before since
+		tell := func(list []wire.Envelope) bool {
+			for _, e := range list {
+				if _, begins := e.Event.(*wire.TurnStart); begins {
+					held = held[:0]
+				}
+				if held = append(held, e); e.Time < float64(since.Add(-late).UnixMilli()) {
+					continue
+				}
+				for _, e := range held {
+					if !yield(e, nil) {
+						return false
+					}
+				}
+				held = held[:0]
+			}
+			return true
+		}
+		for r, err := range events {
+			if err != nil {
+				yield(wire.Envelope{}, err)
+				return
+			}
+			if !tell(a.event(r.Event)) {
+				return
+			}
+		}
+		if ended || a.last == endsComplete || a.last == endsFailed || a.last == endsStopped {
+			// Nothing may have told when a turn was cut.
+			tell(a.end(since))
+		}
+	}
+}

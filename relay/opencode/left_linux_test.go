@@ -1,0 +1,50 @@
+package opencode
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"teambridge/relay/process"
+)
+
+// What the tools of a server that was killed still run is killed before another one goes on
+// with its session. What others run is not.
+func TestToolsOfADeadServer(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	if err := os.MkdirAll(serversDir(state), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tool := func(password string) (*exec.Cmd, chan struct{}) {
+		cmd := exec.Command("sleep", "600")
+		cmd.Env = []string{"A=b", envPassword + "=" + password}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(ended) }()
+		t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+		return cmd, ended
+	}
+	_, left := tool("secret-1")
+	other, _ := tool("secret-12")
+	data, err := json.Marshal(serving{Predecessor: process.Predecessor{PID: os.Getpid(), Start: "another"}, Session: "s", Password: "secret-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(serversDir(state), "1.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Options{State: state}).sweep(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+	if alive, err := process.Identify(other.Process.Pid).Alive(); !alive || err != nil {
+		t.Errorf("what another server runs: alive %t, %v", alive, err)
+	}
+}

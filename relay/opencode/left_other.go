@@ -1,0 +1,11 @@
+//go:build !linux
+
+package opencode
+
+import "os/exec"
+
+// dieWithUs does nothing: this system cannot. The next server that is started ends what was left.
+func dieWithUs(*exec.Cmd) {}
+
+// killTools does nothing: this system does not tell what a server has started.
+func killTools(string) {}

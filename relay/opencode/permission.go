@@ -1,0 +1,291 @@
+package opencode
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/relay/agent"
+)
+
+// pollPermissions is how often a server is asked what it wants to be allowed, while a
+// turn runs.
+const pollPermissions = 300 * time.Millisecond
+
+// request is what a session asks for: a permission, or answers.
+type request struct {
+	ID        string
+	SessionID string
+
+	// Of a permission.
+	Action    string
+	Resources []string
+	Save      []string
+	Metadata  json.RawMessage
+	Source    struct{ MessageID, CallID string }
+
+	// Of answers.
+	Questions []question
+	Tool      struct{ CallID string }
+}
+
+type question struct {
+	Question string   `json:"question"`
+	Header   string   `json:"header"`
+	Options  []option `json:"options"`
+	Multiple bool     `json:"multiSelect"`
+}
+
+// UnmarshalJSON reads what OpenCode writes; the field names of question are what people's
+// front ends expect.
+func (q *question) UnmarshalJSON(data []byte) error {
+	type plain question
+	var in struct {
+		plain
+		Multiple bool `json:"multiple"`
+	}
+	err := json.Unmarshal(data, &in)
+	*q = question(in.plain)
+	q.Multiple = in.Multiple
+	return err
+}
+
+type option struct {
+	Label       string `json:"label"`
+	Description string `json:"description"`
+}
+
+func (c *client) requests(ctx context.Context, dir string) ([]request, error) {
+	var all []request
+	for _, path := range []string{"/api/permission/request", "/api/question/request"} {
+		var a struct{ Data []request }
+		if err := c.call(ctx, http.MethodGet, path+at(dir), nil, &a); err != nil {
+			return nil, err
+		}
+		all = append(all, a.Data...)
+	}
+	return all, nil
+}
+
+// watchPermissions answers what is asked for while turns run, until ctx ends.
+func (a *Agent) watchPermissions(ctx context.Context) {
+	var answering sync.WaitGroup
+	defer answering.Wait()
+	asked := map[string]context.CancelFunc{} // nil for one that is another's
+	defer func() {
+		for _, withdraw := range asked {
+			if withdraw != nil {
+				withdraw()
+			}
+		}
+	}()
+	tick := time.NewTicker(pollPermissions)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		a.mu.Lock()
+		works := len(a.flights) > 0
+		a.mu.Unlock()
+		if !works && len(asked) == 0 {
+			continue
+		}
+		list, err := a.requests(ctx, a.options.Dir)
+		if err != nil {
+			continue // the server is gone, or busy
+		}
+		for id, withdraw := range asked {
+			if !slices.ContainsFunc(list, func(r request) bool { return r.ID == id }) {
+				if withdraw != nil {
+					withdraw() // the turn has ended
+				}
+				delete(asked, id)
+			}
+		}
+		for _, r := range list {
+			if _, known := asked[r.ID]; known {
+				continue
+			}
+			ours, err := a.ours(ctx, r.SessionID)
+			if err != nil {
+				continue
+			}
+			asked[r.ID] = nil
+			if ours {
+				waiting, withdraw := context.WithCancel(ctx)
+				asked[r.ID] = withdraw
+				answering.Go(func() { a.answer(waiting, r) })
+			}
+		}
+	}
+}
+
+// ours reports whether a session is that of the agent, or of a subagent.
+func (a *Agent) ours(ctx context.Context, session string) (bool, error) {
+	for range 10 {
+		if session == a.id {
+			return true, nil
+		}
+		s, err := a.client.session(ctx, session)
+		if err != nil || s.Parent == "" {
+			return false, err
+		}
+		session = s.Parent
+	}
+	return false, nil
+}
+
+// answer answers one request, unless it is withdrawn. If the answer does not arrive, the
+// request is still there, and only a person or the end of the turn ends it.
+func (a *Agent) answer(ctx context.Context, r request) {
+	u := a.use(ctx, r)
+	p := a.options.Permission
+	d, decided := p.Decide(u)
+	rule := ""
+	if len(u.Session) > 0 {
+		rule = u.Session[0]
+	}
+	a.mu.Lock()
+	granted := rule != "" && a.granted[rule]
+	a.mu.Unlock()
+	switch {
+	case granted:
+		d = agent.Decision{Allow: true}
+	case !decided:
+		if d = p.Ask(ctx, u); ctx.Err() != nil {
+			return
+		}
+		if err := u.Check(d); err != nil {
+			d = agent.Decision{Reason: "The answer could not be used: " + err.Error()}
+		}
+	}
+	if d.Allow && d.Session != "" {
+		a.mu.Lock()
+		a.granted[d.Session] = true
+		a.mu.Unlock()
+	}
+	path, body := r.reply(p, d)
+	for ctx.Err() == nil {
+		err := a.call(ctx, http.MethodPost, path, body, nil)
+		if err == nil || hasStatusAny(err) {
+			return // given, or withdrawn
+		}
+		select {
+		case <-time.After(pollRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// reply is the call that answers a request.
+func (r request) reply(p *agent.Permission, d agent.Decision) (path string, body any) {
+	if r.Questions == nil {
+		path = sessionPath(r.SessionID, "/permission/"+url.PathEscape(r.ID)+"/reply")
+		if d.Allow {
+			// Not "always": OpenCode would keep that for every session of the project.
+			return path, map[string]string{"reply": "once"}
+		}
+		return path, map[string]string{"reply": "reject", "message": p.Denial(d)}
+	}
+	path = sessionPath(r.SessionID, "/question/"+url.PathEscape(r.ID))
+	if !d.Allow {
+		return path + "/reject", nil
+	}
+	answers := [][]string{}
+	for _, q := range r.Questions {
+		answers = append(answers, []string{d.Answers[q.Question]})
+	}
+	return path + "/reply", map[string]any{"answers": answers}
+}
+
+// use is a request in the terms of a policy.
+func (a *Agent) use(ctx context.Context, r request) agent.Use {
+	mode, _ := a.mode.PermissionMode.Value()
+	u := agent.Use{Kind: agent.AsksPermission, Tool: toolName(r.Action), ID: cmp.Or(r.Source.CallID, r.Tool.CallID), Mode: mode}
+	if r.SessionID != a.id {
+		u.Subagent = r.SessionID
+	}
+	if r.Questions != nil {
+		u.Kind, u.Tool, u.ForPerson = agent.AsksPerson, "AskUserQuestion", true
+		for _, q := range r.Questions {
+			u.Asked = append(u.Asked, q.Question)
+		}
+		u.Input, _ = json.Marshal(map[string]any{"questions": r.Questions}) // strings: it cannot fail
+		return u
+	}
+	u.ForPerson = mode == modePlan // nothing that changes something is allowed by a list
+	u.Description = strings.Join(r.Resources, "\n")
+	tool, input := a.toolCall(ctx, r)
+	if own := tool == r.Action || r.Action == "edit"; input != nil && own {
+		u.Display = toolName(tool)
+	} else {
+		if input == nil {
+			input = map[string]json.RawMessage{"metadata": r.Metadata}
+		} else {
+			u.Reason = toolName(tool) + " needs it"
+		}
+		input["resources"], _ = json.Marshal(r.Resources) // strings: it cannot fail
+	}
+	u.Input, _ = json.Marshal(input) // it was JSON
+	if len(r.Save) > 0 {
+		u.Session = []string{r.Action + "(" + strings.Join(r.Save, ", ") + ")"}
+	}
+	return u
+}
+
+// toolCall returns the tool that a permission is asked for, and what it was called with: a
+// request only says which file or command it is about. A person who is to decide needs
+// both. Without an answer, tool is empty and input nil.
+func (a *Agent) toolCall(ctx context.Context, r request) (tool string, input map[string]json.RawMessage) {
+	var m struct {
+		Data struct {
+			Content []struct {
+				Type, ID, Name string
+				State          struct{ Input map[string]json.RawMessage }
+			}
+		}
+	}
+	if r.Source.MessageID == "" || a.call(ctx, http.MethodGet, sessionPath(r.SessionID, "/message/"+url.PathEscape(r.Source.MessageID)), nil, &m) != nil {
+		return "", nil
+	}
+	for _, c := range m.Data.Content {
+		if c.Type == "tool" && c.ID == r.Source.CallID {
+			input = map[string]json.RawMessage{}
+			for key, value := range c.State.Input {
+				input[cmp.Or(fieldNames[key], key)] = value
+			}
+			return c.Name, input
+		}
+	}
+	return "", nil
+}
+
+// fieldNames are Claude Code's names of fields, which front ends know.
+var fieldNames = map[string]string{"path": "file_path", "filePath": "file_path", "oldString": "old_string", "newString": "new_string"}
+
+// PolicyNames returns the names by which an [agent.Permission] knows tools of OpenCode.
+func PolicyNames(tools []string) (names []string) {
+	for _, t := range tools {
+		names = append(names, toolName(t))
+	}
+	return names
+}
+
+// toolName is Claude Code's name of what an action of OpenCode does, so that one policy
+// serves both; the action itself where there is none.
+func toolName(action string) string {
+	names := map[string]string{
+		"bash": "Bash", "edit": "Edit", "write": "Write", "read": "Read", "glob": "Glob", "grep": "Grep", "webfetch": "WebFetch",
+		"websearch": "WebSearch", "task": "Task", "todowrite": "TodoWrite", "skill": "Skill", "list": "LS",
+	}
+	return cmp.Or(names[action], action)
+}

@@ -1,0 +1,38 @@
+package opencode
+
+import (
+	"maps"
+	"slices"
+
+	"teambridge/relay/profile"
+)
+
+// guards are rules that are not about a tool, but about what a tool does.
+var guards = []string{"external_directory", "doom_loop"}
+
+// limitTools denies all tools that a profile does not have. OpenCode does not offer a model
+// what is denied. The tools that it has are asked about, or allowed, as without a profile.
+func limitTools(rules map[string]any, p profile.Profile) {
+	if p.Tools != nil {
+		other := rules["*"]
+		has := slices.Clone(guards)
+		for _, t := range p.Tools {
+			name, _ := toolOf(t)
+			has = append(has, name)
+		}
+		for _, name := range has {
+			if _, ok := rules[name]; !ok {
+				rules[name] = other
+			}
+		}
+		for name := range maps.Keys(rules) {
+			if !slices.Contains(has, name) {
+				rules[name] = "deny"
+			}
+		}
+	}
+	for _, t := range p.Disallowed {
+		name, pattern := toolOf(t)
+		setRule(rules, name, pattern, "deny")
+	}
+}

@@ -1,0 +1,71 @@
+package opencode
+
+import (
+	"encoding/json"
+	"strings"
+
+	"teambridge/relay/agent"
+)
+
+// finishTools is how a step ends that goes on with the results of tools.
+const finishTools = "tool-calls"
+
+// record is an event of a session, as it was read.
+type record struct {
+	Event
+	raw    json.RawMessage
+	missed bool // it, or one before it, could not be read
+}
+
+// parseRecord reads an event. One that is not as expected tells nothing.
+func parseRecord(raw []byte) (record, error) {
+	e, err := ParseEvent(raw)
+	if err != nil && e.Seq == 0 {
+		return record{}, err
+	}
+	return record{e, raw, err != nil}, nil
+}
+
+// turn is what the events tell of the turn of one message.
+type turn struct {
+	finish  string // of its last step; "" while one runs
+	failure string // of its last step
+	text    string // the last text of its last step
+}
+
+func (t *turn) add(r record) {
+	switch d := r.Data.(type) {
+	case *StepStarted:
+		*t = turn{text: t.text}
+	case *Retried:
+		t.failure = ""
+	case *StepEnded:
+		t.finish, t.failure = d.Finish, ""
+	case *StepFailed:
+		t.finish, t.failure = "", d.Error.Message
+		if t.failure == "" {
+			t.failure = "the model failed"
+		}
+	case *TextEnded:
+		if strings.TrimSpace(d.Text) != "" {
+			t.text = d.Text
+		}
+	}
+}
+
+// over reports whether the last step is one that ends a turn.
+func (t *turn) over() bool { return t.failure != "" || t.finish != "" && t.finish != finishTools }
+
+// cut is the turn after the server has ended in the middle of it.
+func (t *turn) after() agent.Turn {
+	a := agent.Turn{Stored: true}
+	switch {
+	case t.failure != "":
+		a.Failed = true
+	case t.over():
+		a.Finished, a.Text = true, t.text
+	case t.finish == finishTools:
+		a.Stop = "tool_use"
+	}
+	return a
+}

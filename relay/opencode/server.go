@@ -1,0 +1,474 @@
+package opencode
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"teambridge/relay/process"
+)
+
+const (
+	// startTimeout is how long a server may take until it answers, and until it has
+	// loaded the directory.
+	startTimeout = 2 * time.Minute
+	// tryTimeout bounds one question whether a server is ready: one that was asked before
+	// it listened may never answer.
+	tryTimeout = time.Second
+	// drain is how long the output of a server that has ended is read.
+	drain = time.Second
+	// keptStderr is how much of it an error quotes.
+	keptStderr = 4 << 10
+)
+
+// server is an `opencode serve` that runs.
+type server struct {
+	*client
+	version string
+	cmd     *exec.Cmd
+	self    process.Predecessor
+	file    string // says how to reach it, for a later process of ours
+	out     *tail
+	resting atomic.Bool   // it was told to end between two turns: what its tools left running may stay
+	gone    chan struct{} // closed when it has exited
+	done    chan struct{} // closed when everything it printed was read, and err set
+	err     error
+}
+
+// serving is what a later process of ours has to know of a server: the content of its
+// file in [Options.State], which nobody else can read.
+type serving struct {
+	process.Predecessor
+	Session  string              `json:"session"` // that it works for; empty if it only reads
+	Owner    process.Predecessor `json:"owner"`   // who started it
+	URL      string              `json:"url"`
+	User     string              `json:"user"`
+	Password string              `json:"password"`
+}
+
+func serverFile(state string, pid int) string {
+	return filepath.Join(serversDir(state), strconv.Itoa(pid)+".json")
+}
+
+func serversDir(state string) string { return filepath.Join(state, "opencode", "servers") }
+
+// startServer starts a server for a session, or one that only reads if session is empty.
+func (o Options) startServer(ctx context.Context, session, configDir string) (*server, error) {
+	if o.State == "" {
+		return nil, errors.New("opencode: a server needs a state directory")
+	}
+	if err := os.MkdirAll(serversDir(o.State), 0o700); err != nil {
+		return nil, fmt.Errorf("opencode: %w", err)
+	}
+	var err error
+	for range 5 {
+		var s *server
+		if s, err = o.startOn(ctx, session, configDir); err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, errPortTaken) {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// envPassword gives a server its password. Its tools have it, too.
+const envPassword = "OPENCODE_SERVER_PASSWORD"
+
+var errPortTaken = errors.New("it may be taken")
+
+func (o Options) startOn(ctx context.Context, session, configDir string) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, fmt.Errorf("opencode: no free port: %w", err)
+	}
+	password := rand.Text()
+	argv := append(slices.Clone(o.command()), "serve", "--hostname", "127.0.0.1", "--port", strconv.Itoa(port))
+	s := &server{
+		client: newClient("http://127.0.0.1:"+strconv.Itoa(port), "", password), cmd: exec.Command(argv[0], argv[1:]...),
+		out: &tail{next: o.Stderr}, gone: make(chan struct{}), done: make(chan struct{}),
+	}
+	s.cmd.Dir = o.Dir
+	s.cmd.Env = setenv(o.env(), "OPENCODE_SERVER_USERNAME", "opencode", envPassword, password, "OPENCODE_DISABLE_AUTOUPDATE", "1")
+	if configDir != "" {
+		s.cmd.Env = setenv(s.cmd.Env, "OPENCODE_CONFIG_DIR", configDir)
+	}
+	process.OwnGroup(s.cmd)
+	if session == "" || o.Bound {
+		dieWithUs(s.cmd)
+	}
+	// Pipes of our own: Wait of exec waits for whoever else holds them.
+	var ours, theirs []*os.File
+	for range 2 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(ours, theirs)
+			return nil, fmt.Errorf("opencode: start %s: %w", argv[0], err)
+		}
+		ours, theirs = append(ours, r), append(theirs, w)
+	}
+	s.cmd.Stdout, s.cmd.Stderr = theirs[0], theirs[1]
+	err = s.cmd.Start()
+	closeAll(theirs)
+	if err != nil {
+		closeAll(ours)
+		return nil, fmt.Errorf("opencode: start %s: %w", argv[0], err)
+	}
+	s.self = process.Identify(s.cmd.Process.Pid)
+	s.file = serverFile(o.State, s.self.PID)
+	go s.run(ours[0], ours[1])
+	if err = s.write(session); err != nil {
+		err = fmt.Errorf("opencode: %w", err)
+	} else if err = s.ready(ctx); err == nil {
+		err = s.poll(ctx, callTimeout, "described itself", func(ctx context.Context) error { return o.checkVersion(ctx, s.client, s.version) })
+	}
+	if err != nil {
+		select {
+		case <-s.gone:
+			<-s.done
+			if text := s.out.String(); strings.Contains(text, "ServeError") || strings.Contains(text, "EADDRINUSE") {
+				// That is all that it says.
+				return nil, fmt.Errorf("opencode: %s cannot listen on port %d: %w; it said: %.1000q", argv[0], port, errPortTaken, text)
+			}
+			return nil, fmt.Errorf("opencode: %s exited before it was ready: %w; it said: %.1000q", argv[0], s.err, s.out.String())
+		default:
+		}
+		s.kill()
+		return nil, err
+	}
+	return s, nil
+}
+
+// write writes the file of the server.
+func (s *server) write(session string) error {
+	f, err := os.CreateTemp(filepath.Dir(s.file), "new-*") // 0600
+	if err != nil {
+		return err
+	}
+	err = json.NewEncoder(f).Encode(serving{s.self, session, process.Identify(os.Getpid()), s.base, s.user, s.password})
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+func closeAll(lists ...[]*os.File) {
+	for _, list := range lists {
+		for _, f := range list {
+			_ = f.Close()
+		}
+	}
+}
+
+// run waits for the exit.
+func (s *server) run(stdout, stderr *os.File) {
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(kept{s.out}, stdout) })
+	reading.Go(func() { _, _ = io.Copy(s.out, stderr) })
+	process.WaitExit(s.cmd)
+	// What it started ends with it, before its id can be given to another.
+	_ = process.KillGroup(s.self.Group)
+	s.err = s.cmd.Wait()
+	if !s.resting.Load() {
+		killTools(s.password)
+	}
+	close(s.gone)
+	// Others may hold the pipes open.
+	late := time.Now().Add(drain)
+	_, _ = stdout.SetReadDeadline(late), stderr.SetReadDeadline(late)
+	cut := time.AfterFunc(2*drain, func() { closeAll([]*os.File{stdout, stderr}) })
+	reading.Wait()
+	cut.Stop()
+	closeAll([]*os.File{stdout, stderr})
+	_ = os.Remove(s.file)
+	s.close()
+	close(s.done)
+}
+
+// ready waits until the server answers.
+func (s *server) ready(ctx context.Context) error {
+	return s.poll(ctx, tryTimeout, "answered", func(ctx context.Context) (err error) {
+		s.version, err = s.health(ctx)
+		return err
+	})
+}
+
+// poll asks until there is no error, for at most startTimeout. Who asks again gives the
+// first try so long: a question that is given up may have to be worked out again.
+func (s *server) poll(ctx context.Context, try time.Duration, what string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		asking, stop := context.WithTimeout(ctx, try)
+		err := ask(asking)
+		stop()
+		if err == nil {
+			return nil
+		}
+		if _, wrong := errors.AsType[*VersionError](err); wrong {
+			return err
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			try = min(2*try, callTimeout) // a busy machine may take long to answer
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-s.gone:
+			return errors.New("opencode: the server has ended")
+		case <-ctx.Done():
+			return fmt.Errorf("opencode: the server never %s: %w", what, err)
+		}
+	}
+}
+
+// signal does something to its group as long as the process is there.
+func (s *server) signal(do func(group int) error) {
+	select {
+	case <-s.gone:
+	default:
+		_ = do(s.self.Group)
+	}
+}
+
+func (s *server) kill() {
+	s.signal(process.KillGroup)
+	<-s.done
+}
+
+// freePort returns a port of this machine that nobody listens on now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// running returns what the files in a state directory say of servers that run, and
+// removes those of servers that have ended.
+func running(state string) ([]serving, error) {
+	dir := serversDir(state)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("opencode: %w", err)
+	}
+	var list []serving
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if filepath.Ext(path) != ".json" {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has just ended
+		} else if err != nil {
+			return nil, fmt.Errorf("opencode: %w", err)
+		}
+		var s serving
+		if err := json.Unmarshal(data, &s); err != nil {
+			return nil, fmt.Errorf("opencode: %s: %w", path, err)
+		}
+		alive, err := s.Alive()
+		if err != nil && !errors.Is(err, process.ErrUnverified) {
+			return nil, err
+		}
+		if !alive {
+			killTools(s.Password)
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("opencode: %w", err)
+			}
+			continue
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// forget removes the file of a server.
+func (o Options) forget(s serving) error {
+	if err := os.Remove(serverFile(o.State, s.PID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("opencode: %w", err)
+	}
+	return nil
+}
+
+// sweep ends servers that nobody else will: those of this session, and those that only
+// read, whose process is gone. If a process that runs has one of this session, that is an
+// error: two agents would work on it.
+func (o Options) sweep(ctx context.Context, session string) error {
+	list, err := running(o.State)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if s.Session != session && s.Session != "" {
+			continue
+		}
+		if owned, err := s.Owner.Alive(); owned || err != nil {
+			if s.Session == "" {
+				continue
+			}
+			return fmt.Errorf("opencode: process %d works on session %s already (server: process %d)", s.Owner.PID, session, s.PID)
+		}
+		if err := s.End(ctx, 0); err != nil && !errors.Is(err, process.ErrUnverified) {
+			return err
+		}
+		killTools(s.Password)
+	}
+	return nil
+}
+
+// tail keeps the end of what is written.
+type tail struct {
+	next io.Writer // may be nil; its errors are no reason to stop
+
+	mu   sync.Mutex
+	data []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	if t.next != nil {
+		_, _ = t.next.Write(p)
+	}
+	return kept{t}.Write(p)
+}
+
+// kept is a tail that only keeps.
+type kept struct{ *tail }
+
+func (t kept) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	if len(t.data) > 2*keptStderr {
+		t.data = append(t.data[:0], t.data[len(t.data)-keptStderr:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.ToValidUTF8(bytes.TrimSpace(t.data), []byte("\uFFFD")))
+}
+
+// setenv returns an environment with other values of some variables.
+func setenv(env []string, pairs ...string) []string {
+	env = slices.Clone(env)
+	for i := 0; i < len(pairs); i += 2 {
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, pairs[i]+"=") })
+		env = append(env, pairs[i]+"="+pairs[i+1])
+	}
+	return env
+}
+
+func getenv(env []string, name string) string {
+	for _, v := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// needed are the calls without which nothing works, and what their answers have to hold.
+var needed = map[string]string{
+	"/api/session":                                          http.MethodPost,
+	"/api/session/active":                                   http.MethodGet,
+	"/api/session/{sessionID}":                              http.MethodGet,
+	"/api/session/{sessionID}/prompt":                       http.MethodPost,
+	"/api/session/{sessionID}/history":                      http.MethodGet,
+	"/api/session/{sessionID}/event":                        http.MethodGet,
+	"/api/session/{sessionID}/interrupt":                    http.MethodPost,
+	"/api/session/{sessionID}/model":                        http.MethodPost,
+	"/api/session/{sessionID}/agent":                        http.MethodPost,
+	"/api/permission/request":                               http.MethodGet,
+	"/api/session/{sessionID}/permission/{requestID}/reply": http.MethodPost,
+	"/api/question/request":                                 http.MethodGet,
+	"/api/session/{sessionID}/question/{requestID}/reply":   http.MethodPost,
+	"/api/session/{sessionID}/question/{requestID}/reject":  http.MethodPost,
+	"/api/agent": http.MethodGet,
+	"/api/model": http.MethodGet,
+}
+
+// VersionError says that a version of OpenCode lacks what is needed.
+type VersionError struct {
+	Version string
+	Missing []string
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("opencode: OpenCode %.40q has no %s; install 1.18 or newer", e.Version, strings.Join(e.Missing, ", "))
+}
+
+// Passed reports whether a version was found to have what is needed, with this state
+// directory.
+func Passed(state, version string) bool {
+	_, err := os.Stat(passedPath(state, version))
+	return err == nil
+}
+
+// passedPath is the file that says that a version has passed; empty if there can be none.
+func passedPath(state, version string) string {
+	if state == "" || strings.ContainsAny(version, `/\:`) || len(version) >= 60 {
+		return ""
+	}
+	return filepath.Join(state, "opencode", "checked-1-"+version)
+}
+
+// checkVersion asks a server for its description, which takes it a second. A version that
+// has passed is not asked again with the same state directory.
+func (o Options) checkVersion(ctx context.Context, c *client, version string) error {
+	passed := passedPath(o.State, version)
+	if Passed(o.State, version) {
+		return nil
+	}
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := c.call(ctx, http.MethodGet, "/doc", nil, &doc); err != nil && !hasStatus(err, http.StatusNotFound) {
+		return err
+	}
+	var missing []string
+	for path, method := range needed {
+		if _, ok := doc.Paths[path][strings.ToLower(method)]; !ok {
+			missing = append(missing, method+" "+path)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return &VersionError{version, missing}
+	}
+	if passed != "" {
+		if err := os.MkdirAll(filepath.Dir(passed), 0o700); err != nil {
+			return fmt.Errorf("opencode: %w", err)
+		}
+		if err := os.WriteFile(passed, nil, 0o600); err != nil {
+			return fmt.Errorf("opencode: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+// Package process starts programs as groups, and finds and ends what an earlier process
+// of ours has left behind.
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"teambridge/relay/agent"
+)
+
+// ErrUnverified says that this system does not tell whether the process of that id is the one meant.
+var ErrUnverified = errors.New("process cannot be told from another with its id")
+
+// Predecessor names a process that may outlive who started it.
+type Predecessor agent.Process
+
+// Alive reports whether the process runs. A zombie does not; neither does another process that got its id. Where this
+// system does not tell when a process started, one of that id is [ErrUnverified].
+func (d Predecessor) Alive() (bool, error) {
+	if d.PID <= 0 {
+		return false, nil
+	}
+	now, there := started(d.PID)
+	switch {
+	case !there:
+		return false, nil
+	case d.Start == "" || now == "":
+		return true, fmt.Errorf("process %d: %w", d.PID, ErrUnverified)
+	}
+	return now == d.Start, nil
+}
+
+// Wait waits until the process has ended, looking every 20 ms, or until ctx ends, whose error it then returns.
+func (d Predecessor) Wait(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// Not being sure is a reason to wait on.
+		if alive, err := d.Alive(); !alive {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("process %d still runs: %w", d.PID, context.Cause(ctx))
+		}
+	}
+}
+
+// End ends the group of the process, if the process runs: SIGTERM, after grace SIGKILL. It waits until the process is
+// gone, or ctx ends. An [ErrUnverified] one is left alone.
+func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
+	for _, step := range []struct {
+		do   func(int) error
+		wait time.Duration
+	}{{TermGroup, grace}, {KillGroup, 0}} {
+		alive, err := d.Alive()
+		if !alive || err != nil {
+			return err
+		}
+		if err := step.do(cmp.Or(max(d.Group, 0), d.PID)); err != nil {
+			return fmt.Errorf("end process %d: %w", d.PID, err)
+		}
+		if step.wait == 0 {
+			return d.Wait(ctx)
+		}
+		patience, cancel := context.WithTimeoutCause(ctx, step.wait, errGrace)
+		err = d.Wait(patience)
+		cancel()
+		if !errors.Is(err, errGrace) {
+			return err
+		}
+	}
+	return nil
+}
+
+var errGrace = errors.New("it did not end in time")

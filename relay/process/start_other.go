@@ -1,0 +1,28 @@
+//go:build !linux
+
+package process
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// started cannot tell when a process started here, only, and not everywhere, that it has ended.
+func started(pid int) (start string, there bool) {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return "", false
+	}
+	defer p.Release()
+	// On Windows, a process that could be opened exists, or somebody has it open still.
+	err = p.Signal(syscall.Signal(0))
+	return "", !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
+}
+
+// Identify is a child that has just been started.
+func Identify(pid int) Predecessor { return Predecessor{PID: pid, Group: pid} }
+
+// WaitExit does nothing: cmd.Wait waits, and reaps. Between that and the end of the group another could get its id.
+func WaitExit(*exec.Cmd) {}

@@ -1,0 +1,250 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Ref names a profile, and where it is looked for. The zero Ref is none.
+type Ref struct {
+	Name string
+	Dir  string // the project: the directory that the agent works in
+	Root string // the Claude directory
+}
+
+// Load reads the profile as it is now. The error is a *[NotFoundError] if there is none of
+// that name.
+func (r Ref) Load() (*Profile, error) {
+	if err := checkName(r.Name); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	dirs, err := Dirs(r.Dir, r.Root)
+	if err != nil {
+		return nil, err
+	}
+	var found *Profile
+	var unread []error
+	user := filepath.Join(r.Root, "agents")
+	for _, dir := range dirs {
+		if found != nil && dir == user {
+			break // the project goes before the user
+		}
+		var here *Profile
+		for _, e := range read(dir) {
+			switch {
+			case e.Err != nil && e.Name == "" && filepath.Ext(e.Path) != ".md":
+				unread = append(unread, &FileError{e.Path, e.Err})
+			case e.Name != r.Name && (e.Err == nil || e.Name != "" || stem(e.Path) != r.Name):
+			case found != nil:
+				found.Hides = append(found.Hides, e.Path)
+			case e.Err != nil:
+				return nil, &FileError{e.Path, e.Err}
+			case here != nil:
+				return nil, &FileError{e.Path, fmt.Errorf("its name %q is also that of %s: rename or remove one", r.Name, here.Path)}
+			default:
+				here = e.Profile
+			}
+		}
+		if found == nil {
+			found = here
+		}
+	}
+	if found != nil {
+		return found, nil
+	}
+	return nil, &NotFoundError{Name: r.Name, Dirs: dirs, Err: errors.Join(unread...)}
+}
+
+func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
+
+// NotFoundError says that no directory has a profile.
+type NotFoundError struct {
+	Name string
+	Dirs []string // that were looked in
+	Err  error    // what could not be read there; nil if all was
+}
+
+func (e *NotFoundError) Error() string {
+	text := fmt.Sprintf("no profile is called %q; looked in %s", e.Name, strings.Join(e.Dirs, ", "))
+	if e.Err != nil {
+		text += "; " + strings.ReplaceAll(e.Err.Error(), "\n", "; ")
+	}
+	return text
+}
+
+func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// FileError says why a file is not used.
+type FileError struct {
+	Path string
+	Err  error
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("profile: %s cannot be used: %v", e.Path, e.Err)
+}
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Entry is a file in a directory of profiles.
+type Entry struct {
+	*Profile        // of a file that cannot be used, as much as is known
+	HiddenBy string // the path of the profile that is used in its place
+	Err      error  // why it cannot be used; nil if it can
+}
+
+// List returns what the directories have, those first that go before the others.
+func List(dirs []string) []Entry {
+	var all []Entry
+	chosen := map[string]string{}
+	for _, dir := range dirs {
+		entries := read(dir)
+		usable := map[string][]string{} // paths by name
+		for _, e := range entries {
+			if e.Err == nil {
+				usable[e.Name] = append(usable[e.Name], e.Path)
+			}
+		}
+		for i, e := range entries {
+			if same := usable[e.Name]; e.Err == nil && len(same) > 1 {
+				entries[i].Err = fmt.Errorf("its name %q is in each of %s", e.Name, strings.Join(same, ", "))
+			}
+		}
+		for _, e := range entries {
+			if path, ok := chosen[e.Name]; ok {
+				e.HiddenBy = path
+			}
+			all = append(all, e)
+		}
+		for _, e := range entries {
+			if _, ok := chosen[e.Name]; !ok && e.Name != "" {
+				chosen[e.Name] = e.Path
+			}
+		}
+	}
+	return all
+}
+
+// Dirs returns the directories in which profiles are looked for, the first one first: that of
+// the project, those of the directories above it up to the top of its repository, and that of
+// the user. The home directory and what is above it have none, as for Claude Code.
+func Dirs(dir, root string) ([]string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // there is none to leave out
+	} else if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	var dirs []string
+	for at := dir; at != home; {
+		dirs = append(dirs, filepath.Join(at, ".claude", "agents"))
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			break
+		}
+		above := filepath.Dir(at)
+		if above == at {
+			break
+		}
+		at = above
+	}
+	if root != "" {
+		dirs = append(dirs, filepath.Join(root, "agents"))
+	}
+	return dirs, nil
+}
+
+// read returns the files of a directory and of those below it, in the order of their names.
+func read(dir string) []Entry {
+	w := walker{left: MaxFiles}
+	w.walk(dir, maxDepth)
+	return w.entries
+}
+
+type walker struct {
+	entries []Entry
+	left    int // files and directories that may still be looked at
+}
+
+func (w *walker) add(path string, p *Profile, err error) {
+	p.Path = path
+	w.entries = append(w.entries, Entry{Profile: p, Err: err})
+}
+
+func (w *walker) walk(dir string, depth int) {
+	names, err := readDir(dir, w.left)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil && depth == 0 {
+		err = fmt.Errorf("is more than %d directories down, and not read", maxDepth)
+	}
+	if err != nil {
+		w.add(dir, &Profile{}, err)
+		return
+	}
+	for _, name := range names {
+		if w.left--; w.left < 0 {
+			w.add(dir, &Profile{}, fmt.Errorf("has more than %d files; the others are not read", MaxFiles))
+			return
+		}
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path) // links are followed, as Claude Code does
+		switch {
+		case err == nil && info.IsDir():
+			w.walk(path, depth-1)
+			if w.left < 0 {
+				return
+			}
+		case filepath.Ext(name) != ".md":
+		case err != nil:
+			w.add(path, &Profile{}, err)
+		case !info.Mode().IsRegular():
+			w.add(path, &Profile{}, errors.New("is no regular file"))
+		default:
+			data, err := readFile(path)
+			if err != nil {
+				w.add(path, &Profile{}, err)
+				continue
+			}
+			p, err := Parse(data)
+			w.add(path, p, err)
+		}
+	}
+}
+
+// readDir returns the sorted names in a directory, one more than limit if there are more.
+func readDir(dir string, limit int) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(limit + 1)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// readFile reads a file, to one byte more than may be in it.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, MaxFile+1))
+}

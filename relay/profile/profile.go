@@ -1,0 +1,227 @@
+// Package profile loads agent profiles: the Markdown files in which Claude Code keeps its
+// subagents, with a name, a system prompt, tools and a model.
+//
+// A file begins with YAML between two lines "---", its front matter; the rest is the prompt:
+//
+//	---
+//	name: reviewer
+//	description: Reviews changes before they are merged
+//	tools: Read, Grep, SendMessage
+//	model: sonnet
+//	---
+//	You review changes. …
+//
+// The name is the one in the front matter, not that of the file. Keys that this package does
+// not know are ignored, since Claude Code has more of them.
+//
+// A profile is for an agent that may do no more than it says, so whatever could be read in
+// two ways is refused: versions of Claude Code disagree about such files, and some then run
+// the agent with all tools. What was measured is in the contract, in the section "Profiles".
+//
+// Files may come from anybody whose repository was cloned. Their size, the size of the front
+// matter, and the number of files are limited; aliases are not followed.
+package profile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of a profile.
+const (
+	MaxFile        = 256 << 10 // bytes of a file
+	MaxFrontMatter = 16 << 10  // bytes of its front matter
+	MaxFiles       = 1000      // in a directory and those below it
+
+	maxName  = 100 // bytes
+	maxTool  = 300 // bytes of a rule such as Bash(git log:*)
+	maxTools = 300
+	maxDepth = 8 // of directories
+	// maxNesting bounds the brackets of the front matter. The parser takes quadratic time
+	// for each one that is not closed.
+	maxNesting = 200
+)
+
+// Profile is what an agent is to be.
+type Profile struct {
+	Name        string
+	Description string
+	Tools       []string // that the agent has, as Claude Code names them; nil is all, empty is none
+	Disallowed  []string // tools that it does not have
+	Model       string   // as the file has it; empty is what the runtime uses by itself
+	Prompt      string   // the system prompt; empty is that of the runtime
+
+	Path  string   // of the file
+	Hides []string // other files of the project with that name, which are further up
+}
+
+// ProviderModel returns the parts of a model that is named as "provider/model". Other names,
+// such as "sonnet", mean something to Claude Code alone.
+func (p *Profile) ProviderModel() (provider, model string, ok bool) {
+	provider, model, ok = strings.Cut(p.Model, "/")
+	return provider, model, ok && provider != "" && model != ""
+}
+
+// Has reports whether the profile has a tool.
+func (p *Profile) Has(tool string) bool {
+	return (p.Tools == nil || slices.Contains(p.Tools, tool)) && !slices.Contains(p.Disallowed, tool)
+}
+
+// Parse reads a profile from the content of a file. With an error, the profile has the name
+// that the file gives, if that can be read.
+func Parse(data []byte) (*Profile, error) {
+	p := &Profile{}
+	switch {
+	case len(data) > MaxFile:
+		return p, fmt.Errorf("is larger than %d KiB", MaxFile>>10)
+	case bytes.HasPrefix(data, []byte("\ufeff")):
+		return p, errors.New("begins with a byte order mark, with which Claude Code 2.1.200 and older do not read it: save it without")
+	case !utf8.Valid(data):
+		return p, errors.New("is not UTF-8")
+	}
+	front, prompt, err := split(strings.ReplaceAll(string(data), "\r\n", "\n"))
+	if err != nil {
+		return p, err
+	}
+	p.Prompt = strings.TrimSpace(prompt)
+	keys, err := parseYAML(front)
+	if err != nil {
+		p.Name = guessName(front)
+		return p, fmt.Errorf("front matter: %w", err)
+	}
+	if err := p.set(keys); err != nil {
+		return p, fmt.Errorf("front matter: %w", err)
+	}
+	return p, nil
+}
+
+// split returns the front matter and what follows it.
+func split(text string) (front, rest string, err error) {
+	const fence = "---"
+	first, text, _ := strings.Cut(text, "\n")
+	if strings.TrimRight(first, " \t") != fence {
+		return "", "", errors.New(`has no front matter: its first line must be "---"`)
+	}
+	for at := 0; at < len(text); {
+		line, _, more := strings.Cut(text[at:], "\n")
+		if strings.TrimRight(line, " \t") == fence {
+			if at > MaxFrontMatter {
+				return "", "", fmt.Errorf("has a front matter of more than %d KiB", MaxFrontMatter>>10)
+			}
+			rest = text[at+len(line):]
+			return text[:at], rest, nil
+		}
+		at += len(line)
+		if more {
+			at++
+		}
+	}
+	return "", "", errors.New(`has no end of its front matter, a second line "---"`)
+}
+
+var nameLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^name:[ \t]*["']?([^"'\n#]+?)["']?[ \t]*$`)
+})
+
+// guessName is the name in a front matter that is not YAML.
+func guessName(front string) string {
+	if m := nameLine().FindStringSubmatch(front); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// set fills a profile from the keys of its front matter.
+func (p *Profile) set(keys map[string]value) error {
+	var errs []error
+	text := func(key string) string {
+		s, err := keys[key].text()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %w", key, err))
+		}
+		return strings.TrimSpace(s)
+	}
+	list := func(key string) []string {
+		l, err := keys[key].list()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %w", key, err))
+		}
+		return l
+	}
+	p.Name, p.Description, p.Model = text("name"), text("description"), text("model")
+	p.Tools, p.Disallowed = list("tools"), list("disallowedTools")
+	if p.Model == "inherit" {
+		p.Model = ""
+	}
+	if len(errs) == 0 {
+		errs = append(errs, checkName(p.Name), checkWord("model", p.Model))
+		if p.Description == "" {
+			errs = append(errs, errors.New("has no description, without which Claude Code does not use it"))
+		}
+		for _, tools := range [][]string{p.Tools, p.Disallowed} {
+			errs = append(errs, checkTools(tools))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkName(name string) error {
+	if name == "" {
+		return errors.New("has no name")
+	}
+	// Claude Code 2.1.329 does not know a profile with a colon in its name.
+	if strings.Contains(name, ":") {
+		return fmt.Errorf("name %.100q has a colon", name)
+	}
+	return checkWord("name", name)
+}
+
+// checkWord checks what becomes an argument of a command.
+func checkWord(what, s string) error {
+	switch {
+	case len(s) > maxName:
+		return fmt.Errorf("%s is longer than %d bytes", what, maxName)
+	case strings.HasPrefix(s, "-"):
+		return fmt.Errorf("%s %q looks like a flag", what, s)
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Errorf("%s %q has a control character", what, s)
+	}
+	return nil
+}
+
+func checkTools(tools []string) error {
+	if len(tools) > maxTools {
+		return fmt.Errorf("has more than %d tools", maxTools)
+	}
+	for _, t := range tools {
+		if len(t) > maxTool {
+			return fmt.Errorf("tool %.40q… is longer than %d bytes", t, maxTool)
+		}
+		if strings.HasPrefix(t, "-") || strings.ContainsFunc(t, unicode.IsControl) {
+			return fmt.Errorf("tool %q is no name of a tool", t)
+		}
+	}
+	return nil
+}
+
+// splitTools splits a list of tools at commas and spaces that are not in parentheses:
+// "Read, Bash(git log, git diff)" are two.
+func splitTools(s string) []string {
+	depth := 0
+	return strings.FieldsFunc(s, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth = max(0, depth-1)
+		}
+		return depth == 0 && (r == ',' || unicode.IsSpace(r))
+	})
+}

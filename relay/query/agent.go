@@ -1,0 +1,100 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"teambridge/relay"
+	"teambridge/relay/agent"
+)
+
+// running is an agent that runs.
+type running struct {
+	config  string // what it was started for
+	runtime relay.Runtime
+	agent   relay.Agent
+	events  chan agent.Event // what it tells; closed when it has ended
+	reused  bool             // for another query than the one it was started for
+	done    func() error     // removes what it needed
+}
+
+// config is what an agent is started for, as text.
+func (in Input) config() (string, error) {
+	in.Prompt, in.SessionID, in.StreamingInput = "", "", false
+	data, err := json.Marshal(in)
+	return string(data), err
+}
+
+// start starts an agent that begins a session, or goes on with the one that the input names.
+func (q *query) start(ctx context.Context, id, config string) (_ *running, err error) {
+	a, err := q.in.architecture()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := q.in.dir()
+	if err != nil {
+		return nil, err
+	}
+	runtime, done, err := a.open(q.client.options, q.in, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, done())
+		}
+	}()
+	if q.in.SessionID != "" {
+		if err := exists(ctx, runtime, id); err != nil {
+			return nil, fmt.Errorf("query: session %s in %s: %w", id, dir, err)
+		}
+	}
+	// ctx ends the start, and not the agent: that is interrupted first.
+	life, kill := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, kill)
+	proc, err := runtime.Start(life, id, q.in.mode(runtime))
+	if !stop() {
+		if err == nil {
+			err = proc.Kill()
+		}
+		return nil, errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		kill()
+		return nil, fmt.Errorf("query: start the agent: %w", err)
+	}
+	r := &running{config: config, runtime: runtime, agent: proc, events: make(chan agent.Event), done: func() error { kill(); return done() }}
+	go func() {
+		defer close(r.events)
+		for e, err := range proc.Events(life) {
+			if err != nil {
+				return
+			}
+			r.events <- e
+		}
+	}()
+	return r, nil
+}
+
+// exists returns [ErrNoSession] if a conversation is not there.
+func exists(ctx context.Context, runtime relay.Runtime, id string) error {
+	for _, err := range runtime.Conversation(ctx, id, time.Time{}, true) {
+		return err
+	}
+	return ErrNoSession
+}
+
+// end ends the agent, and gives what it still tells to take, which may be nil.
+func (r *running) end(g agent.Grace, take func(agent.Event)) error {
+	ended := make(chan error, 1)
+	go func() { ended <- r.agent.End(context.Background(), g) }()
+	for e := range r.events {
+		if take != nil {
+			take(e)
+		}
+	}
+	return errors.Join(<-ended, r.done())
+}

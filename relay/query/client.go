@@ -1,0 +1,194 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/relay/agent"
+)
+
+// Options say which programs agents are. The zero value is a good default.
+type Options struct {
+	Claude     []string  // the command of Claude Code; empty: claude
+	ClaudeRoot string    // the directory of Claude Code; empty: $CLAUDE_CONFIG_DIR, else ~/.claude
+	OpenCode   []string  // the command of OpenCode; empty: opencode
+	State      string    // our directory, for the configurations of OpenCode; empty: teambridge in the user's cache
+	Env        []string  // the whole environment of agents, as "NAME=value"; nil is ours
+	Stderr     io.Writer // gets what agents print there; may be nil
+}
+
+// lookup is os.LookupEnv for the environment of agents.
+func (o Options) lookup(name string) (string, bool) {
+	if o.Env == nil {
+		return os.LookupEnv(name)
+	}
+	for _, entry := range slices.Backward(o.Env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Client runs queries. An agent is started for the first query of a session, and is kept for
+// the next one until Close; of idle agents, the last 8 are kept. A client is safe for
+// concurrent use.
+type Client struct {
+	options Options
+	closing context.Context // ends with Close
+	cancel  context.CancelCauseFunc
+
+	mu       sync.Mutex
+	sessions map[string]*session // by id
+	idle     []*session          // those whose agent has nothing to do, the latest last
+}
+
+// session is a conversation that queries of this client use.
+type session struct {
+	id    string
+	turn  chan struct{} // has room for the query that uses the session
+	users int           // queries that use it or wait for it
+	idle  *running      // the agent, while no query uses it; nil: none runs
+}
+
+const (
+	maxIdle = 8
+	// interruptWait is how long an interrupted turn may take to end before the agent is ended anyway.
+	interruptWait = 10 * time.Second
+)
+
+// grace is for an agent that has nothing to do.
+var grace = agent.Grace{EOF: 10 * time.Second, Term: 5 * time.Second}
+
+// New returns a client. It starts nothing.
+func New(options Options) *Client {
+	c := &Client{options: options, sessions: map[string]*session{}}
+	c.closing, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// Query is [Client.Query] with a client of its own, which is closed at the end.
+func Query(ctx context.Context, in Input, more iter.Seq[Message]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		c := New(Options{})
+		// The error of the end is that of an agent that has told its result.
+		defer c.Close()
+		c.Query(ctx, in, more)(yield)
+	}
+}
+
+// Query asks an agent. The query runs while the returned sequence is ranged over, each time
+// anew. See the package comment for what the sequence has.
+//
+// With in.StreamingInput the agent is given the messages of more, each when the turn of the
+// one before has ended; the query ends when more has ended, and the last turn. more runs in a
+// goroutine of its own, which ends when more returns or next yields a message. Otherwise, more
+// is not used and may be nil.
+//
+// The end of ctx interrupts the turn and ends the agent; the result is [Interrupted] then, and
+// the error that of ctx.
+func (c *Client) Query(ctx context.Context, in Input, more iter.Seq[Message]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		q := &query{client: c, in: in, yield: yield, seen: map[string]bool{}}
+		q.conclude(q.do(ctx, more))
+	}
+}
+
+// Close interrupts the queries that run, and ends the agents that are idle. Queries that are
+// begun later fail with [ErrClosed].
+func (c *Client) Close() error {
+	c.cancel(ErrClosed)
+	c.mu.Lock()
+	var agents []*running
+	for _, s := range c.idle {
+		agents = append(agents, s.idle)
+		s.idle = nil
+	}
+	c.idle = nil
+	c.mu.Unlock()
+	errs := make([]error, len(agents))
+	var all sync.WaitGroup
+	for i, r := range agents {
+		all.Go(func() { errs[i] = r.end(grace, nil) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// acquire waits until no other query uses a session, and returns it with its agent; nil if
+// none runs.
+func (c *Client) acquire(ctx context.Context, id string) (*session, *running, error) {
+	c.mu.Lock()
+	s := c.sessions[id]
+	if s == nil {
+		s = &session{id: id, turn: make(chan struct{}, 1)}
+		c.sessions[id] = s
+	}
+	s.users++
+	c.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.leave(s)
+		return nil, nil, context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := s.idle
+	s.idle = nil
+	c.idle = slices.DeleteFunc(c.idle, func(other *session) bool { return other == s })
+	return s, r, nil
+}
+
+// leave is the end of a use, or of the wait for it. c.mu is held.
+func (c *Client) leave(s *session) {
+	if s.users--; s.users == 0 && s.idle == nil {
+		delete(c.sessions, s.id)
+	}
+}
+
+// release gives a session back, with an agent that the next query can use, or nil. It ends
+// an agent that is one too many.
+func (c *Client) release(s *session, r *running) error {
+	c.mu.Lock()
+	var extra *session
+	var ending *running
+	if r != nil && c.closing.Err() != nil {
+		ending = r
+	} else if r != nil {
+		s.idle = r
+		if c.idle = append(c.idle, s); len(c.idle) > maxIdle {
+			extra = c.idle[0]
+			select {
+			case extra.turn <- struct{}{}: // nobody resumes the session before its agent has ended
+				c.idle, ending, extra.idle = c.idle[1:], extra.idle, nil
+				extra.users++
+			default: // a query is about to use it
+				extra = nil
+			}
+		}
+	}
+	<-s.turn
+	c.leave(s)
+	c.mu.Unlock()
+	if ending == nil {
+		return nil
+	}
+	err := ending.end(grace, nil)
+	if extra != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		<-extra.turn
+		c.leave(extra)
+	}
+	return err
+}

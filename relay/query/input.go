@@ -1,0 +1,322 @@
+package query
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Input is what to ask, and how the agent is to run. A zero field is the default.
+type Input struct {
+	// Prompt is what the agent is told first. It may be empty if StreamingInput is set.
+	Prompt string `json:"prompt"`
+	// Architecture is the kind of agent: claude, which is the default, or opencode.
+	Architecture string `json:"architecture,omitempty"`
+	// Model is a name that the kind of agent knows.
+	Model string `json:"model,omitempty"`
+	// SessionID is the session to go on with; empty: a new one.
+	SessionID string `json:"sessionId,omitempty"`
+	// Cwd is the directory that the agent works in; empty: that of this process.
+	Cwd string `json:"cwd,omitempty"`
+	// MCPServers are started in addition to those that the agent is configured with. They
+	// are refused for opencode, which gives sessions no tools of MCP servers (1.18.33).
+	MCPServers map[string]MCPServer `json:"mcpServers,omitempty"`
+	// Tools are the names of all tools that the agent has, as its kind spells them, such as
+	// Read for claude and read for opencode. It may use them without being asked, except
+	// for what only a person can decide, as any use of a tool in plan mode. Nil: the agent
+	// has its usual tools, and what its permission mode leaves open is denied.
+	//
+	// Claude Code: the list is its flag --tools, which is about built-in tools, and what
+	// its questions are answered by. Tools of MCP servers stay visible, and uses of those
+	// that are not in the list are denied. OpenCode: the list becomes rules that allow
+	// these and deny all others, which are not offered to the model then. write and
+	// apply_patch are covered by the rule edit, and come with it.
+	Tools []string `json:"tools,omitzero"`
+	// Profile is the name of a profile, which has a prompt, tools and a model for the agent; see
+	// package profile. It takes the place of Tools. What its tools need permission for is
+	// denied. A session that goes on with newer versions of Claude Code keeps its first prompt.
+	Profile string `json:"profile,omitempty"`
+	// PermissionMode is one that the kind of agent knows; empty: default.
+	PermissionMode string `json:"permissionMode,omitempty"`
+	// StreamingInput says that messages follow the prompt.
+	StreamingInput bool `json:"streamingInput,omitempty"`
+}
+
+// MCPServer is a program that the agent starts, or a URL, with further tools. It has the form
+// of Claude Code's .mcp.json.
+type MCPServer struct {
+	Type    string            `json:"type,omitempty"` // stdio, http or sse; empty: stdio, or http with a URL
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// Message is a further message to the agent.
+type Message struct {
+	Text string
+}
+
+// InputError says what is wrong with an [Input] or a [Message].
+type InputError struct {
+	Key string // as in JSON, with dots in between; empty: the whole
+	Err error
+}
+
+func (e *InputError) Error() string {
+	if e.Key == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%.80q %v", e.Key, e.Err)
+}
+
+func (e *InputError) Unwrap() error { return e.Err }
+
+func invalid(key, format string, args ...any) error {
+	return &InputError{Key: key, Err: fmt.Errorf(format, args...)}
+}
+
+// ParseInput reads an input from a JSON object. It is strict, since a misspelled key would
+// let an agent do more than was asked for: unknown keys, repeated ones, and values of another
+// type are refused, each by name. The error is an *[InputError].
+func ParseInput(data []byte) (Input, error) {
+	var in Input
+	servers := map[string]json.RawMessage{}
+	err := parse("", data, []field{
+		{"prompt", &in.Prompt}, {"architecture", &in.Architecture}, {"model", &in.Model}, {"sessionId", &in.SessionID}, {"cwd", &in.Cwd},
+		{"mcpServers", &servers}, {"tools", &in.Tools}, {"profile", &in.Profile}, {"permissionMode", &in.PermissionMode}, {"streamingInput", &in.StreamingInput},
+	})
+	if err != nil {
+		return Input{}, err
+	}
+	for name, value := range servers {
+		if in.MCPServers == nil {
+			in.MCPServers = map[string]MCPServer{}
+		}
+		var s MCPServer
+		if err := parse("mcpServers."+name, value, []field{
+			{"type", &s.Type}, {"command", &s.Command}, {"args", &s.Args}, {"env", &s.Env}, {"url", &s.URL}, {"headers", &s.Headers},
+		}); err != nil {
+			return Input{}, err
+		}
+		in.MCPServers[name] = s
+	}
+	return in, in.check()
+}
+
+// ParseMessage reads a message from a JSON object {"prompt": "…"} or {"text": "…"}, as
+// strictly as [ParseInput].
+func ParseMessage(data []byte) (Message, error) {
+	var prompt, text *string
+	if err := parse("", data, []field{{"prompt", &prompt}, {"text", &text}}); err != nil {
+		return Message{}, err
+	}
+	switch {
+	case prompt == nil && text == nil, prompt != nil && text != nil:
+		return Message{}, invalid("", "a message has one of the keys \"prompt\" and \"text\"")
+	case prompt == nil:
+		prompt = text
+	}
+	if strings.TrimSpace(*prompt) == "" {
+		return Message{}, invalid("", "the message is blank")
+	}
+	return Message{Text: *prompt}, nil
+}
+
+// field is a key of an object, and a pointer to where its value belongs.
+type field struct {
+	key string
+	to  any
+}
+
+// parse reads a JSON object. at is the path of the object, or empty.
+func parse(at string, data []byte, fields []field) error {
+	path := func(key string) string { return strings.TrimPrefix(at+"."+key, ".") }
+	if !utf8.Valid(data) {
+		return invalid(at, "is not valid UTF-8")
+	}
+	var object json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil {
+		return invalid(at, "is not one JSON object: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return invalid(at, "is %s, must be an object", kind(object))
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return invalid(at, "%w", err)
+		}
+		key, _ := token.(string)
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return invalid(path(key), "%w", err)
+		}
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		if i < 0 {
+			var known []string
+			for _, f := range fields {
+				known = append(known, f.key)
+			}
+			return invalid(path(key), "is not a key; there are %s", strings.Join(known, ", "))
+		}
+		if seen[key] {
+			return invalid(path(key), "is there twice")
+		}
+		seen[key] = true
+		if err := assign(value, fields[i].to); err != nil {
+			return &InputError{Key: path(key), Err: err}
+		}
+	}
+	return nil
+}
+
+// assign decodes a value. By itself, encoding/json takes null for anything.
+func assign(value json.RawMessage, to any) error {
+	want := "an object"
+	switch to.(type) {
+	case *string, **string:
+		want = "a text"
+	case *bool:
+		want = "a boolean"
+	case *[]string:
+		want = "a list of texts"
+	case *map[string]string:
+		want = "an object of texts"
+	}
+	err := json.Unmarshal(value, to)
+	if errors.As(err, new(*json.UnmarshalTypeError)) || kind(value) == "null" || hasNull(value, to) {
+		return fmt.Errorf("is %s, must be %s", kind(value), want)
+	}
+	return err
+}
+
+// hasNull reports whether a text of a list or of an object is null.
+func hasNull(value json.RawMessage, to any) bool {
+	var list []*string
+	var object map[string]*string
+	switch to.(type) {
+	case *[]string:
+		return json.Unmarshal(value, &list) == nil && slices.Contains(list, nil)
+	case *map[string]string:
+		return json.Unmarshal(value, &object) == nil && slices.Contains(slices.Collect(maps.Values(object)), nil)
+	}
+	return false
+}
+
+// kind names the type of valid JSON.
+func kind(value json.RawMessage) string {
+	switch value[0] {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a text"
+	case '[':
+		return "a list"
+	case '{':
+		return "an object"
+	}
+	return "a number"
+}
+
+// check returns what is wrong with an input: an *[InputError].
+func (in Input) check() error {
+	if strings.TrimSpace(in.Prompt) == "" && (!in.StreamingInput || in.Prompt != "") {
+		return invalid("prompt", "is missing or blank")
+	}
+	a, err := in.architecture()
+	if err != nil {
+		return err
+	}
+	if in.Profile != "" && in.Tools != nil {
+		return invalid("tools", "is not for an agent with a profile, which has tools of its own")
+	}
+	if in.PermissionMode != "" && !slices.Contains(a.modes, in.PermissionMode) {
+		return invalid("permissionMode", "is %.40q, must be one of %s", in.PermissionMode, strings.Join(a.modes, ", "))
+	}
+	if _, err := uuid.Parse(in.SessionID); in.SessionID != "" && err != nil {
+		return invalid("sessionId", "is %.60q, must be a UUID", in.SessionID)
+	}
+	for _, tool := range in.Tools {
+		if !isName(tool) {
+			return invalid("tools", "has %.60q, which is not the name of a tool", tool)
+		}
+	}
+	if len(in.MCPServers) > 0 && a.noMCP != "" {
+		return invalid("mcpServers", "cannot be given: %s", a.noMCP)
+	}
+	for name, s := range in.MCPServers {
+		if !isName(name) {
+			return invalid("mcpServers", "has %.60q, which is not a name: letters, digits, _ and -", name)
+		}
+		if err := s.check(); err != nil {
+			return invalid("mcpServers."+name, "%w", err)
+		}
+	}
+	_, err = in.dir()
+	return err
+}
+
+// isName reports whether s can be the name of a tool or a server. Neither a rule, such as
+// "Bash(git *)", nor a pattern is one.
+func isName(s string) bool {
+	return s != "" && s[0] != '-' && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+}
+
+func (s MCPServer) check() error {
+	switch s.kind() {
+	case "stdio":
+		if s.Command == "" || s.URL != "" || s.Headers != nil {
+			return errors.New("is of type stdio: it must have a command, and may have args and env")
+		}
+		return nil
+	case "http", "sse":
+		u, err := url.Parse(s.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || s.Command != "" || s.Args != nil || s.Env != nil {
+			return fmt.Errorf("is of type %s: it must have a url, and may have headers", s.kind())
+		}
+		return nil
+	}
+	return fmt.Errorf("is of type %.40q, must be stdio, http or sse", s.Type)
+}
+
+func (s MCPServer) kind() string {
+	switch {
+	case s.Type != "":
+		return s.Type
+	case s.URL != "":
+		return "http"
+	}
+	return "stdio"
+}
+
+// dir returns the directory that the agent works in, without symbolic links: agents keep
+// sessions under that path.
+func (in Input) dir() (string, error) {
+	dir, err := filepath.Abs(in.Cwd)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", invalid("cwd", "cannot be used: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", invalid("cwd", "is %.200q, which is not a directory", in.Cwd)
+	}
+	return dir, nil
+}

@@ -1,0 +1,70 @@
+package reply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+)
+
+// shutDown approves the request to shut down that it is the turn of, if there is one.
+func (s *sender) shutDown(ctx context.Context) error {
+	d, asked, err := s.opts.Ledger.ShutdownAsked(ctx, s.Key())
+	if err != nil || !asked {
+		return err
+	}
+	m, err := s.mail(ctx)
+	if err != nil {
+		return err
+	}
+	to, ok := member(m, d.From)
+	if !ok && d.From == mail.User {
+		to, ok = mail.User, true
+	}
+	if !ok {
+		s.opts.Warn(fmt.Errorf("relay: %.64q asked %s to shut down, and is no member: ignored", d.From, m.From()))
+		return s.opts.Ledger.EndDeliveries(ctx, ledger.Done, "ignored: its sender is no member", d.UUID)
+	}
+	request, reason := requestOf(d)
+	text, err := approval(m.From(), request, d.At)
+	if err != nil {
+		return err
+	}
+	if _, err := s.put(ctx, m, to, mail.Message{ID: derive(d.UUID, to), Text: text, Own: true}); err != nil {
+		return err
+	}
+	s.at(approved)
+	why := to + " asked it to shut down"
+	if reason != "" {
+		why += ": " + reason
+	}
+	s.shutdown = &shutdown{request: d.UUID, why: why}
+	return nil
+}
+
+// requestOf reads a shutdown request.
+func requestOf(d ledger.Delivery) (id, reason string) {
+	rows, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
+	if err != nil || len(rows) != 1 {
+		return "", ""
+	}
+	// A map, because keys are case-sensitive in JavaScript, and those of a struct are not.
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(rows[0].Text), &fields) != nil {
+		return "", ""
+	}
+	text := func(key string) (s string) {
+		if json.Unmarshal(fields[key], &s) != nil {
+			return ""
+		}
+		return cut(s)
+	}
+	if id = text("requestId"); id == "" {
+		id = text("request_id")
+	}
+	return id, text("reason")
+}

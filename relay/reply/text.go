@@ -1,0 +1,79 @@
+package reply
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+)
+
+const idleKind = "idle_notification"
+
+// fit makes a message of what an agent said. A text that is an object of Claude Code's
+// protocol would be obeyed, and one that is too large would be refused.
+func fit(text string) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if inbox.ProtocolType(text) != "" {
+		text = "The answer is:\n" + text
+	}
+	whole := text
+	for limit := inbox.MaxText; ; limit -= limit / 8 {
+		m := inbox.Message{From: "agent", Text: text}
+		if m.Check() == nil {
+			return text
+		}
+		note := fmt.Sprintf("\n[The answer is cut off: it has %d bytes.]", len(whole))
+		text = strings.ToValidUTF8(whole[:min(len(whole), limit)-len(note)], "") + note
+	}
+}
+
+// idle is the idle_notification of a turn without an answer.
+func idle(from string, reply ledger.Reply) (string, error) {
+	n := struct {
+		Type          string `json:"type"`
+		From          string `json:"from"`
+		Timestamp     string `json:"timestamp"`
+		IdleReason    string `json:"idleReason"`
+		FailureReason string `json:"failureReason,omitempty"`
+	}{Type: idleKind, From: from, Timestamp: timestamp(reply.At), IdleReason: "available"}
+	switch reply.State {
+	case ledger.Failed:
+		n.IdleReason, n.FailureReason = "failed", cut(reply.Reason)
+	case ledger.Cancelled:
+		n.IdleReason = "interrupted"
+	}
+	return encode(n)
+}
+
+// approval is the shutdown_approved for a request.
+func approval(from, request string, at time.Time) (string, error) {
+	return encode(struct {
+		Type        string `json:"type"`
+		RequestID   string `json:"requestId"`
+		From        string `json:"from"`
+		Timestamp   string `json:"timestamp"`
+		PaneID      string `json:"paneId"`
+		BackendType string `json:"backendType"`
+	}{"shutdown_approved", request, from, timestamp(at), "in-process", "in-process"})
+}
+
+func timestamp(at time.Time) string { return at.UTC().Format(inbox.TimestampLayout) }
+
+// cut limits a text of somebody else's.
+func cut(text string) string {
+	const limit = 1 << 10
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+}
+
+// encode encodes v as JavaScript does: <, > and & are not escaped.
+func encode(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSpace(b.String()), err
+}

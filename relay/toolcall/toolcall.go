@@ -1,0 +1,154 @@
+// Package toolcall says what the use of a tool does, for the envelopes of all runtimes.
+package toolcall
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"teambridge/relay/wire"
+)
+
+// Limit bounds a text, and an argument of a tool call, in bytes. Without it a program that writes
+// a large file would make one envelope of many MB.
+const Limit = 256 << 10
+
+// argsLimit bounds all arguments of a tool call, roughly.
+const argsLimit = 2 * Limit
+
+// TitleLimit bounds a title, in characters.
+const TitleLimit = 120
+
+// Description is what an envelope says of a tool call.
+type Description struct {
+	Title       string // in one line
+	Description string // in the words of the agent
+	Args        wire.Object
+	Path        string // of the file that the tool writes
+	Size        float64
+}
+
+// Describe says what the use of a tool does. Claude Code's tools have names such as Bash,
+// OpenCode's such as bash.
+func Describe(name string, input json.RawMessage) Description {
+	d := Description{Args: wire.Object{}}
+	var all map[string]json.RawMessage
+	if json.Unmarshal(input, &all) == nil {
+		room := argsLimit
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			d.Args[key] = argument(all[key], min(room, Limit))
+			room = max(0, room-len(d.Args[key]))
+		}
+	}
+	arg := func(keys ...string) string {
+		for _, key := range keys {
+			var s string
+			if json.Unmarshal(all[key], &s) == nil && strings.TrimSpace(s) != "" {
+				return s
+			}
+		}
+		return ""
+	}
+	d.Description = Cut(arg("description"))
+	quoted := func(verb string, keys ...string) string {
+		if s := arg(keys...); s != "" {
+			return verb + " `" + strings.ReplaceAll(Line(s), "`", "'") + "`"
+		}
+		return ""
+	}
+	plain := func(verb string, keys ...string) string {
+		if s := arg(keys...); s != "" {
+			return verb + " " + Line(s)
+		}
+		return ""
+	}
+	switch name {
+	case "Bash", "PowerShell", "bash":
+		d.Title = quoted("ran", "command")
+	case "Read":
+		d.Title = plain("read", "file_path")
+	case "Write":
+		d.Title, d.Path, d.Size = plain("wrote", "file_path"), arg("file_path"), float64(len(arg("content")))
+	case "Edit", "MultiEdit":
+		d.Title, d.Path = plain("edited", "file_path"), arg("file_path")
+	case "NotebookEdit":
+		d.Title, d.Path = plain("edited", "notebook_path"), arg("notebook_path")
+	case "read":
+		d.Title = plain("read", "path")
+	case "write":
+		d.Title, d.Path, d.Size = plain("wrote", "path"), arg("path"), float64(len(arg("content")))
+	case "edit":
+		d.Title, d.Path = plain("edited", "path"), arg("path")
+	case "Grep", "grep":
+		d.Title = quoted("searched for", "pattern")
+	case "Glob", "glob":
+		d.Title = quoted("looked for", "pattern")
+	case "WebFetch", "webfetch":
+		d.Title = plain("fetched", "url")
+	case "WebSearch", "websearch":
+		d.Title = quoted("searched the web for", "query")
+	case "Task", "Agent":
+		d.Title = plain("ran agent:", "description", "name")
+	case "SendMessage":
+		d.Title = plain("wrote to", "to", "recipient")
+	}
+	if d.Title == "" {
+		d.Title = "used " + Line(name)
+	}
+	return d
+}
+
+// argument is a value as it is passed on: a long one is cut, or left out if it is no text.
+func argument(value json.RawMessage, limit int) json.RawMessage {
+	if len(value) <= limit {
+		return value
+	}
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		s = fmt.Sprintf("[%d bytes left out]", len(value))
+	}
+	cut, err := json.Marshal(short(s, limit))
+	if err != nil {
+		return json.RawMessage(`null`)
+	}
+	return cut
+}
+
+// Cut is a text, cut to [Limit] bytes if it is longer.
+func Cut(s string) string { return short(s, Limit) }
+
+// short is s, cut to a number of bytes if it is longer.
+func short(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	end := limit
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s\n[%d bytes left out]", s[:end], len(s)-end)
+}
+
+// Line is s on one line, cut to the length of a title.
+func Line(s string) string {
+	if len(s) > 16*TitleLimit {
+		s = s[:16*TitleLimit]
+	}
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	if runes := []rune(s); len(runes) > TitleLimit {
+		return string(runes[:TitleLimit-1]) + "…"
+	}
+	return s
+}
+
+// Base is the last element of a path of either kind.
+func Base(path string) string {
+	if i := strings.LastIndexAny(path, `/\`); i >= 0 && i < len(path)-1 {
+		return path[i+1:]
+	}
+	return path
+}
