@@ -73,7 +73,8 @@ func (s *server) start(shell string, commands ...string) *agent {
 	window := []string{"new-window", "-P", "-F", "#{pane_id}", "-t", "=main:"}
 	var id string
 	if script, ok := strings.CutPrefix(shell, "script of "); ok {
-		id = s.tmux(append(window, script, "-c", `"$@"; exec "$0" -i`, script, "env", envProgram+"="+path, os.Args[0])...)
+		// Without the files of a home, which may run programs while the shell starts.
+		id = s.tmux(append(window, script, "-c", `"$@"; HOME=/nonexistent exec "$0" -i`, script, "env", envProgram+"="+path, os.Args[0])...)
 	} else if shell == "" {
 		id = s.tmux(append(window, run...)...)
 	} else {
