@@ -386,7 +386,8 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 		s.enters(ctx, "[1]\n"+standin.CallLine("Bash", map[string]string{"command": "touch touched", "description": "d"}))
 		s.until(ctx, "a dialog", func() bool { return strings.Contains(s.terminal.Screen(), "Do you want to proceed?") })
 		s.prompt(ctx, "meanwhile [2]")
-		s.until(ctx, "held", func() bool { h, _ := s.handoff(); return h.Reason != "" })
+		// The turn may be what holds it at first.
+		s.until(ctx, "held by the dialog", func() bool { h, _ := s.handoff(); return strings.Contains(h.Reason, "dialog") })
 		if h, _ := s.handoff(); h.At != ledger.AtTerminal || s.home.API.Count(standin.Any, "[2]") != 0 {
 			t.Errorf("in a dialog the session went %s (%s)", h.At, h.Reason)
 		}
@@ -397,7 +398,7 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 		if !strings.Contains(s.terminal.Screen(), "Do you want to proceed?") {
 			t.Errorf("the dialog is gone\n%s", s)
 		}
-		// Yes. A slow program that reads it together with our Ctrl-G takes neither for a key.
+		// Yes. 2.1.329 can lose a key just after a dialog has come up.
 		var pressed time.Time
 		s.until(ctx, "allowed", func() bool {
 			if time.Since(pressed) > 5*time.Second {

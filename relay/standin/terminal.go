@@ -166,6 +166,10 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 		if err == nil || ctx.Err() != nil || !over {
 			return err
 		}
+		// A dialog hides the composer, and must not be given the Enter.
+		if _, ok, err := p.Composer(ctx); err != nil || !ok {
+			return err
+		}
 	}
 }
 

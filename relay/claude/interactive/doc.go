@@ -25,8 +25,8 @@
 //
 // # What is not promised
 //
-//   - Up to 2.1.177 there is no status. The title tells whether a turn runs, but not that a dialog waits for the person:
-//     there the draft does not come.
+//   - Up to 2.1.177 there is no status. The title tells whether a turn runs, the transcript whether the agent has called a
+//     tool, which may ask the person. A dialog that the person has opened looks idle: there the draft does not come.
 //   - Up to 2.1.177 the session is known from a SessionStart hook. If the person has disabled all hooks, it is known only
 //     at the end: see [Resumes].
 //   - A change of the permission mode by Shift-Tab is recorded when the process ends, from 2.1.160 on, and not if it is

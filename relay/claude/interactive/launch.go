@@ -60,6 +60,7 @@ type Launch struct {
 	asked     int       // number of the last request for the draft
 	started   time.Time // when New was called
 	pid       int       // the process that has the session, once it is known
+	calls     calls
 }
 
 // statusSince is the first version that writes its status to sessions/<pid>.json.

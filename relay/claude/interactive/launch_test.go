@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
@@ -296,6 +297,48 @@ func TestLook(t *testing.T) {
 		if got, err := test.of.Look(77, test.title); err != nil || got != test.want {
 			t.Errorf("%s, title %q: got %+v, %v, want %+v", test.file, test.title, got, err, test.want)
 		}
+	}
+}
+
+// Up to 2.1.177 the title of a program that asks the person is that of an idle one.
+func TestLookAtACalledTool(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	l := start(t, Options{Version: older, Root: root})
+	project := filepath.Join(root, "projects", "-work")
+	if err := os.MkdirAll(project, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now, before := time.Now().Add(time.Second), time.Now().Add(-time.Hour)
+	call := func(at time.Time, id, more string) string {
+		return fmt.Sprintf(`{"type":"assistant","timestamp":%q,"message":{"content":[{"type":"tool_use","id":%q}]}%s}`, at.UTC().Format(time.RFC3339Nano), id, more) + "\n"
+	}
+	user := func(content, more string) string {
+		return `{"type":"user","message":{"content":` + content + `}` + more + "}\n"
+	}
+	result := func(id string) string { return user(`[{"type":"tool_result","tool_use_id":"`+id+`"}]`, "") }
+	for _, test := range []struct {
+		name, transcript string
+		want             Status
+	}{
+		{"nothing", "", Idle},
+		{"called", user(`"do it"`, "") + call(now, "a", ""), Waiting},
+		{"answered", call(now, "a", "") + result("a"), Idle},
+		{"one of two", call(now, "a", "") + call(now, "b", "") + result("a"), Waiting},
+		{"text in between", call(now, "a", "") + user(`"of a skill"`, `,"isMeta":true`), Waiting},
+		{"interrupted", call(now, "a", "") + user(`[{"type":"text","text":"[Request interrupted by user]"}]`, ""), Idle},
+		{"of an earlier process", call(before, "a", ""), Idle},
+		{"of a subagent", call(now, "a", `,"isSidechain":true`), Idle},
+		{"half a line", call(now, "a", "") + `{"type":"user`, Waiting},
+	} {
+		write(t, filepath.Join(project, session+".jsonl"), test.transcript)
+		if got, err := l.Look(77, "✳ Claude Code"); err != nil || got.Status != test.want {
+			t.Errorf("%s: got %+v, %v, want %s", test.name, got, err, test.want)
+		}
+	}
+	write(t, filepath.Join(project, session+".jsonl"), call(now, "a", ""))
+	if got, err := l.Look(77, "⠂ Claude Code"); err != nil || got.Status != Busy {
+		t.Errorf("in a turn: got %+v, %v, want %s", got, err, Busy)
 	}
 }
 

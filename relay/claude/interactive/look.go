@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"teambridge/teams/transcript"
@@ -72,8 +74,84 @@ func (l *Launch) Look(pid int, title string) (State, error) {
 	if hooked != "" {
 		s.Session = hooked
 	}
+	if s.Status == Idle {
+		called, err := l.calledTool(s.Session)
+		if err != nil {
+			return State{}, fmt.Errorf("interactive: transcript: %w", err)
+		}
+		if called {
+			s.Status = Waiting
+		}
+	}
 	return s, nil
 }
+
+// calledTool reports whether the agent has called a tool that has no result yet. While that asks the person, 2.1.80 and
+// 2.1.160 have the title of an idle program. The transcript is read when it has grown.
+func (l *Launch) calledTool(session string) (bool, error) {
+	path, ok := transcript.Session(l.root, l.dir, session)
+	if !ok {
+		return false, nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if l.calls.path == path && l.calls.size == info.Size() {
+		return len(l.calls.open) > 0, nil
+	}
+	open := map[string]bool{}
+	err = readLines(path, callsTail, func(line []byte) {
+		var r struct {
+			Type      string    `json:"type"`
+			Sidechain bool      `json:"isSidechain"`
+			Meta      bool      `json:"isMeta"`
+			At        time.Time `json:"timestamp"`
+			Message   struct {
+				Content json.RawMessage `json:"content"`
+			} `json:"message"`
+		}
+		if json.Unmarshal(line, &r) != nil || r.Sidechain || r.Type != "user" && r.Type != "assistant" {
+			return
+		}
+		var content []struct {
+			Type   string `json:"type"`
+			ID     string `json:"id"`
+			Result string `json:"tool_use_id"`
+		}
+		_ = json.Unmarshal(r.Message.Content, &content) // a text has no calls
+		result := false
+		for _, b := range content {
+			switch {
+			case b.Type == "tool_use" && r.At.After(l.started): // an older one was cut off
+				open[b.ID] = true
+			case b.Type == "tool_result":
+				delete(open, b.Result)
+				result = true
+			}
+		}
+		if r.Type == "user" && !result && !r.Meta { // a prompt, or that the turn was interrupted
+			clear(open)
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	l.calls = calls{path, info.Size(), open}
+	return len(open) > 0, nil
+}
+
+// calls are the calls of tools without a result in a transcript of that size.
+type calls struct {
+	path string
+	size int64
+	open map[string]bool
+}
+
+// callsTail is the end of a transcript that is searched for calls.
+const callsTail = 8 << 20
 
 // process returns what sessions/<pid>.json says. If a script started the program, the file has another id.
 func (l *Launch) process(pid int) (transcript.Process, bool) {
