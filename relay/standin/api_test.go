@@ -276,6 +276,13 @@ func TestCount(t *testing.T) {
 		}, main: 1, turns: 1},
 		{name: "resumed from elsewhere", calls: []call{{messages: append(answered, plain("next"))}}},
 		{name: "resumed, new behind it", calls: []call{{messages: append(answered, m)}}, main: 1, turns: 1},
+		{name: "resumed, the first prompt without an answer", calls: []call{
+			{messages: []object{m, assistant("No response requested."), plain("go on")}},
+			{messages: []object{m, assistant("No response requested."), plain("go on"), assistant("ok"), plain("next")}},
+		}, main: 1},
+		{name: "resumed, the second prompt without an answer", calls: []call{
+			{messages: append(answered, plain("[x]"), assistant("No response requested."), plain("go on"))},
+		}},
 		{name: "again after a compaction", calls: []call{
 			{messages: []object{m}},
 			{messages: []object{plain("a summary"), plain("next")}},

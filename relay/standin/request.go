@@ -134,6 +134,8 @@ const (
 	compactionNew = "Respond with TEXT ONLY. Do NOT call any tools."
 	suggestion    = "[SUGGESTION MODE:"
 	teammateRules = "You are running as an agent in a team."
+	// What it puts into the history in place of an answer when a session is resumed whose last prompt has none.
+	noAnswer = "No response requested."
 )
 
 // said returns what is left of a text in the user's role once Claude Code's reminders are cut. A reminder that carries
@@ -266,14 +268,17 @@ func (r *Request) read(messages []message) (history []string, old int, err error
 	if len(messages) == 0 {
 		return nil, 0, errors.New("no messages")
 	}
-	last := -1
+	last, answered := -1, -1
 	for i, m := range messages {
 		if m.Role == "assistant" {
 			last = i
+			if m.Content.text() != noAnswer {
+				answered = i
+			}
 		}
 	}
 	for i, m := range messages {
-		if i == last {
+		if i == answered {
 			old = len(history)
 		}
 		if m.Role != "user" && m.Role != "system" {
