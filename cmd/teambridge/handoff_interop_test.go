@@ -398,7 +398,7 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 		if !strings.Contains(s.terminal.Screen(), "Do you want to proceed?") {
 			t.Errorf("the dialog is gone\n%s", s)
 		}
-		// Yes. 2.1.329 can lose a key just after a dialog has come up.
+		// Yes. Claude Code can lose a key that comes just after a dialog, also without teambridge.
 		var pressed time.Time
 		s.until(ctx, "allowed", func() bool {
 			if time.Since(pressed) > 5*time.Second {
