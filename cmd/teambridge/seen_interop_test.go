@@ -58,13 +58,21 @@ func TestRealSeen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			list := []string{sent.ID, w.send("the same"), w.send("the same"), w.send("`the <last>`")}
+			texts := []string{"the same", "the same", "`the <last>`"}
 			if v.Has(teams.WrapsUser) == teams.Yes { // else nothing is said of it, or of what is given with it
-				list = append(list, w.send("see </teammate-message>"))
+				texts = append(texts, "see </teammate-message>")
+			}
+			list := []string{sent.ID}
+			for _, text := range texts {
+				id := w.send(text)
+				list = append(list, id)
+				if v.Has(teams.RemovesTaken) != teams.Yes { // it marks a row as read that comes between its look and its mark
+					w.receipt(ctx, id, func(r *api.Receipt) bool { return r.ConsumedAt != nil })
+				}
 			}
 			var last time.Time
 			for _, id := range list {
-				r := w.receipt(ctx, id)
+				r := w.receipt(ctx, id, func(r *api.Receipt) bool { return r.SeenAt != nil && r.ConsumedAt != nil })
 				for what, at := range map[string]*time.Time{"verified": r.VerifiedAt, "consumed": r.ConsumedAt, "seen": r.SeenAt} {
 					if at == nil || at.Before(began) || at.After(time.Now()) {
 						t.Errorf("%s %s at %v: %+v", member, what, at, r)
@@ -118,20 +126,20 @@ func (w *watchedSends) now(ctx context.Context) map[string]*api.Receipt {
 	return all
 }
 
-// receipt waits until a message is consumed and seen.
-func (w *watchedSends) receipt(ctx context.Context, id string) api.Receipt {
+// receipt waits until the receipt of a message says what is wanted.
+func (w *watchedSends) receipt(ctx context.Context, id string, is func(*api.Receipt) bool) api.Receipt {
 	w.user.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		r := w.now(ctx)[id]
-		if r != nil && r.SeenAt != nil && r.ConsumedAt != nil {
+		if r != nil && is(r) {
 			return *r
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			w.user.t.Fatalf("%s: not seen: %+v\n%s", w.member, r, w.team.Lead.Screen())
+			w.user.t.Fatalf("%s: the receipt stays %+v\n%s", w.member, r, w.team.Lead.Screen())
 		}
 	}
 }
