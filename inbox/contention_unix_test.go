@@ -23,7 +23,7 @@ import (
 func TestContention(t *testing.T) {
 	for _, g := range []teams.Version{simagent.Oldest, simagent.Newest} {
 		t.Run(g.String(), func(t *testing.T) {
-			senders, peers, each := 8, 2, 250
+			senders, peers, each := 8, 2, rounds(t, 100)
 			if testing.Short() {
 				senders, each = 4, 25
 			}
