@@ -186,6 +186,7 @@ func TestLongLinesArePassedOver(t *testing.T) {
 func FuzzReaders(f *testing.F) {
 	f.Add(entry(0, "a")+"\n"+entry(1, "[Pasted text #1 +2 lines]"), user(0, "a")+"\n"+queue(1, "enqueue", "b"))
 	f.Add(`{"display":"x","timestamp":1e300,"sessionId":"`+session+`","pastedContents":{"1":null}}`, `{"type":"user","message":{"content":[1,null,{}]}}`)
+	f.Add("", `{"type":"assistant","timestamp":"2026-01-01T00:00:00Z","message":{"content":[{"type":"tool_use","id":"a"},{"type":"tool_use","id":1}]}}`)
 	f.Add("\x00\n[]\nnull\n{", record(0, `"type":"queue-operation","operation":"remove"`))
 	f.Fuzz(func(t *testing.T, history, transcript string) {
 		root := claudeDir(t, []string{history}, []string{transcript})
@@ -199,6 +200,10 @@ func FuzzReaders(f *testing.F) {
 			}
 		}
 		if _, err := PermissionMode(root, dir, session); err != nil {
+			t.Fatal(err)
+		}
+		l := &Launch{root: root, dir: dir}
+		if _, err := l.calledTool(session); err != nil {
 			t.Fatal(err)
 		}
 	})
