@@ -111,7 +111,7 @@ func killedForProfile(t *testing.T, o claude.Options) {
 	}
 }
 
-// Claude Code runs an agent without its profile, and so with all tools, if it does not find it.
+// If Claude Code does not find the profile of an agent, it runs the agent without one: with all tools.
 func TestProfileThatIsNotLoaded(t *testing.T) {
 	simulated(t, func(t *testing.T, v teams.Version) {
 		o, root := sim(t, simchild.Script{Version: v})

@@ -89,7 +89,7 @@ func TestLaunchOpenCode(t *testing.T) {
 			t.Errorf("%s: %+v, %v", test.name, o, err)
 		}
 		if told := strings.Contains(o.Instructions, `"worker", a member of the team "red"`); told != (test.settings.URL == "") {
-			t.Errorf("%s: the model is told %q", test.name, o.Instructions)
+			t.Errorf("%s: the instructions are %q", test.name, o.Instructions)
 		}
 	}
 	if _, err := (Launch{Settings: ledger.Relay{Runtime: OpenCode, Dir: dir, URL: url, PasswordFile: file + "x"}}).Runtime(t.Context()); !errors.Is(err, os.ErrNotExist) {

@@ -105,7 +105,7 @@ type Agent struct {
 	seen    int64 // the number of the last event that was told
 	flights []*flight
 	turn    turn          // of the message that runs
-	adapter adapter       // makes envelopes of what is told
+	adapter adapter       // makes envelopes of the events
 	pending []agent.Event // to be told next
 	closing bool          // it is to end once it has nothing more to do
 	idle    chan struct{} // closed when closing and nothing is in flight
@@ -595,7 +595,7 @@ func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	return a.Kill()
 }
 
-// Kill ends it at once. A server that runs without us is told to stop the turn.
+// Kill ends it at once. If the server is not ours, it only stops the turn.
 func (a *Agent) Kill() error {
 	if a.server == nil {
 		a.mu.Lock()

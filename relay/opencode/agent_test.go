@@ -421,8 +421,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// A conversation that could not be read in time before an agent was started is told by the
-// agent first, in order; others are not told again.
+// If a conversation could not be read in time before an agent was started, the agent prints
+// it first, in order. Others are not printed again.
 func TestOwedIsToldFirst(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

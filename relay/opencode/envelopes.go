@@ -17,19 +17,19 @@ import (
 // are read again give the same ones.
 //
 // A turn begins with a prompt that was taken up, and has its id, as the relay knows it. No
-// event says that it has ended: either the session is no longer active, which end is told,
-// or the next turn begins.
+// event says that it has ended: either the session is no longer active, which the caller
+// reports with end, or the next turn begins.
 type adapter struct {
 	dir string // of the session; files have paths relative to it
 	// interrupted reports whether somebody interrupted a turn. If the model had not said
-	// anything, no event tells.
+	// anything, no event shows it.
 	interrupted func(turn string) bool
 
 	at  time.Time
 	out []wire.Envelope
 
 	turn    string // the id of the open turn; empty between turns
-	over    string // the turn whose end was told last
+	over    string // the last turn that ended
 	last    ending // of the last answer in the open turn
 	cutTool bool   // a tool that this answer uses was interrupted
 	spent   Tokens // by the answers in the open turn
@@ -130,8 +130,8 @@ func (a *adapter) event(e Event) []wire.Envelope {
 	return a.take()
 }
 
-// end returns what it tells that the session is no longer active, or that its server is
-// gone. All events before that are told.
+// end returns what follows when the session is no longer active, or its server is gone. It
+// is called after all events before that.
 func (a *adapter) end(at time.Time) []wire.Envelope {
 	if at.After(a.at) {
 		a.at = at

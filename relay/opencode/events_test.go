@@ -146,7 +146,7 @@ func ids(t testing.TB, since time.Time, ended bool, lines ...[]byte) (all []stri
 	return all, times
 }
 
-// TestSameIDs: what is told live, in pieces, or since a time has the same ids, in the same
+// TestSameIDs: what comes live, in pieces, or since a time has the same ids, in the same
 // order, as what is read later.
 func TestSameIDs(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,7 @@ func TestSameIDs(t *testing.T) {
 		}
 	}
 	if got, _ := ids(t, live.at, true, lines...); len(got) == len(want) {
-		t.Error("old turns are told although they are not asked for")
+		t.Error("old turns came unasked")
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// OwnGroup makes the command the leader of a process group, so that it ends with what it started, and so that an
-// interrupt from our keyboard is not one for it.
+// OwnGroup makes the command the leader of a process group, so that it ends with what it started. An interrupt
+// from our keyboard is not sent to it.
 func OwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // TermGroup asks a group to end. One that is gone is no error.

@@ -119,7 +119,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("a flag for a name: %v", err)
 	}
 
-	// A change is seen at the next start, and so is a file that is gone.
+	// A change is seen at the next start, as is the removal of a file.
 	p.put(p.below(), "x.md", file("model: changed"))
 	if got, err := p.load("reviewer"); err != nil || got.Model != "changed" {
 		t.Errorf("changed: %+v, %v", got, err)
