@@ -176,10 +176,10 @@ func (c *Console) read(wake *os.File, hot HotKey) {
 	emit := func(kind tokenKind, b []byte) {
 		switch {
 		case kind == hotKey:
-			c.key(Key{Hot: true})
 			if now != nil {
 				now.keyboard.add(nil, true)
 			}
+			c.key(Key{Hot: true})
 		case now != nil && (kind == hotKeyAgain || kind == suspend):
 			now.keyboard.add(nil, true)
 		case now != nil:
