@@ -81,6 +81,7 @@ export class Conversation {
     else if (at !== null) this.#point(at);
     else if (end) position.toEnd();
     else position.start();
+    this.#parts.scroll.removeAttribute("aria-busy");
   }
 
   close() {
@@ -106,7 +107,7 @@ export class Conversation {
     p.list = new List();
     p.waiting = new Pending(this.#view);
     p.empty = h("p", { class: "empty", role: "status" }, "Loading…");
-    p.scroll = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Messages, ${title}` },
+    p.scroll = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Messages, ${title}`, "aria-busy": "true" },
       h("div", { class: "column" }, p.older, p.empty, p.list.element, p.newer, p.waiting.element));
     p.choice = new Choice(this.#view, (filtered) => this.#choose(filtered));
     const history = this.#history;
