@@ -65,7 +65,7 @@ func (in Input) mode(r relay.Runtime) mode.Mode {
 	return m
 }
 
-// denial is what the agent is told when it may not use a tool.
+// denial is the answer to an agent that may not use a tool.
 func (in Input) denial() string {
 	if len(in.Tools) == 0 {
 		return "Nobody is there to allow this."

@@ -20,7 +20,7 @@ func ExampleClient_Query() {
 	}
 	defer os.RemoveAll(dir)
 	client := query.New(query.Options{
-		// A simulated agent, which repeats what it is told: this test, run again with a
+		// A simulated agent, which repeats its messages: this test, run again with a
 		// variable. Without these three, it is the claude of $PATH.
 		Claude:     []string{os.Args[0]},
 		ClaudeRoot: filepath.Join(dir, "claude"),

@@ -18,7 +18,7 @@ import (
 
 // Input is what to ask, and how the agent is to run. A zero field is the default.
 type Input struct {
-	// Prompt is what the agent is told first. It may be empty if StreamingInput is set.
+	// Prompt is the first message to the agent. It may be empty if StreamingInput is set.
 	Prompt string `json:"prompt"`
 	// Architecture is the kind of agent: claude, which is the default, or opencode.
 	Architecture string `json:"architecture,omitempty"`

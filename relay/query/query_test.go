@@ -508,7 +508,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// A line that is too long to be read is told from the conversation, before the result.
+// A line that is too long to be read is taken from the conversation, before the result.
 func TestWhatWasMissed(t *testing.T) {
 	b := newBench(t)
 	b.options.Env = append(b.options.Env, envHide+"=1")
