@@ -127,3 +127,7 @@ func Open(ctx context.Context, path string) (*Ledger, error) {
 // process about to exit need not call it: that saves 1 ms of a process of 4.6 ms, loses
 // nothing, and a later commit folds the log into the file.
 func (l *Ledger) Close() error { return l.db.Close() }
+
+// Version returns a text that is another one after something was recorded, as
+// [sqlite.DB.Version] does.
+func (l *Ledger) Version(ctx context.Context) (string, error) { return l.db.Version(ctx) }

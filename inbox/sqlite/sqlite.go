@@ -197,6 +197,19 @@ func (d *DB) Do(ctx context.Context, op string, f func(*Conn) error) error {
 	}
 }
 
+// Version returns a text that is another one after something was committed, by this process
+// or by another, and never "". What is read after it is at least as new. It means nothing
+// once the database is closed, and nothing to another process.
+//
+// The times of the files do not tell this: the log is written before the fsync of a commit,
+// and others see the commit after it.
+func (d *DB) Version(ctx context.Context) (version string, err error) {
+	err = d.Do(ctx, "version", func(c *Conn) error {
+		return c.Query(func(r Row) { version = r.Text(0) }, "SELECT data_version || '/' || total_changes() FROM pragma_data_version")
+	})
+	return version, err
+}
+
 // Transaction is [Conn.Transaction] as a call of its own of [DB.Do].
 func (d *DB) Transaction(ctx context.Context, op, begin string, f func(*Conn) error) error {
 	return d.Do(ctx, op, func(c *Conn) error {

@@ -81,6 +81,46 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// The version tells every commit, and nothing else.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "diary.db")
+	d, other := newDB(t, path), newDB(t, path)
+	last := ""
+	version := func(changed bool, after string) {
+		t.Helper()
+		now, err := d.Version(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (now != last) != changed {
+			t.Errorf("after %s: %q, and %q before", after, now, last)
+		}
+		last = now
+	}
+	write := func(d *DB, then func()) {
+		t.Helper()
+		err := d.Transaction(t.Context(), "write", "IMMEDIATE", func(c *Conn) error {
+			_, err := c.Exec("INSERT INTO days (text) VALUES (?)", "long")
+			then()
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	version(true, "nothing")
+	version(false, "nothing")
+	write(d, func() {})
+	version(true, "a commit")
+	days(t, d)
+	days(t, other)
+	version(false, "reading")
+	write(other, func() { version(false, "what was not committed") })
+	version(true, "a commit of another")
+	version(false, "nothing")
+}
+
 func TestQueriesWithArgumentsAreKept(t *testing.T) {
 	t.Parallel()
 	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))

@@ -18,11 +18,11 @@ type paneWatch struct {
 	*Server
 	wake chan struct{}
 
-	files  ledgerFiles
-	list   []pane.Pane
-	warned bool // that the panes cannot be listed
-	sights map[terminal.Ref]sight
-	now    time.Time // of the last look
+	ledgerVersion string // when list was read
+	list          []pane.Pane
+	warned        bool // that the panes cannot be listed
+	sights        map[terminal.Ref]sight
+	now           time.Time // of the last look
 
 	mu   sync.Mutex
 	last map[ledger.InboxKey]pane.View
@@ -82,18 +82,28 @@ func (w *paneWatch) run(ctx context.Context) error {
 	return loop(ctx, nil, w.wake, w.limits.tick, func() { w.look(ctx) })
 }
 
-func (w *paneWatch) look(ctx context.Context) {
-	if !w.files.same(w.opts.State, time.Now()) {
-		list, err := w.panes.List(ctx)
-		if err != nil {
-			if ctx.Err() == nil && !w.warned {
-				w.log.Warn("the panes cannot be listed for now", "err", view.Describe(err))
-			}
-			w.files, w.warned = ledgerFiles{}, true
-			return
-		}
-		w.list, w.warned = list, false
+// relist lists the panes if the ledger has changed.
+func (w *paneWatch) relist(ctx context.Context) error {
+	version, err := w.ledger.Version(ctx)
+	if err != nil || version == w.ledgerVersion {
+		return err
 	}
+	list, err := w.panes.List(ctx)
+	if err == nil {
+		w.ledgerVersion, w.list = version, list
+	}
+	return err
+}
+
+func (w *paneWatch) look(ctx context.Context) {
+	if err := w.relist(ctx); err != nil {
+		if ctx.Err() == nil && !w.warned {
+			w.log.Warn("the panes cannot be listed for now", "err", view.Describe(err))
+		}
+		w.warned = true
+		return
+	}
+	w.warned = false
 	views, errs := make([]pane.View, len(w.list)), make([]error, len(w.list))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, paneLooks)

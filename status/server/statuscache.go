@@ -27,7 +27,8 @@ import (
 // again if the journal has news of it, its config.json was written, its lead started or
 // ended, a process of its members says something new, or a state has ended by time alone.
 // Its relays are read again if the ledger has news of them, or one of them says or does
-// something that the ledger does not have. Otherwise a refresh only looks at files.
+// something that the ledger does not have. Otherwise a refresh only looks at files and for
+// newer versions of the databases.
 type statusCache struct {
 	*Server
 	source  status.Source
@@ -38,14 +39,14 @@ type statusCache struct {
 	reporting sync.Mutex
 	reported  map[string]bool // the teams whose relays have reported something since the last refresh
 
-	mu      sync.Mutex
-	entries map[string]*cachedTeam // by team
-	seq     int64                  // the last change of the journal that entries have
-	list    []api.Team             // as of the last refresh, in order
-	fresh   time.Time              // when it was refreshed
-	folder  os.FileInfo            // of the processes' files; nil if there is none
-	ledgers ledgerFiles            // when relays was read
-	relays  map[string]teamRelays  // by team
+	mu            sync.Mutex
+	entries       map[string]*cachedTeam // by team
+	seq           int64                  // the last change of the journal that entries have
+	list          []api.Team             // as of the last refresh, in order
+	fresh         time.Time              // when it was refreshed
+	folder        os.FileInfo            // of the processes' files; nil if there is none
+	ledgerVersion string                 // when relays was read
+	relays        map[string]teamRelays  // by team
 
 	ledgerNews int           // how often the ledger was read again
 	registered []ledger.Pane // and those of members
@@ -192,7 +193,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 	}
 	now := time.Now()
 	c.lookForProcesses()
-	if err := c.lookForRelays(ctx, now); err != nil {
+	if err := c.lookForRelays(ctx); err != nil {
 		return err
 	}
 	entries := map[string]*cachedTeam{}
@@ -346,13 +347,9 @@ func (c *statusCache) lookForProcesses() {
 	}
 }
 
-// settled is how old a change of a file is after which it is noticed by the file's time if
-// there is another one: file systems count in ticks of up to 10 ms.
-const settled = 50 * time.Millisecond
-
 // lookForRelays finds the teams whose relays have changed: by what they reported and by the
 // ledger. Not every change that the ledger records is in the journal.
-func (c *statusCache) lookForRelays(ctx context.Context, now time.Time) error {
+func (c *statusCache) lookForRelays(ctx context.Context) error {
 	c.reporting.Lock()
 	for team := range c.reported {
 		if e := c.entries[team]; e != nil {
@@ -361,9 +358,9 @@ func (c *statusCache) lookForRelays(ctx context.Context, now time.Time) error {
 	}
 	c.reported = map[string]bool{}
 	c.reporting.Unlock()
-	files := c.ledgers
-	if files.same(c.opts.State, now) {
-		return nil
+	version, err := c.ledger.Version(ctx)
+	if err != nil || version == c.ledgerVersion {
+		return err
 	}
 	infos, err := c.ledger.RelayInfos(ctx, c.opts.Root.Path())
 	if err != nil {
@@ -391,28 +388,9 @@ func (c *statusCache) lookForRelays(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	c.ledgers, c.relays, c.registered = files, relays, panes
+	c.ledgerVersion, c.relays, c.registered = version, relays, panes
 	c.ledgerNews++
 	return nil
-}
-
-// ledgerFiles are the files of the ledger, when it was last read; the zero value is never.
-type ledgerFiles struct {
-	read  bool
-	infos [2]os.FileInfo
-}
-
-// same reports whether the ledger in the state directory has not changed since then. If it
-// has, it is read now.
-func (f *ledgerFiles) same(state string, now time.Time) bool {
-	path, same := filepath.Join(state, "ledger.db"), f.read
-	for i, name := range []string{path, path + "-wal"} {
-		info, _ := os.Stat(name)
-		same = same && unchanged(f.infos[i], info) && (info == nil || now.Sub(info.ModTime()) > settled)
-		f.infos[i] = info
-	}
-	f.read = true
-	return same
 }
 
 // lostRelay reports whether a relay of a team does not run any more. Nothing tells if it was
