@@ -379,7 +379,8 @@ func (q *question) begins() (known bool, given int) {
 
 // transcript returns what the agent said last in the turn with the message, by its
 // transcript, if that turn has been over for a while. On a busy machine the reader of its
-// report can be faster than we are: then the report is gone before it was seen here.
+// report can be faster than we are: then the report is gone before it was seen here. A
+// message that the agent sent us in that turn comes first; it may not have been seen either.
 func (q *question) transcript(ctx context.Context) (askReply, bool) {
 	if q.transcripts == nil || time.Since(q.transcribed) < recordLag {
 		return askReply{}, false
@@ -392,6 +393,9 @@ func (q *question) transcript(ctx context.Context) (askReply, bool) {
 		said, at := saidIn(session.Read(ctx, path, session.Options{Since: q.begun}), q.begun)
 		if said == "" || time.Since(at) < recordLag {
 			continue
+		}
+		if r, err := q.unseen(ctx); err == nil {
+			return r, true
 		}
 		m := journal.Message{Inbox: q.from, FirstSeen: time.Now().UTC(), Answer: q.ID}
 		m.Team, m.From, m.Text, m.Timestamp = teams.Instance{Team: q.Team}, q.Member, said, at.UTC().Format(inbox.TimestampLayout)

@@ -183,10 +183,9 @@ func TestWeighAfterDoubt(t *testing.T) {
 	}
 }
 
-// A turn ends, and what its agent wrote to us in it is in another file, which
-// may not have been seen yet.
-func TestEndOfATurnBehindAMessage(t *testing.T) {
-	t.Parallel()
+// ofWorker is a question that a worker was just asked.
+func ofWorker(t *testing.T) (*question, *simagent.Agent) {
+	t.Helper()
 	dir := t.TempDir()
 	sim, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: dir, Version: simagent.Oldest, Name: "t", Members: []simagent.Member{{Name: "worker"}}})
 	if err != nil {
@@ -196,20 +195,30 @@ func TestEndOfATurnBehindAMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	since := time.Now()
-	q := question{sender: &sender{Sender: sends}, from: "user", since: since, taken: since, Delivered: mail.Delivered{Team: "t", Member: "worker"}}
+	now := time.Now()
+	q := &question{sender: &sender{Sender: sends}, from: "user", since: now, taken: now, Delivered: mail.Delivered{Team: "t", Member: "worker"}}
+	q.ID = "m-1"
+	return q, sim.Agent("worker")
+}
+
+// A turn ends, and what its agent wrote to us in it is in another file, which
+// may not have been seen yet.
+func TestEndOfATurnBehindAMessage(t *testing.T) {
+	t.Parallel()
+	q, worker := ofWorker(t)
 	if r, err := q.unseen(t.Context()); view.Explain(err).Code != api.CodeNoAnswer {
 		t.Errorf("no inbox: %+v, %v; want no answer", r, err)
 	}
 	for _, m := range []simagent.Message{{To: "user", Text: "here it is"}, {To: simagent.Lead, Text: "I told him"}} {
-		if _, err := sim.Agent("worker").Send(t.Context(), m); err != nil {
+		if _, err := worker.Send(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if r, err := q.unseen(t.Context()); err != nil || r.text != "here it is" || r.via != viaMessage || r.m.Inbox != "user" {
 		t.Errorf("%+v, %v; want the message", r, err)
 	}
-	q.since, q.taken = since.Add(time.Minute), since.Add(time.Minute)
+	q.since = q.since.Add(time.Minute)
+	q.taken = q.since
 	if r, err := q.unseen(t.Context()); view.Explain(err).Code != api.CodeNoAnswer {
 		t.Errorf("a message of before: %+v, %v; want no answer", r, err)
 	}
@@ -277,8 +286,8 @@ func TestAnswerByTheTranscript(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Join(tc.records, "\n")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		q := &question{begun: begun, transcripts: func() []string { return []string{path} }}
-		q.Member, q.ID = "worker", "m-1"
+		q, _ := ofWorker(t)
+		q.begun, q.transcripts = begun, func() []string { return []string{path} }
 		r, ok := q.transcript(t.Context())
 		if ok != (tc.answer != "") || r.text != tc.answer {
 			t.Errorf("%s: %t, %q; want %q", name, ok, r.text, tc.answer)
@@ -287,9 +296,24 @@ func TestAnswerByTheTranscript(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	q := &question{begun: begun, transcripts: func() []string { return []string{filepath.Join(t.TempDir(), "none.jsonl")} }}
+	q, worker := ofWorker(t)
+	q.begun, q.transcripts = begun, func() []string { return []string{filepath.Join(t.TempDir(), "none.jsonl")} }
 	if _, ok := q.transcript(t.Context()); ok {
 		t.Error("an answer without a transcript")
+	}
+
+	// A message that was sent in that turn is the answer, though it was not recorded yet.
+	path := filepath.Join(t.TempDir(), "agent-worker.jsonl")
+	records := given + "\n" + says("a-1", "u-1", begun.Add(time.Second), "done", "end_turn") + "\n"
+	if err := os.WriteFile(path, []byte(records), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.Send(t.Context(), simagent.Message{To: "user", Text: "the answer"}); err != nil {
+		t.Fatal(err)
+	}
+	q.transcribed, q.transcripts = time.Time{}, func() []string { return []string{path} }
+	if r, ok := q.transcript(t.Context()); !ok || r.text != "the answer" || r.via != viaMessage {
+		t.Errorf("with a message: %t, %+v", ok, r)
 	}
 }
 

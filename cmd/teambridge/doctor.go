@@ -321,7 +321,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 	if err != nil {
 		return // released while we looked
 	}
-	age := time.Since(info.ModTime()).Round(time.Second)
+	age := time.Since(info.ModTime())
 	inside, derr := os.ReadDir(path)
 	switch {
 	case !e.IsDir():
@@ -334,7 +334,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 			f.remedy, f.Advice = nil, "it is in use; look again later"
 		}
 	case age > lockedfile.StaleAfter:
-		x.add(notice, "stale_lock", team, path, fmt.Sprintf("a lock that nobody has touched for %s", age), "it does no harm: the next writer takes it over")
+		x.add(notice, "stale_lock", team, path, fmt.Sprintf("a lock that nobody has touched for more than %s", lockedfile.StaleAfter), "it does no harm: the next writer takes it over")
 	}
 }
 
