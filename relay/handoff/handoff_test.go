@@ -409,8 +409,8 @@ func TestTurnBeginsAtTheLastMoment(t *testing.T) {
 		w.run()
 		w.until("at the terminal", w.atTerminal)
 		time.Sleep(time.Minute)
+		w.types("entered\r") // first, or the key may block it
 		w.press()
-		w.types("entered\r")
 		begun := time.Now()
 		w.until("at the relay", w.atRelay)
 		if took := time.Since(begun); took < w.turn || w.times("entered") != 1 {
