@@ -233,9 +233,11 @@ func removeEmpty(parent *os.Root, name string, is fs.FileInfo) error {
 func (t *Team) makeInboxes() (*os.Root, error) {
 	switch err := t.dir.Mkdir(inboxesDir, 0o700); {
 	case err == nil:
-		// Claude may be deleting the team. If it took config.json meanwhile,
-		// our directory would keep it from removing the team's.
-		if err := t.Exists(); err != nil {
+		// Claude may be deleting the team. If it took config.json meanwhile, our directory
+		// may have kept it from removing the team's.
+		if err := t.Exists(); errors.Is(err, ErrTeamGone) {
+			return nil, errors.Join(err, t.Sweep())
+		} else if err != nil {
 			return nil, errors.Join(err, ignoreMissing(t.dir.Remove(inboxesDir)))
 		}
 	case !errors.Is(err, fs.ErrExist):
