@@ -128,6 +128,6 @@ func Open(ctx context.Context, path string) (*Ledger, error) {
 // nothing, and a later commit folds the log into the file.
 func (l *Ledger) Close() error { return l.db.Close() }
 
-// Version returns a text that is another one after something was recorded, as
+// Version returns an opaque text that changes whenever something is recorded, as
 // [sqlite.DB.Version] does.
 func (l *Ledger) Version(ctx context.Context) (string, error) { return l.db.Version(ctx) }

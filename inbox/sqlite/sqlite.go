@@ -197,12 +197,12 @@ func (d *DB) Do(ctx context.Context, op string, f func(*Conn) error) error {
 	}
 }
 
-// Version returns a text that is another one after something was committed, by this process
-// or by another, and never "". What is read after it is at least as new. It means nothing
-// once the database is closed, and nothing to another process.
+// Version returns an opaque text, never empty, that changes with every commit of this
+// process or another. Whatever is read after the call is at least as new as the version.
+// Only versions of the same open DB can be compared.
 //
-// The times of the files do not tell this: the log is written before the fsync of a commit,
-// and others see the commit after it.
+// The modification times of the files are no substitute: a commit is written to the log
+// before its fsync, and becomes visible to others only after it.
 func (d *DB) Version(ctx context.Context) (version string, err error) {
 	err = d.Do(ctx, "version", func(c *Conn) error {
 		return c.Query(func(r Row) { version = r.Text(0) }, "SELECT data_version || '/' || total_changes() FROM pragma_data_version")

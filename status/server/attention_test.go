@@ -22,7 +22,7 @@ import (
 	"teambridge/teams"
 )
 
-// waits waits until what waits for a person is of these kinds, in the lists as in a snapshot.
+// waits waits until what waits for a person is of these kinds, and returns it by kind.
 func waits(t *testing.T, r *running, stream *events, kinds ...string) map[string]api.Attention {
 	t.Helper()
 	slices.Sort(kinds)
@@ -40,8 +40,8 @@ func waits(t *testing.T, r *running, stream *events, kinds ...string) map[string
 		return slices.Equal(got, kinds)
 	}
 	for !same(get[[]api.Attention](t, r, "/v1/attention?team="+band)) || !same(get[[]api.Attention](t, r, "/v1/attention")) {
-		// A snapshot of an earlier time, which nothing has read from the stream yet, can have
-		// the same kinds. Then the lists are asked again.
+		// An earlier snapshot that is still unread in the stream can have the same kinds.
+		// Then the lists are asked again.
 		stream.until(api.EventSnapshot, func(e event) bool { return same(as[api.Snapshot](t, e).Attention) })
 	}
 	return found

@@ -27,8 +27,8 @@ import (
 // again if the journal has news of it, its config.json was written, its lead started or
 // ended, a process of its members says something new, or a state has ended by time alone.
 // Its relays are read again if the ledger has news of them, or one of them says or does
-// something that the ledger does not have. Otherwise a refresh only looks at files and for
-// newer versions of the databases.
+// something that the ledger does not have. Otherwise a refresh only looks at files and at
+// the versions of the databases.
 type statusCache struct {
 	*Server
 	source  status.Source
