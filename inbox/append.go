@@ -124,6 +124,7 @@ type appending struct {
 
 	found    bool  // the message is in the file
 	wrote    bool  // the row was put into a draft of the file
+	parsed   bool  // the file could be read
 	sent     bool  // the memory knows that the message was written
 	intended bool  // the memory was told about the intent
 	prior    *Send // the intent that stood there before, of a sender that died
@@ -155,11 +156,14 @@ func (a *appending) run() error {
 // edit adds the row to the inbox, unless it is there. It may run several times.
 func (a *appending) edit(d *Draft) error {
 	var row Row
-	a.found = false
+	a.found, a.parsed = false, true
 	if a.explicit || a.wrote { // a new UUID cannot be there
 		_, row, a.found = d.Find(a.message.ID)
 	}
 	if !a.found {
+		if a.sent {
+			return errSent
+		}
 		a.wrote = true
 		d.append(a.row)
 		return nil
@@ -192,15 +196,18 @@ func (a *appending) intend() error {
 		case err != nil:
 			return err
 		case !ok:
-		case known.Digest != a.message.Digest():
+		case !slices.Contains(a.message.Digests(), known.Digest):
 			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrIDTaken)
 		case known.State == SendWritten:
 			a.sent = true
-			return errSent
+			if a.parsed {
+				return errSent
+			}
+			return nil // the file is being written, or is corrupt, which shows under the lock
 		case known.Before != before && !a.opts.Force:
 			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrUnknown)
 		default:
-			a.prior = &known
+			a.prior, send.Digest = &known, known.Digest
 		}
 	}
 	if err := a.opts.Memory.Intend(ctx, send); err != nil {

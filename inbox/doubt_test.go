@@ -118,3 +118,30 @@ func TestFindByDerivedID(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Of a message that was sent before, nothing is said while the file is corrupt, and it is
+// not sent again once it is whole.
+func TestSentBeforeAndCorrupt(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write([]byte("[]"))
+	p.resend(false, false, nil)
+	whole := p.content()
+	for _, torn := range []string{`[{"from":`, string(whole) + "[]", "{}"} {
+		p.write([]byte(torn))
+		_, err := p.open(lockedfile.Options{}).Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()})
+		if corrupt := new(inbox.CorruptError); !errors.As(err, &corrupt) {
+			t.Errorf("%s: got %v, want a CorruptError", torn, err)
+		}
+		if got := string(p.content()); got != torn {
+			t.Errorf("%s became %s", torn, got)
+		}
+	}
+	for _, whole := range []string{string(whole), "[]", ""} {
+		p.write([]byte(whole))
+		p.resend(false, true, nil)
+		if got := string(p.content()); got != whole {
+			t.Errorf("%s became %s", whole, got)
+		}
+	}
+}

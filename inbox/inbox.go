@@ -58,8 +58,9 @@ var (
 	// whether it wrote the message: the row is not in the file, which has changed since.
 	ErrUnknown = errors.New("it is not known whether the message was sent before")
 
-	// ErrNoMemory means that an explicit id was given without a [Memory].
-	ErrNoMemory = errors.New("no ledger to remember the id")
+	// ErrNoMemory means that a message needs a [Memory] and there is none: because it has an
+	// explicit id, or because its sender promises a record of it.
+	ErrNoMemory = errors.New("no ledger to record the message")
 )
 
 // CorruptError says that an inbox file is not an array of rows. It was left as it is.

@@ -23,9 +23,9 @@ const (
 // ErrLost means that a message was overwritten before its agent took it.
 var ErrLost = errors.New("another program overwrote it")
 
-// ErrUnclear means that a message is gone from its inbox, and that it is not known whether
-// its agent took it.
-var ErrUnclear = errors.New("it is gone from the inbox, and nothing tells whether the agent took it")
+// ErrUnclear means that a message is not in its inbox any more, and that it is not known
+// whether its agent took it.
+var ErrUnclear = errors.New("nothing tells whether the agent took it")
 
 // Tracked is a message that was written, with what it takes to tell later what
 // became of it.
@@ -117,13 +117,15 @@ func Kept(rows []Row) bool {
 func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 
 // Look says what became of a message, by what was seen of its inbox later. keeps says whether
-// its agent keeps rows that it took.
+// its agent leaves rows where they are: because it marks those that it took, or because it
+// does not run.
 //
 // A row that is marked as read was taken. Of one that is gone:
 //
 //   - It was overwritten if an unread row that stood in front of it is still there: agents
 //     take all rows that wait, in the order of the file.
-//   - An agent that keeps what it took did not remove it: its fate is unknown.
+//   - An agent that leaves rows where they are did not remove it, and no agent leaves a file
+//     with a [Seen.Fault]: its fate is unknown.
 //   - Otherwise the agent took it.
 //
 // A lost message is never written again by itself: the file never proves that the agent has
@@ -137,7 +139,7 @@ func (t *Tracked) Look(seen *Seen, keeps teams.Answer) Fate {
 		return Unconsumed
 	case t.Passed(seen):
 		return Lost
-	case keeps == teams.Yes:
+	case keeps == teams.Yes, seen.Fault != nil:
 		return Unknown
 	}
 	return Consumed

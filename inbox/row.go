@@ -44,10 +44,14 @@ func (r *Row) ID() string {
 // derivedPrefix begins the id of a row that has none of its own.
 const derivedPrefix = "inbox-"
 
-// Time returns when the row says it was written, if that can be understood.
+// Time returns when the row says it was written, in UTC, if that can be understood. A time outside of the years 0 to 9999
+// cannot: JSON has none, so one such row would take a whole answer with it.
 func (r *Row) Time() (t time.Time, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, r.Timestamp)
-	return t.UTC(), err == nil
+	if t = t.UTC(); err != nil || t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}, false
+	}
+	return t, true
 }
 
 // Kind returns "message" for an ordinary text, and the type of a JSON object that has one,

@@ -8,7 +8,12 @@ import (
 
 // Seen is what stood in an inbox at one time. It is for one goroutine.
 type Seen struct {
-	Rows []Row // in the order of the file; nil if there is no file
+	Rows []Row // in the order of the file; nil if there is a Fault
+
+	// Fault is why there are no rows to be read: [ErrMissing], [ErrEmpty], a [*CorruptError]
+	// or [teams.ErrTeamGone]. Claude Code deletes no inbox before its team ends, and writes
+	// "[]" where all was taken, so such a file does not tell what became of a message.
+	Fault error
 
 	// It was read between these times: for [Inbox.Append], under the lock.
 	At, Done time.Time
@@ -40,12 +45,18 @@ func (s *Seen) unread() map[string]bool {
 	return s.keys
 }
 
-// See reads the inbox as [Inbox.Read] does, with the time. A missing file of an existing team
-// and an empty file have no rows.
+// See reads the inbox as [Inbox.Read] does, with the time. A file of an existing team that is
+// missing, empty or corrupt is no error but a Fault.
 func (b *Inbox) See(ctx context.Context) (*Seen, error) {
 	s := &Seen{At: time.Now()}
 	rows, err := b.Read(ctx)
-	if err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrEmpty) {
+	_, corrupt := errors.AsType[*CorruptError](err)
+	switch {
+	case err == nil, errors.Is(err, ErrBusy):
+	case corrupt, errors.Is(err, ErrMissing), errors.Is(err, ErrEmpty):
+		s.Fault, err = err, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	s.Rows, s.Done = rows, time.Now()

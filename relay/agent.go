@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type agentProcess struct {
 	spoke   bool          // it has printed something of a turn
 	version teams.Version // of Claude Code, once it has printed it
 	reads   bool          // it reads its inbox itself
+	earlier []string      // the sessions that its process had: /clear changes it
 }
 
 // grace is the default of Relay.grace.
@@ -135,7 +137,8 @@ func (l *loop) predecessor(ctx context.Context) error {
 // session that made the team.
 func (l *loop) readsOwnInbox(c *teams.Config) bool {
 	lead, _ := c.Lead()
-	self := l.opts.Runtime.MayPoll() && c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID &&
+	self := l.opts.Runtime.MayPoll() && c.LeadProcess == nil && lead.Name == l.opts.Member &&
+		(c.LeadSessionID == l.session.ID || slices.Contains(l.earlier, c.LeadSessionID)) &&
 		l.version.Has(teams.HeadlessDeaf) != teams.Yes
 	if self && !l.reads {
 		l.opts.Warn(fmt.Errorf("relay: %s leads a team that its own session made, and reads its inbox itself: no message of the inbox is relayed to it", l.opts.Member))
@@ -147,6 +150,8 @@ func (l *loop) readsOwnInbox(c *teams.Config) bool {
 // start starts the agent in a mode. It resumes its session, if there is one.
 func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
+	l.session.PermissionMode = ""
+	l.earlier = nil
 	l.session.Command, l.session.At = l.opts.Runtime.Command(), time.Now()
 	// The id is recorded before there is a process, so that a crash leaves none unknown.
 	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {

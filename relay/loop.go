@@ -247,6 +247,9 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 	if err := l.recordRecipients(ctx, e.Recipients); err != nil {
 		return err
 	}
+	if err := l.reports(ctx, e.PermissionMode); err != nil {
+		return err
+	}
 	if known, ok := l.mode.PermissionMode.Value(); ok && e.PermissionMode != "" && known != e.PermissionMode {
 		// A person let it leave plan mode, or it plans. The next frame changes it back.
 		l.mode.PermissionMode = mode.Set(e.PermissionMode)
@@ -281,9 +284,24 @@ func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {
 	if v, err := teams.ParseVersion(s.Version); err == nil && v != l.version {
 		l.version, l.dirty = v, true
 	}
-	if s.Session == "" || s.Session == l.session.ID {
+	if s.Session != "" && s.Session != l.session.ID {
+		l.earlier = append(l.earlier, l.session.ID)
+		l.session.ID = s.Session
+		if err := l.keep(ctx, ledger.RelayRunning, ""); err != nil {
+			return err
+		}
+	}
+	return l.reports(ctx, s.Mode)
+}
+
+// reports records the permission mode that the agent reports, for people; empty: it does not.
+func (l *loop) reports(ctx context.Context, mode string) error {
+	if len(mode) > 64 { // a program that is not Claude Code may say anything
+		mode = strings.ToValidUTF8(mode[:64], "")
+	}
+	if mode == "" || mode == l.session.PermissionMode {
 		return nil
 	}
-	l.session.ID = s.Session
+	l.session.PermissionMode = mode
 	return l.keep(ctx, ledger.RelayRunning, "")
 }

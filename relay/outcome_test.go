@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 		{"the last death", facts{news: died, exit: exit, counted: true, frame: deaths(MaxDeaths), turn: cut},
 			outcome{do: finish, state: ledger.Failed, reason: "agent died", warn: "died 3 times with one message: it is given up", agentDied: true}},
 		{"wider permissions", facts{news: died, exit: &agent.WidenedError{Given: "plan", Got: "default"}, frame: message},
-			outcome{do: finish, state: ledger.Failed, reason: `stopped: the agent went from permission mode "plan" to "default" without being allowed to`,
+			outcome{do: finish, state: ledger.Failed, reason: `stopped: the agent works in permission mode "default", wider than "plan", which it was given`,
 				warn: "was stopped, and its message is given up"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/wire"
+	"teambridge/teams/rawjson"
 )
 
 // ModernVariable is the environment variable that sets [Payloads.Modern], as it does for
@@ -48,8 +49,12 @@ func (p Payloads) Dropped() string {
 // is the prompt's ID. The agent gets the text; displayText, if it differs, becomes the
 // summary, on one line. Nothing hides from people what the agent was told.
 //
-// Payloads from the agent, and events that are not text, are errors.
+// Payloads from the agent, and events that are not text, are errors, and so is what decoding
+// would change (see [rawjson.Exact]).
 func (p Payloads) Parse(data []byte) (in Input, taken bool, err error) {
+	if err := rawjson.Exact(data); err != nil {
+		return Input{}, false, err
+	}
 	content, err := wire.ParseMessageContent(data)
 	if err != nil {
 		return Input{}, false, err
@@ -85,7 +90,6 @@ func (p Payloads) Parse(data []byte) (in Input, taken bool, err error) {
 			return Input{}, false, &inbox.InvalidError{Field: "id", Reason: "is blank"}
 		}
 	}
-	in.Text = strings.ToValidUTF8(in.Text, "\uFFFD") // half a surrogate pair
 	if strings.ContainsRune(in.Text, 0) {
 		return Input{}, false, &inbox.InvalidError{Field: "text", Reason: "has a NUL character"}
 	}
@@ -135,7 +139,7 @@ func setting[T string | []string](n wire.Nullable[T]) mode.Setting[T] {
 // oneLine returns text with each run of spaces and control characters as one space, cut
 // to a number of bytes.
 func oneLine(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
 	if len(text) <= limit {

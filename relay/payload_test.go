@@ -65,10 +65,6 @@ func TestPayloads(t *testing.T) {
 			}
 		}
 	}
-	half := `{"role":"user","content":{"type":"text","text":"a\ud800b"}}`
-	if in, taken, err := (Payloads{}).Parse([]byte(half)); !taken || err != nil || in.Text != "a\uFFFDb" {
-		t.Errorf("half a surrogate pair: %+v, taken %t, %v", in, taken, err)
-	}
 	if in, taken, err := (Payloads{}).Parse([]byte(legacyHead + `}`)); !taken || err != nil || in.ID != "" {
 		t.Errorf("without localKey: %+v, taken %t, %v", in, taken, err)
 	}
@@ -86,7 +82,12 @@ func TestPayloadsRefuse(t *testing.T) {
 		`{"role":"user","content":{"type":"text"}}`:                                                       "content.text",
 		legacyHead + `,"localKey":""}`:                                                                    "the id is blank",
 		legacyHead + `,"localKey":"a\nb"}`:                                                                "the id holds a control character",
-		legacyHead + `,"localKey":"\ud800"}`:                                                              "the id is not valid UTF-8",
+		legacyHead + `,"localKey":"\ud800"}`:                                                              `"localKey" has half of a surrogate pair`,
+		`{"role":"user","content":{"type":"text","text":"a\ud800b"}}`:                                     `"content.text" has half of a surrogate pair`,
+		"{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"caf\xe9\"}}":                        `"content.text" is not valid UTF-8`,
+		`{"role":"user","content":{"type":"text","text":"a","text":"b"}}`:                                 `"content.text" is there twice`,
+		legacyHead + `,"meta":{"displayText":"\ud83d"}}`:                                                  `"meta.displayText" has half of a surrogate pair`,
+		legacyHead + `,"meta":{"model":"\ud83d"}}`:                                                        `"meta.model" has half of a surrogate pair`,
 		legacyHead + `,"meta":null}`:                                                                      "meta",
 		legacyHead + `,"meta":{"allowedTools":[1]}}`:                                                      "meta.allowedTools.0",
 		legacyHead + `,"meta":{"permissionMode":""}}`:                                                     "--permission-mode-map NAME=MODE",

@@ -84,7 +84,7 @@ func TestWidenedPermissions(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if d := all[0]; d.State != ledger.Failed || !strings.Contains(d.Reason, `from permission mode "plan" to "bypassPermissions"`) {
+		if d := all[0]; d.State != ledger.Failed || !strings.Contains(d.Reason, `permission mode "bypassPermissions", wider than "plan"`) {
 			t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
 		}
 		if d := all[1]; d.State != ledger.Done {
@@ -96,6 +96,30 @@ func TestWidenedPermissions(t *testing.T) {
 		widened := func(err error) bool { _, ok := errors.AsType[*agent.WidenedError](err); return ok }
 		if len(s.warnings(widened)) == 0 {
 			t.Error("nobody was told why the agent was stopped")
+		}
+	})
+}
+
+// An agent that begins with more permissions than it is given, as some versions of Claude
+// Code do without a flag, is stopped before it does anything.
+func TestAgentThatBeginsWide(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Mode: "auto", Faults: []simchild.Fault{
+			{At: simchild.Echoed, Do: simchild.Hold, Name: "never"},
+		}})
+		r, stop := s.relay(s.options())
+		if _, err := r.Prompt(t.Context(), Input{Text: "[a]"}); err != nil {
+			t.Fatal(err)
+		}
+		d := s.settled(1)[0]
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if d.State != ledger.Failed || !strings.Contains(d.Reason, `permission mode "auto", wider than "default"`) {
+			t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
+		}
+		if got := s.worked(); len(got) > 0 {
+			t.Errorf("worked on %q", got)
 		}
 	})
 }

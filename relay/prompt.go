@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -32,15 +33,17 @@ type Input struct {
 	DefaultFrom          bool
 }
 
-// digest tells inputs of one ID apart, as [inbox.Message.Digest] does. One that is plain
-// has that of a message to the inbox with the same text.
-func (in *Input) digest(mode []byte) [32]byte {
+// digests tell inputs of one ID apart, as [inbox.Message.Digests] do. One that is plain
+// has those of a message to the inbox with the same text.
+func (in *Input) digests(mode []byte) [][32]byte {
 	m := inbox.Message{From: in.From, DefaultFrom: in.DefaultFrom, Text: in.Text, Summary: in.Summary, Color: in.Color}
-	sum := m.Digest()
+	sums := m.Digests()
 	if len(mode) > 0 || in.Isolated {
-		sum = sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
+		for i, sum := range sums {
+			sums[i] = sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
+		}
 	}
-	return sum
+	return sums
 }
 
 // PromptResult is what became of an [Input].
@@ -81,7 +84,7 @@ func Prompts(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, ins ...In
 		if err != nil {
 			return nil, err
 		}
-		prompts[i] = ledger.Prompt{Delivery: d, Digest: in.digest(d.Mode)}
+		prompts[i] = ledger.Prompt{Delivery: d, Digests: in.digests(d.Mode)}
 	}
 	added, err := l.AddPrompts(ctx, prompts...)
 	if err != nil {
@@ -98,6 +101,10 @@ func Prompts(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, ins ...In
 func (in *Input) delivery(p ledger.InboxKey) (ledger.Delivery, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return ledger.Delivery{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
+	}
+	// Where it is encoded, it would be changed.
+	if !utf8.ValidString(in.Text) || !utf8.ValidString(in.Summary) {
+		return ledger.Delivery{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.InvalidError{Field: "text", Reason: "is not valid UTF-8"})
 	}
 	if kind := inbox.ProtocolType(in.Text); kind != "" && !in.Protocol {
 		return ledger.Delivery{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.ProtocolError{Type: kind})

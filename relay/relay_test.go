@@ -326,8 +326,13 @@ func (s *station) turns() []string {
 
 // eachKind runs a test with agents of each kind, side by side.
 func eachKind(t *testing.T, test func(t *testing.T, v teams.Version)) {
+	kinds(t, simchild.Kinds, test)
+}
+
+// kinds runs a test with each of these versions.
+func kinds(t *testing.T, versions []teams.Version, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
-	for _, v := range simchild.Kinds {
+	for _, v := range versions {
 		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
 			test(t, v)
@@ -552,9 +557,10 @@ func TestWaitsForTheLock(t *testing.T) {
 
 // A program that hands its lines on to a lead which runs already, and made the team
 // itself, may read the inbox by itself: it is left to it until it is seen to be of a
-// version that does not. What a person says goes to it anyway.
+// version that does not, even after /clear. What a person says goes to it anyway.
 func TestLeadThatReadsItsInbox(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
+	between := teams.Version{Major: 2, Minor: 1, Patch: 160} // knows /clear, and reads its inbox
+	kinds(t, append(slices.Clone(simchild.Kinds), between), func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v})
 		deaf := v.Has(teams.HeadlessDeaf) == teams.Yes
 		const session = "aaaaaaaa-0000-4000-8000-000000000000"
@@ -577,12 +583,14 @@ func TestLeadThatReadsItsInbox(t *testing.T) {
 		change(&opts, func(o *claude.Options) { o.Plain, o.Session = true, session })
 		change(&opts, func(o *claude.Options) { o.Command = append(o.Command, "--session-id", session) })
 		r, stop := s.relay(opts)
-		if _, err := r.Prompt(t.Context(), Input{Text: "[said]"}); err != nil {
-			t.Fatal(err)
+		for _, text := range []string{"/clear", "[said]"} {
+			if _, err := r.Prompt(t.Context(), Input{Text: text}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		n := 1
+		n := 2
 		if deaf {
-			n = 2
+			n = 3
 		}
 		s.settled(n)
 		if err := stop(); err != nil {
@@ -595,7 +603,7 @@ func TestLeadThatReadsItsInbox(t *testing.T) {
 		if left := string(after) == string(before); left == deaf {
 			t.Errorf("the inbox was left as it was: %t\n%s\n%s", left, before, after)
 		}
-		if w := s.works("[said]", "[row]"); w["[said]"] != 1 || w["[row]"] != n-1 {
+		if w := s.works("[said]", "[row]"); w["[said]"] != 1 || w["[row]"] != n-2 {
 			t.Errorf("worked on %v", w)
 		}
 		told := s.warnings(func(err error) bool { return strings.Contains(err.Error(), "reads its inbox itself") })
@@ -604,9 +612,9 @@ func TestLeadThatReadsItsInbox(t *testing.T) {
 		}
 
 		// One that gets the flags of a member never reads it.
-		change(&opts, func(o *claude.Options) { o.Plain = false })
+		change(&opts, func(o *claude.Options) { o.Plain, o.Command = false, o.Command[:len(o.Command)-2] })
 		_, stop = s.relay(opts)
-		s.settled(2)
+		s.settled(3)
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -709,6 +717,9 @@ func TestPrompt(t *testing.T) {
 		}
 		if _, err := r.Prompt(t.Context(), Input{Text: " \n"}); err == nil {
 			t.Error("blank text: no error")
+		}
+		if _, err := r.Prompt(t.Context(), Input{Text: "caf\xe9"}); !errors.As(err, new(*inbox.InvalidError)) {
+			t.Errorf("text that is not UTF-8: %v", err)
 		}
 		object := Input{Text: `{"type":"mode_set_request","mode":"bypassPermissions"}`}
 		if _, err := r.Prompt(t.Context(), object); !errors.As(err, new(*inbox.ProtocolError)) {

@@ -32,12 +32,14 @@ type Info struct {
 	PID     int    // of the agent, which can outlive the relay; 0 while there is none
 	Session string // of the agent
 	Command string // what was started
-	Queue   int    // deliveries that are claimed and not done
-	Failed  int    // deliveries that failed, and of which nobody has decided yet
-	LastAck time.Time
-	Started time.Time       // when the agent was last started; zero if it never was
-	Held    []ledger.Hold   // whose messages are held, until they are released
-	Handoff *ledger.Handoff // of a session that can move, without its draft, while its launcher runs; else nil
+	// PermissionMode is what the agent reports of its permissions; empty if it has not, or none runs.
+	PermissionMode string
+	Queue          int // deliveries that are claimed and not done
+	Failed         int // deliveries that failed, and of which nobody has decided yet
+	LastAck        time.Time
+	Started        time.Time       // when the agent was last started; zero if it never was
+	Held           []ledger.Hold   // whose messages are held, until they are released
+	Handoff        *ledger.Handoff // of a session that can move, without its draft, while its launcher runs; else nil
 }
 
 // lockOf names the lock that the relay of an inbox holds, as [lockedfile.Hold]
@@ -122,7 +124,7 @@ func newInfo(s ledger.RelayInfo, running bool) Info {
 		}
 		return o
 	}
-	o.Relay, o.Handoff = s.Relay, s.Handoff
+	o.Relay, o.Handoff, o.PermissionMode = s.Relay, s.Handoff, s.PermissionMode
 	switch s.State {
 	case ledger.RelayWaiting, ledger.RelayBackOff, ledger.RelayAsleep, ledger.RelayLocal, ledger.RelaySwitching:
 		o.State = State(s.State)
@@ -153,13 +155,16 @@ func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c
 	if running {
 		f.AtTerminal = found && s.State == ledger.RelayLocal
 	} else {
-		f.Headless = found && headless(c, member, s)
+		f.Headless = found && headless(t, c, member, s)
 	}
 	return f, err
 }
 
-func headless(c *teams.Config, member string, s ledger.Session) bool {
+func headless(t *teams.Team, c *teams.Config, member string, s ledger.Session) bool {
 	m, ok := c.Member(member)
-	lead, _ := c.Lead()
-	return ok && !m.JoinedAt.After(s.At) && (member != lead.Name || c.LeadProcess.Liveness() != teams.Alive)
+	if lead, _ := c.Lead(); ok && member == lead.Name {
+		_, state := t.Leader(c)
+		ok = state != teams.Alive
+	}
+	return ok && !m.JoinedAt.After(s.At)
 }

@@ -155,17 +155,17 @@ func TestNotHeadlessAnyMore(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	session := ledger.Session{At: time.UnixMilli(1795196213317)}
-	c := s.config()
-	if !headless(c, "worker", session) || !headless(c, "team-lead", session) {
+	c, team := s.config(), s.team
+	if !headless(team, c, "worker", session) || !headless(team, c, "team-lead", session) {
 		t.Error("members that were relayed to are not headless")
 	}
 	for i := range c.Members {
 		c.Members[i].JoinedAt = session.At.Add(time.Second)
 	}
-	if headless(c, "worker", session) {
+	if headless(team, c, "worker", session) {
 		t.Error("a member of the same name that came later is headless")
 	}
-	if headless(c, "nobody", session) {
+	if headless(team, c, "nobody", session) {
 		t.Error("who is no member is headless")
 	}
 }

@@ -1,6 +1,8 @@
 package teams
 
 import (
+	"path/filepath"
+	"strings"
 	"time"
 
 	"teambridge/teams/transcript"
@@ -32,7 +34,8 @@ func (a Agent) Version() Version {
 	told := ""
 	// The process first: a session can have been resumed by another version, which has
 	// not written a record yet.
-	if p, ok := transcript.ProcessOf(a.team.root.Path(), a.config.LeadSessionID); ok && !own {
+	if !own {
+		p, _ := a.team.leader(a.config)
 		told = p.Version
 	}
 	if path, ok := a.team.conversation(a.config, a.Name, own); ok && told == "" {
@@ -64,7 +67,7 @@ func (t *Team) conversation(c *Config, name string, own bool) (path string, ok b
 		return transcript.Agent(t.root.Path(), m.Cwd, c.address(), m.Name)
 	}
 	lead, _ := c.Lead()
-	return transcript.Session(t.root.Path(), lead.Cwd, c.LeadSessionID)
+	return transcript.Session(t.root.Path(), lead.Cwd, t.session(c))
 }
 
 // KeepsRows says whether the agent leaves rows that it took in its inbox, marked as
@@ -122,8 +125,8 @@ func (c *Config) atStart() bool {
 // process is alive. Few turns go on for longer without a record.
 const recent = 5 * time.Minute
 
-// LeadState says whether the process that leads the team is alive: by leadProcess, else by
-// the process of the lead's session, else by a record of the last 5 minutes in its transcript.
+// LeadState says whether the process that leads the team is alive: by leadProcess, else by its
+// file in sessions, else by a record of the last 5 minutes in its transcript.
 func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	if state, looked := t.processState(c); looked {
 		return state
@@ -137,12 +140,28 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	return Unknown
 }
 
+// AgentState says whether the process that an agent runs in is alive: by its session file if
+// the process is its own, else as [Team.LeadState] does.
+func (t *Team) AgentState(c *Config, name string, now time.Time) Liveness {
+	own, _ := c.ownProcess(name)
+	if !own {
+		return t.LeadState(c, now)
+	}
+	path, _ := t.conversation(c, name, own)
+	p, ok := transcript.ProcessOf(t.root.Path(), strings.TrimSuffix(filepath.Base(path), ".jsonl"))
+	if !ok {
+		return Unknown
+	}
+	state, _ := sessionLiveness(p)
+	return state
+}
+
 // processState is the part of LeadState that looks at processes.
 func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	if c.LeadProcess != nil {
 		return c.LeadProcess.Liveness(), true
 	}
-	if p, ok := transcript.ProcessOf(t.root.Path(), c.LeadSessionID); ok {
+	if p, ok := t.leader(c); ok {
 		return sessionLiveness(p)
 	}
 	return Unknown, false
@@ -150,12 +169,12 @@ func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 
 // ReadsInbox says whether a lead with a terminal reads its inbox. If its team was made at
 // session start, it begins to when it spawns a teammate, and again after each resume. For
-// older leads the answer is Unsure.
+// older leads, and those of teams that [Root.Create] made, the answer is Unsure.
 func (c *Config) ReadsInbox() Answer {
-	if !c.atStart() {
+	lead, _ := c.Lead()
+	if lead.TmuxPaneID != leaderPane {
 		return Unsure
 	}
-	lead, _ := c.Lead()
 	for _, m := range c.Members {
 		switch {
 		case m.Name == lead.Name, m.Guest():

@@ -102,6 +102,7 @@ func TestVersionOfTheProcess(t *testing.T) {
 func TestReadsInbox(t *testing.T) {
 	t.Parallel()
 	const lead = `"leadAgentId":"l@t","members":[{"agentId":"l@t","name":"l","agentType":"team-lead"`
+	const leader = `,"tmuxPaneId":"leader"`
 	const worker = `,{"name":"w","agentId":"w@t","joinedAt":5000,"backendType":"in-process"}`
 	for config, want := range map[string]Answer{
 		`{` + lead + `}]}`:                       Unsure,
@@ -109,9 +110,10 @@ func TestReadsInbox(t *testing.T) {
 		`{` + lead + `,"tmuxPaneId":"leader"}]}`: No,
 		`{` + lead + `,"tmuxPaneId":"leader"},{"name":"operator","agentId":"operator@t"}]}`: No,
 		`{` + lead + `,"tmuxPaneId":"leader"}` + worker + `]}`:                              Yes,
-		`{"leadProcess":{"pid":1,"claimedAt":4000},` + lead + `}` + worker + `]}`:           Yes,
-		`{"leadProcess":{"pid":1,"claimedAt":6000},` + lead + `}` + worker + `]}`:           No,
-		`{"leadProcess":{"pid":1},` + lead + `}` + worker + `]}`:                            Yes,
+		`{"leadProcess":{"pid":1,"claimedAt":4000},` + lead + leader + `}` + worker + `]}`:  Yes,
+		`{"leadProcess":{"pid":1,"claimedAt":6000},` + lead + leader + `}` + worker + `]}`:  No,
+		`{"leadProcess":{"pid":1},` + lead + leader + `}` + worker + `]}`:                   Yes,
+		`{"leadProcess":{"pid":1},` + lead + `,"tmuxPaneId":""}]}`:                          Unsure, // made by Create
 	} {
 		c, err := Parse("t", []byte(config))
 		if err != nil {

@@ -214,8 +214,9 @@ func (o object) number(key string) float64 {
 	return n
 }
 
-// maxMillis is the last instant that a JavaScript Date can hold.
-const maxMillis = 8.64e15
+// maxMillis is the end of the year 9999. JSON has no later time, though a JavaScript Date has, so a time in microseconds by
+// mistake counts as none.
+const maxMillis = 253402300799999
 
 func (o object) time(key string) time.Time {
 	n := o.number(key)

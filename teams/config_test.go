@@ -101,6 +101,7 @@ func TestParseTolerates(t *testing.T) {
 		"escapes and surrogates":   {`{"description":"\ud800","members":[{"name":"b\u006fb"}]}`, result{[]string{"bob"}, 0}},
 		"not UTF-8":                {"{\"description\":\"\xff\",\"members\":[{\"name\":\"bob\"}]}", result{[]string{"bob"}, 0}},
 		"top level of odd types":   {`{"name":1,"createdAt":"now","leadAgentId":[],"leadProcess":"p","members":[` + bob + `]}`, result{[]string{"bob"}, 4}},
+		"times in microseconds":    {`{"createdAt":1795196213317000,"members":[{"name":"bob","joinedAt":1795196213317000}]}`, result{[]string{"bob"}, 0}},
 		"times out of range":       {`{"createdAt":1e400,"members":[{"name":"bob","joinedAt":-5}]}`, result{[]string{"bob"}, 0}},
 		"pid of no process":        {`{"leadProcess":{"pid":-1},"members":[` + bob + `]}`, result{[]string{"bob"}, 0}},
 		"pid larger than there is": {`{"leadProcess":{"pid":1e30},"members":[` + bob + `]}`, result{[]string{"bob"}, 0}},

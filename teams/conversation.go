@@ -134,12 +134,25 @@ func (a Agent) Transcripts() []string {
 		return nil
 	}
 	if lead, _ := a.config.Lead(); !own && a.Name != lead.Name {
-		return transcript.Teammate(a.team.root.Path(), lead.Cwd, a.config.LeadSessionID, a.Name, a.config.startedWith(a.Name))
+		return a.shared(lead)
 	}
 	if path, ok := a.team.conversation(a.config, a.Name, own); ok {
 		return []string{path}
 	}
 	return nil
+}
+
+// shared returns the transcripts of a teammate in the lead's process. After /clear they are in
+// another folder than before.
+func (a Agent) shared(lead Member) (paths []string) {
+	sessions := []string{a.team.session(a.config)}
+	if first := a.config.LeadSessionID; sessions[0] != "" && sessions[0] != first {
+		sessions = append(sessions, first)
+	}
+	for _, session := range sessions {
+		paths = append(paths, transcript.Teammate(a.team.root.Path(), lead.Cwd, session, a.config.Team, a.Name, a.config.startedWith(a.Name))...)
+	}
+	return paths
 }
 
 // startedWith returns the prompt of a teammate in the lead's process; empty if another one

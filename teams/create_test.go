@@ -54,6 +54,10 @@ func TestCreateAndDiscard(t *testing.T) {
 	if got := c.LeadProcess.Liveness(); got == Gone {
 		t.Errorf("the lead is %v", got)
 	}
+	// Its agent is headless, and about to be started.
+	if got := c.Deliverability("boss", Facts{}); got != Reachable {
+		t.Errorf("before a relay runs, the lead is %s", got)
+	}
 	if !c.IsOwned(f) {
 		t.Errorf("%+v is not known again by %+v", c, f)
 	}

@@ -16,29 +16,20 @@ type AgentProcess struct {
 
 // Processes returns the process of each agent that is known to have one, by name.
 func (t *Team) Processes(c *Config) map[string]AgentProcess {
-	all, bySession := map[string]AgentProcess{}, map[string]transcript.Process{}
+	all := map[string]AgentProcess{}
 	lead, _ := c.Lead()
+	leader, led := t.leader(c)
 	for _, m := range c.Members {
 		own, ok := c.ownProcess(m.Name)
-		session := c.LeadSessionID
-		if own {
-			var path string
-			path, ok = t.conversation(c, m.Name, own)
-			session = strings.TrimSuffix(filepath.Base(path), ".jsonl")
-		}
 		if !ok {
 			continue
 		}
-		p, seen := bySession[session]
-		if !seen {
-			if p, ok = transcript.ProcessOf(t.root.Path(), session); ok {
-				if state, _ := sessionLiveness(p); state != Alive {
-					p = transcript.Process{}
-				}
-			}
-			bySession[session] = p
+		p, found := leader, led
+		if own {
+			path, _ := t.conversation(c, m.Name, own)
+			p, found = transcript.ProcessOf(t.root.Path(), strings.TrimSuffix(filepath.Base(path), ".jsonl"))
 		}
-		if p.PID != 0 {
+		if state, _ := sessionLiveness(p); found && state == Alive {
 			all[m.Name] = AgentProcess{p, !own && m.Name != lead.Name}
 		}
 	}

@@ -65,3 +65,41 @@ func TestLeadState(t *testing.T) {
 		t.Errorf("with a leadProcess that is gone, it is %v", got)
 	}
 }
+
+// An agent with a process of its own lives and ends with that, all others with the lead.
+func TestAgentState(t *testing.T) {
+	t.Parallel()
+	me := self(t)
+	here := domain(me.PidSpace)
+	if here == "" {
+		t.Skip("this system has no machine id: nothing is known to be gone")
+	}
+	const gone = "1" // the start of a process that had our number before
+	for name, tc := range map[string]struct {
+		lead, bob     string // when they started; empty: not known
+		worker, paned Liveness
+	}{
+		"nothing known":             {"", "", Unknown, Unknown},
+		"all alive":                 {me.ProcStart, me.ProcStart, Alive, Alive},
+		"the lead alone has ended":  {gone, me.ProcStart, Gone, Alive},
+		"bob alone has ended":       {me.ProcStart, gone, Alive, Gone},
+		"the lead has ended, bob ?": {gone, "", Gone, Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			leader := ""
+			if tc.lead != "" {
+				leader = fmt.Sprintf(`,"leadProcess":{"pid":%d,"pidSpace":%q,"procStart":%q}`, me.PID, me.PidSpace, tc.lead)
+			}
+			p, team, c := mixed(t, "", "2.1.329", "", leader)
+			if tc.bob != "" {
+				p.write("sessions/8.json", fmt.Sprintf(`{"pid":%d,"sessionId":"b","procStart":%q,"pidDomain":%q}`, me.PID, tc.bob, here))
+			}
+			for member, want := range map[string]Liveness{"team-lead": tc.worker, "worker": tc.worker, "operator": tc.worker, "bob": tc.paned} {
+				if got := team.AgentState(c, member, time.Now()); got != want {
+					t.Errorf("%s is %v, want %v", member, got, want)
+				}
+			}
+		})
+	}
+}

@@ -89,12 +89,17 @@ const (
 	// NearestProfile: of two profiles of one name, --agent takes the one nearer to the
 	// working directory, not the one further up.
 	NearestProfile Trait = "takes the nearest profile"
+	// RulesForServers: the permission rule mcp__* is about the tools of all MCP servers.
+	RulesForServers Trait = "has a rule for all MCP servers"
 	// WrapsUser: a row from "user" reaches a model as <teammate-message>, not as
 	// plain text.
 	WrapsUser Trait = "wraps rows from user"
 	// EscapesGiven: in <teammate-message>, attributes are escaped, and tags in the text.
 	// Without it, a message can look like several.
 	EscapesGiven Trait = "escapes what it wraps"
+	// NamesSession: each process, a headless one too, says in sessions/<pid>.json which
+	// session it has, even if it has resumed it.
+	NamesSession Trait = "names its session in sessions/<pid>.json"
 
 	// What follows is for tests: the product does not depend on it.
 
@@ -126,8 +131,13 @@ const (
 	// MarksUnverified: <teammate-message> has verified="false" where Claude Code
 	// does not vouch for the sender.
 	MarksUnverified Trait = `marks messages as verified="false"`
+	// LeadSession: leadSessionId of a team that is made at start is the session's id, even
+	// if the session was given or resumed. /clear still leaves it as it is.
+	LeadSession Trait = "gives its team the id of its session"
 	// RemakesTeam: a session that is resumed makes its team again, if it is gone.
 	RemakesTeam Trait = "makes its team again when it is resumed"
+	// MarksDenials: transcripts mark the results of tools that were not allowed.
+	MarksDenials Trait = "marks denials in transcripts"
 	// NamesModel: the answer to set_model names the model.
 	NamesModel Trait = "names the model in its answer to set_model"
 )
@@ -150,8 +160,10 @@ var changes = map[Trait]struct{ without, with Version }{
 	WrapsUser:          {Version{2, 1, 197}, Version{2, 1, 198}},
 	EscapesGiven:       {Version{2, 1, 160}, Version{2, 1, 181}},
 	NearestProfile:     {Version{2, 1, 160}, Version{2, 1, 181}},
+	RulesForServers:    {Version{2, 1, 160}, Version{2, 1, 181}},
+	NamesSession:       {Version{2, 1, 80}, Version{2, 1, 112}},
 
-	LimitsProfile:   {Version{2, 1, 112}, Version{2, 1, 160}},
+	LimitsProfile:   {Version{2, 1, 112}, Version{2, 1, 140}},
 	EchoesTime:      {Version{2, 1, 76}, Version{2, 1, 78}},
 	JoinsFrames:     {Version{2, 1, 84}, Version{2, 1, 85}},
 	InterruptFails:  {Version{2, 1, 85}, Version{2, 1, 89}},
@@ -163,8 +175,10 @@ var changes = map[Trait]struct{ without, with Version }{
 	RunsUnechoed:    {Version{2, 1, 200}, Version{2, 1, 280}},
 	IdleResult:      {Version{2, 1, 250}, Version{2, 1, 251}},
 	MarksUnverified: {Version{2, 1, 278}, Version{2, 1, 280}},
+	LeadSession:     {Version{2, 1, 310}, Version{2, 1, 311}},
+	MarksDenials:    {Version{2, 1, 190}, Version{2, 1, 200}},
 	RemakesTeam:     {Version{2, 1, 280}, Version{2, 1, 329}},
-	NamesModel:      {Version{2, 1, 280}, Version{2, 1, 310}},
+	NamesModel:      {Version{2, 1, 305}, Version{2, 1, 310}},
 }
 
 // Has says whether v has the trait. It is Unsure for the zero Version, and for

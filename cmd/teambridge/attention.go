@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,20 +42,26 @@ type errand struct {
 }
 
 // waits returns what waits for the person, in one team or all: what the service says, if
-// one runs, else what the journal, the ledger and the files say. With record, the inboxes
-// are recorded first.
+// one runs, else what the journal, the ledger and the files say, even with an error. With
+// record, the inboxes are recorded first.
 func (a *app) waits(ctx context.Context, root *teams.Root, team string, record bool) (list []api.Attention, err error) {
-	list, served, err := a.waitsServed(ctx, root, team)
-	if served || err != nil {
-		return list, err
+	list, served, silent := a.waitsServed(ctx, root, team)
+	if served || ctx.Err() != nil {
+		return list, silent
 	}
+	list, err = a.waitsUnserved(ctx, root, team, record, silent)
+	return list, errors.Join(err, unheard(silent))
+}
+
+// waitsUnserved is waits without a service, or with one that is silent.
+func (a *app) waitsUnserved(ctx context.Context, root *teams.Root, team string, record bool, silent error) (list []api.Attention, err error) {
 	if record {
 		rec, err := a.startRecorder(ctx, root, team)
 		if err != nil {
 			return nil, err
 		}
 		if l := rec.sends(ctx); l != nil { // else it has warned
-			list, err = a.waitsOf(ctx, root, l, rec.journal, team)
+			list, err = a.waitsOf(ctx, root, l, rec.journal, team, silent)
 		}
 		return list, errors.Join(err, rec.close())
 	}
@@ -68,32 +75,33 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 	if err != nil || l == nil {
 		return nil, err
 	}
-	return a.waitsOf(ctx, root, l, j, team)
+	return a.waitsOf(ctx, root, l, j, team, silent)
 }
 
-// waitsOf returns what waits for the person without a service.
-func (a *app) waitsOf(ctx context.Context, root *teams.Root, l *ledger.Ledger, j *journal.Journal, team string) ([]api.Attention, error) {
-	u, err := server.NewUnserved(ctx, root, a.state, l, j, team)
+// waitsOf returns what the files say of what waits for the person.
+func (a *app) waitsOf(ctx context.Context, root *teams.Root, l *ledger.Ledger, j *journal.Journal, team string, silent error) ([]api.Attention, error) {
+	u, err := server.NewUnserved(ctx, root, a.state, l, j, team, idleBecause(silent))
 	if err != nil {
 		return nil, err
 	}
 	return u.Attention(ctx)
 }
 
-// waitsServed asks the service, if one runs and answers.
+// idleBecause says why a relay that was added does not run, where the service was not asked.
+func idleBecause(silent error) string {
+	if silent != nil {
+		return server.SilentService
+	}
+	return server.NoService
+}
+
+// waitsServed asks the service, if one runs.
 func (a *app) waitsServed(ctx context.Context, root *teams.Root, team string) (list []api.Attention, served bool, err error) {
-	c := a.service(root)
-	if c == nil {
-		return nil, false, nil
-	}
-	defer c.Close()
-	asking, done := a.present(ctx, c)
-	defer done()
-	if list, err = c.Attention(asking, team); err == nil || ctx.Err() != nil {
-		return list, err == nil, err
-	}
-	a.debug("the service does not say what waits: %v", err)
-	return nil, false, nil
+	served, err = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
+		list, err = c.Attention(ctx, team)
+		return err
+	})
+	return list, served, err
 }
 
 // dismiss hides what a person can only take note of, until it changes.
@@ -106,22 +114,19 @@ func (a *app) dismiss(ctx context.Context, root *teams.Root, list []errand) erro
 	if err != nil {
 		return err
 	}
-	c := a.service(root)
-	if c != nil {
-		defer c.Close()
-	}
 	var faults []error
 	for _, w := range list {
-		if c != nil {
+		answered, err := a.askService(ctx, root, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Dismiss(ctx, w.ID)
-			if _, answered := errors.AsType[*api.Problem](err); err == nil || answered {
-				if !errors.Is(err, api.CodeNotFound) { // else it has changed since it was shown
-					faults = append(faults, err)
-				}
-				continue
-			}
+			return err
+		})
+		switch {
+		case errors.Is(err, api.CodeNotFound): // it has changed since it was shown
+		case answered, errors.As(err, new(*api.Problem)):
+			faults = append(faults, err)
+		default: // the service finds it in the ledger
+			faults = append(faults, l.Dismiss(ctx, root.Path(), w.ID, time.Now()))
 		}
-		faults = append(faults, l.Dismiss(ctx, root.Path(), w.ID, time.Now()))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return err
@@ -153,20 +158,25 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 	defer func() { err = errors.Join(err, rec.close()) }()
 	var files *server.Unserved // made when needed
 	var read *journal.Journal  // by files
+	var idle string            // what they know why relays do not run
 	w := waitWatch{app: a, program: p, team: t}
 	for {
-		list, served, err := a.waitsServed(ctx, root, team)
+		list, served, silent := a.waitsServed(ctx, root, team)
+		err := context.Cause(ctx)
+		if err == nil {
+			a.without(silent)
+		}
 		if l := rec.sends(ctx); !served && err == nil && l != nil {
-			if files == nil || read != rec.journal {
-				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.journal, team); err != nil {
+			if now := idleBecause(silent); files == nil || read != rec.journal || idle != now {
+				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.journal, team, now); err != nil {
 					return err
 				}
-				read = rec.journal
+				read, idle = rec.journal, now
 			}
 			list, err = files.Attention(ctx)
 		}
 		if err == nil {
-			err = w.show(list)
+			err = w.show(list, silent != nil)
 		}
 		if err == nil && served {
 			err = w.follow(ctx, root, team)
@@ -197,9 +207,12 @@ func (w *waitWatch) ended() bool {
 	return w.team != nil && errors.Is(w.team.Exists(), teams.ErrTeamGone)
 }
 
-// show prints what is new in a list of all that waits.
-func (w *waitWatch) show(list []api.Attention) error {
+// show prints what is new in a list of all that waits; of a part of it, with partial.
+func (w *waitWatch) show(list []api.Attention, partial bool) error {
 	now := map[string]api.Attention{}
+	if partial {
+		maps.Copy(now, w.known) // what is not in it may wait still, and is no news later
+	}
 	for _, i := range list {
 		now[i.ID] = i
 		was, waited := w.known[i.ID]
@@ -232,7 +245,7 @@ func (w *waitWatch) follow(ctx context.Context, root *teams.Root, team string) e
 			w.debug("the service sends no more events: %v", err)
 			return nil
 		case e.Snapshot != nil:
-			if err := w.show(e.Snapshot.Attention); err != nil {
+			if err := w.show(e.Snapshot.Attention, false); err != nil {
 				return err
 			}
 		}
@@ -358,7 +371,7 @@ func (a *app) waitsNote(ctx context.Context, team string) {
 	}
 	list, err := a.waits(ctx, root, team, false)
 	if err != nil {
-		a.debug("what waits for you is not known: %s", view.Describe(err))
+		a.warn("not all that waits for you is known: %s", view.Describe(err))
 	}
 	how := "teambridge inbox"
 	if team != "" {

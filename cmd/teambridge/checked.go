@@ -17,7 +17,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/fleet"
 	"teambridge/relay/opencode"
-	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -232,7 +231,12 @@ func (x *examination) service(ctx context.Context, root *teams.Root) {
 		return
 	}
 	defer c.Close()
-	card, _ := api.ReadCard(x.app.state, root.Path())
+	card, strayed := x.app.strayed(root)
+	if len(strayed) > 0 {
+		x.add(problem, "service_files", "", x.app.state, wasWere(strayed)+" moved away or replaced while the service ran: what it records is not in the history here, and what it sent can be sent twice",
+			fmt.Sprintf("end process %d; move the files that it has back, each with its -wal, unless you can do without what is in them; then %s", card.PID, start))
+		return
+	}
 	asking, done := x.app.present(ctx, c)
 	defer done()
 	if err := c.Health(asking); err != nil {
@@ -280,7 +284,7 @@ func (x *examination) databases(ctx context.Context, root *teams.Root) error {
 		x.add(notice, "journal", "", path, view.Describe(err), "look again later")
 		return nil
 	case err != nil:
-		x.add(problem, "journal", "", path, view.Describe(err), "messages can be sent, but are not recorded; move the file away to begin a new history")
+		x.add(problem, "journal", "", path, view.Describe(err), x.goesOn(root, err, "messages can be sent, but what others write is not recorded, and there is no history"))
 		return nil
 	}
 	x.add(checked, "journal_size", "", path, since+"; the journal has "+text, "teambridge gc deletes old ones")

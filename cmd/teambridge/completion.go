@@ -144,11 +144,10 @@ func described(word, description string) string {
 
 // questionIDs lists the open questions of agents.
 func (a *app) questionIDs(ctx context.Context) (words []string) {
-	c, list, err := a.questions(ctx)
+	list, err := a.questions(ctx)
 	if err != nil {
 		return nil
 	}
-	defer c.Close()
 	for _, q := range list {
 		words = append(words, described(shortID(q.ID), q.Member+"@"+q.Team+": "+questionText(q.Question)))
 	}
@@ -204,11 +203,10 @@ func (a *app) questionRules(cmd *cobra.Command, args []string, _ string) ([]stri
 	if len(args) == 0 || !a.completesState() {
 		return nil, none
 	}
-	c, list, err := a.questions(cmd.Context())
+	list, err := a.questions(cmd.Context())
 	if err != nil {
 		return nil, none
 	}
-	defer c.Close()
 	for _, q := range list {
 		if strings.HasPrefix(q.ID, args[0]) {
 			return q.Session, none

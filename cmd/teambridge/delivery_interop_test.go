@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,7 +29,7 @@ const several = 20
 // leaves out others by itself.)
 func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		test(t, newUser(t, v))
 	})
@@ -85,6 +86,49 @@ func TestRealSendConsumed(t *testing.T) {
 		}
 		u.each(ctx, several)
 		u.clean()
+	})
+}
+
+// What the agents of a lead that was killed took before is consumed, but nothing is that was
+// sent after that, however it goes.
+func TestRealLeadIsKilled(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, 3*time.Minute)
+		u.must("send", "worker", "please <m-0>", "--id", "before", "--wait", "seen", "--timeout", "60s")
+		if err := u.team.Lead.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = u.team.Lead.Exited(ctx) // with an error: it was killed
+		to := "worker@" + u.team.Name
+		u.must("send", to, "please <m-0>", "--id", "before", "--wait", "consumed", "--timeout", "60s")
+		box := u.team.Inbox("worker")
+		ways := map[string]func() error{"deleted": func() error { return os.Remove(box) }}
+		if v.Has(teams.LeadProcessWritten) == teams.Yes { // else it may have been resumed
+			ways["emptied"] = func() error { return os.WriteFile(box, []byte("[]"), 0o600) }
+		}
+		for id, vanish := range ways {
+			vanished := make(chan error, 1)
+			go func() {
+				tick := time.NewTicker(5 * time.Millisecond)
+				defer tick.Stop()
+				for ctx.Err() == nil {
+					<-tick.C
+					data, _ := os.ReadFile(box) // until it can be read
+					if _, err := os.Stat(box + ".lock"); err != nil && bytes.Contains(data, []byte(id)) {
+						vanished <- vanish()
+						return
+					}
+				}
+				vanished <- ctx.Err()
+			}()
+			status, out, errs := u.run("send", to, "nobody takes this", "--id", id, "--wait", "consumed", "--timeout", "60s")
+			if err := <-vanished; err != nil || status != api.ExitUnknown {
+				t.Errorf("%s: status %d, want %d; %v\n%s%s", id, status, api.ExitUnknown, err, out, errs)
+			}
+		}
 	})
 }
 

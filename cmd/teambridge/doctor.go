@@ -17,9 +17,11 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/inbox/sqlite"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -76,6 +78,23 @@ type examination struct {
 	app      *app
 	findings []finding
 	inboxes  int // that were looked at
+}
+
+// goesOn says what works if this command cannot use a database because of why: otherwise,
+// unless a service has it open.
+func (x *examination) goesOn(root *teams.Root, why error, otherwise string) string {
+	c, err := client.Find(x.app.state, root.Path())
+	if err != nil {
+		return otherwise
+	}
+	c.Close()
+	if _, strayed := x.app.strayed(root); len(strayed) > 0 {
+		return otherwise
+	}
+	if errors.Is(why, sqlite.ErrInUse) {
+		return "the service still uses it: what goes through the service is recorded there"
+	}
+	return "the service still has it open: what goes through the service may not be recorded"
 }
 
 // add adds a finding. team and path may be empty.
@@ -238,12 +257,14 @@ func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
 		x.add(notice, "unknown_relay", c.Team, path, view.Describe(err), "look at the locks in the state directory")
 	}
 	if !served && t.LeadState(c, time.Now()) == teams.Gone {
-		process := ""
-		if c.LeadProcess != nil {
-			process = fmt.Sprintf(" (%d)", c.LeadProcess.PID)
+		process, advice := "", "nobody reads messages to it; remove the directory"
+		if pid, _ := t.Leader(c); pid != 0 {
+			process = fmt.Sprintf(" (%d)", pid)
 		}
-		x.add(notice, "stale_team", c.Team, path, "the process that led this team"+process+" has ended without cleaning up",
-			"nobody reads messages to it; remove the directory, or resume its session "+c.LeadSessionID)
+		if c.LeadProcess != nil { // other versions do not take it back
+			advice += ", or resume its session " + c.LeadSessionID
+		}
+		x.add(notice, "stale_team", c.Team, path, "the process that led this team"+process+" has ended without cleaning up", advice)
 	}
 	for _, fault := range c.Faults {
 		x.add(notice, "odd_config", c.Team, filepath.Join(path, "config.json"), view.Describe(fault), "it is ignored")
@@ -394,7 +415,7 @@ func (x *examination) state(ctx context.Context, root *teams.Root) {
 	l, err := x.app.ledgerIfAny(ctx)
 	if err != nil {
 		x.add(problem, "ledger", "", filepath.Join(dir, "ledger.db"), view.Describe(err),
-			"messages can be sent, but not under an --id, and nothing remembers them")
+			x.goesOn(root, err, "messages are sent only with --force, and no history has them"))
 		return
 	}
 	if l == nil {

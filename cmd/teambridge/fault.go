@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/view"
 )
 
@@ -38,6 +39,9 @@ func explain(ctx context.Context, err error) (api.Error, int) {
 	f := view.Explain(err)
 	if f.Code == api.CodeInterrupted && ctx.Err() == nil {
 		f.Code = api.CodeError // nobody interrupted us
+	}
+	if errors.Is(err, client.ErrUnreachable) && (f.Code == api.CodeError || f.Code == api.CodeTimeout) {
+		f.Code, f.Hint = api.CodeTimeout, "see what is wrong with it: teambridge doctor"
 	}
 	return f, f.Code.Exit()
 }

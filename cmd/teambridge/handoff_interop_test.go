@@ -327,7 +327,7 @@ func (s *seat) id() string {
 // bring it back, with what was at the prompt. It is one conversation.
 func TestRealSessionInTwoPlaces(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		s := newSeat(t, v, nil)
 		ctx := deadline(t, 4*time.Minute)
@@ -377,7 +377,7 @@ func TestRealSessionInTwoPlaces(t *testing.T) {
 // is answered; then the message follows.
 func TestRealDialogHoldsTheSession(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		s := newSeat(t, v, nil, "--model", "sonnet", "--permission-mode", "default")
 		ctx := deadline(t, 3*time.Minute)
@@ -417,10 +417,10 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 }
 
 // While a teammate lives the session does not switch, as its team would be deleted, and
-// says so. Its teammate goes on.
+// says so, even after /clear. Its teammate goes on.
 func TestRealTeammateKeepsTheSession(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		s := newSeat(t, v, nil)
 		s.home.API.Alone = false
@@ -441,9 +441,19 @@ func TestRealTeammateKeepsTheSession(t *testing.T) {
 		}
 		s.prompt(ctx, "from afar [1]")
 		s.until(ctx, "refused", func() bool { h, _ := s.handoff(); return strings.Contains(h.Reason, "helper") })
-		out, status := s.switches("remote", "--force")
-		if h, _ := s.handoff(); status == 0 || !strings.Contains(out, "helper") || h.At != ledger.AtTerminal {
-			t.Errorf("switch: exit status %d, %s; the session is %s", status, out, h.At)
+		refused := func() {
+			t.Helper()
+			out, status := s.switches("remote", "--force")
+			if h, _ := s.handoff(); status == 0 || !strings.Contains(out, "helper") || h.At != ledger.AtTerminal {
+				t.Errorf("switch: exit status %d, %s; the session is %s", status, out, h.At)
+			}
+		}
+		refused()
+		if v.Has(teams.ClearsSession) == teams.Yes {
+			first := s.id()
+			s.enters(ctx, "/clear")
+			s.until(ctx, "another session", func() bool { return s.id() != first })
+			refused()
 		}
 		if s.home.API.Count(standin.Any, "[1]") != 0 {
 			t.Error("the message was given")

@@ -178,7 +178,7 @@ func newPerson(t *testing.T, v teams.Version, respond standin.Responder) *person
 // conversation. One round, or as many as $TEAMBRIDGE_SWITCH_ROUNDS says.
 func TestRealSwitchesAtRandomInstants(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		n := rounds(t, "TEAMBRIDGE_SWITCH_ROUNDS", 1)
 		p := newPerson(t, v, nil)
@@ -280,7 +280,7 @@ func (p *person) restored(ctx context.Context) {
 // or as many as $TEAMBRIDGE_SWITCH_KILLS says.
 func TestRealKilledWhileItSwitches(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		n := rounds(t, "TEAMBRIDGE_SWITCH_KILLS", 1)
 		model := &standin.Thinker{}

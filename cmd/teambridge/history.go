@@ -18,6 +18,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/status/view"
@@ -154,7 +155,8 @@ one that was relayed to a headless agent. The last text of each turn of a
 headless agent is recorded too, up to 1 MiB, as a message of kind "answer"; its
 "inReplyTo" has the ids of the messages it answers. What an agent said and did
 before that stands between the messages, a line for each tool call; "work" tells
-it from messages.
+it from messages. Its "state" says what became of a call: running, done, started
+(it goes on in the background), failed, denied, cut (off) or unknown.
 
 Of an id, the first 4 characters are enough if no other id begins with them.
 
@@ -188,9 +190,13 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 		sources = append(sources, journal.Map(j.Search(ctx, strings.Join(words, " "), q), func(h journal.Hit) (*journal.Message, error) { return &h.Message, nil }))
 	}
 	messages := journal.Merge(q.Newest, func(m journal.Message) int64 { return m.Seq }, sources...)
+	l, err := a.ledgerIfAny(ctx)
+	if err != nil {
+		a.warn("%s; relays are not shown", view.Describe(err))
+	}
 	var found []recorded
 	hidden := 0
-	for m, err := range o.work.records(ctx, j, queries[0], messages, strings.Join(words, " ")) { // work is from an agent
+	for m, err := range o.work.records(ctx, j, l, queries[0], messages, strings.Join(words, " ")) { // work is from an agent
 		if value, ok := errors.AsType[*journal.ValueError](err); ok {
 			return usage("", "search words: %s", value.Reason)
 		}
@@ -219,11 +225,11 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 		defer a.hiddenNote(hidden)
 	}
 	done()
-	return a.printHistory(ctx, j, found)
+	return a.printHistory(ctx, j, l, found)
 }
 
-// printHistory prints messages of any team, with a line where the team changes.
-func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []recorded) error {
+// printHistory prints messages of any team, with a line where the team changes. l may be nil.
+func (a *app) printHistory(ctx context.Context, j *journal.Journal, l *ledger.Ledger, found []recorded) error {
 	var messages []journal.Message
 	for _, m := range found {
 		if m.work == nil {
@@ -231,9 +237,7 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []reco
 		}
 	}
 	became := map[int64]*api.Fate{} // by number
-	if l, err := a.ledgerIfAny(ctx); err != nil {
-		a.warn("%s; relays are not shown", view.Describe(err))
-	} else if l != nil {
+	if l != nil {
 		fates, err := view.Fates(ctx, l, messages)
 		if err != nil {
 			return err
@@ -332,9 +336,11 @@ func newExport(a *app) *cobra.Command {
 		Long: `Print every message in the journal, oldest first, one JSON object per line.
 
 Each object has the message as it stood in the inbox, an event of a relay, or an
-envelope: what an agent said or did. With --output the file is
-replaced once all of it is written and on the disk; if the disk is full, or the
-command is interrupted, the old file stays. A new file is readable by you alone.
+envelope: what an agent said or did. On standard output, characters that could
+control a terminal are \u escapes; a file has them as they were. With --output
+the file is replaced once all of it is written and on the disk; if the disk is
+full, or the command is interrupted, the old file stays. A new file is readable
+by you alone.
 
 Exit status: 0; 1 it could not be read or written completely; 5 --output is not
 a regular file.`,
@@ -358,7 +364,7 @@ func (a *app) export(ctx context.Context, o historyOptions, output string) error
 				defer a.working("exporting")()
 			}
 		}
-		return j.Export(ctx, a.stdout, q)
+		return j.Export(ctx, escapedJSON{a.stdout}, q)
 	}
 	defer a.working("exporting to %s", output)()
 	return exportTo(output, func(w io.Writer) error { return j.Export(ctx, w, q) })

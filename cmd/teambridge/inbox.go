@@ -28,8 +28,9 @@ changed without --mark-read or --dismiss. "teambridge reply" answers a message,
 "teambridge permit" and "deny" a question; these are known while a service runs.
 With --json the unread messages are the "messages" of an item of kind "unread".
 
-Exit status: 0, even if there is nothing; 3 no such team; 6 an inbox or a team
-is corrupt (the others are shown).`,
+Exit status: 0, even if there is nothing; 3 no such team; 4 a service runs and
+does not answer, so questions are not known (the rest is shown); 6 an inbox or a
+team is corrupt (the others are shown).`,
 		Example: `  teambridge inbox --mark-read`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.showInbox(cmd.Context(), o) },
 	}

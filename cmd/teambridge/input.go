@@ -16,6 +16,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/mode"
 	"teambridge/status/view"
+	"teambridge/teams/rawjson"
 )
 
 type line struct {
@@ -166,6 +167,9 @@ func parseLine(text []byte) (line, error) {
 		return line{}, errors.New("it is not valid UTF-8")
 	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
 		l = line{}
+		if err := rawjson.Exact(text); err != nil {
+			return line{}, err
+		}
 		dec := json.NewDecoder(bytes.NewReader(text))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&l); errors.Is(err, io.ErrUnexpectedEOF) {

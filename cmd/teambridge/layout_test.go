@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"inbox/simagent":           {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":              {},
 	"relay/agent":              {"relay/wire"},
-	"relay/mode":               {},
+	"relay/mode":               {"teams/rawjson"},
 	"relay/profile":            {},
 	"relay/pipe":               {"relay/mode"},
 	"relay/terminal":           {},
@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"relay/console":            {"relay/agent", "relay/process"},
 	"relay/handoff":            {"inbox/ledger", "relay/agent", "relay/claude/interactive", "relay/console", "relay/mode", "relay/process"},
 	"relay/toolcall":           {"relay/wire"},
-	"relay/claude/session":     {"relay/toolcall", "relay/wire", "teams/transcript"},
+	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/process", "relay/profile", "relay/toolcall", "relay/wire"},
 	"relay/standin":            {"teams"}, // for the table of versions
@@ -51,18 +51,19 @@ var mayImport = map[string][]string{
 	"relay/claude/simterminal": {"relay/claude/simchild", "teams"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/mode", "teams"},
-	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
+	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/reply", "relay/wire", "teams", "teams/lockedfile"},
-	"relay/query":              {"relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/wire", "teams"},
+	"relay/query":              {"relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
 	"status/markdown":          {},
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/profile", "relay/terminal", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/terminal", "relay/toolcall", "relay/wire",
+		"status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
-		"status", "status/api", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile",
+		"status", "status/api", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
 	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},

@@ -104,22 +104,24 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 func TestParseLine(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`hello`:              "hello",
-		`  hello`:            "  hello",
-		``:                   "",
-		`{"text": "hello"}`:  "hello",
-		`  {"text": "x"}  `:  "x",
-		`{"text": "a\nb"}`:   "a\nb",
-		`{"text": "\ud800"}`: "\uFFFD",
-		`["no object"]`:      `["no object"]`,
+		`hello`:             "hello",
+		`  hello`:           "  hello",
+		``:                  "",
+		`{"text": "hello"}`: "hello",
+		`  {"text": "x"}  `: "x",
+		`{"text": "a\nb"}`:  "a\nb",
+		`["no object"]`:     `["no object"]`,
 	} {
 		if l, err := parseLine([]byte(in)); err != nil || l.Text != want {
 			t.Errorf("%s: %q, %v; want %q", in, l.Text, err, want)
 		}
 	}
 	for in, want := range map[string]string{
-		"a\xffb":                      "not valid UTF-8",
-		"{\"text\": \"a\xffb\"}":      "not valid UTF-8",
+		"a\xffb":                     "not valid UTF-8",
+		"{\"text\": \"a\xffb\"}":     "not valid UTF-8",
+		`{"text": "x \ud83d y"}`:     `"text" has half of a surrogate pair`,
+		`{"text": "a", "text": "b"}`: `"text" is there twice`,
+		`{"permit": "q", "allow": false, "reason": "\ude00"}`: `"reason" has half of a surrogate pair`,
 		"a\x00b":                      "NUL",
 		`{"text": "a\u0000b"}`:        "NUL",
 		`{"text": "hel`:               "cut off",

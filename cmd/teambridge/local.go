@@ -29,6 +29,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/handoff"
 	"teambridge/relay/reply"
+	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -171,7 +172,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 	err = handoff.Run(running, handoff.Options{
 		Ledger: l.ledger, Key: l.key, Terminal: localTerminal{c}, Agent: &localAgent{localRun: l, root: opts.Team.Root()},
 		Remote: func(ctx context.Context) (handoff.Remote, error) {
-			v := &remoteView{localRun: l, ctx: ctx}
+			v := &remoteView{localRun: l, ctx: ctx, calls: map[string]string{}}
 			return v, v.open(ctx, opts)
 		},
 		Command: opts.Runtime.Command(), Switch: l.hot.String(), Unnamed: opts.Runtime.Unnamed, Warn: opts.Warn,
@@ -256,8 +257,8 @@ func (g *localAgent) Elsewhere(session string, ours agent.Process) (int, error) 
 	return interactive.Elsewhere(g.root.Path(), session, ours)
 }
 
-func (g *localAgent) Obstacle(ctx context.Context, session string) (string, error) {
-	return interactive.Obstacle(ctx, g.root, session, g.key.Team)
+func (g *localAgent) Obstacle(ctx context.Context, session string, earlier ...string) (string, error) {
+	return interactive.Obstacle(ctx, g.root, g.key.Team, session, earlier...)
 }
 
 func (g *localAgent) PermissionMode(session string) (string, error) {
@@ -303,8 +304,9 @@ type remoteView struct {
 	*localRun
 	ctx   context.Context
 	relay *reply.Relay
-	shown string // the frame whose messages were printed last
-	line  []rune // what the person types as an answer
+	shown string            // the frame whose messages were printed last
+	calls map[string]string // titles of the open tool calls, by id
+	line  []rune            // what the person types as an answer
 }
 
 // open makes the relay of one phase.
@@ -364,7 +366,13 @@ func (v *remoteView) event(e agent.Event) {
 				v.show(escape(said.Text, true))
 			}
 		case *wire.ToolCallStart:
-			v.print(dim, "· "+escape(cmp.Or(said.Title, said.Name), false))
+			v.calls[said.Call] = cmp.Or(said.Title, "use "+said.Name)
+			v.print(dim, "· "+escape(toolcall.Say(v.calls[said.Call], toolcall.Running), false))
+		case *wire.ToolCallEnd:
+			if title, open := v.calls[said.Call]; open && said.Outcome != wire.OutcomeDone {
+				v.print(dim, "· "+escape(toolcall.Say(title, said.Outcome), false))
+			}
+			delete(v.calls, said.Call)
 		case *wire.Service:
 			v.print(dim, escape(said.Text, true))
 		}

@@ -28,6 +28,7 @@ type desk struct {
 	ledger *ledger.Ledger
 	key    ledger.InboxKey
 	flags  []string
+	script simchild.Script
 
 	cmd    *exec.Cmd
 	keys   *os.File // the person's side of the terminal
@@ -85,7 +86,8 @@ func (d *desk) start() {
 	cmd := exec.Command(d.path("bin", "teambridge"), append(args, "--", "claude")...)
 	cmd.Dir = d.path("work")
 	cmd.Env = append(os.Environ(), "PATH="+d.path("bin")+":"+os.Getenv("PATH"), "HOME="+d.dir, "CLAUDE_CONFIG_DIR="+d.path("root"),
-		"TEAMBRIDGE_STATE="+d.path("state"), "TERM=xterm", "EDITOR=", "VISUAL=", "GORACE=atexit_sleep_ms=0")
+		"TEAMBRIDGE_STATE="+d.path("state"), "TERM=xterm", "EDITOR=", "VISUAL=", "GORACE=atexit_sleep_ms=0",
+		"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1", strings.Replace(d.script.Env(), simchild.Variable, "TEST_SIMULATED", 1))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.slave, d.slave, d.slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -249,6 +251,58 @@ func TestLocal(t *testing.T) {
 	}
 }
 
+// A teammate keeps the session at the terminal, whatever id its team has, and after /clear, too.
+func TestLocalTeammate(t *testing.T) {
+	t.Parallel()
+	for _, v := range simchild.Kinds[1:] {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.script.Version = v
+			d.start()
+			d.ready()
+			d.types("SPAWN:helper [1]\r")
+			d.until("worked on", func() bool { return d.works("[1]") == "1" })
+			first, _, err := d.ledger.Session(t.Context(), d.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := func() bool {
+				h, _, err := d.ledger.Handoff(t.Context(), d.key)
+				return err == nil && strings.Contains(h.Reason, "teammate helper of team session-")
+			}
+			d.prompt("[2]")
+			d.until("held", held)
+			d.types("/clear\r")
+			d.until("cleared", func() bool {
+				s, _, err := d.ledger.Session(t.Context(), d.key)
+				return err == nil && s.ID != first.ID
+			})
+			d.prompt("[3]")
+			if out, status := d.switches(); status == 0 || !strings.Contains(out, "helper") || !held() {
+				t.Errorf("switch: exit status %d, %s", status, out)
+			}
+			if got := d.works("[2]", "[3]"); got != "0 0" {
+				t.Errorf("worked on %s, want neither", got)
+			}
+			d.types("/exit\r")
+			d.ends(0)
+		})
+	}
+}
+
+// switches asks for the session to go to the relay, and returns the answer and the exit status.
+func (d *desk) switches() (string, int) {
+	d.t.Helper()
+	cmd := exec.Command(d.path("bin", "teambridge"), "switch", "team-lead@demo", "--to", "remote", "--force")
+	cmd.Env = append(os.Environ(), "HOME="+d.dir, "CLAUDE_CONFIG_DIR="+d.path("root"), "TEAMBRIDGE_STATE="+d.path("state"))
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		d.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
 // SIGTERM and a hang-up end the agent and restore the terminal. The next start has the session and the draft.
 func TestLocalSignals(t *testing.T) {
 	t.Parallel()
@@ -361,16 +415,19 @@ func TestLocalPermissions(t *testing.T) {
 	d := newDesk(t, "--permissions", "ask")
 	d.start()
 	d.ready()
-	d.prompt("ASK:Bash [1]")
+	d.prompt(`CALL:Bash {"command": "rm it"}`)
 	d.until("asked", func() bool { return strings.Contains(d.printed(), "allow it? y, ") })
 	d.types("maybe\r")
 	d.until("told", func() bool { return strings.Contains(d.printed(), `"maybe" is no answer`) })
 	d.types("nx\x7f\r")
-	d.until("denied", func() bool { return strings.Contains(d.printed(), "denied") })
-	d.prompt("ASK:Bash [2]")
+	d.until("denied", func() bool { return strings.Contains(d.printed(), "· tried to run `rm it` · denied") })
+	d.prompt(`CALL:Bash {"command": "make it"}`)
 	d.until("asked again", func() bool { return strings.Count(d.printed(), "allow it? y, ") == 2 })
 	d.types("y\r")
 	d.until("allowed", func() bool { return strings.Contains(d.printed(), "allowed") })
+	if all := d.printed(); !strings.Contains(all, "· runs `rm it`") || !strings.Contains(all, "· runs `make it`") || strings.Contains(all, "tried to run `make it`") {
+		t.Errorf("printed %q", all)
+	}
 	d.types("\x03")
 	d.until("told", func() bool { return strings.Contains(d.printed(), "No turn runs. Ctrl-C again ends the run.") })
 	d.types("\x03")

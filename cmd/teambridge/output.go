@@ -59,11 +59,14 @@ func jsonLine(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	line := buf.Bytes()
+	return escapeJSON(buf.Bytes()), nil
+}
+
+// escapeJSON makes \u escapes of the characters in a line of JSON that could control a terminal.
+func escapeJSON(line []byte) (out []byte) {
 	if !bytes.ContainsFunc(line, func(r rune) bool { return harmful(r, true) }) {
-		return line, nil
+		return line
 	}
-	var out []byte
 	for _, r := range string(line) {
 		if !harmful(r, true) {
 			out = utf8.AppendRune(out, r)
@@ -73,7 +76,17 @@ func jsonLine(v any) ([]byte, error) {
 			out = fmt.Appendf(out, `\u%04x`, unit)
 		}
 	}
-	return out, nil
+	return out
+}
+
+// escapedJSON escapes the lines of JSON that are written to it, each in one call.
+type escapedJSON struct{ w io.Writer }
+
+func (e escapedJSON) Write(line []byte) (int, error) {
+	if _, err := e.w.Write(escapeJSON(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // answer prints v with --json, else a line for a person.

@@ -13,7 +13,7 @@ import (
 // shell that starts one stays in front of it.
 func TestRealTeammateInAPane(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		p := startRealPane(t, v, "--settings", `{"teammateMode": "tmux"}`)
 		// The teammate gets the environment of the tmux server.

@@ -32,7 +32,8 @@ question offers, or the one that is given. An agent that asks something itself
 (AskUserQuestion) needs an --answer to each of its questions.
 
 Exit status: 0 allowed; 2 several questions match, or the answer does not fit;
-3 no such question; 5 it was answered before, or withdrawn.`,
+3 no such question; 4 the service does not answer; 5 it was answered before, or
+withdrawn.`,
 		Example: `  teambridge permit
   teambridge permit 3f0c --session
   teambridge permit 71ab --answer "Which colour?=Blue"`,
@@ -81,8 +82,8 @@ func newDeny(a *app) *cobra.Command {
 
 "teambridge permit" lists the open questions.
 
-Exit status: 0 denied; 2 several questions match; 3 no such question; 5 it was
-answered before, or withdrawn.`,
+Exit status: 0 denied; 2 several questions match; 3 no such question; 4 the
+service does not answer; 5 it was answered before, or withdrawn.`,
 		Example:           `  teambridge deny 3f0c --reason "not on Fridays"`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeFirst(a.questionIDs),
@@ -118,11 +119,10 @@ func parseAnswers(q api.Question, values []string) (map[string]string, error) {
 
 // answerQuestion answers the question whose id begins with id.
 func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Question) (api.Permit, error)) error {
-	c, list, err := a.questions(ctx)
+	list, err := a.questions(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	var found []api.Asked
 	for _, q := range list {
 		if q.ID == id {
@@ -136,7 +136,7 @@ func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Que
 	q := api.Asked{Question: api.Question{ID: id}}
 	switch len(found) {
 	case 0: // the service may know what became of it, under the id of any of its relays
-		return a.unknownQuestion(ctx, c, id)
+		return a.unknownQuestion(ctx, id)
 	case 1:
 		q = found[0]
 	default:
@@ -147,9 +147,10 @@ func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Que
 		return err
 	}
 	p.Question, p.Digest = q.ID, q.Digest
-	asking, done := a.present(ctx, c)
-	defer done()
-	if _, err := c.Permit(asking, q.Relay, p); err != nil {
+	if err := a.askServiceNow(ctx, func(ctx context.Context, c *client.Client) error {
+		_, err := c.Permit(ctx, q.Relay, p)
+		return err
+	}); err != nil {
 		return err
 	}
 	q.State = api.QuestionDenied
@@ -161,41 +162,45 @@ func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Que
 
 // unknownQuestion returns the error for a question that is not open: what became of it, if
 // a relay remembers.
-func (a *app) unknownQuestion(ctx context.Context, c *client.Client, id string) error {
-	list, err := c.Relays(ctx, "")
+func (a *app) unknownQuestion(ctx context.Context, id string) error {
+	return a.askServiceNow(ctx, func(ctx context.Context, c *client.Client) error {
+		list, err := c.Relays(ctx, "")
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if e.Created == nil {
+				continue
+			}
+			// An answer without a digest answers nothing.
+			if _, err := c.Permit(ctx, e.ID, api.Permit{Question: id}); errors.Is(err, api.CodeConflict) || errors.Is(err, client.ErrUnreachable) {
+				return err
+			}
+		}
+		return notFound("list the open questions with: teambridge permit", "there is no question %s", id)
+	})
+}
+
+// askServiceNow is askService where a service has to run.
+func (a *app) askServiceNow(ctx context.Context, do func(context.Context, *client.Client) error) error {
+	root, err := a.root()
 	if err != nil {
 		return err
 	}
-	for _, e := range list {
-		if e.Created == nil {
-			continue
-		}
-		// An answer without a digest answers nothing.
-		if _, err := c.Permit(ctx, e.ID, api.Permit{Question: id}); errors.Is(err, api.CodeConflict) {
-			return err
-		}
+	answered, err := a.askService(ctx, root, do)
+	if err == nil && !answered {
+		return notFound(`agents of "teambridge run" ask at the terminal that it runs in`, "no service runs, and so no agent waits for an answer")
 	}
-	return notFound("list the open questions with: teambridge permit", "there is no question %s", id)
+	return err
 }
 
-// questions returns the open questions of the agents that the service runs. Close c if
-// there is no error.
-func (a *app) questions(ctx context.Context) (c *client.Client, list []api.Asked, err error) {
-	root, err := a.root()
-	if err != nil {
-		return nil, nil, err
-	}
-	if c = a.service(root); c == nil {
-		return nil, nil, notFound(`agents of "teambridge run" ask at the terminal that it runs in`, "no service runs, and so no agent waits for an answer")
-	}
-	defer func() {
-		if err != nil {
-			c.Close()
-		}
-	}()
-	asking, done := a.present(ctx, c)
-	defer done()
-	relays, err := c.Relays(asking, a.teamName)
+// questions returns the open questions of the agents that the service runs.
+func (a *app) questions(ctx context.Context) (list []api.Asked, err error) {
+	var relays []api.RelayEntry
+	err = a.askServiceNow(ctx, func(ctx context.Context, c *client.Client) (err error) {
+		relays, err = c.Relays(ctx, a.teamName)
+		return err
+	})
 	list = []api.Asked{}
 	for _, e := range relays {
 		for _, q := range e.Questions {
@@ -203,15 +208,14 @@ func (a *app) questions(ctx context.Context) (c *client.Client, list []api.Asked
 		}
 	}
 	slices.SortStableFunc(list, func(x, y api.Asked) int { return x.At.Compare(y.At) })
-	return c, list, err
+	return list, err
 }
 
 func (a *app) listQuestions(ctx context.Context) error {
-	c, list, err := a.questions(ctx)
+	list, err := a.questions(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	if a.json {
 		return a.printJSON(list)
 	}

@@ -13,10 +13,12 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"teambridge/inbox"
 	"teambridge/relay/query"
 	"teambridge/status/api"
 )
@@ -118,8 +120,8 @@ var queryFlags = map[string]string{
 type queryRun struct {
 	app    *app
 	format string
-	shown  conversationPrinter // of --format summary
-	output *writeQueue         // stdout
+	shown  *conversationPrinter // of --format summary
+	output *writeQueue          // stdout
 	stop   context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -159,7 +161,7 @@ func (a *app) query(ctx context.Context, flags *pflag.FlagSet, o queryOptions) (
 		defer r.mu.Unlock()
 		err = errors.Join(err, r.failed)
 	}()
-	r.shown = conversationPrinter{app: a, agents: map[string]string{}}
+	r.shown = a.conversationPrinter()
 	in, more, err := r.input(reading, flags, o)
 	if err != nil {
 		return r.refuse(reading, err)
@@ -173,6 +175,18 @@ func (r *queryRun) input(ctx context.Context, flags *pflag.FlagSet, o queryOptio
 		return r.readInput(ctx)
 	}
 	if o.Prompt, err = r.app.text(ctx, o.Prompt); err != nil {
+		return in, nil, err
+	}
+	// The flags become JSON, which would change them.
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !utf8.ValidString(f.Value.String()) {
+			err = usage("", "--%s is not valid UTF-8", f.Name)
+		}
+	})
+	if !utf8.ValidString(o.Prompt) {
+		err = &inbox.InvalidError{Field: "text", Reason: "is not valid UTF-8"}
+	}
+	if err != nil {
 		return in, nil, err
 	}
 	if !flags.Changed("tools") {

@@ -86,6 +86,7 @@ type recorder struct {
 	failed  chan error     // the journal can no longer be written
 	known   map[string]int // rows of an abandoned journal, which are not new
 	warned  bool           // that the ledger could not be opened
+	silent  error          // why the last statuses lack what only the service knows; nil if they do not
 
 	// The running tap.
 	ended chan error
@@ -326,7 +327,7 @@ func (t *recorder) statuses(ctx context.Context, team *teams.Team) ([]api.Status
 	var asked map[string]*api.Question
 	if l != nil {
 		var err error
-		if relays, asked, err = t.app.relays(ctx, l, team); err != nil {
+		if relays, asked, t.silent, err = t.app.relays(ctx, l, team); err != nil {
 			return nil, err
 		}
 	}

@@ -27,7 +27,8 @@ Listed are relays that were added, with an id, and those started with
 deliveries alone, or with --relays the relays alone.
 
 Exit status: 0, even if there are none; 3 there is no Claude directory
-(--relays).`,
+(--relays); 4 a service runs and does not answer, so it is not known why relays
+are stopped.`,
 		Example: `  teambridge relay list --team myteam`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all, relays) },
 	}
@@ -82,15 +83,18 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 		return err
 	}
 	relays := 0
+	var silent error
 	if relaysOnly || !a.json {
-		known, err := a.relaysKnown(ctx, l)
+		var known []api.RelayEntry
+		known, silent, err = a.relaysKnown(ctx, l)
+		silent = unheard(silent)
 		var missing *teams.NoRootError
 		switch {
 		case err != nil && (relaysOnly || !errors.As(err, &missing)):
 			return err
 		case a.json:
-			return a.printJSON(known)
-		case relaysOnly && len(known) == 0:
+			return errors.Join(a.printJSON(known), silent)
+		case relaysOnly && len(known) == 0 && silent == nil:
 			a.note("there are no relays")
 		case len(known) > 0:
 			if err := a.printRelays(known); err != nil {
@@ -98,7 +102,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 			}
 		}
 		if relays = len(known); relaysOnly {
-			return nil
+			return silent
 		}
 	}
 	q := ledger.DeliveryQuery{Team: a.teamName}
@@ -118,7 +122,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	}
 	if len(infos) == 0 {
 		a.note("no deliveries are under way or failed")
-		return nil
+		return silent
 	}
 	if relays > 0 {
 		if err := a.printf("\n"); err != nil {
@@ -133,7 +137,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 		}
 		rows = append(rows, []string{shortID(i.Delivery), i.Member + "@" + i.Team, from, i.Kind, i.State, clock(i.At), dash(i.Reason)})
 	}
-	return a.table(rows)
+	return errors.Join(a.table(rows), silent)
 }
 
 // relayRetry retries a relay that has given up, or else a delivery.

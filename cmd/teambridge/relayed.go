@@ -41,6 +41,14 @@ func relayText(i *api.Relay) string {
 	return strings.Join(parts, ", ")
 }
 
+// permissionMode is what the agent of a relay reported of its permissions, "-" if it did not.
+func permissionMode(i *api.Relay) string {
+	if i == nil {
+		return "-"
+	}
+	return dash(i.PermissionMode)
+}
+
 // relayState is the state of a relay, with the place of a session that can move.
 func relayState(state string, p *api.Place) string {
 	switch {
@@ -53,13 +61,14 @@ func relayState(state string, p *api.Place) string {
 }
 
 // relays returns the relays of a team's members, and the oldest open question of each. Only
-// the service knows the questions, and why a relay is stopped.
-func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, err error) {
+// the service knows the questions, and why a relay is stopped; silent is why it could not be
+// asked.
+func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, silent, err error) {
 	if known, err = view.Relays(ctx, l, a.state, t); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	asked = map[string]*api.Question{}
-	list, _ := a.relaysServed(ctx, t.Root())
+	list, _, silent := a.relaysServed(ctx, l, t.Root(), t.Name())
 	for i := range list {
 		e := &list[i]
 		if e.Team != t.Name() || e.Created == nil {
@@ -72,7 +81,7 @@ func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (know
 			asked[e.Member] = &e.Questions[0]
 		}
 	}
-	return known, asked, nil
+	return known, asked, silent, nil
 }
 
 // ledgerIfAny opens the ledger, or returns nil if it does not exist.

@@ -17,6 +17,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -134,15 +135,8 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 
 // startRelay makes a running service look at a relay that was added, and waits until it has
 // made the relay's team. Otherwise the next command would not find the team. A failure is
-// no error, since the service also looks by itself.
+// only a warning, since the service also looks by itself.
 func (a *app) startRelay(ctx context.Context, root *teams.Root, r ledger.Relay) {
-	c := a.service(root)
-	if c == nil {
-		return
-	}
-	defer c.Close()
-	asking, done := a.present(ctx, c)
-	defer done()
 	n := api.NewRelay{
 		Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: r.Command, URL: r.URL, PasswordFile: r.PasswordFile, Profile: r.Profile,
 		Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions, Mode: r.Mode, Plain: r.Plain, CreateTeam: r.OwnTeam,
@@ -150,11 +144,17 @@ func (a *app) startRelay(ctx context.Context, root *teams.Root, r ledger.Relay) 
 	if r.IdleExit > 0 {
 		n.IdleExit = r.IdleExit.String()
 	}
-	if _, err := c.AddRelay(asking, n); err != nil {
-		a.debug("the service does not look now: %v", err)
+	answered, err := a.askService(ctx, root, func(ctx context.Context, c *client.Client) error {
+		_, err := c.AddRelay(ctx, n)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(err))
+	}
+	if !answered {
 		return
 	}
-	bound, cancel := context.WithTimeout(asking, 10*time.Second)
+	bound, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if r.OwnTeam && poll(bound, func() (bool, error) {
 		t, err := root.Team(r.Team)
@@ -288,7 +288,7 @@ func (a *app) findRelay(ctx context.Context, query string) (l *ledger.Ledger, r 
 	case root == nil:
 		return l, nil, nil
 	}
-	known, err := a.relaysKnown(ctx, l)
+	known, err := view.Entries(ctx, l, a.state, root, a.teamName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -310,58 +310,50 @@ func (a *app) owner(root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 }
 
 // relaysKnown lists the relays that were added or run. It asks the service if one runs,
-// since only the service knows why a relay is stopped.
-func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEntry, error) {
+// since only the service knows why a relay is stopped; silent is why it could not.
+func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) (list []api.RelayEntry, silent, err error) {
 	root, err := a.root()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	list, asked := a.relaysServed(ctx, root)
-	if list != nil {
-		return list, nil
+	list, answered, silent := a.relaysServed(ctx, l, root, a.teamName)
+	if answered || ctx.Err() != nil {
+		return list, nil, silent
 	}
 	if list, err = view.Entries(ctx, l, a.state, root, a.teamName); err != nil {
-		return nil, err
-	}
-	reason := "no service runs"
-	if asked {
-		reason = "the service does not answer"
+		return nil, nil, err
 	}
 	for i, e := range list {
 		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			list[i].Reason = reason
+			list[i].Reason = idleBecause(silent)
 		}
 	}
-	return list, nil
+	return list, silent, nil
 }
 
-// relaysServed asks the service, if one runs, for its relays. list is nil if there is no
-// answer.
-func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.RelayEntry, asked bool) {
-	c := a.service(root)
-	if c == nil {
-		return nil, false
+// relaysServed asks the service, if one runs, for its relays in one team or all. It is not
+// asked if none was added there.
+func (a *app) relaysServed(ctx context.Context, l *ledger.Ledger, root *teams.Root, team string) (list []api.RelayEntry, answered bool, err error) {
+	added, err := l.Relays(ctx, root.Path())
+	if err != nil || !slices.ContainsFunc(added, func(r ledger.Relay) bool { return team == "" || r.Team == team }) {
+		return nil, false, err
 	}
-	defer c.Close()
-	asking, done := a.present(ctx, c)
-	defer done()
-	list, err := c.Relays(asking, a.teamName)
-	if err != nil {
-		a.debug("the service does not list its relays: %v", err)
-		return nil, true
-	}
-	return list, true
+	answered, err = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
+		list, err = c.Relays(ctx, team)
+		return err
+	})
+	return list, answered, err
 }
 
 func (a *app) printRelays(list []api.RelayEntry) error {
-	rows := [][]string{{"RELAY", "MEMBER", "STATE", "QUEUE", "DEAD LETTERS", "LAST ANSWER", "COMMAND", "REASON"}}
+	rows := [][]string{{"RELAY", "MEMBER", "STATE", "PERMISSIONS", "QUEUE", "DEAD LETTERS", "LAST ANSWER", "COMMAND", "REASON"}}
 	for _, r := range list {
 		last := "-"
 		if r.LastAck != nil {
 			last = clock(*r.LastAck)
 		}
 		rows = append(rows, []string{
-			dash(shortID(r.ID)), r.Member + "@" + r.Team, relayState(r.State, r.Place), strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
+			dash(shortID(r.ID)), r.Member + "@" + r.Team, relayState(r.State, r.Place), dash(r.PermissionMode), strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
 			r.CommandLine(), dash(r.Reason),
 		})
 	}

@@ -75,6 +75,11 @@ type app struct {
 	opened    []func() error
 	leaveOpen bool      // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
 	recording *recorder // the one that runs in this command; nil: none
+	strays    bool      // it was told that the service is not used; see strayed
+
+	silent      error     // why the service did not answer when it was last asked; nil if it did
+	silentSince time.Time // when that was
+	alone       bool      // a command that goes on has warned of that
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }

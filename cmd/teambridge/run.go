@@ -80,10 +80,13 @@ warning.
 A "mode" (permissionMode, model, fallbackModel, customSystemPrompt,
 appendSystemPrompt, allowedTools, disallowedTools) stays in effect, also for the
 next run, until another line or a changed flag behind -- replaces it; null means
-what the command says. No message from an inbox changes it. In plan mode the
-agent runs without --dangerously-skip-permissions and cannot leave plan mode by
-itself. An agent that gets more permissions than its message was sent with is
-stopped, and the message fails.
+what the command says. No message from an inbox changes it. Without a
+permissionMode in it, and without flags of the command for it, the permission
+mode is "default"; permissions.defaultMode of the settings does not count. In
+plan mode the agent runs without --dangerously-skip-permissions and cannot leave
+plan mode by itself, and whatever can change something is asked about, whatever
+rules and subagents the settings have. An agent that gets more permissions than
+its message was sent with is stopped, and the message fails.
 
 --permissions decides what the agent's own rules leave open. allow=TOOL,TOOL
 does not cover what only a person can allow: any tool in plan mode,

@@ -161,7 +161,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 // takes 10 s, or what $TEAMBRIDGE_SILENT_TURN says (a duration, such as 60s).
 func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		lasts := 10 * time.Second
 		if text := os.Getenv("TEAMBRIDGE_SILENT_TURN"); text != "" {

@@ -19,7 +19,7 @@ import (
 // is kept, and each message reaches an agent that works as it says.
 func TestRealModeByMessage(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)
@@ -56,7 +56,7 @@ func TestRealModeByMessage(t *testing.T) {
 			if d := all[at]; d.State != ledger.Done {
 				t.Errorf("%s: %s (%s), want done", m, d.State, d.Reason)
 			}
-			if mode, want := permissionMode(t, h, all[at].Frame), map[bool]string{false: "bypassPermissions", true: "plan"}[i >= 2]; mode != want {
+			if mode, want := permissionModeOf(t, h, all[at].Frame), map[bool]string{false: "bypassPermissions", true: "plan"}[i >= 2]; mode != want {
 				t.Errorf("%s was said in permission mode %s, want %s", m, mode, want)
 			}
 			// Also where the agent was ended at once after it: at the end of its stdin it writes what is left.
@@ -87,7 +87,7 @@ func TestRealModeByMessage(t *testing.T) {
 // is the mode of the command.
 func TestRealModeOverAKill(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, (&standin.Thinker{}).Respond)
 		ctx := deadline(t, 4*time.Minute)
@@ -149,7 +149,7 @@ func TestRealModeOverAKill(t *testing.T) {
 				t.Errorf("%s: %s (%s), want done", m, d.State, d.Reason)
 			}
 			want := map[bool]string{false: "plan", true: "bypassPermissions"}[usual(n)]
-			if mode := permissionMode(t, h, all[at].Frame); mode != want {
+			if mode := permissionModeOf(t, h, all[at].Frame); mode != want {
 				t.Errorf("%s was taken in permission mode %s, want %s", m, mode, want)
 			}
 		}
@@ -176,7 +176,7 @@ func TestRealModeOverAKill(t *testing.T) {
 }
 
 // permissionMode is that in which the agent took a frame, by its transcript.
-func permissionMode(t *testing.T, h *headless, frame string) string {
+func permissionModeOf(t *testing.T, h *headless, frame string) string {
 	t.Helper()
 	session, _ := h.agent(h.ledger())
 	path, err := h.transcript(session.ID).Path()
@@ -201,7 +201,7 @@ func permissionMode(t *testing.T, h *headless, frame string) string {
 // an agent does not know one.
 func TestRealCommandsOfAPerson(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)
@@ -214,7 +214,7 @@ func TestRealCommandsOfAPerson(t *testing.T) {
 		h.send("<m-4>", "<m-5>")
 		h.settled(ctx, l, 8)
 		session, _ := h.agent(l)
-		if (session.ID == first) != (v.Has(teams.ClearsSession) == teams.No) {
+		if !standin.Fits(v, teams.ClearsSession, session.ID != first) {
 			t.Errorf("session %s, at first %s", session.ID, first)
 		}
 		h.kill()
@@ -254,7 +254,7 @@ func TestRealCommandsOfAPerson(t *testing.T) {
 		unknown := slices.ContainsFunc(h.sayings(), func(s saying) bool {
 			return strings.Contains(s.Text, "Unknown skill") || strings.Contains(s.Text, "isn't available")
 		})
-		if unknown != (v.Has(teams.ClearsSession) == teams.No) {
+		if !standin.Fits(v, teams.ClearsSession, !unknown) {
 			t.Errorf("a command that is not known: %t", unknown)
 		}
 	})

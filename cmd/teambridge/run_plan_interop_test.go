@@ -104,7 +104,7 @@ func TestRealPlanMode(t *testing.T) {
 			if i == 3 {
 				want = "bypassPermissions"
 			}
-			if mode := permissionMode(t, h, d.Frame); mode != want || d.State != "done" {
+			if mode := permissionModeOf(t, h, d.Frame); mode != want || d.State != "done" {
 				t.Errorf("message %d: %s (%s) in permission mode %s, want done in %s", i+1, d.State, d.Reason, mode, want)
 			}
 		}

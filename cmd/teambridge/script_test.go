@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"net"
 	"os"
@@ -42,15 +43,16 @@ func TestMain(m *testing.M) {
 			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
 			os.Exit(run(os.Args[1:], h))
 		},
-		"agent":  simulated,           // for run
-		"claude": simulated,           // for the commands of the README
-		"prompt": func() { prompt() }, // for panes
+		"agent":     simulated,           // for run
+		"claude":    simulated,           // for the commands of the README
+		"prompt":    func() { prompt() }, // for panes
+		"mcpserver": mcpServer,
 	})
 }
 
-// simulated is a simulated Claude Code.
+// simulated is a simulated Claude Code, which may have a script.
 func simulated() {
-	if err := os.Setenv(simchild.Variable, "{}"); err != nil {
+	if err := os.Setenv(simchild.Variable, cmp.Or(os.Getenv("TEST_SIMULATED"), "{}")); err != nil {
 		panic(err)
 	}
 	simterminal.Main()

@@ -60,9 +60,10 @@ joined the team, else from "user".
 
 "verified" means that the message was read back from the inbox. With --wait
 consumed, the command waits until the agent has taken it, and fails if another
-program overwrote it or if nothing tells what became of it. Nothing is sent
-again automatically, because an agent works twice on a message that comes
-twice. To send it again, repeat the command under the same --id with --force.
+program overwrote it or if nothing tells what became of it, as when the inbox is
+deleted, or emptied while the agent does not run. Nothing is sent again
+automatically, because an agent works twice on a message that comes twice. To
+send it again, repeat the command under the same --id with --force.
 
 With --wait seen, the command waits until the message is in the transcript of
 its agent, which means that the model was given it. A relay tells that of a
@@ -71,6 +72,9 @@ an equal message may not have been given, the command waits until --timeout.
 
 With --id, sending twice is sending once, even if the agent has already taken
 the message. The same id with another text is refused.
+
+If the ledger cannot be opened, nothing is sent: no history would have the
+message. With --force it is sent, and "recorded" is false in the JSON.
 
 If a service runs ("teambridge serve"), the message goes through it, and what
 becomes of it is recorded even after this command has ended. If the service
@@ -113,7 +117,7 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	cmd.Flags().StringVar(&o.via, "via", "", "pane: type it into the tmux pane that config.json has for the member")
 	complete(cmd, "via", api.ViaPane)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
-	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before")
+	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before, or nothing can be recorded")
 	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
 	durationFlag(cmd, &o.timeout, "timeout", 30*time.Second, "how long to wait for consumed, seen or confirmed; 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(waits, cobra.ShellCompDirectiveNoFileComp)))
@@ -290,6 +294,8 @@ type sender struct {
 	service *client.Client // nil: write to the inboxes
 	opts    sendOptions
 
+	ledgerErr error // why the ledger could not be opened; then only what is forced is sent
+
 	journal *journal.Journal // for messages that are followed; nil: not open, or the recorder has it
 	warned  bool             // that these are not recorded
 }
@@ -314,7 +320,7 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 		s.service = a.service(t.Root())
 	}
 	if s.service == nil && !o.dryRun {
-		if err := s.remember(ctx, o.id != ""); err != nil {
+		if err := s.remember(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -322,15 +328,16 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	return s, err
 }
 
-// remember opens the ledger, which makes sending under an id idempotent.
-func (s *sender) remember(ctx context.Context, needed bool) (err error) {
+// remember opens the ledger, which makes sending under an id idempotent, and from which the
+// history gets every message.
+func (s *sender) remember(ctx context.Context) (err error) {
 	if s.ledger, err = s.app.ledger(ctx); err == nil {
 		return nil
 	}
-	if needed && !s.opts.force {
+	if !s.opts.force {
 		return fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
 	}
-	s.app.warn("%v; the message is sent without a record", err)
+	s.ledgerErr = err
 	return nil
 }
 
@@ -368,8 +375,11 @@ func (s *sender) unrecorded(err error) {
 // is known even if there is an error.
 func (s *sender) put(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
 	d, err := s.Put(ctx, member, m, inbox.AppendOptions{Force: s.opts.force, Track: track})
-	if d.Unrecorded != nil {
-		s.app.warn("the message is in the inbox, but there is no record of it: %v", d.Unrecorded)
+	switch {
+	case err == nil && s.ledgerErr != nil:
+		s.app.warn("the message is in the inbox, but will not be in the history: %v", s.ledgerErr)
+	case d.Unrecorded != nil:
+		s.app.warn("the message is in the inbox, but that was not recorded: %v", d.Unrecorded)
 	}
 	if err == nil && d.Seen != nil {
 		s.Record(ctx, journal.SnapshotOf(s.Key(d), d.Seen))
@@ -399,25 +409,39 @@ func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (ma
 		}
 		return d, nil
 	}
-	wait, cancel := within(ctx, s.opts.timeout, notTaken(d.Member))
+	wait, cancel := within(ctx, s.opts.timeout, "")
 	defer cancel()
 	defer s.app.working("waiting until %s has taken the message", d.Member)()
+	taken := false
 	if s.opts.wait == api.Seen {
-		var taken bool
-		if taken, err = s.AwaitSeen(wait, d); err != nil && taken && ctx.Err() == nil && wait.Err() != nil {
-			err = s.notSeen(d)
-		}
+		taken, err = s.AwaitSeen(wait, d)
 	} else {
 		err = s.Await(wait, d)
 	}
-	if !errors.Is(err, api.CodeTimeout) {
-		err = ended(wait, err)
-	}
 	d.Waited = time.Since(d.Start)
-	if err == nil {
+	switch {
+	case err == nil:
 		d.State = s.opts.wait
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case wait.Err() != nil && taken:
+		err = s.notSeen(d)
+	case wait.Err() != nil:
+		err = s.notTaken(wait, d)
 	}
 	return d, err
+}
+
+// notTaken is the error for a message that was not taken before ctx ended.
+func (s *sender) notTaken(ctx context.Context, d mail.Delivered) error {
+	what := "nothing shows that " + d.Member + " has taken the message"
+	if box, err := s.app.inbox(s.Team(), d.Member); err == nil {
+		rows, err := box.Read(ctx)
+		if t := inbox.Track(rows, d.ID); err == nil && t != nil && t.Look(&inbox.Seen{Rows: rows}, teams.Unsure) == inbox.Unconsumed {
+			what = d.Member + " has not taken the message, which stays in its inbox"
+		}
+	}
+	return api.Decide(api.CodeTimeout, "", "timed out after %s: %s", s.opts.timeout, what)
 }
 
 // notSeen is the error for a message that was taken, but is not known to have been seen.

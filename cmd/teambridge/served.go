@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
+	"teambridge/inbox/sqlite"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
@@ -24,6 +27,58 @@ import (
 // command has ended, and prompts the agents that it relays to. If it does not answer, the
 // command sends the message itself under the same id, so that it is sent only once.
 
+// Some things only the service knows: what its agents ask, and why one of them stopped. A
+// command that shows such things asks with askService. If no service runs, nothing is missing.
+// If one runs and does not answer, the command shows what it knows without it, and then fails
+// with [unheard]: status 4. One that goes on, as watch does, warns, and asks again.
+
+// askService lets do ask the service of a Claude directory. answered is false if none runs, or
+// with an error: that of do or, if the service cannot be asked, of package client.
+func (a *app) askService(ctx context.Context, root *teams.Root, do func(context.Context, *client.Client) error) (answered bool, err error) {
+	if a.silent != nil && time.Since(a.silentSince) < silentFor {
+		return false, a.silent
+	}
+	a.silent = nil
+	c, err := client.Find(a.state, root.Path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		a.debug("asking the service at %s", c.Where())
+		asking, done := a.present(ctx, c)
+		err = do(asking, c)
+		done()
+		c.Close()
+	}
+	if ctx.Err() == nil && errors.Is(err, client.ErrUnreachable) {
+		if _, gone := client.Find(a.state, root.Path()); errors.Is(gone, fs.ErrNotExist) {
+			return false, nil // it has just ended
+		}
+		a.silent, a.silentSince = err, time.Now()
+	}
+	return err == nil, err
+}
+
+// silentFor is how long a service that did not answer is not asked again: a command can ask
+// several times, and wait each time.
+const silentFor = 5 * time.Second
+
+// unheard is the error of a command that could not ask the service, because of why.
+func unheard(why error) error {
+	if why == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; what agents of the service ask, and why they stopped, is not known", why)
+}
+
+// without warns once that a command that goes on could not ask the service, because of why.
+func (a *app) without(why error) {
+	if why != nil && !a.alone {
+		a.warn("%s", view.Describe(unheard(why)))
+	}
+	a.alone = why != nil
+}
+
 // service returns a client of the service of a Claude directory; nil if none runs.
 func (a *app) service(root *teams.Root) *client.Client {
 	c, err := client.Find(a.state, root.Path())
@@ -33,29 +88,74 @@ func (a *app) service(root *teams.Root) *client.Client {
 		}
 		return nil
 	}
+	if card, names := a.strayed(root); len(names) > 0 {
+		if !a.strays {
+			a.warn("the service (process %d) is not used: while it ran, %s moved away or replaced in %s; end it, and see: teambridge doctor", card.PID, wasWere(names), a.state)
+			a.strays = true
+		}
+		return nil
+	}
 	a.debug("asking the service at %s", c.Where())
 	return c
 }
 
-// answerWait is how long a request, and then a health check, may take.
+func wasWere(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " was"
+	}
+	return strings.Join(names, " and ") + " were"
+}
+
+// strayed returns the names of the databases in the state directory that the running service
+// does not have open, as far as the system tells. A service of this version ends when that
+// happens, and one of an earlier version goes on recording where nobody looks.
+func (a *app) strayed(root *teams.Root) (card api.Card, names []string) {
+	card, err := api.ReadCard(a.state, root.Path())
+	if err != nil {
+		return card, nil
+	}
+	// In another container, the process of this number is another one.
+	if it, _ := sqlite.Uses(card.PID, api.LockPath(a.state, root.Path())); !it {
+		return card, nil
+	}
+	for _, name := range []string{"ledger.db", "journal.db"} {
+		if uses, known := sqlite.Uses(card.PID, filepath.Join(a.state, name)); known && !uses {
+			names = append(names, name)
+		}
+	}
+	return card, names
+}
+
+// answerWait is how long a request may take before the service is asked whether it is there,
+// and how long that may take.
 const answerWait = time.Second
 
-// errSilent means that a service does not answer a health check.
-var errSilent = errors.New("it does not say that it is there")
-
-// present bounds ctx by a health check of the service: a request may wait for the lock of
-// an inbox, but not for a service that has stopped.
+// present bounds ctx by health checks of the service: a request may wait for the lock of an
+// inbox, but not for a service that has stopped, which is [client.ErrUnreachable].
 func (a *app) present(ctx context.Context, c *client.Client) (context.Context, context.CancelFunc) {
 	bound, end := context.WithCancelCause(ctx)
 	wait := cmp.Or(a.wait, answerWait)
-	late := time.AfterFunc(wait, func() {
-		asking, done := context.WithTimeout(bound, wait)
+	healthy := func() error {
+		asking, done := context.WithTimeoutCause(bound, wait, fmt.Errorf("not even to a health check within %s", wait))
 		defer done()
-		if err := c.Health(asking); err != nil && bound.Err() == nil {
-			end(fmt.Errorf("%w: %w", errSilent, err))
+		return c.Health(asking)
+	}
+	go func() {
+		late := time.NewTicker(wait)
+		defer late.Stop()
+		for {
+			select {
+			case <-bound.Done():
+				return
+			case <-late.C:
+			}
+			if err := healthy(); err != nil {
+				end(&client.UnreachableError{Where: c.Where(), Sent: true, Err: err})
+				return
+			}
 		}
-	})
-	return bound, func() { late.Stop(); end(nil) }
+	}()
+	return bound, func() { end(nil) }
 }
 
 // serviceError means that the service failed, and may or may not have sent a message.
@@ -78,7 +178,7 @@ func refusal(err error) error {
 		return err
 	}
 	u, unreachable := errors.AsType[*client.UnreachableError](err)
-	if unreachable || errors.As(err, new(*client.SkewError)) || errors.Is(err, errSilent) {
+	if unreachable || errors.As(err, new(*client.SkewError)) {
 		return &serviceError{sent: !unreachable || u.Sent, err: err}
 	}
 	return err
@@ -95,7 +195,11 @@ func notRelayed(why string) error {
 func (s *sender) send(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
 	if s.service == nil {
 		if s.opts.needsRelay() && (!s.opts.dryRun || s.app.service(s.Team().Root()) == nil) {
-			return mail.Delivered{}, notRelayed("no service runs")
+			why := "no service runs"
+			if _, err := client.Find(s.app.state, s.Team().Root().Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				why = view.Describe(err)
+			}
+			return mail.Delivered{}, notRelayed(why)
 		}
 		return s.toInbox(ctx, member, m)
 	}
@@ -136,7 +240,7 @@ func (s *sender) viaService(ctx context.Context, member string, m mail.Message) 
 	if err != nil {
 		return d, refusal(err)
 	}
-	d.ID, d.State, d.Deduplicated = sent.ID, sent.State, sent.Deduplicated
+	d.ID, d.State, d.Deduplicated, d.Recorded = sent.ID, sent.State, sent.Deduplicated, true
 	d.Waited = time.Duration(sent.WaitedMs) * time.Millisecond
 	if !sent.Reachable {
 		d.Reach = teams.Deliverability(sent.Reach)
@@ -145,7 +249,7 @@ func (s *sender) viaService(ctx context.Context, member string, m mail.Message) 
 		return d, nil
 	}
 	s.app.debug("the service has sent it, and waits")
-	wait, cancel := within(ctx, s.opts.timeout, notTaken(member))
+	wait, cancel := within(ctx, s.opts.timeout, "")
 	defer cancel()
 	defer s.app.working("waiting until %s has taken the message", member)()
 	until := s.service.Settled
@@ -155,13 +259,15 @@ func (s *sender) viaService(ctx context.Context, member string, m mail.Message) 
 	r, err := until(wait, d.Team, member, d.ID)
 	d.Waited = time.Since(d.Start)
 	switch {
-	case wait.Err() != nil:
+	case err != nil && ctx.Err() != nil:
+		return d, context.Cause(ctx)
+	case err != nil && wait.Err() != nil:
 		asking, done := context.WithTimeout(ctx, answerWait)
 		defer done()
 		if last, err := s.service.Receipt(asking, d.Team, member, d.ID); err == nil && last.State == api.Consumed && s.opts.wait == api.Seen {
 			return d, s.notSeen(d)
 		}
-		return d, context.Cause(wait)
+		return d, s.notTaken(wait, d)
 	case errors.Is(err, client.ErrUnreachable):
 		return d, &serviceError{sent: true, err: err}
 	case err != nil:
@@ -169,6 +275,9 @@ func (s *sender) viaService(ctx context.Context, member string, m mail.Message) 
 	case r.State == api.Lost:
 		return d, api.Decide(api.CodeLost, view.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
 	case r.State == api.Unknown:
+		if err := s.Team().Exists(); errors.Is(err, teams.ErrTeamGone) {
+			return d, err
+		}
 		return d, api.Decide(api.CodeUnknown, view.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
 	}
 	d.State = s.opts.wait
@@ -179,7 +288,7 @@ func (s *sender) viaService(ctx context.Context, member string, m mail.Message) 
 func (s *sender) fallback(ctx context.Context, why *serviceError) error {
 	s.app.debug("going on without the service: %v", why)
 	s.service = nil
-	if err := s.remember(ctx, why.sent); err != nil {
+	if err := s.remember(ctx); err != nil {
 		return err
 	}
 	m, err := mail.New(ctx, s.options(ctx, s.Team(), s.Config()))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,10 +68,17 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	list := command("relay", "list", "--relays")
-	list.Env = append(list.Env, "TEST_LOCK_WAIT=100ms")
-	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), " the service does not answer\n") {
-		t.Errorf("%v: %s", err, out)
+	for text, args := range map[string][]string{
+		" the service does not answer\n":                             {"relay", "list", "--relays"},
+		"\"code\":\"timeout\"":                                       {"inbox", "--json"},
+		"does not answer: not even to a health check":                {"inbox"},
+		"does not answer: not even to a health check within 100ms\n": {"permit"},
+	} {
+		cmd := command(args...)
+		cmd.Env = append(cmd.Env, "TEST_LOCK_WAIT=100ms")
+		if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != api.ExitTimeout || !strings.Contains(string(out), text) {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
 	}
 	if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -107,5 +115,68 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	}
 	if _, err := os.Stat(api.CardPath(state, root)); err == nil {
 		t.Error("it left its card")
+	}
+}
+
+// A service whose databases were moved away records where nobody looks. One of an earlier
+// version does not notice; a stopped one does not either. Commands do without it.
+func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.OlderVersion)
+	root, state, away := f.Root.Path(), f.State, t.TempDir()
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("teambridge", args...) // that of the scripts
+		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
+		return cmd
+	}
+	svc := command("serve", "--listen", "unix:"+filepath.Join(away, "s"))
+	said, err := svc.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
+	if _, err := said.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := command("send", "worker", "through the service", "--id", "m-1").CombinedOutput(); err != nil || strings.Contains(string(out), "warning") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := svc.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ledger.db", "journal.db"} {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			if err := os.Rename(filepath.Join(state, name+suffix), filepath.Join(away, name+suffix)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	out, err := command("send", "worker", "without it", "--id", "m-2").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "warning: the service (process "+strconv.Itoa(svc.Process.Pid)+") is not used: while it ran, ledger.db and journal.db were moved away or replaced in "+state+"; end it") {
+		t.Errorf("%v: %s", err, out)
+	}
+	for range 2 {
+		out, err := command("doctor").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "problem  ledger.db and journal.db were moved away or replaced while the service ran") || !strings.Contains(string(out), "    end process "+strconv.Itoa(svc.Process.Pid)) {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	// The present version notices it, ends, and leaves the present databases as they are.
+	if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	over := time.AfterFunc(patience, func() { _ = svc.Process.Kill() })
+	defer over.Stop()
+	if err := svc.Wait(); svc.ProcessState.ExitCode() != 1 {
+		t.Errorf("the service ended with %v", err)
+	}
+	if out, err := command("send", "worker", "without it", "--id", "m-2").CombinedOutput(); err != nil || !strings.Contains(string(out), "was sent before") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := command("history").CombinedOutput(); err != nil || strings.Count(string(out), "without it") != 1 {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -41,7 +41,8 @@ remove the messages they read, so much is only known while "teambridge watch" or
 the service is recording. With --watch a line is printed for each change until
 the team ends.
 
-Exit status: 0; 2 bad flags; 3 no such team or member; 130 interrupted.`,
+Exit status: 0; 2 bad flags; 3 no such team or member; 4 a service runs and does
+not answer, so questions of its agents are not known; 130 interrupted.`,
 		Example: `  teambridge status worker --watch
   teambridge status -o wide`,
 		Args:              between(0, 1),
@@ -81,7 +82,7 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 		return err
 	}
 	if err := a.printStatus(infos, watch, wide); err != nil || !watch {
-		return err
+		return errors.Join(err, unheard(rec.silent))
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
@@ -121,7 +122,7 @@ func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 	if a.json && !stream {
 		return a.printJSON(infos)
 	}
-	rows := [][]string{{"MEMBER", "STATUS", "SINCE", "HEARD", "UNREAD", "STATE", "DETAIL", "RELAY", "BY"}}
+	rows := [][]string{{"MEMBER", "STATUS", "SINCE", "HEARD", "UNREAD", "PERMISSIONS", "STATE", "DETAIL", "RELAY", "BY"}}
 	for _, i := range infos {
 		if a.json {
 			if err := a.printJSON(i); err != nil {
@@ -134,15 +135,19 @@ func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 			word += " (" + i.Why + ")"
 		}
 		rows = append(rows, []string{i.Member, word, clock(i.WordSince), ago(time.Since(i.Heard)), strconv.Itoa(i.Unread),
-			i.State, i.Detail, relayText(i.Relay), basisText(i)})
+			permissionMode(i.Relay), i.State, i.Detail, relayText(i.Relay), basisText(i)})
 	}
 	for n, r := range rows {
 		switch {
 		case !wide:
-			rows[n] = r[:5]
+			r = r[:6]
 		case !slices.ContainsFunc(infos, func(i api.Status) bool { return i.Relay != nil }):
-			rows[n] = slices.Delete(r, 7, 8)
+			r = slices.Delete(r, 8, 9)
 		}
+		if !slices.ContainsFunc(infos, func(i api.Status) bool { return permissionMode(i.Relay) != "-" }) {
+			r = slices.Delete(r, 5, 6)
+		}
+		rows[n] = r
 	}
 	if stream {
 		rows = rows[1:]
@@ -177,6 +182,7 @@ func ago(d time.Duration) string {
 // followStatus prints what changes, until the team ends.
 func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, args []string, before []api.Status, wide bool) error {
 	for {
+		a.without(rec.silent)
 		if _, err := rec.changes(ctx, time.Second); err != nil { // a status can change by time alone
 			return err
 		}

@@ -105,7 +105,7 @@ func obliging(ctx context.Context, r standin.Request) standin.Answer {
 // is no member any more; and whoever watches sees that, and the end of the team.
 func TestStatusOfARealShutdown(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		standin.Require(t, v)
 		home := standin.NewHome(t, standin.StartAPI(t, obliging))
@@ -162,7 +162,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 // Between two tasks an agent says that it is idle. It is not.
 func TestWaitForARealAgentToBeIdle(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		u := newUser(t, v)
 		ctx := deadline(t, 3*time.Minute)
@@ -215,7 +215,7 @@ func (u *user) agree(member string) api.Status {
 // a teammate, too.
 func TestRealStatusInATerminal(t *testing.T) {
 	t.Parallel()
-	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		standin.Require(t, v)
 		u := newUser(t, v)

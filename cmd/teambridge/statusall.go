@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -8,6 +9,7 @@ import (
 
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -48,7 +50,9 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 				return err
 			}
 			a.teamName = name
-			if err := one(cmd, args); !isGone(err) {
+			err := one(cmd, args)
+			again := errors.Is(err, client.ErrUnreachable) && errors.Is(errors.Join(faults...), client.ErrUnreachable)
+			if !isGone(err) && !again {
 				faults = append(faults, err)
 			}
 		}
@@ -111,6 +115,7 @@ func (a *app) statusesOf(ctx context.Context, list []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, rec.close()) }()
 	all := []api.Status{}
+	var silent error
 	for _, name := range list {
 		if name == pane.Team {
 			infos, err := a.paneStatuses(ctx, nil)
@@ -124,11 +129,12 @@ func (a *app) statusesOf(ctx context.Context, list []string) (err error) {
 		var infos []api.Status
 		if err == nil {
 			infos, err = a.statusInfos(ctx, rec, t, nil)
+			silent = cmp.Or(silent, rec.silent)
 		}
 		if err != nil && !isGone(err) {
 			return err
 		}
 		all = append(all, infos...)
 	}
-	return a.printJSON(all)
+	return errors.Join(a.printJSON(all), unheard(silent))
 }

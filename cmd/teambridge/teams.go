@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -85,7 +86,8 @@ func newMembers(a *app) *cobra.Command {
 Inboxes without a member are listed too. The prompt that a member was started
 with is not shown, because it may contain secrets.
 
-Exit status: 0; 3 no such team; 6 config.json is corrupt.`,
+Exit status: 0; 3 no such team; 4 a service runs and does not answer, so it is
+not known whether its relays are stopped; 6 config.json is corrupt.`,
 		Example: `  teambridge members --team myteam`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.members(cmd.Context()) },
 	}
@@ -109,10 +111,12 @@ func (a *app) members(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var silent error
 	if l, err := a.ledgerIfAny(ctx); err != nil {
 		a.warn("%s; relays are not shown", view.Describe(err))
 	} else if l != nil {
-		relays, _, err := a.relays(ctx, l, t)
+		var relays map[string]*api.Relay
+		relays, _, silent, err = a.relays(ctx, l, t)
 		if err != nil {
 			return err
 		}
@@ -122,7 +126,7 @@ func (a *app) members(ctx context.Context) error {
 			}
 		}
 	}
-	return a.printMembers(infos)
+	return errors.Join(a.printMembers(infos), unheard(silent))
 }
 
 func (a *app) printMembers(infos []api.Member) error {

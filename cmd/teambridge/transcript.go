@@ -19,7 +19,9 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/claude/session"
 	"teambridge/relay/fleet"
+	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
@@ -37,10 +39,12 @@ history, oldest first.
 
 SESSION is the id of a session; OpenCode's begin with ses_. MEMBER is a lead, a
 teammate, or a headless agent with a relay. What the agent was told and said is
-shown as text, and each tool call as one line. --json prints an envelope of the
-session protocol for each thing that happened, one JSON object per line.
---follow goes on with what is added, and with the next session of a member,
-until it is interrupted. A server of OpenCode is started to read a session.
+shown as text, and each tool call as one line: what was done, or that it was
+denied, failed or was cut off. --json prints an envelope of the session protocol
+for each thing that happened, one JSON object per line. --follow goes on with
+what is added, and with the next session of a member, until it is interrupted;
+what became of a call that was not done is another line. A server of OpenCode is
+started to read a session.
 
 Transcripts are only read. They hold everything that the agent has read, which
 can be secret.
@@ -61,7 +65,8 @@ interrupted.`,
 }
 
 func (a *app) transcript(ctx context.Context, name string, follow bool) error {
-	show := conversationPrinter{app: a, agents: map[string]string{}}
+	show := a.conversationPrinter()
+	show.whole = !follow
 	if open, err := a.openCodeSession(ctx, name); err != nil {
 		return err
 	} else if open != nil {
@@ -72,7 +77,11 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) error {
 		return err
 	}
 	if !follow {
-		return show.all(session.Read(ctx, path, session.Options{}))
+		ended, err := a.sessionEnded(ctx, name, path)
+		if err != nil {
+			return err
+		}
+		return show.all(session.Read(ctx, path, session.Options{Gone: ended}))
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
@@ -84,6 +93,16 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) error {
 		}
 		path = next
 	}
+}
+
+// sessionEnded reports whether no process has the session of a transcript any more.
+func (a *app) sessionEnded(ctx context.Context, name, path string) (bool, error) {
+	root, err := a.root()
+	if err != nil {
+		return false, err
+	}
+	s, _, err := a.sessionOf(ctx, name)
+	return view.Ended(root.Path(), transcript.SessionOf(path), s), err
 }
 
 // openCodeSession is a session of OpenCode, and what reads it.
@@ -171,7 +190,7 @@ func (a *app) openCodeSettings(ctx context.Context, s ledger.Session, settings *
 }
 
 // print prints the session.
-func (o *openCodeSession) print(ctx context.Context, show conversationPrinter, follow bool) (err error) {
+func (o *openCodeSession) print(ctx context.Context, show *conversationPrinter, follow bool) (err error) {
 	if c, ok := o.runtime.(io.Closer); ok {
 		defer func() { err = errors.Join(err, c.Close()) }()
 	}
@@ -212,7 +231,7 @@ func (o *openCodeSession) print(ctx context.Context, show conversationPrinter, f
 // followTranscript prints what is added to a transcript, until ctx ends or the agent has gone on to
 // the next one: /clear begins another session, and a teammate of an older version another transcript,
 // with a copy of the conversation, whenever it wakes up.
-func (a *app) followTranscript(ctx context.Context, name, path string, show conversationPrinter) (next string, err error) {
+func (a *app) followTranscript(ctx context.Context, name, path string, show *conversationPrinter) (next string, err error) {
 	reading, cancel := context.WithCancel(ctx)
 	again, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -306,12 +325,28 @@ type conversationPrinter struct {
 	*app
 	agents map[string]string // titles of subagents
 	shown  map[string]bool   // ids, if what was shown can come again; else nil
+
+	// whole says that the conversation is printed to its end at once, so that the line of a tool
+	// call can wait for what became of it. Else an end that is not as expected has a line of its own.
+	whole bool
+	held  []heldEnvelope    // what waits, oldest first: begins with an open tool call
+	calls map[string]string // titles of the open tool calls, by id, if not whole
 }
 
-func (p conversationPrinter) all(envelopes iter.Seq2[wire.Envelope, error]) error {
+// heldEnvelope is one that waits to be printed.
+type heldEnvelope struct {
+	wire.Envelope
+	became wire.Outcome // of a tool call
+}
+
+func (a *app) conversationPrinter() *conversationPrinter {
+	return &conversationPrinter{app: a, agents: map[string]string{}, calls: map[string]string{}}
+}
+
+func (p *conversationPrinter) all(envelopes iter.Seq2[wire.Envelope, error]) error {
 	for e, err := range envelopes {
 		if err != nil {
-			return fmt.Errorf("read the transcript: %w", err)
+			return errors.Join(p.release(true), fmt.Errorf("read the transcript: %w", err))
 		}
 		if p.shown[e.ID] {
 			continue
@@ -323,40 +358,83 @@ func (p conversationPrinter) all(envelopes iter.Seq2[wire.Envelope, error]) erro
 			return err
 		}
 	}
-	return nil
+	return p.release(true)
 }
 
-func (p conversationPrinter) one(e wire.Envelope) error {
+func (p *conversationPrinter) one(e wire.Envelope) error {
 	if p.json {
 		return p.printJSON(e)
 	}
-	who := string(e.Role)
-	if e.Subagent != nil {
-		who = p.agents[*e.Subagent]
-	}
-	line, text := "", ""
 	switch ev := e.Event.(type) {
-	case *wire.Text:
-		if text = ev.Text; ev.Thinking != nil && *ev.Thinking {
-			line = "thinks"
-		}
-	case *wire.Service:
-		line, text = "note", ev.Text
 	case *wire.ToolCallStart:
-		line = ev.Title
-	case *wire.TurnEnd:
-		if ev.Status == wire.TurnCompleted {
-			return nil
+		p.calls[ev.Call] = ev.Title
+	case *wire.ToolCallEnd:
+		title, open := p.calls[ev.Call]
+		delete(p.calls, ev.Call)
+		i := slices.IndexFunc(p.held, func(h heldEnvelope) bool {
+			start, ok := h.Event.(*wire.ToolCallStart)
+			return ok && start.Call == ev.Call && h.became == toolcall.Running
+		})
+		switch {
+		case i >= 0:
+			p.held[i].became = ev.Outcome
+			return p.release(false)
+		case open && ev.Outcome != wire.OutcomeDone:
+			return p.line(e, toolcall.Say(title, ev.Outcome), "")
 		}
-		line = "turn " + string(ev.Status)
+		return nil
 	case *wire.Start:
 		p.agents[*e.Subagent] = "subagent"
 		if ev.Title != nil {
 			p.agents[*e.Subagent] = "subagent: " + *ev.Title
 		}
 		return nil
-	default:
-		return nil
+	}
+	p.held = append(p.held, heldEnvelope{e, toolcall.Running})
+	return p.release(!p.whole)
+}
+
+// release prints what waits up to the first tool call that is open, or all of it.
+func (p *conversationPrinter) release(all bool) error {
+	for len(p.held) > 0 {
+		h := p.held[0]
+		_, isCall := h.Event.(*wire.ToolCallStart)
+		if isCall && h.became == toolcall.Running && !all {
+			return nil
+		}
+		p.held = p.held[1:]
+		if err := p.show(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show prints one envelope.
+func (p *conversationPrinter) show(h heldEnvelope) error {
+	switch ev := h.Event.(type) {
+	case *wire.Text:
+		if ev.Thinking != nil && *ev.Thinking {
+			return p.line(h.Envelope, "thinks", ev.Text)
+		}
+		return p.line(h.Envelope, "", ev.Text)
+	case *wire.Service:
+		return p.line(h.Envelope, "note", ev.Text)
+	case *wire.ToolCallStart:
+		return p.line(h.Envelope, toolcall.Say(ev.Title, h.became), "")
+	case *wire.TurnEnd:
+		if ev.Status != wire.TurnCompleted {
+			return p.line(h.Envelope, "turn "+string(ev.Status), "")
+		}
+	}
+	return nil
+}
+
+// line prints who says or does something, what that is, and a text.
+func (p *conversationPrinter) line(e wire.Envelope, line, text string) error {
+	who := string(e.Role)
+	if e.Subagent != nil {
+		who = p.agents[*e.Subagent]
 	}
 	var b strings.Builder
 	b.WriteString(p.paint(dim, clock(time.UnixMilli(int64(e.Time)))) + "  " + p.paint(bold, escape(who, false)))

@@ -186,6 +186,7 @@ func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wha
 		if err != nil {
 			return journal.Message{}, err
 		}
+		a.without(rec.silent)
 		none = never(infos, what, name, t)
 	}
 }
@@ -225,6 +226,7 @@ func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what
 		if err != nil {
 			return nil, err
 		}
+		a.without(rec.silent)
 		lead := a.leadName(ctx, t)
 		found, holds := judge(infos, what, name, lead)
 		if !holds && what != forTerminated {
@@ -284,8 +286,4 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 		}
 	}
 	return found, what == forAllIdle && len(found) > 0
-}
-
-func notTaken(member string) string {
-	return member + " has not taken the message, which stays in its inbox"
 }

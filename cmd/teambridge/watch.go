@@ -195,7 +195,7 @@ func (v *viewer) follow(ctx context.Context, root *teams.Root, t *teams.Team, on
 			return err
 		}
 		for _, c := range list {
-			if err := v.change(ctx, rec.journal, c); err != nil {
+			if err := v.change(ctx, rec, c); err != nil {
 				return err
 			}
 		}
@@ -226,14 +226,14 @@ type viewer struct {
 }
 
 // change prints what a change is about, if it is wanted.
-func (v *viewer) change(ctx context.Context, j *journal.Journal, c journal.Change) error {
+func (v *viewer) change(ctx context.Context, rec *recorder, c journal.Change) error {
 	switch {
 	case c.Kind == journal.Appeared:
 		if c.Message.Root == v.root {
 			return v.show(recorded{Message: c.Message})
 		}
 	case c.Kind == journal.Said && !v.opts.work.messagesOnly && c.Envelope.Root == v.root:
-		e, err := view.Envelope(ctx, j, c.Envelope)
+		e, err := view.Envelope(ctx, rec.journal, rec.sends(ctx), c.Envelope)
 		if err != nil || e.Record == nil || e.Record.Kind == api.KindThinking && !v.opts.work.thinking {
 			return err
 		}
@@ -278,7 +278,7 @@ func (v *viewer) replay(ctx context.Context, rec *recorder, team string) error {
 	if err := sinceQuery(ctx, rec.journal, v.opts.since, &q); err != nil {
 		return err
 	}
-	for r, err := range v.opts.work.records(ctx, rec.journal, q, rec.journal.Messages(ctx, q), "") {
+	for r, err := range v.opts.work.records(ctx, rec.journal, rec.sends(ctx), q, rec.journal.Messages(ctx, q), "") {
 		if err == nil {
 			err = v.show(r)
 		}

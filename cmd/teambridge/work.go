@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -41,15 +42,15 @@ func work(r api.Record) recorded {
 	return recorded{Message: m, work: &r}
 }
 
-// records yields messages, and the work of agents that q selects, in the order of q.
-func (o workOptions) records(ctx context.Context, j *journal.Journal, q journal.Query, messages iter.Seq2[journal.Message, error], words string) iter.Seq2[recorded, error] {
+// records yields messages, and the work of agents that q selects, in the order of q. l may be nil.
+func (o workOptions) records(ctx context.Context, j *journal.Journal, l *ledger.Ledger, q journal.Query, messages iter.Seq2[journal.Message, error], words string) iter.Seq2[recorded, error] {
 	found := []iter.Seq2[recorded, error]{journal.Map(messages, func(m journal.Message) (*recorded, error) { return &recorded{Message: m}, nil })}
 	switch {
 	case o.messagesOnly:
 	case words != "":
-		found = append(found, journal.Map(view.WorkHits(ctx, j, words, q, o.thinking), func(h api.Hit) (*recorded, error) { return new(work(h.Record)), nil }))
+		found = append(found, journal.Map(view.WorkHits(ctx, j, l, words, q, o.thinking), func(h api.Hit) (*recorded, error) { return new(work(h.Record)), nil }))
 	default:
-		found = append(found, journal.Map(view.Works(ctx, j, q, o.thinking), func(r api.Record) (*recorded, error) { return new(work(r)), nil }))
+		found = append(found, journal.Map(view.Works(ctx, j, l, q, o.thinking), func(r api.Record) (*recorded, error) { return new(work(r)), nil }))
 	}
 	return journal.Merge(q.Newest, func(r recorded) int64 { return r.Seq }, found...)
 }

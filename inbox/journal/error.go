@@ -14,6 +14,7 @@ var ErrPruned = errors.New("pruned from the journal")
 var (
 	ErrClosed = sqlite.ErrClosed
 	ErrBusy   = sqlite.ErrBusy
+	ErrMoved  = sqlite.ErrMoved
 )
 
 type (

@@ -175,12 +175,10 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	must(t, l.Close())
 	another, err := os.ReadFile(path + ".ledger")
 	must(t, err)
-	development, err := os.ReadFile(filepath.Join("testdata", "development.db"))
-	must(t, err)
 	for _, test := range []struct {
 		data []byte
 		want error
-	}{{damaged, sqlite.ErrCorrupt}, {another, sqlite.ErrForeign}, {development, sqlite.ErrRetired}} {
+	}{{damaged, sqlite.ErrCorrupt}, {another, sqlite.ErrForeign}} {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		must(t, os.WriteFile(path, test.data, 0o600))
 		j, err := Open(t.Context(), path)

@@ -103,11 +103,14 @@ var envelopesSchema string
 //go:embed lost.sql
 var lostSchema string
 
+//go:embed development.sql
+var developmentSchemas string
+
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "journal",
 		Application: 0x74624a6f, // "tbJo"
-		Retired:     0x74624a4e, // "tbJN"
+		Earlier:     sqlite.Earlier{Application: 0x74624a4e /* "tbJN" */, Schema: sqlite.Scripts(developmentSchemas)},
 		Schema:      []string{schema, envelopesSchema, lostSchema},
 		// So that Prune can give space back without writing the file again.
 		Create: "PRAGMA auto_vacuum=INCREMENTAL",
@@ -115,6 +118,7 @@ func format() sqlite.Format {
 		// two journals: with 8 MiB, 60,000 messages later, they had 34 MiB, with 2 MiB
 		// they have 16. The system has the file in its memory, too.
 		Setup: "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048",
+		Lost:  "lost is then the history up to now; messages in inboxes and the ids that were sent stay",
 	}
 }
 

@@ -22,6 +22,7 @@ var (
 var (
 	ErrClosed = sqlite.ErrClosed
 	ErrBusy   = sqlite.ErrBusy
+	ErrMoved  = sqlite.ErrMoved
 	ErrFull   = sqlite.ErrFull
 )
 

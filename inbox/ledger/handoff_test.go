@@ -37,7 +37,14 @@ func TestHandoffsInLedgersOfEarlierVersions(t *testing.T) {
 		must(t, err)
 		before := &Ledger{db: db}
 		must(t, before.Claim(t.Context(), anInput("waits")))
-		must(t, before.SetSession(t.Context(), Session{InboxKey: bob, ID: "s", At: monday, State: RelayRunning, Mode: []byte{}}))
+		must(t, before.write(t.Context(), "set session", durable, func(c *sqlite.Conn) error {
+			id, err := bob.add(c)
+			if err == nil {
+				_, err = c.Exec(`INSERT INTO sessions (inbox_id, id, pid, process_group, start, command, dead, at, state, reason, relay, mode)
+					VALUES (?, 's', 0, 0, '', '', '', ?, 'running', '', 0, x'')`, id, micros(monday))
+			}
+			return err
+		}))
 		must(t, before.Close())
 
 		l := mustOpen(t, path)

@@ -100,16 +100,24 @@ var replySchema string
 //go:embed handoffs.sql
 var handoffSchema string
 
+//go:embed permissions.sql
+var permissionSchema string
+
+//go:embed development.sql
+var developmentSchemas string
+
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "ledger",
 		Application: 0x74624c65, // "tbLe"
-		Retired:     0x74624c47, // "tbLG"
-		Schema:      []string{schema, memberSchema, attentionSchema, paneSchema, paneEventSchema, runtimeSchema, replySchema, handoffSchema},
+		Earlier:     sqlite.Earlier{Application: 0x74624c47 /* "tbLG" */, Schema: sqlite.Scripts(developmentSchemas)},
+		Schema:      []string{schema, memberSchema, attentionSchema, paneSchema, paneEventSchema, runtimeSchema, replySchema, handoffSchema, permissionSchema},
 		// A process that ends without Close leaves its log, and the next
 		// one has to read it: 64 pages take 0.1 ms, the default of 1000
 		// takes 1.5 ms.
 		Setup: "PRAGMA wal_autocheckpoint=64",
+		Lost: "lost are then the ids that were sent (a message that is sent again under one comes twice), what waits for headless agents, and the " +
+			"relays, panes and sessions; messages in inboxes and the history stay",
 	}
 }
 

@@ -58,7 +58,7 @@ func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 	err := c.Query(func(v sqlite.Row) {
 		digest := v.Blob(0)
 		if len(digest) != len(send.Digest) {
-			invalid = fmt.Errorf("ledger: %v: its record has a digest of %d bytes, not %d; move the ledger away", key, len(digest), len(send.Digest))
+			invalid = fmt.Errorf("ledger: %v: its record is damaged: it has a digest of %d bytes, not %d", key, len(digest), len(send.Digest))
 			return
 		}
 		copy(send.Digest[:], digest)
@@ -160,6 +160,12 @@ func (l *Ledger) MarkUnknown(ctx context.Context, key SendKey) error {
 		return err
 	}
 	return l.exec(ctx, "mark unknown", quick, "UPDATE sends SET state='intent', before=? WHERE state='written' AND "+thisSend, keyArgs(key, gone)...)
+}
+
+// Doubted reports whether [Ledger.MarkUnknown] was the last that was recorded of a message.
+func (l *Ledger) Doubted(ctx context.Context, key SendKey) (bool, error) {
+	s, found, err := l.Recall(ctx, key)
+	return found && s.State == Intent && s.Before == gone, err
 }
 
 // LastSends returns when we last wrote, or meant to write, to each inbox of a team instance,

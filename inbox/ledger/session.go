@@ -23,6 +23,10 @@ type Session struct {
 	// then that of the last frame, with which [Ledger.Commit] records it.
 	Mode []byte
 
+	// PermissionMode is what the agent last reported of its permissions, in words of its own;
+	// empty if it has not since it was started.
+	PermissionMode string
+
 	// What the relay said of itself last. It cannot say that it was killed.
 	State  RelayState
 	Reason string // why it is in that state, if there is more to say
@@ -70,11 +74,12 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec(`INSERT INTO sessions (inbox_id, id, pid, process_group, start, command, dead, at, state, reason, relay, mode)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET id=excluded.id, pid=excluded.pid,
+		_, err = c.Exec(`INSERT INTO sessions (inbox_id, id, pid, process_group, start, command, dead, at, state, reason, relay, mode, permission_mode)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET id=excluded.id, pid=excluded.pid,
 			process_group=excluded.process_group, start=excluded.start, command=excluded.command, dead=excluded.dead,
-			at=excluded.at, state=excluded.state, reason=excluded.reason, relay=excluded.relay, mode=excluded.mode`,
-			inboxID, s.ID, s.PID, s.Group, s.Start, s.Command, s.Dead, micros(s.At), string(s.State), s.Reason, s.Relay, s.Mode)
+			at=excluded.at, state=excluded.state, reason=excluded.reason, relay=excluded.relay, mode=excluded.mode,
+			permission_mode=excluded.permission_mode`,
+			inboxID, s.ID, s.PID, s.Group, s.Start, s.Command, s.Dead, micros(s.At), string(s.State), s.Reason, s.Relay, s.Mode, s.PermissionMode)
 		return err
 	})
 }
@@ -118,13 +123,16 @@ func (l *Ledger) sessions(ctx context.Context, op, rest string, args ...sqlite.V
 }
 
 const sessionColumns = `root, team, created_at, inbox, id, pid, process_group, start, command, dead, at,
-	sessions.state, sessions.reason, relay, acked, mode, shut_down`
+	sessions.state, sessions.reason, relay, acked, mode, shut_down, permission_mode`
+
+// sessionFields is how many columns those are.
+const sessionFields = 18
 
 func scanSession(v sqlite.Row) Session {
 	s := Session{
 		InboxKey: scanKey(v, 0), ID: v.Text(4), PID: int(v.Int(5)), Group: int(v.Int(6)), Start: v.Text(7),
 		Command: v.Text(8), Dead: v.Text(9), At: v.Time(10),
-		State: RelayState(v.Text(11)), Reason: v.Text(12), Relay: int(v.Int(13)), Mode: v.Blob(15), ShutDown: v.Text(16),
+		State: RelayState(v.Text(11)), Reason: v.Text(12), Relay: int(v.Int(13)), Mode: v.Blob(15), ShutDown: v.Text(16), PermissionMode: v.Text(17),
 	}
 	if v.Bool(14) {
 		s.Acked = v.Time(14)
@@ -158,8 +166,8 @@ func (l *Ledger) RelayInfo(ctx context.Context, k InboxKey) (RelayInfo, bool, er
 
 func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Value) ([]RelayInfo, error) {
 	return sqlite.Select(ctx, l.db, "relay infos", func(v sqlite.Row) RelayInfo {
-		i := RelayInfo{Session: scanSession(v), Open: int(v.Int(17)), Failed: int(v.Int(18)), InFlight: v.Text(19)}
-		if h := scanHandoff(v, 20); h.At != "" {
+		i := RelayInfo{Session: scanSession(v), Open: int(v.Int(sessionFields)), Failed: int(v.Int(sessionFields + 1)), InFlight: v.Text(sessionFields + 2)}
+		if h := scanHandoff(v, sessionFields+3); h.At != "" {
 			h.InboxKey, i.Handoff = i.InboxKey, &h
 		}
 		return i

@@ -110,18 +110,31 @@ type Sight struct {
 	Seen  *inbox.Seen // nil if the inbox cannot be read for now
 	Again bool        // look again: somebody else looked at the same time, and may have seen more
 
-	recorded bool
+	recorded bool // in the journal; or it shows no rows, and not that there are none
 }
 
+// missingFor is how long an inbox is missing before that says anything: at the end of a team,
+// its inboxes are deleted before it.
+const missingFor = 250 * time.Millisecond
+
 // Sight looks at the inbox of a message that was put. If the team is gone, it records
-// that, and returns [teams.ErrTeamGone].
+// that, and returns [teams.ErrTeamGone] with a sight that can be judged.
 func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 	now := time.Now()
 	seen, err := s.See(ctx, d)
+	for err == nil && seen != nil && errors.Is(seen.Fault, inbox.ErrMissing) && time.Since(now) < missingFor {
+		select {
+		case <-time.After(followStep):
+			seen, err = s.See(ctx, d)
+		case <-ctx.Done():
+			return &Sight{}, context.Cause(ctx)
+		}
+	}
 	if errors.Is(err, teams.ErrTeamGone) {
 		s.Record(ctx, journal.Snapshot{Root: s.opts.Team.Root().Path(), Team: s.config.Instance(), Inbox: d.Member, Gone: true, At: now})
+		return &Sight{Seen: &inbox.Seen{Fault: err}, recorded: true}, err
 	}
-	return &Sight{Seen: seen}, err
+	return &Sight{Seen: seen, recorded: seen == nil || errors.As(seen.Fault, new(*inbox.CorruptError))}, err
 }
 
 // Judge says what became of a message, as [Sender.Look] does. Before it says anything but
@@ -132,7 +145,7 @@ func (s *Sender) Judge(ctx context.Context, d Delivered, at *Sight) (inbox.Fate,
 	if fate == inbox.Unconsumed || ctx.Err() != nil {
 		return inbox.Unconsumed, err
 	}
-	if at.Seen != nil && !at.recorded {
+	if !at.recorded {
 		at.recorded = true
 		at.Again = s.Record(ctx, journal.SnapshotOf(s.Key(d), at.Seen))
 	}

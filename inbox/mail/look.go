@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
@@ -20,7 +21,9 @@ import (
 //     gave it up.
 //   - It is gone, and an unread row in front of it is still there, and was there all the
 //     time as far as the journal knows: lost.
-//   - It is gone, and the agent is known to keep the rows it took: unknown.
+//   - It is gone, and the agent is known to keep the rows it took, or not to run: unknown.
+//   - Its inbox is missing, empty or corrupt, or its team is gone: unknown.
+//   - It is gone, and was lost or unknown when somebody looked before: unknown.
 //   - It is gone otherwise: consumed.
 //   - It was sent before, is not there, and nobody recorded that it went: unknown.
 //
@@ -45,16 +48,21 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 	case d.Tracked == nil:
 		fate, err = s.recorded(ctx, d, seen)
 	default:
-		keeps := s.keeps(d.Member, d.Tracked.Kept || inbox.Kept(seen.Rows))
+		keeps := s.keeps(ctx, d.Member, d.Tracked.Kept || inbox.Kept(seen.Rows))
 		if fate = d.Tracked.Look(seen, keeps); fate == inbox.Lost && s.broughtBack(ctx, d, seen) {
 			without := *d.Tracked
 			without.Ahead = nil
 			fate = without.Look(seen, keeps)
 		}
-		if fate != inbox.Consumed {
-			if at, err := s.Seen(ctx, d); err == nil && !at[0].IsZero() {
-				fate = inbox.Consumed
+		if fate == inbox.Consumed {
+			if fate, err = s.doubted(ctx, d); fate == inbox.Unconsumed {
+				return fate, err
 			}
+		}
+	}
+	if err == nil && fate != inbox.Consumed {
+		if at, err := s.seenNow(ctx, &d); err == nil && !at.IsZero() {
+			fate = inbox.Consumed
 		}
 	}
 	switch {
@@ -65,29 +73,74 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 	case err != nil:
 		fate = inbox.Unknown // a journal that cannot be read tells nothing
 	}
-	return fate, s.explain(ctx, d, fate)
+	return fate, s.explain(ctx, d, fate, seen.Fault)
 }
 
-// keeps says whether an agent keeps the rows it took in its inbox. marked says that rows
-// marked by it were seen there.
-func (s *Sender) keeps(member string, marked bool) teams.Answer {
+// keeps says whether an agent leaves rows in its inbox: those it took, or all, since it does
+// not run. marked says that rows marked by it were seen there.
+//
+// That is asked after the row was found gone: if the agent runs now, it may have taken the
+// row. If it does not, it may have taken it before it ended, or somebody has cleaned up.
+func (s *Sender) keeps(ctx context.Context, member string, marked bool) teams.Answer {
+	// Of a session that was resumed, config.json has another process.
+	if now, err := s.opts.Team.Config(ctx); err == nil && s.opts.Team.AgentState(now, member, time.Now()) == teams.Gone {
+		return teams.Yes
+	}
 	return s.opts.Team.Agent(s.config, member).KeepsRows(marked)
 }
 
+// doubted returns the fate of a message that seems to be consumed: it is unknown if somebody
+// who looked before did not know it. A sign of that can be gone by now: a corrupt inbox that
+// was replaced, an agent that runs again.
+func (s *Sender) doubted(ctx context.Context, d Delivered) (inbox.Fate, error) {
+	if s.opts.Ledger == nil {
+		return inbox.Consumed, nil
+	}
+	doubted, err := s.opts.Ledger.Doubted(ctx, s.Key(d))
+	switch {
+	case errors.Is(err, ledger.ErrBusy):
+		return inbox.Unconsumed, nil
+	case err != nil:
+		return inbox.Unconsumed, err
+	case doubted:
+		return inbox.Unknown, nil
+	}
+	return inbox.Consumed, nil
+}
+
 // explain returns the error of a message that is lost or unknown, and lets the ledger doubt
-// that it was written, so that it can be sent again.
-func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate) error {
-	why := map[inbox.Fate]error{inbox.Lost: inbox.ErrLost, inbox.Unknown: inbox.ErrUnclear}[fate]
-	if why == nil {
+// that it was written, so that it can be sent again. fault is that of its inbox.
+func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate, fault error) error {
+	var why error
+	switch fate {
+	case inbox.Lost:
+		why = fmt.Errorf("message %q to %s: %w", d.ID, d.Member, inbox.ErrLost)
+	case inbox.Unknown:
+		why = fmt.Errorf("message %q to %s: %s, and %w", d.ID, d.Member, vanished(fault), inbox.ErrUnclear)
+	default:
 		return nil
 	}
-	why = fmt.Errorf("message %q to %s: %w", d.ID, d.Member, why)
 	if s.opts.Ledger != nil {
 		if err := s.opts.Ledger.MarkUnknown(ctx, s.Key(d)); err != nil {
 			why = errors.Join(why, err)
 		}
 	}
 	return why
+}
+
+// vanished says how a message went, by the fault of its inbox.
+func vanished(fault error) string {
+	switch {
+	case errors.Is(fault, teams.ErrTeamGone):
+		return "its team has ended"
+	case errors.Is(fault, inbox.ErrMissing):
+		return "its inbox was deleted"
+	case errors.Is(fault, inbox.ErrEmpty):
+		return "its inbox has no content"
+	case fault != nil:
+		return fault.Error()
+	}
+	return "it is gone from the inbox"
 }
 
 // relayed says what a relay did with a message whose row is gone; the fate is empty if no
@@ -168,7 +221,7 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 	if passed, err := stood(ctx, j, key, last.Seq, seen); err != nil || passed {
 		return inbox.Lost, err
 	}
-	if s.keeps(d.Member, inbox.Kept(seen.Rows)) == teams.Yes {
+	if seen.Fault != nil || s.keeps(ctx, d.Member, inbox.Kept(seen.Rows)) == teams.Yes {
 		return inbox.Unknown, nil
 	}
 	return inbox.Consumed, nil

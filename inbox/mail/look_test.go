@@ -7,14 +7,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/inbox/simagent"
+	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
 
@@ -40,6 +44,7 @@ func look(t *testing.T) *looking {
 	t.Cleanup(func() { _ = j.Close() })
 	l.journal = j
 	l.opts.Journal = func(context.Context) (*journal.Journal, error) { return j, nil }
+	l.lead(true)
 	l.sender = sender(t, l.opts)
 	box, err := inbox.Open(l.opts.Team, "worker", l.opts.Locker)
 	if err != nil {
@@ -85,6 +90,45 @@ func (l *looking) write(rows ...json.RawMessage) {
 		l.Fatal(err)
 	}
 	if err := os.WriteFile(l.d.Inbox.Path(), data, 0o600); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// lead lets config.json name a process that leads the team: this one or, if it is not alive,
+// one that has ended.
+func (l *looking) lead(alive bool) {
+	l.Helper()
+	p, err := simagent.CurrentProcess()
+	if err != nil {
+		l.Fatal(err)
+	}
+	if !alive {
+		p.Start = "1" // the pid belongs to another process by now
+	}
+	path := filepath.Join(l.opts.Team.Path(), "config.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		l.Fatal(err)
+	}
+	data = regexp.MustCompile(`"leadProcess": {[^}]*}`).ReplaceAll(data,
+		fmt.Appendf(nil, `"leadProcess": {"pid": %d, "pidSpace": %q, "procStart": %q}`, p.PID, p.Space, p.Start))
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// raw replaces the inbox by that text, as any program can.
+func (l *looking) raw(text string) {
+	l.Helper()
+	if err := os.WriteFile(l.d.Inbox.Path(), []byte(text), 0o600); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// delete deletes the inbox.
+func (l *looking) delete() {
+	l.Helper()
+	if err := os.Remove(l.d.Inbox.Path()); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -190,20 +234,86 @@ func TestVerdict(t *testing.T) {
 			})
 			l.write()
 		}, inbox.Lost, mail.ErrNotDelivered},
+		"marked, and the lead has ended":         {func(l *looking) { r := l.rows(); l.write(r[0], r[1], l.marked(r[2], "")); l.lead(false) }, inbox.Consumed, nil},
+		"there, and the lead has ended":          {func(l *looking) { l.lead(false) }, inbox.Unconsumed, nil},
+		"all gone, and the lead has ended":       {func(l *looking) { l.lead(false); l.write() }, inbox.Unknown, inbox.ErrUnclear},
+		"others came, and the lead has ended":    {func(l *looking) { l.lead(false); l.write(json.RawMessage(`{"text":"T"}`)) }, inbox.Unknown, inbox.ErrUnclear},
+		"an old content, and the lead has ended": {func(l *looking) { l.lead(false); l.write(l.rows()[:2]...) }, inbox.Lost, inbox.ErrLost},
+		"all taken by a lead that was resumed":   {func(l *looking) { l.lead(false); l.sender = sender(l.T, l.opts); l.lead(true); l.write() }, inbox.Consumed, nil},
+		"relayed, and the lead has ended":        {func(l *looking) { l.claim(true, nil); l.lead(false); l.write() }, inbox.Consumed, nil},
+		"deleted":                                {(*looking).delete, inbox.Unknown, inbox.ErrUnclear},
+		"relayed, and deleted":                   {func(l *looking) { l.claim(true, nil); l.delete() }, inbox.Consumed, nil},
+		"no content":                             {func(l *looking) { l.raw("") }, inbox.Unknown, inbox.ErrUnclear},
+		"torn":                                   {func(l *looking) { l.raw(`[{"from":`) }, inbox.Unknown, inbox.ErrUnclear},
+		"corrupt, with the row in it":            {func(l *looking) { l.raw("[" + string(l.rows()[2]) + "] []") }, inbox.Unknown, inbox.ErrUnclear},
+		"emptied, and lost at an earlier look": {func(l *looking) {
+			l.write(l.rows()[:2]...)
+			if fate, _ := fateOf(l.T, l.sender, l.d); fate != inbox.Lost {
+				l.Error(fate)
+			}
+			l.write()
+		}, inbox.Unknown, inbox.ErrUnclear},
+		"emptied, and torn at an earlier look": {func(l *looking) {
+			l.raw("[")
+			if fate, _ := fateOf(l.T, l.sender, l.d); fate != inbox.Unknown {
+				l.Error(fate)
+			}
+			l.write()
+		}, inbox.Unknown, inbox.ErrUnclear},
+		"given, and deleted": {func(l *looking) {
+			l.teammate(`<teammate-message teammate_id="user" verified="false">\n`+told+`\n</teammate-message>`, time.Now())
+			l.lead(false)
+			l.delete()
+		}, inbox.Consumed, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := look(t)
 			tc.then(l)
-			before := l.rows()
+			before, _ := os.ReadFile(l.d.Inbox.Path()) // compared
 			if fate, err := fateOf(t, l.sender, l.d); fate != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("it is %s, %v; want %s, %v", fate, err, tc.want, tc.err)
 			}
-			if after := l.rows(); len(after) != len(before) {
-				t.Errorf("the inbox had %d rows, and has %d", len(before), len(after))
+			if after, _ := os.ReadFile(l.d.Inbox.Path()); string(after) != string(before) {
+				t.Errorf("the inbox was %s, and is %s", before, after)
 			}
 		})
 	}
+}
+
+// What is followed is judged once: a corrupt inbox is not recorded as an empty one, and an
+// inbox that is missing because its team is being deleted says that the team is gone.
+func TestFollowWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	l := look(t)
+	l.observe()
+	l.raw(`[{"from":`)
+	if fate, err := l.sender.Follow(t.Context(), l.d); fate != inbox.Unknown || !strings.Contains(err.Error(), "corrupt") {
+		t.Errorf("corrupt: it is %s, %v", fate, err)
+	}
+	for m, err := range l.journal.Messages(t.Context(), journal.Query{}) {
+		if err != nil || !m.GoneAt.IsZero() {
+			t.Errorf("the journal has %+v, %v", m, err)
+		}
+	}
+	l.delete()
+	l.opts.Journal, l.opts.Ledger = nil, nil // their timers are not those of synctest
+	s := sender(t, l.opts)
+	synctest.Test(t, func(t *testing.T) {
+		go func() { // as Claude Code deletes its team: the inboxes first
+			time.Sleep(20 * time.Millisecond)
+			if err := os.RemoveAll(l.opts.Team.Path()); err != nil {
+				t.Error(err)
+			}
+		}()
+		at, err := s.Sight(t.Context(), l.d)
+		if !errors.Is(err, teams.ErrTeamGone) {
+			t.Fatalf("while the team is deleted: %v", err)
+		}
+		if fate, err := s.Judge(t.Context(), l.d, at); fate != inbox.Unknown || !errors.Is(err, inbox.ErrUnclear) {
+			t.Errorf("of a team that is gone, it is %s, %v", fate, err)
+		}
+	})
 }
 
 // An agent answers for itself whether it keeps the rows it took: by its version, and
@@ -318,9 +428,16 @@ func TestVerdictOnWhatWasSentBefore(t *testing.T) {
 		then func(l *looking)
 		want inbox.Fate
 	}{
-		"nobody saw anything":                          {func(l *looking) { l.write() }, inbox.Unknown},
-		"nobody saw it overwritten":                    {func(l *looking) { l.write(l.rows()[:2]...) }, inbox.Unknown},
-		"it was seen to go":                            {func(l *looking) { l.observe(); l.write(); l.observe() }, inbox.Consumed},
+		"nobody saw anything":                       {func(l *looking) { l.write() }, inbox.Unknown},
+		"nobody saw it overwritten":                 {func(l *looking) { l.write(l.rows()[:2]...) }, inbox.Unknown},
+		"it was seen to go":                         {func(l *looking) { l.observe(); l.write(); l.observe() }, inbox.Consumed},
+		"it was seen to go, and the lead has ended": {func(l *looking) { l.observe(); l.lead(false); l.write(); l.observe() }, inbox.Unknown},
+		"it was seen, and deleted":                  {func(l *looking) { l.observe(); l.delete(); l.observe() }, inbox.Unknown},
+		"it was seen, given, and deleted": {func(l *looking) {
+			l.teammate(`<teammate-message teammate_id="user" verified="false">\n`+told+`\n</teammate-message>`, time.Now())
+			l.observe()
+			l.delete()
+		}, inbox.Consumed},
 		"it was seen as read":                          {func(l *looking) { l.write(l.marked(l.rows()[2], "")); l.observe(); l.write() }, inbox.Consumed},
 		"it was seen, and one in front is still there": {func(l *looking) { l.observe(); l.write(l.rows()[:2]...); l.observe() }, inbox.Lost},
 		"it was seen, and the agent keeps rows":        {func(l *looking) { l.observe(); l.write(l.marked(l.rows()[0], "")); l.observe() }, inbox.Unknown},

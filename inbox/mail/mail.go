@@ -43,8 +43,8 @@ type Options struct {
 
 	Config *teams.Config // if nil, New reads it
 
-	// Ledger remembers what was sent. If it is nil, sending under an id is not
-	// idempotent, and the name under which the person joined is not known.
+	// Ledger remembers what was sent. If it is nil, only what is forced is sent, sending
+	// under an id is not idempotent, and the name under which the person joined is not known.
 	Ledger *ledger.Ledger
 
 	// From is the sender's name, which [teams.Config.Resolve] resolves if it is a
@@ -205,6 +205,7 @@ type Delivered struct {
 	ID           string
 	State        string               // verified, consumed or failed
 	Deduplicated bool                 // it was sent before, and was not written again
+	Recorded     bool                 // the ledger knows that it was written
 	Reach        teams.Deliverability // who will read it
 	Waited       time.Duration
 
@@ -226,8 +227,10 @@ func (s *Sender) Key(d Delivered) inbox.SendKey {
 	return inbox.SendKey{Root: s.opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: d.Member, ID: d.ID}
 }
 
-// Put puts a message into the inbox of member. opts.Memory is ignored. The errors are those
-// of [inbox.Inbox.Append]; what is known is returned even then.
+// Put puts a message into the inbox of member. opts.Memory is ignored. Without a ledger, and
+// unless opts.Force is set, the error is [inbox.ErrNoMemory]: no history would ever have the
+// message. The other errors are those of [inbox.Inbox.Append]; what is known is returned even
+// then.
 func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.AppendOptions) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
@@ -237,6 +240,8 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	opts.Memory = nil
 	if s.opts.Ledger != nil {
 		opts.Memory = s.opts.Ledger
+	} else if !opts.Force {
+		return d, fmt.Errorf("send to %s: %w", member, inbox.ErrNoMemory)
 	}
 	receipt, err := d.Inbox.Append(ctx, *s.draft(m), opts)
 	d.Waited = time.Since(d.Start)
@@ -245,7 +250,7 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	if err != nil {
 		return d, err
 	}
-	d.State = Verified
+	d.State, d.Recorded = Verified, s.opts.Ledger != nil && d.Unrecorded == nil
 	return d, nil
 }
 
@@ -302,13 +307,13 @@ func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 }
 
 // See looks at the inbox of a message that was put, for [Sender.Look]. It returns nil if
-// the inbox is being written, or is corrupt for now.
+// the inbox is being written.
 func (s *Sender) See(ctx context.Context, d Delivered) (*inbox.Seen, error) {
 	seen, err := d.Inbox.See(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case errors.Is(err, inbox.ErrBusy), errors.As(err, new(*inbox.CorruptError)):
+	case errors.Is(err, inbox.ErrBusy):
 		err = nil
 	}
 	return seen, err

@@ -126,27 +126,28 @@ func fateOf(t *testing.T, s *mail.Sender, d mail.Delivered) (inbox.Fate, error) 
 	return s.Look(t.Context(), d, seen)
 }
 
-// An inbox that cannot be read for now tells nothing, and one of a team that is gone
-// is an error.
-func TestLookAtWhatCannotBeRead(t *testing.T) {
+// Put returns the inbox as it was with the message in it.
+func TestPutReturnsWhatItSaw(t *testing.T) {
 	t.Parallel()
-	opts := open(t, "claude-2.1.329", "session-2de3961d")
-	s := sender(t, opts)
-	d, err := s.Put(t.Context(), "worker", mail.Message{Text: "hello"}, inbox.AppendOptions{Track: true})
-	if err != nil || d.Seen == nil || inbox.Track(d.Seen.Rows, d.ID) == nil || d.Seen.Done.Before(d.Seen.At) {
+	d, err := sender(t, open(t, "claude-2.1.329", "session-2de3961d")).Put(t.Context(), "worker", mail.Message{Text: "hello"}, inbox.AppendOptions{Track: true})
+	if err != nil || d.Seen == nil || inbox.Track(d.Seen.Rows, d.ID) == nil || d.Seen.Done.Before(d.Seen.At) || !d.Recorded {
 		t.Fatalf("put %+v, %v", d, err)
 	}
-	if err := os.WriteFile(d.Inbox.Path(), []byte("[{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if fate, err := fateOf(t, s, d); err != nil || fate != inbox.Unconsumed {
-		t.Errorf("a torn file: it is %s, %v", fate, err)
-	}
-	if err := os.RemoveAll(opts.Team.Path()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fateOf(t, s, d); !errors.Is(err, teams.ErrTeamGone) {
-		t.Errorf("the team is gone: %v", err)
+}
+
+// Without a ledger, only what is forced is sent: no history would have it.
+func TestPutWithoutALedger(t *testing.T) {
+	t.Parallel()
+	opts := open(t, "claude-2.1.329", "session-2de3961d")
+	opts.Ledger = nil
+	s := sender(t, opts)
+	for _, id := range []string{"", "k"} {
+		if d, err := s.Put(t.Context(), "worker", mail.Message{ID: id, Text: "hello"}, inbox.AppendOptions{}); !errors.Is(err, inbox.ErrNoMemory) || d.State != mail.Failed {
+			t.Errorf("id %q: %+v, %v", id, d, err)
+		}
+		if d, err := s.Put(t.Context(), "worker", mail.Message{ID: id, Text: "hello"}, inbox.AppendOptions{Force: true}); err != nil || d.State != mail.Verified || d.Recorded {
+			t.Errorf("id %q, forced: %+v, %v", id, d, err)
+		}
 	}
 }
 

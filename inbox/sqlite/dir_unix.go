@@ -2,16 +2,19 @@
 
 package sqlite
 
-import "os"
+import (
+	"io/fs"
+	"os"
+)
 
-// makePrivate takes the rights of all but the owner away. By name: closing a
-// descriptor would drop the locks of another DB of this process.
-func makePrivate(path string) error {
+// makePrivate takes the rights of all but the owner away, and returns which file it is. By
+// name: closing a descriptor would drop the locks of another DB of this process.
+func makePrivate(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o077 == 0 {
-		return err
+		return info, err
 	}
-	return os.Chmod(path, info.Mode().Perm()&0o700)
+	return info, os.Chmod(path, info.Mode().Perm()&0o700)
 }
 
 func syncDir(dir string) error {

@@ -1,8 +1,13 @@
 package sqlite
 
-// makePrivate: a file has the rights of its directory, and the state directory
-// is in the user's profile.
-func makePrivate(string) error { return nil }
+import (
+	"io/fs"
+	"os"
+)
+
+// makePrivate returns which file it is. A file has the rights of its directory, and the
+// state directory is in the user's profile.
+func makePrivate(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
 // syncDir: Windows cannot flush a directory through a handle Go opens; NTFS
 // journals names itself.

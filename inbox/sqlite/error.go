@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,8 +24,10 @@ var (
 	ErrCorrupt = errors.New("not a database, or a damaged one")
 	// ErrForeign: the file is a database, but not the one expected.
 	ErrForeign = errors.New("a database of something else")
-	// ErrRetired: a development version of this program made the file, see [Format].
-	ErrRetired = errors.New("made by a development version of this program, which this version cannot read")
+	// ErrInUse: the file is of [Format.Earlier], and another process has it open.
+	ErrInUse = errors.New("made by an earlier version, and still in use")
+	// ErrMoved: the file was moved away, replaced or deleted while it was open.
+	ErrMoved = errors.New("moved away, replaced or deleted while it was open")
 	// ErrReadOnly: the file can be read and not written.
 	ErrReadOnly = errors.New("read-only")
 	// ErrAccess: the file cannot be opened or made.
@@ -40,6 +43,13 @@ type Error struct {
 	Path string // the file
 	Kind error  // one of the sentinels from ErrBusy to ErrDisk; nil if unknown
 	Err  error  // the cause, if there is more to know
+
+	// Users are other processes that have the file open, if it has to be closed before
+	// anything can be done. UsersKnown is false where the system does not tell.
+	Users      []Process
+	UsersKnown bool
+
+	lost string // [Format.Lost]
 }
 
 // Error returns what was done to which file, what went wrong and what to do next.
@@ -51,10 +61,26 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&b, ": %v", err)
 		}
 	}
-	if next := next(e.Kind); next != "" {
+	if next := e.next(); next != "" {
 		fmt.Fprintf(&b, "; %s", next)
 	}
 	return b.String()
+}
+
+// end says which processes have to end before the file is touched: one that goes on would
+// write into a file that nobody opens any more.
+func (e *Error) end() string {
+	switch {
+	case !e.UsersKnown:
+		return "end all teambridge processes, the service too"
+	case len(e.Users) == 0:
+		return ""
+	}
+	var list []string
+	for _, p := range e.Users {
+		list = append(list, p.String())
+	}
+	return "end " + strings.Join(list, " and ")
 }
 
 // Unwrap returns Kind and Err.
@@ -68,18 +94,25 @@ func (e *Error) Unwrap() []error {
 	return list
 }
 
-func next(kind error) string {
-	switch kind {
+func (e *Error) next() string {
+	end := e.end()
+	first := ""
+	if end != "" {
+		first = "first " + end + ", then "
+	}
+	switch e.Kind {
 	case ErrBusy:
 		return "try again, or end the process that holds it"
 	case ErrFull:
 		return "free some space and try again"
 	case ErrCorrupt:
-		return "it was left as it is: restore a copy, or move it and its -wal and -shm files away to begin a new one, which will not know what this one did"
-	case ErrRetired:
-		return "it was left as it is: move it and its -wal and -shm files away to begin a new one, which will not know what this one did"
+		return "it was left as it is: " + first + "restore a copy, or move it and its -wal and -shm files away to begin a new one" + e.loss()
 	case ErrForeign:
-		return "it was left as it is: name another file"
+		return "it was left as it is: name another file, or " + first + "move it away"
+	case ErrInUse:
+		return cmp.Or(end, "end the process that uses it") + " and try again; nothing is lost, and it is then brought up to date"
+	case ErrMoved:
+		return "it is not used any more, since what is recorded in it would be lost: move it back if that was a mistake, and start again"
 	case ErrReadOnly:
 		return "make the file and its directory writable"
 	case ErrAccess:
@@ -88,6 +121,13 @@ func next(kind error) string {
 		return "check the disk and the space left on it"
 	}
 	return ""
+}
+
+func (e *Error) loss() string {
+	if e.lost == "" {
+		return ""
+	}
+	return "; " + e.lost
 }
 
 // NewerError: a later version of this program made the file. It was left as it is.
@@ -132,6 +172,9 @@ func CheckNames(db string, namesAndValues ...string) error {
 
 // fail adds path and kind to an error of SQLite. Other errors are returned as they are.
 func (d *DB) fail(op string, err error) error {
+	if err == ErrForeign { // of check
+		return d.error(op, ErrForeign, nil)
+	}
 	var raw *sqlite.Error
 	if !errors.As(err, &raw) {
 		return err
@@ -140,7 +183,12 @@ func (d *DB) fail(op string, err error) error {
 }
 
 func (d *DB) error(op string, kind, err error) *Error {
-	return &Error{Name: d.name, Op: op, Path: d.path, Kind: kind, Err: err}
+	e := &Error{Name: d.format.Name, Op: op, Path: d.path, Kind: kind, Err: err, lost: d.format.Lost}
+	switch kind {
+	case ErrCorrupt, ErrForeign, ErrInUse:
+		e.Users, e.UsersKnown = users(d.path)
+	}
+	return e
 }
 
 // kind sorts SQLite's result codes, see https://sqlite.org/rescode.html.

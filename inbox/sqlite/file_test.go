@@ -3,7 +3,6 @@ package sqlite
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -139,10 +138,6 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 		}, ErrForeign},
 		{"another application", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=7") }, ErrForeign},
 		{"another version", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=0") }, ErrForeign},
-		{"retired", func(t *testing.T) []byte { return made(t, fmt.Sprintf("PRAGMA application_id=%d", retired)) }, ErrRetired},
-		{"retired and newer", func(t *testing.T) []byte {
-			return made(t, fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=11", retired))
-		}, ErrRetired},
 		{"newer", func(t *testing.T) []byte { return made(t, "PRAGMA user_version=99") }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -153,9 +148,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 			must(t, os.WriteFile(path, data, 0o600))
 
 			// What Open cannot see, a use must; neither may repair it.
-			format := aFormat()
-			format.Retired = retired
-			d, err := Open(t.Context(), path, format)
+			d, err := Open(t.Context(), path, aFormat())
 			if err == nil {
 				for _, query := range []string{"SELECT max(text) FROM days", "DELETE FROM days", "INSERT INTO days (text) SELECT text FROM days"} {
 					err = d.Do(t.Context(), "use", func(c *Conn) error { _, err := c.Exec(query); return err })
@@ -185,6 +178,3 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 		})
 	}
 }
-
-// retired marks files of a format that is not used any more.
-const retired = 0x64694151

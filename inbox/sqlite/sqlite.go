@@ -3,12 +3,16 @@
 //
 // # What is promised
 //
-// A file that is damaged, that is another program's, or that a newer version or a
-// development version of this one made is refused. It is never emptied, replaced or deleted.
+// A file that is damaged, that is another program's, or that a newer version of this one
+// made is refused. It is never emptied, replaced or deleted.
 //
 // A database of an earlier version is brought up to date when it is opened.
 // Processes that do so at the same time do it once, and one that is killed
-// leaves the version before.
+// leaves the version before. One of [Format.Earlier] has to be closed by all others first.
+//
+// A database whose file was moved away or replaced is not used any more: what is recorded in
+// a file that nobody opens again is lost. Each call looks at its beginning and its end, and
+// fails with [ErrMoved].
 //
 // A call that finds the file locked by another process tries again until its
 // context ends, or for 10 s if the context has no deadline, and fails with
@@ -30,9 +34,11 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -51,33 +57,52 @@ type Format struct {
 	// ASCII characters that no other program uses.
 	Application int32
 
-	// Retired, if not 0, is the mark of files that development versions of this
-	// program made and that cannot be brought up to date. They are refused with
-	// [ErrRetired].
-	Retired int32
-
 	// Schema holds one script for each version: the n-th brings a file of
 	// version n-1 to version n, so the newest version is their number. A script
 	// that was released is never changed.
 	Schema []string
 
+	// Earlier has the versions from before Schema. Programs that made them do not know the
+	// tables of Schema, so nobody may have such a file open while it is brought up to date.
+	Earlier Earlier
+
 	Create string // run on an empty file before its first script, outside a transaction
 	Setup  string // run on each opening, after the scripts
+
+	Lost string // what is lost if a person begins a new file, and what is not; for errors
 }
+
+// Earlier describes the versions of a database before those of [Format.Schema].
+type Earlier struct {
+	Application int32 // their mark; 0: there are none
+
+	// Schema holds the scripts, as that of a [Format]. The last one makes version 1 of
+	// [Format.Schema]. The first is not needed: no new file is made.
+	Schema []string
+}
+
+// Scripts splits the text of several scripts, which has a line "-- next version" between them.
+func Scripts(text string) []string { return strings.Split(text, "\n-- next version\n") }
 
 // A DB is an open database. Its methods may be called from several goroutines;
 // they take turns on one connection.
 type DB struct {
-	name, path string
-	turn       chan struct{} // holds one token; a mutex could not be given up with a context
-	conn       *Conn         // nil once closed; used by the holder of the token
+	format Format
+	path   string
+	file   fs.FileInfo   // which file it is
+	turn   chan struct{} // holds one token; a mutex could not be given up with a context
+	conn   *Conn         // nil once closed; used by the holder of the token
 }
+
+// aloneWithin is how long [Open] waits until nobody else has a file of [Format.Earlier] open.
+// It is for processes that open it at once; one that keeps it open has to be ended.
+const aloneWithin = time.Second
 
 // Open opens the database at path, and creates it if there is none. The file has mode 0600,
 // and directories that are missing get mode 0700.
 //
-// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
-// [ErrRetired], [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
+// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign], [ErrInUse],
+// [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
 func Open(ctx context.Context, path string, format Format) (*DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" || strings.ContainsRune(path, 0) {
@@ -86,33 +111,56 @@ func Open(ctx context.Context, path string, format Format) (*DB, error) {
 		}
 		return nil, &Error{Name: format.Name, Op: "open", Path: path, Kind: ErrAccess, Err: err}
 	}
-	d := &DB{name: format.Name, path: abs, turn: make(chan struct{}, 1)}
+	d := &DB{format: format, path: abs, turn: make(chan struct{}, 1)}
 	d.turn <- struct{}{}
 
 	if err := makeDir(filepath.Dir(abs)); err != nil {
 		return nil, d.error("open", ErrAccess, err)
 	}
-	connector, err := sqlite.NewConnector(uri(abs))
+	for until := time.Now().Add(aloneWithin); ; {
+		err := d.open(ctx)
+		if err == nil {
+			return d, nil
+		}
+		if !errors.Is(err, errNotAlone) {
+			return nil, err
+		}
+		// The file is closed meanwhile: processes that wait for each other to be gone must not keep it open.
+		timer := time.NewTimer(5*time.Millisecond + rand.N(20*time.Millisecond))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil || time.Now().After(until) {
+			return nil, d.error("open", ErrInUse, nil)
+		}
+	}
+}
+
+// open opens the file, and makes it ours, current and set up.
+func (d *DB) open(ctx context.Context) error {
+	connector, err := sqlite.NewConnector(uri(d.path))
 	if err != nil {
-		return nil, d.fail("open", err)
+		return d.fail("open", err)
 	}
 	c, err := connector.Connect(ctx)
 	if err != nil {
-		return nil, d.fail("open", err)
+		return d.fail("open", err)
 	}
 	d.conn = &Conn{conn: c, kept: map[string]*statement{}}
-	if err := d.prepare(ctx, format); err != nil {
+	if err := d.prepare(ctx); err != nil {
 		_ = d.conn.close() // the first error is the one that matters
-		return nil, err
+		return err
 	}
-	return d, nil
+	return nil
 }
 
 // prepare makes the open file ours, current and set up.
-func (d *DB) prepare(ctx context.Context, format Format) error {
+func (d *DB) prepare(ctx context.Context) (err error) {
 	// SQLite makes the file with mode 0644, and its companions with the
 	// mode of the file. The file is empty until the first statement.
-	if err := makePrivate(d.path); err != nil {
+	if d.file, err = makePrivate(d.path); err != nil {
 		return d.error("open", ErrAccess, err)
 	}
 	// SQLite opens a file that cannot be written for reading, without an error.
@@ -122,12 +170,21 @@ func (d *DB) prepare(ctx context.Context, format Format) error {
 		return d.error("open", ErrReadOnly, nil)
 	}
 	return d.Do(ctx, "open", func(c *Conn) error {
-		if err := migrate(c, d.path, format); err != nil || format.Setup == "" {
+		if err := migrate(c, d.path, d.format); err != nil || d.format.Setup == "" {
 			return err
 		}
-		_, err := c.Exec(format.Setup)
+		_, err := c.Exec(d.format.Setup)
 		return err
 	})
+}
+
+// moved returns [ErrMoved] if the file that is open is not the one that has its name.
+func (d *DB) moved(op string) error {
+	now, err := os.Stat(d.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(d.file, now) {
+		return d.error(op, ErrMoved, nil)
+	}
+	return nil // what else can be wrong with it, SQLite tells
 }
 
 // Path returns where the database is, as an absolute path.
@@ -161,7 +218,7 @@ func (d *DB) Close() error {
 // context can end it only by a goroutine for each statement.
 func (d *DB) Do(ctx context.Context, op string, f func(*Conn) error) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s: %s in %s: nothing done: %w", d.name, op, d.path, err)
+		return fmt.Errorf("%s: %s in %s: nothing done: %w", d.format.Name, op, d.path, err)
 	}
 	select {
 	case <-d.turn:
@@ -170,9 +227,21 @@ func (d *DB) Do(ctx context.Context, op string, f func(*Conn) error) error {
 		return d.error(op, ErrBusy, ctx.Err())
 	}
 	if d.conn == nil {
-		return fmt.Errorf("%s: %s in %s: %w", d.name, op, d.path, ErrClosed)
+		return fmt.Errorf("%s: %s in %s: %w", d.format.Name, op, d.path, ErrClosed)
 	}
+	// Before, since a log that was not moved along may be that of another database by now, and
+	// afterwards, since what was committed after the move must not pass for recorded.
+	if err := d.moved(op); err != nil {
+		return err
+	}
+	if err := d.try(ctx, op, f); err != nil {
+		return err
+	}
+	return d.moved(op)
+}
 
+// try is Do for the caller whose turn it is.
+func (d *DB) try(ctx context.Context, op string, f func(*Conn) error) error {
 	err := f(d.conn)
 	if !isBusy(err) {
 		return d.fail(op, err)

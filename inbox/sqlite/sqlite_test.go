@@ -238,9 +238,9 @@ func TestStepThatAnotherProcessTook(t *testing.T) {
 	t.Parallel()
 	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
 	err := d.Do(t.Context(), "step", func(c *Conn) error {
-		version, err := step(c, d.Path(), aFormat())
-		if version != 1 {
-			t.Errorf("version %d, want 1", version)
+		at, err := step(c, d.Path(), aFormat())
+		if at.number != 1 {
+			t.Errorf("version %d, want 1", at.number)
 		}
 		return err
 	})
@@ -316,7 +316,7 @@ func TestWindowsPathsBecomeURIs(t *testing.T) {
 
 func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrRetired, ErrReadOnly, ErrAccess, ErrDisk} {
+	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrInUse, ErrMoved, ErrReadOnly, ErrAccess, ErrDisk} {
 		err := &Error{Name: "diary", Op: "write", Path: "/x/diary.db", Kind: kind, Err: fs.ErrInvalid}
 		text := err.Error()
 		for _, part := range []string{"diary: write in /x/diary.db: ", kind.Error(), fs.ErrInvalid.Error(), "; "} {
@@ -326,6 +326,19 @@ func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
 		}
 		wantError(t, err, kind)
 		wantError(t, err, fs.ErrInvalid)
+	}
+	for _, test := range []struct {
+		err  Error
+		want string
+	}{
+		{Error{Kind: ErrCorrupt, UsersKnown: true, lost: "lost are then the days"}, "it was left as it is: restore a copy, or move it and its -wal and -shm files away to begin a new one; lost are then the days"},
+		{Error{Kind: ErrCorrupt}, "it was left as it is: first end all teambridge processes, the service too, then restore a copy, or move it"},
+		{Error{Kind: ErrCorrupt, UsersKnown: true, Users: []Process{{7, "teambridge serve"}, {8, ""}}}, "first end process 7 (teambridge serve) and process 8, then restore a copy"},
+		{Error{Kind: ErrInUse, UsersKnown: true, Users: []Process{{7, "teambridge serve"}}}, "end process 7 (teambridge serve) and try again; nothing is lost"},
+	} {
+		if text := test.err.Error(); !strings.Contains(text, test.want) {
+			t.Errorf("%q does not say %q", text, test.want)
+		}
 	}
 	unknown := &Error{Name: "diary", Op: "write", Path: "/x", Err: fs.ErrInvalid}
 	if got, want := unknown.Error(), "diary: write in /x: invalid argument"; got != want {

@@ -23,7 +23,7 @@ var ErrUnusable = errors.New("conversation is empty and its id is taken")
 var ErrRefused = errors.New("refused by the agent")
 
 // WidenedError reports that an agent was killed because it had more permissions than it
-// was given: it left plan mode by itself, or did not do what its flags or settings asked for.
+// was given: it left plan mode by itself, or did not do what its flags asked for.
 type WidenedError struct {
 	Given   string // the permission mode that was asked for, or in which its first turn began
 	Got     string // the one that it reported
@@ -34,7 +34,7 @@ func (e *WidenedError) Error() string {
 	if e.Profile != "" {
 		return fmt.Sprintf("the agent did not load its profile %.100q, and had all tools; see: teambridge profile list", e.Profile)
 	}
-	return fmt.Sprintf("the agent went from permission mode %.40q to %.40q without being allowed to", e.Given, e.Got)
+	return fmt.Sprintf("the agent works in permission mode %.40q, wider than %.40q, which it was given", e.Got, e.Given)
 }
 
 // Process identifies a process of ours, also after a restart of this one.
@@ -76,6 +76,7 @@ type Event struct {
 type Start struct {
 	Session string // of the conversation from here on; empty if the agent did not tell
 	Version string // of the program; empty if it did not tell
+	Mode    string // the permission mode that it works in; empty if it did not tell
 }
 
 // Result is the end of a turn.

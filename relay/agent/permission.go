@@ -110,5 +110,18 @@ func (p *Permission) Denial(d Decision) string {
 	if p != nil {
 		reason = cmp.Or(reason, p.Reason)
 	}
-	return cmp.Or(reason, "Nobody is there to allow this.")
+	return cmp.Or(reason, Nobody)
+}
+
+// What an agent is told of a denial for which nobody gave a reason. Versions of Claude Code that do
+// not mark denials in their transcripts keep only this text of them.
+const (
+	Nobody     = "Nobody is there to allow this."
+	Unattended = "This agent runs without a person who could allow it, and its permissions do not. Go on without it, or say what you would need."
+	NotAllowed = "The person who was asked did not allow it."
+)
+
+// IsDenial reports whether an agent was told so of a denial. With [Nobody], what is allowed may follow.
+func IsDenial(text string) bool {
+	return strings.HasPrefix(text, Nobody) || text == Unattended || text == NotAllowed
 }

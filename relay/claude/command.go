@@ -1,12 +1,16 @@
 package claude
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -37,18 +41,27 @@ type launch struct {
 //	--disallowedTools                                       with a Mode
 //	--system-prompt-snapshot off                            with a system prompt, or its default, in it, or a Profile, and
 //	                                                        FreshPrompt
-//	--model default, --permission-mode default              with the default of these in it, and Resume; the default model
-//	                                                        is that of the Profile if that has one
-//	--settings={"useAutoModeDuringPlan":false}              in plan mode
-//	--disallowedTools=ExitPlanMode                          in plan mode; with a Permission that asks, a rule in
-//	                                                        the settings that ExitPlanMode is asked about instead
+//	--model default                                         with the default model in it, and Resume; it is that of the
+//	                                                        Profile if that has one
+//	--permission-mode default                               without any, and without --dangerously-skip-permissions: the
+//	                                                        settings of a project could name another, and 2.1.285 to
+//	                                                        2.1.301 begin in auto
+//	--settings={"permissions":{"ask":["Bash",…]},…}         in plan mode, see below
+//	--disallowedTools=ExitPlanMode                          in plan mode, unless a Permission asks
+//	--strict-mcp-config                                     in plan mode, with OldRules
 //
 // With a permission mode, --dangerously-skip-permissions becomes --allow-dangerously-skip-permissions, so that the mode
-// counts and can be changed back. In plan mode neither flag is given: each makes plan mode allow everything (measured on
-// 2.1.80, 2.1.160 and 2.1.200, not on 2.1.280). ExitPlanMode is taken away there, since a member of a team may use it
-// without anybody being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330), unless a person is asked: the rule makes
-// every measured version ask. A command with --settings of its own gets no settings, and ExitPlanMode is taken away. The
-// first setting keeps newer versions from having a model decide on shell commands in plan mode: 2.1.200 runs them unasked.
+// counts and can be changed back.
+//
+// In plan mode neither flag is given: each makes plan mode allow everything (measured on 2.1.80, 2.1.160 and 2.1.200, not on
+// 2.1.280). By itself plan mode does not hold against files of the project: rules in its settings allow shell commands, and
+// up to 2.1.112 everything; a subagent with a permissionMode of its own works in that mode; a sandbox approves what runs in
+// it (measured from 2.1.80 to 2.1.330). So the settings have rules that whatever can change something is asked about, which
+// come before all others, and turn off that the sandbox approves commands, and that a model does (2.1.200). ExitPlanMode is
+// taken away, since a member of a team may use it without anybody being asked (measured on 2.1.80, 2.1.160, 2.1.280 and
+// 2.1.330), unless a person is asked: then a rule makes every version ask. Versions with OldRules have no rule for the tools
+// of all MCP servers. They get no servers but those of --mcp-config, whose tools are asked about. A command with --settings
+// of its own gets no settings; all of these tools are taken away.
 //
 // --session-id and --resume of the command are replaced; they name the session if Options.Session does not. Refused with
 // [ErrInvalid] are other formats, --continue and --fork-session (the session would not be known),
@@ -132,7 +145,7 @@ func (o Options) launch() (launch, error) {
 		// Claude Code adds this to the list of another flag of that name.
 		args.add("--disallowedTools=" + strings.Join(p.Disallowed, ","))
 	}
-	if l.mode, err = args.permissions(o.Permission != nil && o.Permission.Ask != nil); err != nil {
+	if l.mode, err = args.permissions(o); err != nil {
 		return invalid("%w", err)
 	}
 	asked := p.Name != "" || !o.Mode.CustomSystemPrompt.IsAbsent() || !o.Mode.AppendSystemPrompt.IsAbsent()
@@ -255,14 +268,11 @@ func (f *flags) take(name string) (value string, there bool) {
 	return value, there
 }
 
-// forget adds the flags for defaults that a process would otherwise take from the conversation that it resumes: the model
-// (measured from 2.1.160 to 2.1.329), and plan mode (2.1.329). The model of a profile goes before that of the conversation.
+// forget adds the flag for the default model, since a process would otherwise take that of the conversation that it resumes
+// (measured from 2.1.160 to 2.1.329). The model of a profile goes before that of the conversation.
 func (f *flags) forget(m mode.Mode, p *profile.Profile) {
 	if (m.Model.IsDefault() || m.Model.IsAbsent() && p.Name != "") && p.Model == "" && !f.has("--model") {
 		f.add("--model", "default")
-	}
-	if m.PermissionMode.IsDefault() && !f.has("--permission-mode", "--dangerously-skip-permissions") {
-		f.add("--permission-mode", "default")
 	}
 }
 
@@ -304,29 +314,108 @@ func (f *flags) mode(m mode.Mode) error {
 	return nil
 }
 
-// permissions returns the permission mode that the flags ask for, and makes plan mode hold. asks says that a person
-// is asked, who may let the agent leave it.
-func (f *flags) permissions(asks bool) (mode string, err error) {
+// permissions returns the permission mode that the flags ask for, which they always do, and makes plan mode hold.
+func (f *flags) permissions(o Options) (mode string, err error) {
 	mode, _ = f.value("--permission-mode")
 	switch {
 	case mode == planMode && f.has(skipPermissions):
 		return "", fmt.Errorf("%s is in it next to --permission-mode plan, which it overrides", skipPermissions)
 	case mode == planMode:
-		f.remove(allowSkipping)
-		own := !f.has("--settings") // which cannot be given twice
-		if own && asks {
-			f.add("--settings=" + askSettings)
-			return mode, nil
-		}
-		if own {
-			f.add("--settings=" + planSettings)
-		}
-		// Claude Code adds this to the list of another flag of that name.
-		f.add("--disallowedTools=" + exitPlanMode)
+		return mode, f.plan(o)
 	case f.has(skipPermissions):
 		return "bypassPermissions", nil
+	case mode == "":
+		mode = defaultMode
+		f.set("--permission-mode", mode)
 	}
 	return mode, nil
+}
+
+// plan adds what makes plan mode hold.
+func (f *flags) plan(o Options) error {
+	f.remove(allowSkipping)
+	guarded := slices.Clone(changing)
+	if o.OldRules {
+		rules, err := f.servers(o.Dir)
+		if err != nil {
+			return err
+		}
+		guarded = append(guarded, rules...)
+		if !f.has("--strict-mcp-config") {
+			f.add("--strict-mcp-config")
+		}
+	}
+	denied := []string{exitPlanMode}
+	if f.has("--settings") { // which cannot be given twice
+		denied = append(denied, guarded...)
+	} else {
+		if o.Permission != nil && o.Permission.Ask != nil {
+			guarded, denied = append(guarded, exitPlanMode), nil
+		}
+		settings, err := planSettings(guarded)
+		if err != nil {
+			return err
+		}
+		f.add("--settings=" + settings)
+	}
+	if len(denied) > 0 {
+		// Claude Code adds this to the list of another flag of that name.
+		f.add("--disallowedTools=" + strings.Join(denied, ","))
+	}
+	return nil
+}
+
+// servers returns rules for the tools of the MCP servers that the flags configure.
+func (f *flags) servers(dir string) (rules []string, err error) {
+	for i, arg := range f.list {
+		name, value, inside := strings.Cut(arg, "=")
+		if name != "--mcp-config" {
+			continue
+		}
+		values := []string{value}
+		if !inside {
+			values = f.list[i+1:]
+			if end := slices.IndexFunc(values, func(arg string) bool { return strings.HasPrefix(arg, "-") }); end >= 0 {
+				values = values[:end]
+			}
+		}
+		for _, v := range values {
+			names, err := serversOf(v, dir)
+			if err != nil {
+				return nil, fmt.Errorf("--mcp-config %.60q: %w; plan mode needs the names of its servers in Claude Code before 2.1.181", v, err)
+			}
+			rules = append(rules, names...)
+		}
+	}
+	return rules, nil
+}
+
+// serversOf returns a rule for each server of a configuration, given as JSON or as the path of a file.
+func serversOf(config, dir string) (rules []string, err error) {
+	data := []byte(config)
+	if !strings.HasPrefix(strings.TrimSpace(config), "{") {
+		if !filepath.IsAbs(config) {
+			config = filepath.Join(dir, config)
+		}
+		if data, err = os.ReadFile(config); err != nil {
+			return nil, err
+		}
+	}
+	var c struct {
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
+		rules = append(rules, "mcp__"+strings.Map(func(r rune) rune {
+			if r < utf8.RuneSelf && (r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+				return r
+			}
+			return '_'
+		}, name))
+	}
+	return rules, nil
 }
 
 // plans reports whether a process that is started with that mode is in plan mode by its flags.

@@ -20,52 +20,62 @@ func TestArgv(t *testing.T) {
 		other = "bbbbbbbb-0000-4000-8000-000000000000"
 		all   = " -p --input-format stream-json --output-format stream-json --verbose --replay-user-messages"
 
-		planSettings = `{"useAutoModeDuringPlan":false}`
+		tools = "Bash,PowerShell,Monitor,Edit,MultiEdit,Write,NotebookEdit,mcp__*"
+	)
+	var (
+		settings = func(tools string) string {
+			return ` --settings={"permissions":{"ask":["` + strings.ReplaceAll(tools, ",", `","`) + `"]},"sandbox":{"autoAllowBashIfSandboxed":false},"useAutoModeDuringPlan":false}`
+		}
+		asks = &agent.Permission{Ask: func(context.Context, agent.Use) agent.Decision { return agent.Decision{} }}
 	)
 	for _, test := range []struct {
 		name    string
 		options claude.Options
 		want    string // the command, "" if it is refused
 	}{
-		{"bare", claude.Options{Command: []string{"claude"}, Session: id}, "claude" + all + " --session-id " + id},
-		{"resumed", claude.Options{Command: []string{"claude"}, Session: id, Resume: true}, "claude" + all + " --resume " + id},
+		{"bare", claude.Options{Command: []string{"claude"}, Session: id}, "claude" + all + " --session-id " + id + " --permission-mode=default"},
+		{"resumed", claude.Options{Command: []string{"claude"}, Session: id, Resume: true}, "claude" + all + " --resume " + id + " --permission-mode=default"},
 		{"by node", claude.Options{Command: []string{"node", "-r", "./hook.js", "x/cli.js", "--model", "haiku"}, Session: id},
-			"node -r ./hook.js x/cli.js --model haiku" + all + " --session-id " + id},
+			"node -r ./hook.js x/cli.js --model haiku" + all + " --session-id " + id + " --permission-mode=default"},
 		{"a shell has a -c of its own", claude.Options{Command: []string{"sh", "-c", `exec claude "$@"`, "sh"}, Session: id},
-			`sh -c exec claude "$@" sh` + all + " --session-id " + id},
+			`sh -c exec claude "$@" sh` + all + " --session-id " + id + " --permission-mode=default"},
 		{"what is there is not added", claude.Options{Command: strings.Fields("claude --print --verbose --input-format=stream-json --output-format stream-json --replay-user-messages"), Session: id},
-			"claude --print --verbose --input-format=stream-json --output-format stream-json --replay-user-messages --session-id " + id},
-		{"the command names the session", claude.Options{Command: []string{"claude", "--session-id", id}}, "claude" + all + " --session-id " + id},
-		{"the command names one to resume", claude.Options{Command: []string{"claude", "-r", id}}, "claude" + all + " --resume " + id},
-		{"the same command resumed", claude.Options{Command: []string{"claude", "--session-id=" + id}, Session: id, Resume: true}, "claude" + all + " --resume " + id},
+			"claude --print --verbose --input-format=stream-json --output-format stream-json --replay-user-messages --session-id " + id + " --permission-mode=default"},
+		{"the command names the session", claude.Options{Command: []string{"claude", "--session-id", id}}, "claude" + all + " --session-id " + id + " --permission-mode=default"},
+		{"the command names one to resume", claude.Options{Command: []string{"claude", "-r", id}}, "claude" + all + " --resume " + id + " --permission-mode=default"},
+		{"the same command resumed", claude.Options{Command: []string{"claude", "--session-id=" + id}, Session: id, Resume: true}, "claude" + all + " --resume " + id + " --permission-mode=default"},
 		{"a permission policy", claude.Options{Command: []string{"claude"}, Session: id, Permission: &agent.Permission{}},
-			"claude" + all + " --session-id " + id + " --permission-prompt-tool stdio"},
+			"claude" + all + " --session-id " + id + " --permission-prompt-tool stdio --permission-mode=default"},
 		{"a member", claude.Options{Command: []string{"claude"}, Session: id, Member: claude.Member{Name: "bob", Team: "T"}},
-			"claude" + all + " --session-id " + id + " --agent-id bob@T --agent-name bob --team-name T"},
+			"claude" + all + " --session-id " + id + " --agent-id bob@T --agent-name bob --team-name T --permission-mode=default"},
 		{"a mode", claude.Options{Command: []string{"claude", "--model", "opus"}, Session: id, Mode: mode.Mode{
 			Model: mode.Set("haiku"), PermissionMode: mode.Set("plan"), AppendSystemPrompt: mode.Set("-x"),
 			FallbackModel: mode.Default[string](), AllowedTools: mode.Set([]string{"Read", "Bash(git log)"}), DisallowedTools: mode.Set([]string{})}},
-			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log) --settings=" + planSettings + " --disallowedTools=ExitPlanMode"},
+			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log)" + settings(tools) + " --disallowedTools=ExitPlanMode"},
 		{"a permission mode wins", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("acceptEdits")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=acceptEdits"},
 		{"plan mode without flags that void it", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("plan")}},
-			"claude" + all + " --session-id " + id + " --permission-mode=plan --settings=" + planSettings + " --disallowedTools=ExitPlanMode"},
+			"claude" + all + " --session-id " + id + " --permission-mode=plan" + settings(tools) + " --disallowedTools=ExitPlanMode"},
 		{"plan mode of the command", claude.Options{Command: []string{"claude", "--permission-mode", "plan", "--allow-dangerously-skip-permissions"}, Session: id},
-			"claude --permission-mode plan" + all + " --session-id " + id + " --settings=" + planSettings + " --disallowedTools=ExitPlanMode"},
-		{"plan mode, and a person is asked", claude.Options{Command: []string{"claude", "--permission-mode=plan"}, Session: id, Permission: &agent.Permission{
-			Ask: func(context.Context, agent.Use) agent.Decision { return agent.Decision{} }}},
-			"claude --permission-mode=plan" + all + " --session-id " + id + ` --permission-prompt-tool stdio --settings={"permissions":{"ask":["ExitPlanMode"]},"useAutoModeDuringPlan":false}`},
-		{"plan mode next to settings", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--settings", "{}"}, Session: id, Permission: &agent.Permission{
-			Ask: func(context.Context, agent.Use) agent.Decision { return agent.Decision{} }}},
-			"claude --permission-mode=plan --settings {}" + all + " --session-id " + id + " --permission-prompt-tool stdio --disallowedTools=ExitPlanMode"},
+			"claude --permission-mode plan" + all + " --session-id " + id + settings(tools) + " --disallowedTools=ExitPlanMode"},
+		{"plan mode, and a person is asked", claude.Options{Command: []string{"claude", "--permission-mode=plan"}, Session: id, Permission: asks},
+			"claude --permission-mode=plan" + all + " --session-id " + id + " --permission-prompt-tool stdio" + settings(tools+",ExitPlanMode")},
+		{"plan mode next to settings", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--settings", "{}"}, Session: id, Permission: asks},
+			"claude --permission-mode=plan --settings {}" + all + " --session-id " + id + " --permission-prompt-tool stdio --disallowedTools=ExitPlanMode," + tools},
+		{"plan mode of an older version", claude.Options{Command: []string{"claude", "--mcp-config", `{"mcpServers":{"my server":{},"b":{}}}`, "testdata/servers.json", "--permission-mode=plan"}, Session: id, OldRules: true},
+			`claude --mcp-config {"mcpServers":{"my server":{},"b":{}}} testdata/servers.json --permission-mode=plan` + all + " --session-id " + id +
+				" --strict-mcp-config" + settings(tools+",mcp__b,mcp__my_server,mcp__weather") + " --disallowedTools=ExitPlanMode"},
+		{"plan mode next to settings, of an older version", claude.Options{Command: strings.Fields("claude --settings={} --strict-mcp-config --mcp-config=testdata/servers.json --permission-mode=plan"), Session: id, OldRules: true},
+			"claude --settings={} --strict-mcp-config --mcp-config=testdata/servers.json --permission-mode=plan" + all + " --session-id " + id + " --disallowedTools=ExitPlanMode," + tools + ",mcp__weather"},
 		{"another mode than the command's plan", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("default")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=default"},
 		{"no permission mode", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{Model: mode.Set("opus")}},
 			"claude --dangerously-skip-permissions" + all + " --session-id " + id + " --model=opus"},
 		{"a fresh system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: mode.Mode{CustomSystemPrompt: mode.Set("x")}},
-			"claude" + all + " --resume " + id + " --system-prompt=x --system-prompt-snapshot off"},
+			"claude" + all + " --resume " + id + " --system-prompt=x --permission-mode=default --system-prompt-snapshot off"},
 		{"no system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: mode.Mode{Model: mode.Set("opus")}},
-			"claude" + all + " --resume " + id + " --model=opus"},
+			"claude" + all + " --resume " + id + " --model=opus --permission-mode=default"},
+		{"an empty permission mode", claude.Options{Command: []string{"claude", "--permission-mode="}, Session: id}, "claude" + all + " --session-id " + id + " --permission-mode=default"},
 		{"plain", claude.Options{Command: []string{"other", "-c"}, Plain: true}, "other -c"},
 
 		{"nothing", claude.Options{}, ""},
@@ -77,6 +87,7 @@ func TestArgv(t *testing.T) {
 		{"continue", claude.Options{Command: []string{"claude", "-c"}}, ""},
 		{"fork", claude.Options{Command: []string{"claude", "--resume", id, "--fork-session"}}, ""},
 		{"nothing kept", claude.Options{Command: []string{"claude", "--no-session-persistence"}}, ""},
+		{"servers that are not known, in plan mode of an older version", claude.Options{Command: []string{"claude", "--mcp-config=testdata/none.json", "--permission-mode=plan"}, OldRules: true}, ""},
 		{"plan mode and no permissions", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--permission-mode", "plan"}}, ""},
 		{"another format", claude.Options{Command: []string{"claude", "--output-format", "json"}}, ""},
 		{"half a member", claude.Options{Command: []string{"claude"}, Member: claude.Member{Name: "bob"}}, ""},
@@ -181,9 +192,9 @@ func TestDefaultOfAResumedSession(t *testing.T) {
 		resume, fresh bool
 		want          string
 	}{
-		{"", true, true, " --model default --permission-mode default --system-prompt-snapshot off"},
-		{"", false, true, " --system-prompt-snapshot off"},
-		{"", true, false, " --model default --permission-mode default"},
+		{"", true, true, " --model default --permission-mode=default --system-prompt-snapshot off"},
+		{"", false, true, " --permission-mode=default --system-prompt-snapshot off"},
+		{"", true, false, " --model default --permission-mode=default"},
 		{" --model=opus --dangerously-skip-permissions", true, true, " --system-prompt-snapshot off"},
 	} {
 		o := claude.Options{

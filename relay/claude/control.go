@@ -154,6 +154,9 @@ func (p *Process) answer(r ControlRequest) {
 	p.mu.Unlock()
 	policy := p.options.Permission
 	decision, decided := policy.Decide(u)
+	if writesPlan(u, r.Body, p.options.Root) {
+		decision, decided = agent.Decision{Allow: true}, true
+	}
 	if u.Tool == "" {
 		decision, decided = agent.Decision{Reason: "The question did not name a tool."}, true
 	}
@@ -174,7 +177,17 @@ func (p *Process) answer(r ControlRequest) {
 		cancel()
 		decision = agent.Decision{Reason: "Too many questions are open already."}
 	}
-	p.reply(answer(policy, r.ID, u, decision))
+	p.decide(r.ID, u, decision)
+}
+
+// decide answers a question about the use of a tool.
+func (p *Process) decide(id string, u agent.Use, d agent.Decision) {
+	if !d.Allow {
+		p.adapting.Lock()
+		p.adapter.Denied(u.ID)
+		p.adapting.Unlock()
+	}
+	p.reply(answer(p.options.Permission, id, u, d))
 }
 
 func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string, u agent.Use) {
@@ -188,7 +201,7 @@ func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string,
 	}
 	p.mu.Unlock()
 	if ctx.Err() == nil {
-		p.reply(answer(p.options.Permission, id, u, decision))
+		p.decide(id, u, decision)
 	}
 }
 

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"encoding/json"
 	"slices"
 
 	"teambridge/relay/agent"
@@ -9,19 +10,36 @@ import (
 // What Claude Code calls things that permissions depend on.
 const (
 	planMode        = "plan"
+	defaultMode     = "default"
 	manualMode      = "manual" // what newer versions call the default
 	exitPlanMode    = "ExitPlanMode"
 	askUserQuestion = "AskUserQuestion"
 	skipPermissions = "--dangerously-skip-permissions"
 	allowSkipping   = "--allow-dangerously-skip-permissions"
-
-	// Settings of plan mode: without a person to ask, and with one.
-	planSettings = `{"useAutoModeDuringPlan":false}`
-	askSettings  = `{"permissions":{"ask":["` + exitPlanMode + `"]},"useAutoModeDuringPlan":false}`
 )
 
+// changing lists the tools that can change something. Monitor and PowerShell run commands, as Bash does. Others that run
+// something, such as Skill, Agent and Workflow, do it by these. Versions take names that they do not know.
+var changing = []string{"Bash", "PowerShell", "Monitor", "Edit", "MultiEdit", "Write", "NotebookEdit", "mcp__*"}
+
+// planSettings returns the settings of plan mode, in which the given tools are asked about, whatever other rules say.
+func planSettings(asked []string) (string, error) {
+	type permissions struct {
+		Ask []string `json:"ask"`
+	}
+	type sandbox struct {
+		AutoAllow bool `json:"autoAllowBashIfSandboxed"`
+	}
+	data, err := json.Marshal(struct {
+		Permissions permissions `json:"permissions"`
+		Sandbox     sandbox     `json:"sandbox"`
+		AutoMode    bool        `json:"useAutoModeDuringPlan"`
+	}{Permissions: permissions{asked}})
+	return string(data), err
+}
+
 // permissionModes lists the modes that let an agent do things, the narrowest first.
-var permissionModes = []string{planMode, "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}
+var permissionModes = []string{planMode, "dontAsk", defaultMode, "acceptEdits", "auto", "bypassPermissions"}
 
 // PermissionModes returns the names of all permission modes: what an agent can be set to.
 func PermissionModes() []string { return append(slices.Clone(permissionModes), manualMode) }
@@ -30,7 +48,7 @@ func PermissionModes() []string { return append(slices.Clone(permissionModes), m
 func wider(mode, than string) bool {
 	rank := func(m string) int {
 		if m == manualMode {
-			m = "default"
+			m = defaultMode
 		}
 		return slices.Index(permissionModes, m)
 	}
@@ -53,7 +71,7 @@ func (s *permissions) report(p Payload) error {
 	switch p := p.(type) {
 	case Init:
 		if s.limit == "" {
-			s.limit = p.PermissionMode // by its settings
+			s.limit = p.PermissionMode // of a plain program, which got no flags
 		}
 		return s.reported(p.PermissionMode)
 	case Status:
@@ -84,9 +102,9 @@ func (s *permissions) reported(mode string) error {
 	return &agent.WidenedError{Given: s.limit, Got: mode}
 }
 
-// decided notes that a person allowed a use of a tool. Whoever lets the agent leave plan mode sets no other limit.
+// decided notes that a person allowed a use of a tool. An agent whose plan is approved leaves plan mode for the default.
 func (s *permissions) decided(u agent.Use, d agent.Decision) {
-	if u.Kind == agent.AsksPlan && d.Allow {
-		s.limit = ""
+	if u.Kind == agent.AsksPlan && d.Allow && wider(defaultMode, s.limit) {
+		s.limit = defaultMode
 	}
 }

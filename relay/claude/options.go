@@ -36,6 +36,9 @@ type Options struct {
 	// OldProfiles says that the version, or one that is not known, is older than 2.1.181: it may take another one of two
 	// profiles of one name, and may give the agent tools that its profile does not have.
 	OldProfiles bool
+	// OldRules says that the version, or one that is not known, is older than 2.1.181: it has no rule for the tools of all
+	// MCP servers. In plan mode it gets no servers but those of the command.
+	OldRules bool
 	// Member makes the process a member of a team, which cannot spawn others (measured from 2.1.62 to 2.1.330).
 	Member Member
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -79,6 +80,23 @@ func forPerson(u agent.Use, body json.RawMessage) bool {
 	}
 	// A request of another form is one of a version nobody has seen.
 	return json.Unmarshal(body, &why) != nil || why.Reason == "mode" || why.Interactive
+}
+
+// writesPlan reports whether an agent in plan mode writes down its plan, which Claude Code keeps in the folder plans of its
+// directory. It would not ask about that but for our rules (see [planSettings]); about other files there it does, and newer
+// versions say then that the mode is the reason.
+func writesPlan(u agent.Use, body json.RawMessage, root string) bool {
+	var r struct {
+		Reason string `json:"decision_reason_type"`
+		Input  struct {
+			Path string `json:"file_path"`
+		} `json:"input"`
+	}
+	if u.Mode != planMode || u.Subagent != "" || !slices.Contains([]string{"Write", "Edit", "MultiEdit"}, u.Tool) || json.Unmarshal(body, &r) != nil {
+		return false
+	}
+	path := r.Input.Path
+	return r.Reason != "mode" && root != "" && filepath.Clean(path) == path && filepath.Ext(path) == ".md" && filepath.Dir(path) == filepath.Join(root, "plans")
 }
 
 // sessionRule allows uses of tools until the process ends. Claude Code suggests it.

@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,6 +48,42 @@ func TestListedTools(t *testing.T) {
 			if d, decided := p.Decide(u); decided != test.want || d.Allow != test.want {
 				t.Errorf("%s in mode %q, allow %q, a person may be asked: got %t, %t", test.question, test.mode, list, d.Allow, decided)
 			}
+		}
+	}
+}
+
+// An agent may write down its plan, which our rules make it ask about, and nothing else.
+func TestPlanFile(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	plans := filepath.Join(root, "plans")
+	for _, test := range []struct {
+		name, mode, tool, path, more string
+		want                         bool
+	}{
+		{"the plan", "plan", "Write", filepath.Join(plans, "calm-fox.md"), `"decision_reason_type": "rule"`, true},
+		{"an older version", "plan", "Edit", filepath.Join(plans, "calm-fox.md"), "", true},
+		{"the plan of another session", "plan", "Write", filepath.Join(plans, "calm-fox.md"), `"decision_reason_type": "mode"`, false},
+		{"a subagent", "plan", "Write", filepath.Join(plans, "calm-fox.md"), `"agent_id": "a1"`, false},
+		{"in another mode", "default", "Write", filepath.Join(plans, "calm-fox.md"), "", false},
+		{"another tool", "plan", "NotebookEdit", filepath.Join(plans, "calm-fox.md"), "", false},
+		{"another file", "plan", "Write", filepath.Join(plans, "run.sh"), "", false},
+		{"a folder below", "plan", "Write", filepath.Join(plans, "x", "calm-fox.md"), "", false},
+		{"out of the folder", "plan", "Write", plans + "/../plans/../CLAUDE.md", "", false},
+		{"beside it", "plan", "Write", filepath.Join(root, "CLAUDE.md"), "", false},
+		{"no path", "plan", "Write", "", "", false},
+	} {
+		more := test.more
+		if more != "" {
+			more = ", " + more
+		}
+		body := json.RawMessage(fmt.Sprintf(`{"tool_name": %q, "input": {"file_path": %q}%s}`, test.tool, test.path, more))
+		u := NewUse(body, test.mode)
+		if got := writesPlan(u, body, root); got != test.want {
+			t.Errorf("%s: got %t, want %t", test.name, got, test.want)
+		}
+		if writesPlan(u, body, "") {
+			t.Errorf("%s: allowed without a Claude directory", test.name)
 		}
 	}
 }
@@ -163,10 +200,13 @@ func TestPermissionsReported(t *testing.T) {
 			t.Errorf("%s: in mode %q, error %v, want %q", test.name, p.mode, err, test.want)
 		}
 	}
-	// A person let it leave plan mode.
+	// A person let it leave plan mode, for the default.
 	p := permissions{mode: "plan", limit: "plan"}
 	p.decided(NewUse([]byte(`{"tool_name": "ExitPlanMode"}`), planMode), agent.Decision{Allow: true})
-	if err := p.report(Status{"acceptEdits"}); err != nil {
+	if err := p.report(Status{"default"}); err != nil {
 		t.Error(err)
+	}
+	if err := p.report(Status{"acceptEdits"}); err == nil {
+		t.Error("an approved plan gave it the mode acceptEdits")
 	}
 }

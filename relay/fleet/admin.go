@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
@@ -114,6 +115,10 @@ func Check(r *ledger.Relay) error {
 		return err
 	}
 	r.Permissions = policy.String()
+	// It is kept as JSON, which would change it.
+	if slices.ContainsFunc(r.Command, func(word string) bool { return !utf8.ValidString(word) }) {
+		return &SettingError{"command", fmt.Sprintf("%q is not valid UTF-8", r.Command)}
+	}
 	if r.IdleExit < 0 {
 		return &SettingError{"idle-exit", fmt.Sprintf("%s is negative", r.IdleExit)}
 	}

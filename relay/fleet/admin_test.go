@@ -43,6 +43,10 @@ func TestAddIsForAMember(t *testing.T) {
 	if !ok || !errors.Is(err, ledger.ErrConflict) || exists.Relay.ID != first.ID || !slices.Equal(exists.Differ, []string{"command", "mode"}) {
 		t.Errorf("another one: %v, want one that differs in command and mode", err)
 	}
+	other.Command = []string{"agent", "caf\xe9"} // JSON would change it
+	if _, _, err := admin.Add(t.Context(), other); !errors.As(err, new(*SettingError)) {
+		t.Errorf("a command that is not UTF-8: %v", err)
+	}
 	if _, added, err := admin.Add(t.Context(), of("worker", "")); err != nil || !added {
 		t.Errorf("another member: added %t, %v", added, err)
 	}

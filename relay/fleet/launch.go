@@ -90,6 +90,7 @@ func (l Launch) claude(ctx context.Context) (claude.Options, error) {
 	child.FreshPrompt = version.Has(teams.SnapshotFlag) == teams.Yes
 	// With LimitsProfile, too, which is older.
 	child.OldProfiles = version.Has(teams.NearestProfile) != teams.Yes
+	child.OldRules = version.Has(teams.RulesForServers) != teams.Yes
 	return child, nil
 }
 
@@ -256,8 +257,11 @@ func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 		return "", err
 	}
 	lead, _ := c.Lead()
-	if p := c.LeadProcess; member == lead.Name && p != nil && p.PID != os.Getpid() && p.Liveness() == teams.Alive {
-		return "", &LeadError{Team: t.Name(), PID: p.PID}
+	if member != lead.Name {
+		return member, nil
+	}
+	if pid, state := t.Leader(c); pid != os.Getpid() && state == teams.Alive {
+		return "", &LeadError{Team: t.Name(), PID: pid}
 	}
 	return member, nil
 }

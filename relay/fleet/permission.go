@@ -55,12 +55,9 @@ func (p Policy) String() string {
 // Permission answers an agent by the policy. prompter asks a person; it may be nil for a
 // policy that does not ask.
 func (p Policy) Permission(prompter *PermissionPrompter) *agent.Permission {
-	answers := &agent.Permission{
-		Allow:  p.Allow,
-		Reason: "This agent runs without a person who could allow it, and its permissions do not. Go on without it, or say what you would need.",
-	}
+	answers := &agent.Permission{Allow: p.Allow, Reason: agent.Unattended}
 	if p.Ask && prompter != nil {
-		answers.Reason = "The person who was asked did not allow it."
+		answers.Reason = agent.NotAllowed
 		answers.Ask = prompter.ask
 	}
 	return answers

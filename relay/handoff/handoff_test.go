@@ -105,6 +105,28 @@ func TestObstacle(t *testing.T) {
 	})
 }
 
+// What the program did in its sessions before /clear counts, too.
+func TestObstacleAfterClear(t *testing.T) {
+	play(t, func(w *world) {
+		w.obstacle = "its teammate worker is alive"
+		w.run()
+		w.until("at the terminal", w.atTerminal)
+		for _, session := range []string{"two", "three"} {
+			w.mu.Lock()
+			w.cleared = session
+			w.mu.Unlock()
+			w.until(session, func() bool { return w.session.ID == session })
+		}
+		w.prompt("[m-1]")
+		w.until("held", func() bool { return w.handoff.Reason == w.obstacle })
+		if want := []string{"three", "one", "two"}; !slices.Equal(w.asked, want) {
+			t.Errorf("asked about %q, want %q", w.asked, want)
+		}
+		w.obstacle = ""
+		w.until("answered", func() bool { return len(w.said) == 1 })
+	})
+}
+
 // An obstacle that comes while the draft is taken out gives the program back its keys.
 func TestObstacleAtTheLastMoment(t *testing.T) {
 	play(t, func(w *world) {

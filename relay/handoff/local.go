@@ -23,6 +23,8 @@ type terminalPhase struct {
 	since time.Time // when that began
 	ready time.Time // when the program was idle first; zero: not yet
 
+	earlier []string // sessions that the program had: /clear and /resume change it
+
 	key     bool // the person pressed the key
 	force   bool // what holds the switch is put aside
 	escs    int  // that were sent for that
@@ -71,6 +73,7 @@ func (m *machine) local(ctx context.Context) (err error) {
 	defer m.opts.Terminal.SetNotice("")
 	p := program.ID()
 	m.session.PID, m.session.Group, m.session.Start = p.PID, p.Group, p.Start
+	m.session.PermissionMode = "" // the person sees it
 	if err := m.keep(ctx, ledger.RelayLocal, ""); err != nil {
 		l.end()
 		return err
@@ -138,6 +141,7 @@ func (l *terminalPhase) look(ctx context.Context) error {
 	}
 	l.state = now
 	if now.Session != "" && now.Session != l.session.ID {
+		l.earlier = append(l.earlier, l.session.ID)
 		l.session.ID = now.Session
 		if err := l.keep(ctx, ledger.RelayLocal, ""); err != nil {
 			return err
@@ -229,7 +233,7 @@ func (l *terminalPhase) obstacle(ctx context.Context) (string, error) {
 		return l.block, nil
 	}
 	var err error
-	l.block, err = l.opts.Agent.Obstacle(ctx, l.session.ID)
+	l.block, err = l.opts.Agent.Obstacle(ctx, l.session.ID, l.earlier...)
 	l.seen = time.Now()
 	return l.block, err
 }

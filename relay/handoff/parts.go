@@ -43,7 +43,7 @@ type Agent interface {
 	Unrun(session string, since time.Time) ([]string, error)
 	Entered(session string, since time.Time) (bool, error)
 	Elsewhere(session string, ours agent.Process) (pid int, err error)
-	Obstacle(ctx context.Context, session string) (reason string, err error)
+	Obstacle(ctx context.Context, session string, earlier ...string) (reason string, err error)
 	PermissionMode(session string) (string, error)
 }
 

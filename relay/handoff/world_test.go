@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ type world struct {
 	killed  chan struct{} // closed when the launcher is killed
 
 	obstacle  string
+	cleared   string   // the session after /clear; empty: it is not used
+	asked     []string // the sessions that Obstacle was last asked about
 	elsewhere int
 	noDraft   bool // the program does not give out its draft
 	lag       time.Duration
@@ -420,9 +423,10 @@ func (a fakeAgent) Elsewhere(string, agent.Process) (int, error) {
 	return a.elsewhere, nil
 }
 
-func (a fakeAgent) Obstacle(context.Context, string) (string, error) {
+func (a fakeAgent) Obstacle(_ context.Context, session string, earlier ...string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.asked = append([]string{session}, earlier...)
 	return a.obstacle, nil
 }
 
@@ -444,7 +448,7 @@ func (l *fakeLaunch) Look(int, string) (interactive.State, error) {
 	if l.program == nil {
 		return interactive.State{}, nil
 	}
-	return interactive.State{Status: l.program.status(), Session: l.session.ID}, nil
+	return interactive.State{Status: l.program.status(), Session: cmp.Or(l.cleared, l.session.ID)}, nil
 }
 
 func (l *fakeLaunch) TakeDraft(ctx context.Context, press func() error) (string, bool, error) {

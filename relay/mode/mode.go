@@ -15,7 +15,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"teambridge/teams/rawjson"
 )
 
 // Mode is how an agent is to run, as far as a message may ask for it. The zero
@@ -57,8 +58,8 @@ func (m *Mode) fields() [7]field {
 // It is strict, because a misspelt setting would let an agent run with more
 // permissions than were asked for: an unknown key (they are case-sensitive), a
 // repeated one, a value of another type, bytes that are not UTF-8, and anything
-// after the object are errors, of type *[Error]. Half a surrogate pair counts as
-// U+FFFD. Which models and permission modes there are is for the agent to know.
+// after the object are errors, of type *[Error], as is half of a surrogate pair. Which models and
+// permission modes there are is for the agent to know.
 func Parse(data []byte) (Mode, error) {
 	var m Mode
 	var whole json.RawMessage
@@ -69,8 +70,9 @@ func Parse(data []byte) (Mode, error) {
 			err = fmt.Errorf("not one JSON object, at byte %d: %w", syntax.Offset, err)
 		}
 		return Mode{}, &Error{Err: err}
-	case !utf8.Valid(data):
-		return Mode{}, &Error{Err: errors.New("not UTF-8")}
+	}
+	if inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.Exact(data)); ok {
+		return Mode{}, &Error{Key: inexact.Path, Err: errors.New(inexact.Reason)}
 	}
 	dec := json.NewDecoder(bytes.NewReader(whole))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -145,7 +146,8 @@ func TestParseRefuses(t *testing.T) {
 		{"two objects", `{"model":"a"}{"model":"b"}`, "", "at byte 14"},
 		{"trailing text", `{} x`, "", "invalid character"},
 		{"byte order mark", "\ufeff{}", "", "invalid character"},
-		{"not UTF-8", "{\"model\":\"\xff\"}", "", "not UTF-8"},
+		{"not UTF-8", "{\"model\":\"\xff\"}", "model", "is not valid UTF-8"},
+		{"half of a surrogate pair", `{"allowedTools":["a","\ud83d"]}`, "allowedTools.1", "has half of a surrogate pair"},
 		{"unknown", `{"modle":"sonnet"}`, "modle", "must be one of allowedTools"},
 		{"other case", `{"Model":"sonnet"}`, "Model", "is no setting"},
 		{"empty key", `{"":1}`, "", "is no setting"},
@@ -276,7 +278,7 @@ func TestModeLaws(t *testing.T) {
 // counted.
 func valid(data []byte) (map[string]any, bool) {
 	var m map[string]any
-	if !utf8.Valid(data) || json.Unmarshal(data, &m) != nil || m == nil {
+	if !utf8.Valid(data) || halves(data) || json.Unmarshal(data, &m) != nil || m == nil {
 		return nil, false
 	}
 	for key, value := range m {
@@ -320,6 +322,26 @@ func valid(data []byte) (map[string]any, bool) {
 		}
 	}
 	return m, tokens == 2*len(m)
+}
+
+// halves reports whether data has an escaped half of a surrogate pair.
+func halves(data []byte) bool {
+	open := false // the first half was there
+	for i := 0; i < len(data); i++ {
+		first, second := false, false
+		if escape := data[i:min(i+6, len(data))]; data[i] == '\\' && len(escape) == 6 && escape[1] == 'u' {
+			n, err := strconv.ParseUint(string(escape[2:]), 16, 32)
+			first, second = err == nil && n>>10 == 0xd800>>10, err == nil && n>>10 == 0xdc00>>10
+			i += 5
+		} else if data[i] == '\\' {
+			i++
+		}
+		if open != second {
+			return true
+		}
+		open = first
+	}
+	return open
 }
 
 func FuzzParse(f *testing.F) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -496,7 +497,7 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 		return fmt.Errorf("opencode: interrupt: %w", agent.ErrNotInFlight)
 	}
 	// Nothing in the conversation tells that it was stopped.
-	if err := a.options.markInterrupted(a.session, uuid); err != nil {
+	if err := a.options.mark(a.session, uuid); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -509,19 +510,25 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	return nil
 }
 
-// interruptedFile holds the messages of a session whose turns were stopped, one a line.
-func (o Options) interruptedFile(session string) string {
-	return filepath.Join(o.interruptedDir(), SessionID(session))
+// marksFile holds what we did to a session and its events do not tell, one a line: the messages whose turns
+// were stopped, and the tool calls that were denied, as deniedCall names them.
+func (o Options) marksFile(session string) string {
+	return filepath.Join(o.marksDir(), SessionID(session))
 }
 
-func (o Options) interruptedDir() string { return filepath.Join(o.State, "opencode", "interrupted") }
+func (o Options) marksDir() string { return filepath.Join(o.State, "opencode", "interrupted") }
 
-// markInterrupted records that a turn is being stopped.
-func (o Options) markInterrupted(session, uuid string) error {
+// deniedCall names a tool call that was denied. The ids of calls are the model's, and may come again.
+func deniedCall(message, call string) string {
+	return url.PathEscape(message) + "/" + url.PathEscape(call)
+}
+
+// mark records that a turn is being stopped, or a tool call denied.
+func (o Options) mark(session, what string) error {
 	if o.State == "" {
 		return nil
 	}
-	path := o.interruptedFile(session)
+	path := o.marksFile(session)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("opencode: %w", err)
 	}
@@ -529,20 +536,20 @@ func (o Options) markInterrupted(session, uuid string) error {
 	if err != nil {
 		return fmt.Errorf("opencode: %w", err)
 	}
-	_, err = fmt.Fprintln(f, uuid)
+	_, err = fmt.Fprintln(f, what)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("opencode: %w", err)
 	}
 	return nil
 }
 
-func (o Options) wasInterrupted(session, uuid string) (bool, error) {
+func (o Options) marked(session, what string) (bool, error) {
 	if o.State == "" {
 		return false, nil
 	}
-	data, err := os.ReadFile(o.interruptedFile(session))
+	data, err := os.ReadFile(o.marksFile(session))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return slices.Contains(strings.Fields(string(data)), uuid), nil
+		return slices.Contains(strings.Fields(string(data)), what), nil
 	}
 	return false, fmt.Errorf("opencode: %w", err)
 }

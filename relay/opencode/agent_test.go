@@ -410,7 +410,7 @@ func TestTurn(t *testing.T) {
 			if err != nil || got != tc.want {
 				t.Errorf("got %+v, %v; want %+v", got, err, tc.want)
 			}
-			if err := r.options.markInterrupted(fakeSession, fakeSession); err != nil {
+			if err := r.options.mark(fakeSession, fakeSession); err != nil {
 				t.Fatal(err)
 			}
 			got, err = r.Turn(t.Context(), fakeSession, fakeSession)

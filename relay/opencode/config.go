@@ -191,7 +191,7 @@ func (o Options) configDir(m mode.Mode) (string, error) {
 	if err := errors.Join(os.Chtimes(dir, now, now), linkAll(user, dir)); err != nil {
 		return "", fmt.Errorf("opencode: %w", err)
 	}
-	for _, parent := range []string{filepath.Dir(dir), o.interruptedDir()} {
+	for _, parent := range []string{filepath.Dir(dir), o.marksDir()} {
 		if err := removeUnused(parent, now.Add(-keepUnused)); err != nil {
 			return "", fmt.Errorf("opencode: %w", err)
 		}

@@ -21,9 +21,10 @@ import (
 // reports with end, or the next turn begins.
 type adapter struct {
 	dir string // of the session; files have paths relative to it
-	// interrupted reports whether somebody interrupted a turn. If the model had not said
-	// anything, no event shows it.
-	interrupted func(turn string) bool
+	// marked reports whether somebody interrupted a turn: if the model had not said anything, no
+	// event shows it. And whether a tool call was denied, by its [deniedCall]: no event tells
+	// that from a failure.
+	marked func(what string) bool
 
 	at  time.Time
 	out []wire.Envelope
@@ -63,9 +64,9 @@ const (
 
 // adapter returns an adapter for a conversation that has no event yet.
 func (o Options) adapter(session string) adapter {
-	return adapter{dir: o.Dir, interrupted: func(turn string) bool {
-		stopped, err := o.wasInterrupted(session, turn)
-		return stopped && err == nil
+	return adapter{dir: o.Dir, marked: func(what string) bool {
+		marked, err := o.marked(session, what)
+		return marked && err == nil
 	}}
 }
 
@@ -85,7 +86,7 @@ func (a *adapter) event(e Event) []wire.Envelope {
 		input, _ := json.Marshal(map[string]string{"command": d.Command}) // a string cannot fail
 		a.call(d.MessageID, d.CallID, "bash", input)
 	case *ShellEnded:
-		a.ended(func(c call) bool { return c.id == d.CallID }, true)
+		a.ended(func(c call) bool { return c.id == d.CallID }, wire.OutcomeDone)
 	case *StepStarted:
 		a.resume()
 		a.last, a.cutTool = endsNot, false
@@ -117,11 +118,18 @@ func (a *adapter) event(e Event) []wire.Envelope {
 	case *ToolCalled:
 		a.call(d.MessageID, d.CallID, d.Tool, d.Input)
 	case *ToolSuccess:
-		a.ended(func(c call) bool { return c.message == d.MessageID && c.id == d.CallID }, true)
+		a.ended(func(c call) bool { return c.message == d.MessageID && c.id == d.CallID }, wire.OutcomeDone)
 	case *ToolFailed:
 		// The same is recorded, but no end of the answer, after a server was killed.
 		a.cutTool = a.cutTool || d.Error.Message == toolInterrupted
-		a.ended(func(c call) bool { return c.message == d.MessageID && c.id == d.CallID }, false)
+		outcome := wire.OutcomeFailed
+		switch {
+		case a.marked(deniedCall(d.MessageID, d.CallID)):
+			outcome = wire.OutcomeDenied
+		case d.Error.Message == toolInterrupted:
+			outcome = wire.OutcomeCut
+		}
+		a.ended(func(c call) bool { return c.message == d.MessageID && c.id == d.CallID }, outcome)
 	case *Retried:
 		a.note(e.ID, d.Error.Message)
 	case *CompactionEnded:
@@ -180,7 +188,7 @@ func (a *adapter) resume() {
 // close ends the open turn, and what is open besides: a person can run commands between turns.
 func (a *adapter) close() {
 	for len(a.calls) > 0 {
-		a.ended(func(call) bool { return true }, false)
+		a.ended(func(call) bool { return true }, wire.OutcomeCut)
 	}
 	if a.turn == "" {
 		return
@@ -190,7 +198,7 @@ func (a *adapter) close() {
 		switch {
 		case a.last == endsComplete:
 			status = wire.TurnCompleted
-		case a.last == endsStopped, a.interrupted(a.turn):
+		case a.last == endsStopped, a.marked(a.turn):
 			status = wire.TurnCancelled
 		}
 		a.envelope(a.turn, wire.DerivedID("turn-end", a.turn), &wire.TurnEnd{Status: status}).Usage = a.usage()
@@ -222,15 +230,15 @@ func (a *adapter) call(message, id, tool string, input json.RawMessage) {
 }
 
 // ended ends the first open call that matches.
-func (a *adapter) ended(match func(call) bool, success bool) {
+func (a *adapter) ended(match func(call) bool, outcome wire.Outcome) {
 	i := slices.IndexFunc(a.calls, match)
 	if i < 0 {
 		return
 	}
 	c := a.calls[i]
 	a.calls = slices.Delete(a.calls, i, i+1)
-	a.envelope(c.turn, wire.DerivedID("tool-call-end", c.message, c.id), &wire.ToolCallEnd{Call: c.id})
-	if c.path == "" || !success {
+	a.envelope(c.turn, wire.DerivedID("tool-call-end", c.message, c.id), &wire.ToolCallEnd{Call: c.id, Outcome: outcome})
+	if c.path == "" || outcome != wire.OutcomeDone {
 		return
 	}
 	path := c.path

@@ -89,7 +89,7 @@ func shown(t testing.TB, e wire.Envelope) string {
 	case *wire.ToolCallStart:
 		return s + ev.Title
 	case *wire.ToolCallEnd:
-		return s + "end of a tool"
+		return s + "end of a tool: " + string(ev.Outcome)
 	case *wire.File:
 		return s + "file " + filepath.ToSlash(ev.Ref)
 	case *wire.TurnStart:
@@ -104,8 +104,8 @@ func shown(t testing.TB, e wire.Envelope) string {
 	return s + "?"
 }
 
-func plainAdapter(interrupted ...string) adapter {
-	return adapter{dir: "/home/user/project", interrupted: func(turn string) bool { return slices.Contains(interrupted, turn) }}
+func plainAdapter(marks ...string) adapter {
+	return adapter{dir: "/home/user/project", marked: func(what string) bool { return slices.Contains(marks, what) }}
 }
 
 // event is one that was not captured.
@@ -225,7 +225,7 @@ func TestTurnsThatLeftNothing(t *testing.T) {
 // TestRareEvents: what the stand-in does not bring about, as /doc describes it.
 func TestRareEvents(t *testing.T) {
 	t.Parallel()
-	got := told(t, plainAdapter(), time.Time{}, true,
+	got := told(t, plainAdapter(deniedCall("m3", "c 2")), time.Time{}, true,
 		event("synthetic", map[string]any{"messageID": "m0", "text": "before all turns"}),
 		event("shell.started", map[string]any{"messageID": "m0", "callID": "c0", "command": "date"}),
 		event("prompted", map[string]any{"messageID": "m1", "prompt": map[string]any{"text": " "}}),
@@ -235,19 +235,23 @@ func TestRareEvents(t *testing.T) {
 		event("step.started", map[string]any{"assistantMessageID": "m3"}),
 		event("tool.called", map[string]any{"assistantMessageID": "m3", "callID": "c1", "tool": "write", "input": map[string]any{"path": "/etc/x", "content": "12345"}}),
 		event("tool.failed", map[string]any{"assistantMessageID": "m3", "callID": "c1", "error": map[string]any{"message": "denied"}}),
+		event("tool.called", map[string]any{"assistantMessageID": "m3", "callID": "c 2", "tool": "write", "input": map[string]any{"path": "/etc/x"}}),
+		event("tool.failed", map[string]any{"assistantMessageID": "m3", "callID": "c 2", "error": map[string]any{"message": "denied"}}),
 		event("step.ended", map[string]any{"assistantMessageID": "m3", "finish": "error"}),
 		event("compaction.ended", map[string]any{"messageID": "m4"}),
 		event("something.new", map[string]any{"text": "?"}),
 	)
 	const want = `agent: note "before all turns"
-agent: ran ` + "`date`" + `
-agent: end of a tool
+agent: run ` + "`date`" + `
+agent: end of a tool: cut
 agent: turn
 agent: note "overloaded"
-agent: ran ` + "`ls`" + `
-agent: end of a tool
-agent: wrote /etc/x
-agent: end of a tool
+agent: run ` + "`ls`" + `
+agent: end of a tool: done
+agent: write /etc/x
+agent: end of a tool: failed
+agent: write /etc/x
+agent: end of a tool: denied
 agent: note "Conversation compacted"
 agent: failed
 `

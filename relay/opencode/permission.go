@@ -32,7 +32,7 @@ type request struct {
 
 	// Of answers.
 	Questions []question
-	Tool      struct{ CallID string }
+	Tool      struct{ MessageID, CallID string }
 }
 
 type question struct {
@@ -172,6 +172,10 @@ func (a *Agent) answer(ctx context.Context, r request) {
 		a.mu.Lock()
 		a.granted[d.Session] = true
 		a.mu.Unlock()
+	}
+	if !d.Allow {
+		// Without it the call has failed, in what is told of it. The answer does not wait for that.
+		_ = a.options.mark(a.session, deniedCall(cmp.Or(r.Source.MessageID, r.Tool.MessageID), u.ID))
 	}
 	path, body := r.reply(p, d)
 	for ctx.Err() == nil {

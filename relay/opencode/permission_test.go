@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"teambridge/relay/agent"
 )
@@ -52,5 +53,38 @@ func TestPermissionRequest(t *testing.T) {
 		}
 		a.close()
 		server.Close()
+	}
+}
+
+// A call that was denied is remembered before the answer is given: no event tells it from a failure.
+func TestDenialIsRemembered(t *testing.T) {
+	t.Parallel()
+	o := Options{State: t.TempDir(), Permission: &agent.Permission{Allow: []string{"Read"}}}
+	session := uuid.NewString()
+	known := func(call string) bool {
+		marked := o.adapter(session).marked
+		return marked(deniedCall("msg_1", call))
+	}
+	answered := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			http.NotFound(w, r)
+			return
+		}
+		answered++
+		if !known("call 1") {
+			t.Error("the denial was answered before it was remembered")
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(server.Close)
+	a := &Agent{client: newClient(server.URL, "", ""), options: o, session: session, id: "ses_1"}
+	t.Cleanup(a.close)
+	for _, r := range []request{{Action: "bash"}, {Action: "read"}} {
+		r.SessionID, r.Source.MessageID, r.Source.CallID = "ses_1", "msg_1", map[string]string{"bash": "call 1", "read": "call 2"}[r.Action]
+		a.answer(t.Context(), r)
+	}
+	if answered != 2 || known("call 2") {
+		t.Errorf("%d answers, and what was allowed is denied: %t", answered, known("call 2"))
 	}
 }

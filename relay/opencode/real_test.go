@@ -17,6 +17,7 @@ import (
 	"teambridge/relay/mode"
 	"teambridge/relay/opencode"
 	"teambridge/relay/standin"
+	"teambridge/relay/wire"
 )
 
 // real returns options for the real OpenCode in a home of its own.
@@ -119,6 +120,19 @@ func TestRealPermissions(t *testing.T) {
 	}
 	if err := a.End(t.Context(), agent.Grace{Term: time.Minute}); err != nil {
 		t.Error(err)
+	}
+	// OpenCode says the same of a denial as of a failure.
+	var became []wire.Outcome
+	for e, err := range r.Conversation(t.Context(), a.Session(), time.Time{}, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end, ok := e.Event.(*wire.ToolCallEnd); ok {
+			became = append(became, end.Outcome)
+		}
+	}
+	if want := []wire.Outcome{wire.OutcomeDone, wire.OutcomeDone, wire.OutcomeDenied}; !slices.Equal(became, want) {
+		t.Errorf("the calls became %q, want %q", became, want)
 	}
 
 	// Disallowed, whatever the user's configuration says.

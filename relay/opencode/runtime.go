@@ -370,7 +370,7 @@ func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, e
 	if found.Finished {
 		return found, nil
 	}
-	if stopped, err := r.options.wasInterrupted(session, uuid); stopped || err != nil {
+	if stopped, err := r.options.marked(session, uuid); stopped || err != nil {
 		return agent.Turn{Stored: true, Interrupted: true}, err
 	}
 	return found, nil

@@ -68,9 +68,9 @@ func (in Input) mode(r relay.Runtime) mode.Mode {
 // denial is the answer to an agent that may not use a tool.
 func (in Input) denial() string {
 	if len(in.Tools) == 0 {
-		return "Nobody is there to allow this."
+		return agent.Nobody
 	}
-	return "Nobody is there to allow this. These tools may be used: " + strings.Join(in.Tools, ", ")
+	return agent.Nobody + " These tools may be used: " + strings.Join(in.Tools, ", ")
 }
 
 // profile is the profile of the agent, with where it is looked for.
@@ -114,7 +114,7 @@ func openClaude(o Options, in Input, dir string) (relay.Runtime, func() error, e
 	}
 	return relay.Claude(root, claude.Options{
 		Command: command, Dir: dir, Env: env, Stderr: o.Stderr,
-		Profile: in.profile(dir, root), OldProfiles: true, // its version is not known
+		Profile: in.profile(dir, root), OldProfiles: true, OldRules: true, // its version is not known
 		Permission: &agent.Permission{Allow: in.Tools, Reason: in.denial()},
 	}), done, nil
 }

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"teambridge/teams/rawjson"
 )
 
 // Input is what to ask, and how the agent is to run. A zero field is the default.
@@ -143,8 +145,8 @@ type field struct {
 // parse reads a JSON object. at is the path of the object, or empty.
 func parse(at string, data []byte, fields []field) error {
 	path := func(key string) string { return strings.TrimPrefix(at+"."+key, ".") }
-	if !utf8.Valid(data) {
-		return invalid(at, "is not valid UTF-8")
+	if inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.Exact(data)); ok {
+		return invalid(path(inexact.Path), "%s", inexact.Reason)
 	}
 	var object json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -236,6 +238,12 @@ func kind(value json.RawMessage) string {
 
 // check returns what is wrong with an input: an *[InputError].
 func (in Input) check() error {
+	// For programs: encoding it would change it.
+	for key, text := range map[string]string{"prompt": in.Prompt, "model": in.Model, "cwd": in.Cwd, "profile": in.Profile} {
+		if !utf8.ValidString(text) {
+			return invalid(key, "is not valid UTF-8")
+		}
+	}
 	if strings.TrimSpace(in.Prompt) == "" && (!in.StreamingInput || in.Prompt != "") {
 		return invalid("prompt", "is missing or blank")
 	}

@@ -39,11 +39,13 @@ func TestParseInput(t *testing.T) {
 	}
 
 	for input, want := range map[string]string{
-		``:                                                      "is not one JSON object: unexpected end of JSON input",
-		`{"prompt":"a"`:                                         "is not one JSON object: unexpected end of JSON input",
-		`{"prompt":"a"} {}`:                                     "is not one JSON object: invalid character '{' after top-level value",
-		`["a"]`:                                                 "is a list, must be an object",
-		"{\"prompt\":\"\xff\"}":                                 "is not valid UTF-8",
+		``:                        "is not one JSON object: unexpected end of JSON input",
+		`{"prompt":"a"`:           "is not one JSON object: unexpected end of JSON input",
+		`{"prompt":"a"} {}`:       "is not one JSON object: invalid character '{' after top-level value",
+		`["a"]`:                   "is a list, must be an object",
+		"{\"prompt\":\"\xff\"}":   `"prompt" is not valid UTF-8`,
+		`{"prompt":"x \ud83d y"}`: `"prompt" has half of a surrogate pair`,
+		`{"prompt":"a","mcpServers":{"s":{"command":"c","env":{"A":"1","A":"2"}}}}`: `"mcpServers.s.env.A" is there twice`,
 		`{}`:                                                    `"prompt" is missing or blank`,
 		`{"prompt":" ","streamingInput":true}`:                  `"prompt" is missing or blank`,
 		`{"Prompt":"a"}`:                                        `"Prompt" is not a key; there are prompt, architecture, model, sessionId, cwd, mcpServers, tools, profile, permissionMode, streamingInput`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -123,6 +124,9 @@ func (q *query) converse(ctx context.Context, config string, more iter.Seq[Messa
 		case m, ok := <-messages:
 			if !ok {
 				return q.failed
+			}
+			if !utf8.ValidString(m.Text) {
+				return invalid("text", "is not valid UTF-8")
 			}
 			if err := q.next(ctx, m.Text); err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 )
 
 // Chain returns what was said to the agent in a transcript, in order, if it is one conversation: each of these texts,
-// and each whole answer, is an ancestor of the last record. What precedes the last answer of a conversation that two
+// and each whole answer, is an ancestor of the last record, or is that. What precedes the last answer of a conversation that two
 // processes had at once is not. Records that a kill has torn are passed over.
 func Chain(transcript string) (texts []string, err error) {
 	data, err := os.ReadFile(transcript)
@@ -41,19 +41,34 @@ func Chain(transcript string) (texts []string, err error) {
 		at[r.UUID] = len(all)
 		all = append(all, r)
 	}
+	// Interactive sessions of some versions, 2.1.300 for one, write attachments after records that descend from them.
+	child := map[string]int{}
+	for i := range all {
+		if all[i].ParentUUID == "" {
+			all[i].ParentUUID = all[i].LogicalParent
+		}
+		child[all[i].ParentUUID] = i
+	}
+	last := len(all) - 1
+	for range all {
+		if next, ok := child[all[last].UUID]; ok {
+			last = next
+		}
+	}
 	on := map[string]bool{}
-	for i := len(all) - 1; i >= 0; {
+	for i := last; i >= 0; {
 		r := all[i]
+		if on[r.UUID] {
+			return nil, fmt.Errorf("standin: record %s is its own ancestor in %s", r.UUID, transcript)
+		}
 		if on[r.UUID] = true; r.ParentUUID == "" {
-			r.ParentUUID = r.LogicalParent
-		}
-		next, ok := at[r.ParentUUID]
-		if r.ParentUUID != "" && (!ok || next >= i) {
-			return nil, fmt.Errorf("standin: the parent of record %s, %s, does not precede it in %s", r.UUID, r.ParentUUID, transcript)
-		}
-		if i = next; r.ParentUUID == "" {
 			break
 		}
+		next, ok := at[r.ParentUUID]
+		if !ok {
+			return nil, fmt.Errorf("standin: the parent of record %s, %s, is missing in %s", r.UUID, r.ParentUUID, transcript)
+		}
+		i = next
 	}
 	for _, r := range all {
 		text := r.Message.Content.text()

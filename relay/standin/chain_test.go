@@ -30,7 +30,9 @@ func TestChain(t *testing.T) {
 		"a cut answer":                                  {first + strings.Replace(answer("x", `"b"`), "end_turn", "tool_use", 1) + user("c", `"b"`, "two"), []string{"one", "two"}, ""},
 		"another beginning":                             {first + user("c", "null", "two"), nil, "a fork: user a"},
 		"a record twice":                                {first + first, nil, "is twice"},
-		"a parent that is missing":                      {first + user("c", `"z"`, "two"), nil, "does not precede it"},
+		"a parent that is missing":                      {first + user("c", `"z"`, "two"), nil, "is missing"},
+		"a record that is its own parent":               {user("a", `"a"`, "one"), nil, "its own ancestor"},
+		"records after those that descend from them":    {first + answer("e", `"d"`) + user("d", `"c"`, "two") + `{"type":"attachment","uuid":"c","parentUuid":"b"}` + "\n", []string{"one", "two"}, ""},
 		"a compaction": {first + `{"type":"system","uuid":"s","parentUuid":null,"logicalParentUuid":"b"}` + "\n" + user("c", `"s"`, "two"),
 			[]string{"one", "two"}, ""},
 	} {

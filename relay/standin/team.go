@@ -85,18 +85,25 @@ func StartTeam(t testing.TB, v teams.Version, h *Home) *Team {
 	if h == nil {
 		h = NewHome(t, nil)
 	}
-	team := &Team{Version: v, Root: h.Root, Member: Worker, Home: h, API: h.API}
+	if v.Has(teams.TeamAtStart) == teams.Yes {
+		return LeadTeam(t, v, h, StartTerminal(t, v, h))
+	}
+	return LeadTeam(t, v, h, StartHeadless(t, v, h))
+}
+
+// LeadTeam is StartTeam with a lead that runs, the only one in the home.
+func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
+	t.Helper()
+	team := &Team{Version: v, Root: h.Root, Member: Worker, Home: h, API: h.API, Lead: lead}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var err error
 	if v.Has(teams.TeamAtStart) == teams.Yes {
-		team.Lead = StartTerminal(t, v, h)
 		// The one team that an interactive session makes, by itself and soon after it can be typed into.
 		var config string
 		config, err = glob(ctx, filepath.Join(h.Root, "teams", "*", "config.json"))
 		team.Name = filepath.Base(filepath.Dir(config))
 	} else {
-		team.Lead = StartHeadless(t, v, h)
 		team.Name = "myteam"
 		err = team.Lead.Prompt(ctx, CallLine("TeamCreate", object{"team_name": team.Name, "description": "d"}))
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,16 +98,29 @@ func ForEach(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	}
 }
 
-// ForEnds is [ForEach] with only the oldest and the newest version, unless [EnvVersions] selects some: for long tests of
-// what depends little on the version, which .ci/long runs with all.
-func ForEnds(t *testing.T, test func(t *testing.T, v teams.Version)) {
+// ForSome is [ForEach] with the oldest version, the newest, and one between them, unless [EnvVersions] selects some: for
+// long tests of what depends little on the version, which .ci/long runs with all. The one between depends on the name of the
+// test, so that each version has its share of them.
+func ForSome(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Helper()
 	list := Versions(t)
+	last := len(list) - 1
+	middle := 0
+	if last > 1 {
+		middle = 1 + int(crc32.ChecksumIEEE([]byte(t.Name())))%(last-1)
+	}
 	for i, v := range list {
-		if i == 0 || i == len(list)-1 || os.Getenv(EnvVersions) != "" {
+		if i == 0 || i == middle || i == last || os.Getenv(EnvVersions) != "" {
 			t.Run(v.String(), func(t *testing.T) { test(t, v) })
 		}
 	}
+}
+
+// Fits reports whether what was seen of a version, that it has a trait or has not, fits what is known of it. Of versions
+// that were not measured nothing is known.
+func Fits(v teams.Version, trait teams.Trait, seen bool) bool {
+	is := v.Has(trait)
+	return is == teams.Unsure || seen == (is == teams.Yes)
 }
 
 // Newest returns the newest of [Versions] that has all these traits. If there is none, the test is skipped.

@@ -1,4 +1,5 @@
-// Package toolcall says what the use of a tool does, for the envelopes of all runtimes.
+// Package toolcall says what the use of a tool does, and what became of it: the envelopes of
+// all runtimes have its titles, and whoever shows a tool call to people has its sentence from here.
 package toolcall
 
 import (
@@ -25,7 +26,7 @@ const TitleLimit = 120
 
 // Description is what an envelope says of a tool call.
 type Description struct {
-	Title       string // in one line
+	Title       string // in one line, as what is to be done: "run `ls`"; see [Sentence]
 	Description string // in the words of the agent
 	Args        wire.Object
 	Path        string // of the file that the tool writes
@@ -68,38 +69,78 @@ func Describe(name string, input json.RawMessage) Description {
 	}
 	switch name {
 	case "Bash", "PowerShell", "bash":
-		d.Title = quoted("ran", "command")
+		d.Title = quoted("run", "command")
 	case "Read":
 		d.Title = plain("read", "file_path")
 	case "Write":
-		d.Title, d.Path, d.Size = plain("wrote", "file_path"), arg("file_path"), float64(len(arg("content")))
+		d.Title, d.Path, d.Size = plain("write", "file_path"), arg("file_path"), float64(len(arg("content")))
 	case "Edit", "MultiEdit":
-		d.Title, d.Path = plain("edited", "file_path"), arg("file_path")
+		d.Title, d.Path = plain("edit", "file_path"), arg("file_path")
 	case "NotebookEdit":
-		d.Title, d.Path = plain("edited", "notebook_path"), arg("notebook_path")
+		d.Title, d.Path = plain("edit", "notebook_path"), arg("notebook_path")
 	case "read":
 		d.Title = plain("read", "path")
 	case "write":
-		d.Title, d.Path, d.Size = plain("wrote", "path"), arg("path"), float64(len(arg("content")))
+		d.Title, d.Path, d.Size = plain("write", "path"), arg("path"), float64(len(arg("content")))
 	case "edit":
-		d.Title, d.Path = plain("edited", "path"), arg("path")
+		d.Title, d.Path = plain("edit", "path"), arg("path")
 	case "Grep", "grep":
-		d.Title = quoted("searched for", "pattern")
+		d.Title = quoted("search for", "pattern")
 	case "Glob", "glob":
-		d.Title = quoted("looked for", "pattern")
+		d.Title = quoted("look for", "pattern")
 	case "WebFetch", "webfetch":
-		d.Title = plain("fetched", "url")
+		d.Title = plain("fetch", "url")
 	case "WebSearch", "websearch":
-		d.Title = quoted("searched the web for", "query")
+		d.Title = quoted("search the web for", "query")
 	case "Task", "Agent":
-		d.Title = plain("ran agent:", "description", "name")
+		d.Title = plain("run agent:", "description", "name")
 	case "SendMessage":
-		d.Title = plain("wrote to", "to", "recipient")
+		d.Title = plain("write to", "to", "recipient")
 	}
 	if d.Title == "" {
-		d.Title = "used " + Line(name)
+		d.Title = "use " + Line(name)
 	}
 	return d
+}
+
+// Running is said of a call that has not ended, next to the outcomes of [wire.Outcome].
+const Running wire.Outcome = "running"
+
+// verbs have the first words of titles: as [Describe] gives them, in the present and in the past.
+// Titles that were recorded by earlier versions begin with the last.
+var verbs = [][3]string{
+	{"run", "runs", "ran"}, {"read", "reads", "read"}, {"write", "writes", "wrote"}, {"edit", "edits", "edited"},
+	{"search", "searches", "searched"}, {"look", "looks", "looked"}, {"fetch", "fetches", "fetched"}, {"use", "uses", "used"},
+}
+
+// Sentence says of a tool call with a title what became of it: "ran `ls`", or "tried to run `ls` ·
+// denied". Only what is done is said as done. The title without its verb is the part between head
+// and tail. An empty outcome is one that nobody recorded.
+func Sentence(title string, became wire.Outcome) (head, object, tail string) {
+	verb, _, _ := strings.Cut(title, " ")
+	object = title // of another program, which words it as it likes
+	if i := slices.IndexFunc(verbs, func(v [3]string) bool { return verb == v[0] || verb == v[2] }); i >= 0 {
+		object = title[len(verb):]
+		switch v := verbs[i]; became {
+		case Running:
+			head = v[1]
+		case wire.OutcomeDone:
+			head = v[2]
+		case wire.OutcomeStarted:
+			head = "began to " + v[0]
+		default:
+			head = "tried to " + v[0]
+		}
+	}
+	return head, object, map[wire.Outcome]string{
+		wire.OutcomeStarted: " in the background", wire.OutcomeFailed: " · failed", wire.OutcomeDenied: " · denied", wire.OutcomeCut: " · cut off",
+	}[became]
+}
+
+// Say is [Sentence] in one piece.
+func Say(title string, became wire.Outcome) string {
+	head, object, tail := Sentence(title, became)
+	return head + object + tail
 }
 
 // argument is a value as it is passed on: a long one is cut, or left out if it is no text.

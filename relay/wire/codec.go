@@ -235,6 +235,18 @@ func optional[T any](o *object, key string, p **T, c codec[T]) {
 	}
 }
 
+// lenient is a field of ours, which is empty if it is absent or not one of the allowed values.
+func lenient[T ~string](o *object, key string, p *T, allowed []T) {
+	switch {
+	case o.reading:
+		if v := o.member(key); v.raw != nil && v.raw[0] == '"' && slices.Contains(allowed, T(unquote(v.raw))) {
+			*p = T(unquote(v.raw))
+		}
+	case *p != "":
+		required(o, key, p, oneOf(allowed...))
+	}
+}
+
 // nullish is a field that may be absent or null.
 func nullish[T any](o *object, key string, p *Nullable[T], c codec[T]) {
 	if o.reading {

@@ -24,7 +24,8 @@
 //
 //   - Keys are case-sensitive. Of a repeated key the last value counts.
 //   - Unknown keys are dropped. Only the content of an [AgentMessage], [Usage]
-//     and the arguments of a [ToolCallStart] keep them.
+//     and the arguments of a [ToolCallStart] keep them. The one key that the
+//     protocol does not have is the [Outcome] of a [ToolCallEnd].
 //   - Unknown discriminators, such as the "t" of an event, are refused.
 //   - null is not the same as a missing key. A pointer is nil where the key is
 //     missing; where both are allowed, the field is a [Nullable].

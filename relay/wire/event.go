@@ -29,8 +29,23 @@ type ToolCallStart struct {
 
 // ToolCallEnd says that a tool call has ended.
 type ToolCallEnd struct {
-	Call string // as in its ToolCallStart
+	Call    string  // as in its ToolCallStart
+	Outcome Outcome // how it ended; empty if that is not known
 }
+
+// Outcome is how a tool call ended. The session protocol does not have it, so a reader may
+// not know it, and anything else in its place is dropped as an unknown key is.
+type Outcome string
+
+const (
+	OutcomeDone    Outcome = "done"
+	OutcomeStarted Outcome = "started" // what it began goes on in the background
+	OutcomeFailed  Outcome = "failed"  // the tool reported an error, or could not be run
+	OutcomeDenied  Outcome = "denied"  // nothing was run: a person or a rule did not allow it
+	OutcomeCut     Outcome = "cut"     // it was interrupted, or its agent died, and what was done by then is not known
+)
+
+var outcomes = []Outcome{OutcomeDone, OutcomeStarted, OutcomeFailed, OutcomeDenied, OutcomeCut}
 
 // File is a file that the agent made, or that the user attached.
 type File struct {
@@ -120,6 +135,7 @@ func (e *ToolCallStart) fields(o *object) {
 func (e *ToolCallEnd) fields(o *object) {
 	literal(o, "t", "tool-call-end")
 	required(o, "call", &e.Call, text)
+	lenient(o, "outcome", &e.Outcome, outcomes)
 }
 
 func (e *File) fields(o *object) {

@@ -456,6 +456,7 @@ func TestRoundTrip(t *testing.T) {
 		"tool call": {ToolCallStart{Call: "c", Name: "n", Title: "t", Description: "d", Args: Object{"big": []byte("1e999"), "\n": []byte(`"\ud800"`)}},
 			`{"t":"tool-call-start","call":"c","name":"n","title":"t","description":"d","args":{"\n":"\ud800","big":1e999}}`},
 		"end of a tool call": {ToolCallEnd{Call: "c"}, `{"t":"tool-call-end","call":"c"}`},
+		"how it ended":       {ToolCallEnd{Call: "c", Outcome: OutcomeDenied}, `{"t":"tool-call-end","call":"c","outcome":"denied"}`},
 		"file": {File{Ref: "r", Name: "n", Size: 1e21, MimeType: new("image/png"), Image: &Image{Width: 1, Height: 0.5, Thumbhash: "h"}},
 			`{"t":"file","ref":"r","name":"n","size":1e+21,"mimeType":"image/png","image":{"width":1,"height":0.5,"thumbhash":"h"}}`},
 		"start":        {Start{Title: new("s")}, `{"t":"start","title":"s"}`},
@@ -489,6 +490,21 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("%s\nread as %+v\nwant    %+v", out, got.Elem(), test.value)
 			}
 		})
+	}
+}
+
+// What the protocol does not have is refused only when it is written.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	for _, other := range []string{`"exploded"`, `null`, `7`, `{}`, `""`} {
+		e, err := ParseEvent([]byte(`{"t":"tool-call-end","call":"c","outcome":` + other + `}`))
+		if want := Event(&ToolCallEnd{Call: "c"}); err != nil || !reflect.DeepEqual(e, want) {
+			t.Errorf("outcome %s: got %+v, %v; want %+v", other, e, err, want)
+		}
+	}
+	const want = `outcome: must be "done" or "started" or "failed" or "denied" or "cut"`
+	if _, err := (ToolCallEnd{Call: "c", Outcome: "exploded"}).MarshalJSON(); message(err) != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -144,7 +144,7 @@ const (
 	Seen     = "seen"     // its agent's model was given it; only of [Sent]
 	Failed   = "failed"   // it was not sent
 	Lost     = "lost"     // another program overwrote it
-	Unknown  = "unknown"  // it is gone, and we cannot know whether its agent took it
+	Unknown  = "unknown"  // it is gone, or its inbox is corrupt, and we cannot know whether its agent took it
 	DryRun   = "dry-run"  // everything was checked, nothing was sent
 )
 
@@ -155,6 +155,7 @@ type Sent struct {
 	ID           string `json:"id"`
 	State        string `json:"state"`
 	Deduplicated bool   `json:"deduplicated"` // it was sent before under this id
+	Recorded     bool   `json:"recorded"`     // the history has it; false if it was forced without a ledger, or was not sent
 	Reachable    bool   `json:"reachable"`
 	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, at-terminal, unread
 	WaitedMs     int64  `json:"waitedMs"`

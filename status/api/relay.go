@@ -18,8 +18,13 @@ type Relay struct {
 	AgentPID    int        `json:"agentPid,omitempty"` // of the agent
 	Session     string     `json:"session,omitempty"`
 	Reason      string     `json:"reason,omitempty"` // why it waits, is asleep or is dead, or what is held
-	Held        []Hold     `json:"held,omitempty"`   // senders whose messages are held back
-	Place       *Place     `json:"place,omitempty"`  // of a session that can move, while its launcher runs
+
+	// PermissionMode is what the agent reports of its permissions, in its own words; empty if
+	// it has not since it was started, or none runs.
+	PermissionMode string `json:"permissionMode,omitempty"`
+
+	Held  []Hold `json:"held,omitempty"`  // senders whose messages are held back
+	Place *Place `json:"place,omitempty"` // of a session that can move, while its launcher runs
 }
 
 // Place says where a session runs that can move between a person's terminal (local) and a
@@ -87,7 +92,7 @@ func (r *Relay) Lasting() *Relay {
 	if r == nil {
 		return nil
 	}
-	return &Relay{State: r.State, DeadLetters: r.DeadLetters, Reason: r.Reason, Held: r.Held, Place: r.Place}
+	return &Relay{State: r.State, DeadLetters: r.DeadLetters, Reason: r.Reason, Held: r.Held, Place: r.Place, PermissionMode: r.PermissionMode}
 }
 
 // RelayEntry is a relay that was added to the service, or one that "teambridge run"

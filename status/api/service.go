@@ -56,11 +56,15 @@ const (
 	KindTurn     = "turn"     // a turn that failed or was cancelled
 )
 
-// The states of work.
+// The states of work. Only what is done, or was started, was done as its text says.
 const (
-	WorkRunning   = "running" // a tool call without an end
+	WorkRunning   = "running" // of a tool call: it has no end yet
 	WorkDone      = "done"
-	WorkFailed    = "failed"    // of a turn
+	WorkStarted   = "started"   // of a tool call: what it began goes on in the background
+	WorkFailed    = "failed"    // of a tool call: it reported an error, or could not be run; of a turn
+	WorkDenied    = "denied"    // of a tool call: it was not allowed, and nothing was done
+	WorkCut       = "cut"       // of a tool call: it was interrupted or its agent died, and what was done by then is not known
+	WorkUnknown   = "unknown"   // of a tool call: an earlier version recorded its end, and not how it ended
 	WorkCancelled = "cancelled" // of a turn
 )
 
@@ -70,7 +74,7 @@ type Work struct {
 	Session  string     `json:"session"`
 	Turn     string     `json:"turn,omitempty"`     // for a relayed agent, the frame that began it: see [Answer.Frame]
 	Subagent string     `json:"subagent,omitempty"` // which subagent did it; empty for the agent itself
-	State    string     `json:"state"`              // running, done; of a turn: failed, cancelled
+	State    string     `json:"state"`              // [WorkDone] and its like
 	Tool     string     `json:"tool,omitempty"`     // name of the tool
 	Call     string     `json:"call,omitempty"`     // id of the tool call
 	Starts   string     `json:"starts,omitempty"`   // the subagent that the tool call started

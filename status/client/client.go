@@ -42,8 +42,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"teambridge/status/api"
 	"teambridge/teams/flock"
@@ -209,6 +211,9 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	if lines, ok := in.(payloads); ok {
 		body, media = bytes.NewReader(lines), api.PayloadsType
 	} else if in != nil {
+		if text, bad := invalidText(reflect.ValueOf(in)); bad {
+			return nil, api.Decide(api.CodeInvalid, "nothing was sent", "a text is not valid UTF-8: %.40q", text)
+		}
 		data, err := json.Marshal(in)
 		if err != nil {
 			return nil, fmt.Errorf("client: %s %s: %w", method, path, err)
@@ -238,6 +243,40 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	}
 	defer res.Body.Close()
 	return nil, c.problem(ctx, req, res)
+}
+
+// invalidText returns a text in v that is not valid UTF-8, if there is one. JSON encoding would
+// change it without an error.
+func invalidText(v reflect.Value) (text string, found bool) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.String(), !utf8.ValidString(v.String())
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return invalidText(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if text, found := invalidText(v.Field(i)); found {
+				return text, true
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := 0; v.Type().Elem().Kind() != reflect.Uint8 && i < v.Len(); i++ {
+			if text, found := invalidText(v.Index(i)); found {
+				return text, true
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			for _, part := range []reflect.Value{key, v.MapIndex(key)} {
+				if text, found := invalidText(part); found {
+					return text, true
+				}
+			}
+		}
+	}
+	return "", false
 }
 
 // payloads is a body of [api.PayloadsType].

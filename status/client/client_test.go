@@ -193,10 +193,42 @@ func TestProblems(t *testing.T) {
 	if got := view.Explain(err); got != without {
 		t.Errorf("a blank text: %+v, want %+v", got, without)
 	}
-	for name, m := range map[string]api.NewMessage{"text": {Text: "\xff"}, "summary": {Text: "x", Summary: "\xff"}} {
-		if _, err := c.Send(ctx, older, "worker", "", m); view.Explain(err).Code != api.CodeInvalid {
-			t.Errorf("a %s that is no UTF-8: %v", name, err)
+	for name, request := range map[string]func() error{
+		"text": func() error { return second(c.Send(ctx, older, "worker", "", api.NewMessage{Text: "caf\xe9"})) },
+		"summary": func() error {
+			return second(c.Send(ctx, older, "worker", "", api.NewMessage{Text: "x", Summary: "caf\xe9"}))
+		},
+		"color": func() error {
+			return second(c.Send(ctx, older, "worker", "", api.NewMessage{Text: "x", Color: "\xff"}))
+		},
+		"id": func() error { return second(c.Send(ctx, older, "worker", "caf\xe9", api.NewMessage{Text: "x"})) },
+		"policy": func() error {
+			return second(c.Send(ctx, older, "worker", "", api.NewMessage{Text: "x", PaneOptions: api.PaneOptions{Policy: "\xff"}}))
+		},
+		"mode": func() error {
+			return second(c.Send(ctx, older, "worker", "", api.NewMessage{Text: "x", Mode: []byte(`{"model":"\ud83d"}`)}))
+		},
+		"except": func() error {
+			return second(c.Broadcast(ctx, older, "", api.NewBroadcast{Text: "x", Except: []string{"\xff"}}))
+		},
+		"command": func() error {
+			return second(c.AddRelay(ctx, api.NewRelay{Team: "t", Member: "m", Command: []string{"claude", "caf\xe9"}}))
+		},
+		"reason": func() error { return second(c.Permit(ctx, "r", api.Permit{Question: "q", Reason: "caf\xe9"})) },
+		"answer": func() error {
+			return second(c.Permit(ctx, "r", api.Permit{Question: "q", Answers: map[string]string{"a": "caf\xe9"}}))
+		},
+		"a payload": func() error {
+			return second(c.SendPayloads(ctx, older, "worker", []byte("{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"caf\xe9\"}}")))
+		},
+		"a team": func() error { return second(c.Send(ctx, "caf\xe9", "worker", "", api.NewMessage{Text: "x"})) },
+	} {
+		if err := request(); view.Explain(err).Code != api.CodeInvalid || errors.As(err, new(*client.SkewError)) {
+			t.Errorf("%s that is not UTF-8: %v", name, err)
 		}
+	}
+	if _, err := c.Search(ctx, client.SearchQuery{Words: "caf\xe9"}); view.Explain(err).Code != api.CodeUsage {
+		t.Errorf("a search for what is not UTF-8: %v", err)
 	}
 	if _, err := c.Send(ctx, older, "worker", "a\nb", api.NewMessage{Text: "x"}); view.Explain(err).Code != api.CodeInvalid {
 		t.Errorf("an id of two lines: %v", err)
@@ -408,3 +440,5 @@ func TestSettled(t *testing.T) {
 		t.Errorf("there is no service: %v", err)
 	}
 }
+
+func second[T any](_ T, err error) error { return err }

@@ -123,7 +123,7 @@ func (c *Client) Receipt(ctx context.Context, team, member, id string) (r api.Re
 // Send sends a message to a member; "lead" is the lead. Sending again under the same id
 // is sending once. If id is "", the service makes a new one.
 func (c *Client) Send(ctx context.Context, team, member, id string, m api.NewMessage) (s api.Sent, err error) {
-	header, err := idHeader(id, m.Text, m.Summary, m.From)
+	header, err := idHeader(id)
 	if err != nil {
 		return s, err
 	}
@@ -140,7 +140,7 @@ func (c *Client) SendPayloads(ctx context.Context, team, member string, lines []
 // Broadcast sends a message to every agent of a team. A result has an Error if that
 // message could not be sent. If id is not "", each message has the id ID-MEMBER.
 func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) (list []api.Sent, err error) {
-	header, err := idHeader(id, m.Text, m.Summary, m.From)
+	header, err := idHeader(id)
 	if err != nil {
 		return nil, err
 	}
@@ -178,17 +178,13 @@ func segment(name string) string {
 	return url.PathEscape(name)
 }
 
-// idHeader returns the header of a message with an id. It refuses invalid UTF-8 in the
-// texts of the message, which JSON encoding would silently change.
-func idHeader(id string, texts ...string) (http.Header, error) {
-	for _, text := range append(texts, id) {
-		if !utf8.ValidString(text) {
-			return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the message is not valid UTF-8: %.40q", text)
-		}
-	}
+// idHeader returns the header of a message with an id.
+func idHeader(id string) (http.Header, error) {
 	switch {
 	case id == "":
 		return nil, nil
+	case !utf8.ValidString(id):
+		return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the id %q is not valid UTF-8", id)
 	case strings.ContainsFunc(id, unicode.IsControl):
 		return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the id %q contains a control character", id)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -13,9 +14,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"teambridge/inbox"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams/rawjson"
 )
 
 // seeDocument is the hint of requests that are not as openapi.json describes them.
@@ -51,25 +55,50 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// body decodes the body of a request: one JSON object without unknown fields.
+// body decodes the body of a request: one JSON object without unknown fields, in which
+// decoding changes nothing (see [rawjson.Exact]).
 func body[T any](r *http.Request) (v T, err error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return v, api.Decide(api.CodeBody, seeDocument, "the body must be application/json")
 	}
-	dec := json.NewDecoder(r.Body)
+	data, err := io.ReadAll(r.Body)
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return v, api.Decide(api.CodeBodyTooLarge, "", "the body is larger than %d bytes", large.Limit)
+	}
+	if err != nil {
+		return v, api.Decide(api.CodeBody, seeDocument, "the body: %v", err)
+	}
+	if err := exact(data); err != nil {
+		return v, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err = dec.Decode(&v); err == nil {
 		if _, end := dec.Token(); end != io.EOF {
 			err = cmp.Or(end, errors.New("there is more after the object"))
 		}
 	}
-	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return v, api.Decide(api.CodeBodyTooLarge, "", "the body is larger than %d bytes", large.Limit)
-	}
 	if err != nil {
 		return v, api.Decide(api.CodeBody, seeDocument, "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return v, nil
+}
+
+// exact refuses what decoding would change without a word, such as the Latin-1 of a program
+// that does not encode its texts: as the command line does, where it has the same field.
+func exact(data []byte) error {
+	inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.Exact(data))
+	switch {
+	case !ok:
+		return nil
+	case inexact.Repeated:
+		return api.Decide(api.CodeBody, seeDocument, "the body: %v", inexact)
+	case inexact.Path == "text", inexact.Path == "summary":
+		return &inbox.InvalidError{Field: inexact.Path, Reason: inexact.Reason}
+	case inexact.Path == "from":
+		return &inbox.InvalidError{Field: "sender", Reason: inexact.Reason}
+	}
+	return api.Decide(api.CodeInvalid, "nothing was done", "the body: %s", inexact)
 }
 
 // params are the query parameters of a request. err is the last mistake in them.
@@ -91,6 +120,8 @@ func parseParams(r *http.Request, known ...string) *params {
 			p.invalid("unknown parameter %s; there is %s", name, strings.Join(known, ", "))
 		case len(values) > 1:
 			p.invalid("%s is given twice", name)
+		case !utf8.ValidString(values[0]):
+			p.invalid("%s is not valid UTF-8", name)
 		}
 	}
 	return p

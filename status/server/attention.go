@@ -171,8 +171,10 @@ func stoppedRelay(e api.RelayEntry) string {
 		return "teambridge relay retry " + e.ID
 	case state == relay.Dead, state == relay.Stopped && e.Created == nil && e.Queue > 0:
 		return `run the agent again with "teambridge run"`
-	case state == relay.Stopped && e.Created != nil && e.Reason == noService:
+	case state == relay.Stopped && e.Created != nil && e.Reason == NoService:
 		return "start the service: teambridge serve"
+	case state == relay.Stopped && e.Created != nil && e.Reason == SilentService:
+		return "see what is wrong with it: teambridge doctor"
 	case state == relay.Stopped && e.Created != nil && e.Reason != "" && e.Reason != readOnlyService && e.Reason != "there is no team "+e.Team:
 		return "teambridge relay list --relays says why"
 	}
@@ -326,8 +328,8 @@ func unreadFrom(ctx context.Context, t *teams.Team, name string, ours []string) 
 				ID: attentionID(api.WaitsUnread, time.Time{}, t.Name(), name, r.From, r.ID()), Kind: api.WaitsUnread, Member: name, From: r.From,
 				Do: "teambridge read " + name + " --team " + t.Name() + " --mark-read",
 			})
-			if at, err := time.Parse(time.RFC3339, r.Timestamp); err == nil {
-				list[i].Since = new(at.UTC())
+			if at, ok := r.Time(); ok {
+				list[i].Since = new(at)
 			}
 		}
 		a := &list[i]

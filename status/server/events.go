@@ -56,7 +56,7 @@ func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error
 		slices.Reverse(list)
 	}
 	for _, e := range list {
-		shown, err := view.Envelope(ctx, s.reads, e)
+		shown, err := view.Envelope(ctx, s.reads, s.ledger, e)
 		if err != nil {
 			return nil, err
 		}
@@ -276,7 +276,7 @@ func (t *eventStream) change(ctx context.Context, c journal.Change) error {
 		}
 	case journal.Said:
 		if t.wants(c.Envelope.Root, c.Envelope.Team.Team, c.Envelope.Inbox) {
-			e, err := view.Envelope(ctx, t.server.reads, c.Envelope)
+			e, err := view.Envelope(ctx, t.server.reads, t.server.ledger, c.Envelope)
 			if err != nil {
 				return err
 			}

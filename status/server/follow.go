@@ -274,12 +274,13 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 	case ctx.Err() != nil:
 		return
 	case errors.Is(err, teams.ErrTeamGone):
-		// All that is known is that the messages are gone, and what transcripts tell.
+		// What transcripts tell, which nothing adds to any more.
 		f.show(ctx, items)
-		f.news.tell()
 		for _, i := range items {
+			f.judge(ctx, i, at, info)
 			f.drop(i)
 		}
+		f.news.tell()
 		return
 	case err != nil:
 		f.unfollowed(first, err)

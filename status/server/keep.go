@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"teambridge/relay/wire"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // keeper records what the agents of some teams say and do, from their transcripts. It leaves
@@ -105,21 +104,12 @@ func (k *keeper) look(ctx context.Context, name string) error {
 	return nil
 }
 
-// sessionOf is the session that a transcript belongs to: that of the lead for one of a
-// teammate in the lead's process.
-func sessionOf(path string) string {
-	if dir := filepath.Dir(path); filepath.Base(dir) == "subagents" {
-		return filepath.Base(filepath.Dir(dir))
-	}
-	return strings.TrimSuffix(filepath.Base(path), ".jsonl")
-}
-
 // together is how many envelopes are recorded at once.
 const together = 256
 
 // follow records a transcript as it grows.
 func (k *keeper) follow(ctx context.Context, key journal.InboxKey, path string) error {
-	id := sessionOf(path)
+	id := transcript.SessionOf(path)
 	from, err := k.journal.LastEnvelope(ctx, key, id)
 	if err != nil {
 		return err

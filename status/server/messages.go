@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
+	"teambridge/inbox/replicate"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/markdown"
@@ -61,7 +62,7 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	var found []iter.Seq2[api.Record, error]
 	if work.shown {
-		found = append(found, view.Works(ctx, s.reads, queries[0], work.thinking)) // from an agent is to its inbox
+		found = append(found, view.Works(ctx, s.reads, s.ledger, queries[0], work.thinking)) // from an agent is to its inbox
 	}
 	for _, q := range queries {
 		found = append(found, journal.Map(s.reads.Messages(ctx, q), func(m journal.Message) (*api.Record, error) {
@@ -208,9 +209,14 @@ func (s *Server) receipt(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	member := s.opts.Root.MemberName(ctx, team.Team, r.PathValue("member"))
-	receipt, found, err := s.reads.Receipt(ctx, inbox.SendKey{
-		Root: s.opts.Root.Path(), Team: team.Team, CreatedAt: team.CreatedAt, Inbox: member, ID: id,
-	})
+	key := inbox.SendKey{Root: s.opts.Root.Path(), Team: team.Team, CreatedAt: team.CreatedAt, Inbox: member, ID: id}
+	receipt, found, err := s.reads.Receipt(ctx, key)
+	if err == nil && !found {
+		// A prompt is in the ledger, which is copied a little later.
+		if _, err = replicate.Copy(ctx, s.ledger, s.reads); err == nil {
+			receipt, found, err = s.reads.Receipt(ctx, key)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +249,7 @@ func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return new(view.Hit(h.Excerpt, r)), err
 	})}
 	if work.shown {
-		hits = append(hits, view.WorkHits(ctx, s.reads, words, q, work.thinking))
+		hits = append(hits, view.WorkHits(ctx, s.reads, s.ledger, words, q, work.thinking))
 	}
 	merged := journal.Merge(true, func(h api.Hit) int64 { return h.Seq }, hits...)
 	list, more, err := first(merged, limit)

@@ -82,7 +82,7 @@ func TestPanesUnserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for team, want := range map[string]int{"": 2, "tmux": 2, newer: 0} {
-		u, err := NewUnserved(ctx, w.Root, w.State, l, j, team)
+		u, err := NewUnserved(ctx, w.Root, w.State, l, j, team, NoService)
 		if err != nil {
 			t.Fatal(err)
 		}

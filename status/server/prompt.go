@@ -136,7 +136,7 @@ func (s *Server) prompt(ctx context.Context, sender *mail.Sender, member string,
 // sentPrompt is the part of an answer that is the same for all prompts to a member.
 func (s *Server) sentPrompt(ctx context.Context, sender *mail.Sender, member string) api.Sent {
 	t := sender.Team()
-	answer := api.Sent{Team: t.Name(), Member: member, State: api.Verified}
+	answer := api.Sent{Team: t.Name(), Member: member, State: api.Verified, Recorded: true}
 	reach := sender.Config().Deliverability(member, s.facts(ctx, t, sender.Config(), member))
 	if reach == teams.AtTerminal {
 		reach = teams.Reachable // a prompt moves the session

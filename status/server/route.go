@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"teambridge/status/api"
 )
@@ -99,6 +100,10 @@ func (s *Server) answer(route route) http.Handler {
 		if !route.open && !Person(r.Context()) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="teambridge"`)
 			s.fail(w, r, api.Decide(api.CodeUnauthorized, "the token is in "+api.TokenPath(s.opts.State), "the token in the header Authorization is missing or wrong"))
+			return
+		}
+		if !utf8.ValidString(r.URL.Path) {
+			s.fail(w, r, api.Decide(api.CodeInvalid, "nothing was done", "the path is not valid UTF-8"))
 			return
 		}
 		if route.changes && s.opts.ReadOnly {

@@ -3,7 +3,9 @@ package server
 import (
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
+	"teambridge/inbox"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -22,6 +24,9 @@ func idempotencyKey(r *http.Request) (string, error) {
 	key := strings.TrimSpace(keys[0])
 	if len(key) > 1 && key[0] == '"' && key[len(key)-1] == '"' {
 		key = key[1 : len(key)-1]
+	}
+	if !utf8.ValidString(key) {
+		return "", &inbox.InvalidError{Field: "id", Reason: "is not valid UTF-8"}
 	}
 	if key == "" {
 		return "", api.Decide(api.CodeUsage, "without the header, the service chooses an id", "the header Idempotency-Key is blank")

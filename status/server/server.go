@@ -279,6 +279,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if len(s.opts.KeepTranscripts) > 0 {
 		part("keeping transcripts", (&keeper{Server: s}).run)
 	}
+	part("recording", s.inPlace)
 	part("states", s.statuses.run)
 	part("replicating", s.replicator.Run)
 	part("looking at panes", s.watch.run)
@@ -457,6 +458,24 @@ func (s *Server) prune(ctx context.Context) error {
 
 // recheck is how often the journal is read without a signal: another process may record too.
 const recheck = time.Second
+
+// inPlace returns an error once a database was moved away or replaced. The service then ends:
+// what it went on to record would be in no history, and ids that were sent would be forgotten.
+func (s *Server) inPlace(ctx context.Context) (moved error) {
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	err := loop(looking, nil, nil, recheck, func() {
+		_, ledgerErr := s.ledger.Version(ctx)
+		_, journalErr := s.reads.Last(ctx)
+		for _, err := range []error{ledgerErr, journalErr} {
+			if errors.Is(err, ledger.ErrMoved) {
+				moved = err
+				stop()
+			}
+		}
+	})
+	return cmp.Or(moved, err)
+}
 
 // pump tells subscribers when the journal has more, whoever has recorded it.
 func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {

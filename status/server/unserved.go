@@ -11,18 +11,21 @@ import (
 	"teambridge/teams"
 )
 
-// noService is why a relay that was added does not run while there is no service.
-const noService = "no service runs"
+// Why a relay that was added does not run, as far as anybody but the service knows.
+const (
+	NoService     = "no service runs"
+	SilentService = "the service does not answer"
+)
 
 // Unserved tells what GET /v1/attention would answer, from the files, for while no service
-// runs. The questions of agents are not known then.
+// runs or answers. The questions of agents are not known then.
 type Unserved struct{ cache *statusCache }
 
 // NewUnserved returns an Unserved about one team, or about all teams if the name is empty.
-// It reads a journal and a ledger, which others fill.
-func NewUnserved(ctx context.Context, root *teams.Root, state string, l *ledger.Ledger, j *journal.Journal, team string) (*Unserved, error) {
+// It reads a journal and a ledger, which others fill. idle is [NoService] or [SilentService].
+func NewUnserved(ctx context.Context, root *teams.Root, state string, l *ledger.Ledger, j *journal.Journal, team, idle string) (*Unserved, error) {
 	c := &statusCache{
-		Server: &Server{opts: Options{Root: root, State: state}, ledger: l, idle: noService, panes: pane.New(pane.Options{Root: root, Ledger: l, State: state})},
+		Server: &Server{opts: Options{Root: root, State: state}, ledger: l, idle: idle, panes: pane.New(pane.Options{Root: root, Ledger: l, State: state})},
 		source: status.Source{Journal: j, Ledger: l}, only: team, changed: newHub(),
 	}
 	var err error

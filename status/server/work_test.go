@@ -87,8 +87,8 @@ func (w *worker) record(list ...journal.Envelope) {
 func text(s string) string { return fmt.Sprintf(`{"t":"text","text":%q}`, s) }
 
 const (
-	startTool = `{"t":"tool-call-start","call":"c","name":"Bash","title":"ran ` + "`go test ./...`" + `","description":"tests","args":{}}`
-	endTool   = `{"t":"tool-call-end","call":"c"}`
+	startTool = `{"t":"tool-call-start","call":"c","name":"Bash","title":"run ` + "`go test ./...`" + `","description":"tests","args":{}}`
+	endTool   = `{"t":"tool-call-end","call":"c","outcome":"done"}`
 	startTurn = `{"t":"turn-start"}`
 	endTurn   = `{"t":"turn-end","status":"completed"}`
 	thought   = `{"t":"text","text":"let me think","thinking":true}`

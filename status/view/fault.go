@@ -141,7 +141,7 @@ var known = []struct {
 	{errors.ErrUnsupported, api.CodeError, "panes can be written to on Linux alone"},
 	{ledger.ErrConflict, api.CodeIDTaken, "send it under another id, or without one"},
 	{inbox.ErrUnknown, api.CodeUnknown, "ask the agent, or send it again with --force, which may make a second copy"},
-	{inbox.ErrNoMemory, api.CodeNoLedger, "--force sends it without a record: sending again then makes a second copy"},
+	{inbox.ErrNoMemory, api.CodeNoLedger, "find out why with: teambridge doctor; \"teambridge send --force\" sends it without a record, and sending it again then makes a second copy"},
 	{teams.ErrNameTaken, api.CodeRefused, "choose another name with --as"},
 	{teams.ErrNotOurs, api.CodeRefused, "choose another name with --as"},
 	{teams.ErrJoinNotNeeded, api.CodeJoinNotNeeded, "nothing was changed; read their messages with: teambridge read user"},

@@ -77,7 +77,7 @@ func Hit(h journal.Excerpt, found api.Record) api.Hit {
 // Sent shows the result of sending a message.
 func Sent(d mail.Delivered) api.Sent {
 	s := api.Sent{
-		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated,
+		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated, Recorded: d.Recorded,
 		Reachable: d.Reachable(), WaitedMs: d.Waited.Milliseconds(),
 	}
 	if !s.Reachable {

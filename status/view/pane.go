@@ -159,7 +159,7 @@ func PaneMessage(m ledger.PaneMessage) (state, reason string) {
 
 // PaneSent shows a message that was put into the queue of a pane.
 func PaneSent(m ledger.PaneMessage, again bool) api.Sent {
-	s := api.Sent{Team: m.Team, Member: m.Inbox, ID: m.ID, Deduplicated: again, Reachable: true, Delivery: m.UUID}
+	s := api.Sent{Team: m.Team, Member: m.Inbox, ID: m.ID, Deduplicated: again, Recorded: true, Reachable: true, Delivery: m.UUID}
 	s.State, s.Reason = PaneMessage(m)
 	return s
 }

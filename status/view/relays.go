@@ -143,7 +143,7 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 func Relay(o relay.Info) *api.Relay {
 	r := &api.Relay{
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
-		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason, LastAck: timeOrNil(o.LastAck.UTC()), Started: timeOrNil(o.Started.UTC()),
+		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason, PermissionMode: o.PermissionMode, LastAck: timeOrNil(o.LastAck.UTC()), Started: timeOrNil(o.Started.UTC()),
 	}
 	if o.Handoff != nil {
 		r.Place = new(Place(*o.Handoff))

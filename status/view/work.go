@@ -6,11 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/interactive"
 	"teambridge/relay/claude/session"
+	"teambridge/relay/process"
+	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 )
@@ -27,30 +32,51 @@ const (
 var shownEvents = []string{eventText, eventToolStart, "file", "service", eventTurnEnd}
 
 // Works yields what agents said and did, of what q selects, as records: thinking only if it is
-// asked for.
-func Works(ctx context.Context, j *journal.Journal, q journal.Query, thinking bool) iter.Seq2[api.Record, error] {
+// asked for. l, which may be nil, tells which agents have ended.
+func Works(ctx context.Context, j *journal.Journal, l *ledger.Ledger, q journal.Query, thinking bool) iter.Seq2[api.Record, error] {
 	return journal.Map(j.Envelopes(ctx, ofAgents(q)), func(e journal.Envelope) (*api.Record, error) {
-		return shownWork(ctx, j, e, thinking)
+		return shownWork(ctx, j, l, e, thinking)
 	})
 }
 
 // WorkHits yields those of Works that hold all of words, the newest first.
-func WorkHits(ctx context.Context, j *journal.Journal, words string, q journal.Query, thinking bool) iter.Seq2[api.Hit, error] {
+func WorkHits(ctx context.Context, j *journal.Journal, l *ledger.Ledger, words string, q journal.Query, thinking bool) iter.Seq2[api.Hit, error] {
 	return journal.Map(j.SearchEnvelopes(ctx, words, ofAgents(q)), func(h journal.EnvelopeHit) (*api.Hit, error) {
-		r, err := shownWork(ctx, j, h.Envelope, thinking)
+		r, err := shownWork(ctx, j, l, h.Envelope, thinking)
 		if err != nil || r == nil {
 			return nil, err
 		}
+		if r.Kind == api.KindTool {
+			h.Excerpt = sayExcerpt(h.Excerpt, h.Text, wire.Outcome(r.Work.State))
+		}
 		return new(Hit(h.Excerpt, *r)), nil
 	})
+}
+
+// sayExcerpt is an excerpt of the title of a tool call, with what became of the call.
+func sayExcerpt(x journal.Excerpt, title string, became wire.Outcome) journal.Excerpt {
+	if !strings.Contains(title, strings.Trim(x.Snippet, "…")) {
+		return x // it is of the agent's name
+	}
+	head, object, tail := toolcall.Sentence(title, became)
+	if verb := strings.TrimSuffix(title, object); verb != "" && strings.HasPrefix(x.Snippet, verb) {
+		longer := len(head) - len(verb)
+		x.Snippet = head + strings.TrimPrefix(x.Snippet, verb)
+		x.Matches = slices.DeleteFunc(slices.Clone(x.Matches), func(m [2]int) bool { return m[0] < len(verb) })
+		for i := range x.Matches {
+			x.Matches[i][0], x.Matches[i][1] = x.Matches[i][0]+longer, x.Matches[i][1]+longer
+		}
+	}
+	x.Snippet += tail
+	return x
 }
 
 func ofAgents(q journal.Query) journal.EnvelopeQuery {
 	return journal.EnvelopeQuery{Query: q, Role: string(wire.RoleAgent), Kinds: shownEvents}
 }
 
-func shownWork(ctx context.Context, j *journal.Journal, e journal.Envelope, thinking bool) (*api.Record, error) {
-	r, err := Work(ctx, j, e)
+func shownWork(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.Envelope, thinking bool) (*api.Record, error) {
+	r, err := Work(ctx, j, l, e)
 	if r != nil && r.Kind == api.KindThinking && !thinking {
 		return nil, err
 	}
@@ -58,7 +84,7 @@ func shownWork(ctx context.Context, j *journal.Journal, e journal.Envelope, thin
 }
 
 // Envelope shows an envelope of the journal, with the record that it makes or changes.
-func Envelope(ctx context.Context, j *journal.Journal, e journal.Envelope) (api.Envelope, error) {
+func Envelope(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.Envelope) (api.Envelope, error) {
 	shown := api.Envelope{
 		Seq: e.Seq, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Member: e.Inbox, Session: e.Session, Envelope: e.Raw,
 	}
@@ -72,7 +98,7 @@ func Envelope(ctx context.Context, j *journal.Journal, e journal.Envelope) (api.
 		e = start
 	}
 	var err error
-	shown.Record, err = Work(ctx, j, e)
+	shown.Record, err = Work(ctx, j, l, e)
 	return shown, err
 }
 
@@ -80,7 +106,7 @@ func Envelope(ctx context.Context, j *journal.Journal, e journal.Envelope) (api.
 // show it: a user's envelope, one that only says that a turn or a subagent starts or ends, the
 // end of a tool call, which is in the record of its start, and the last text of a turn whose
 // answer is recorded.
-func Work(ctx context.Context, j *journal.Journal, e journal.Envelope) (*api.Record, error) {
+func Work(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.Envelope) (*api.Record, error) {
 	var envelope wire.Envelope
 	if e.Role != string(wire.RoleAgent) || json.Unmarshal(e.Raw, &envelope) != nil { // by a later version
 		return nil, nil
@@ -100,7 +126,7 @@ func Work(ctx context.Context, j *journal.Journal, e journal.Envelope) (*api.Rec
 	case *wire.ToolCallStart:
 		kind, work.Tool, work.Call = api.KindTool, event.Name, event.Call
 		work.Starts = session.Subagent(event.Name, event.Call)
-		took, err := end(ctx, j, e, work)
+		took, err := end(ctx, j, l, e, work)
 		if err != nil {
 			return nil, err
 		}
@@ -178,9 +204,9 @@ func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text 
 	return true, nil
 }
 
-// end finds out whether a tool call has ended, and how long it took: 0 if only its turn is known
-// to have ended.
-func end(ctx context.Context, j *journal.Journal, start journal.Envelope, work *api.Work) (took time.Duration, err error) {
+// end finds out whether a tool call has ended, and how, and how long it took: 0 if only its turn
+// is known to have ended.
+func end(ctx context.Context, j *journal.Journal, l *ledger.Ledger, start journal.Envelope, work *api.Work) (took time.Duration, err error) {
 	q := about(start, journal.Query{After: start.Seq, Limit: 1}, eventToolEnd)
 	q.Call = start.Call
 	e, found, err := one(j.Envelopes(ctx, q))
@@ -188,7 +214,13 @@ func end(ctx context.Context, j *journal.Journal, start journal.Envelope, work *
 		return 0, err
 	}
 	if found {
-		work.Ended = &e.At
+		work.Ended, work.State = &e.At, api.WorkUnknown
+		var envelope wire.Envelope
+		if json.Unmarshal(e.Raw, &envelope) == nil {
+			if event, ok := envelope.Event.(*wire.ToolCallEnd); ok {
+				work.State = cmp.Or(string(event.Outcome), api.WorkUnknown)
+			}
+		}
 		return e.At.Sub(start.At), nil
 	}
 	if start.Turn != "" {
@@ -198,27 +230,50 @@ func end(ctx context.Context, j *journal.Journal, start journal.Envelope, work *
 		}
 	}
 	if !found {
-		work.State = api.WorkRunning
+		if found, err = agentEnded(ctx, l, start); err != nil {
+			return 0, err
+		}
+	}
+	if work.State = api.WorkRunning; found {
+		work.State = api.WorkCut
 	}
 	return 0, nil
 }
 
-// toolText is the line of a tool call. Its title says what was done: ran `go test ./...`.
-func toolText(t *wire.ToolCallStart, state string, took time.Duration) string {
-	title := cmp.Or(oneLine(t.Title), "used "+t.Name)
-	switch verb, _, _ := strings.Cut(title, " "); {
-	case state == api.WorkRunning:
-		return cmp.Or(present[verb], verb) + strings.TrimPrefix(title, verb)
-	case took < 50*time.Millisecond:
-		return title
+// agentEnded reports whether the agent that did e has ended. Its relay may have been killed, so that
+// nobody recorded the ends of what it did. l may be nil.
+func agentEnded(ctx context.Context, l *ledger.Ledger, e journal.Envelope) (bool, error) {
+	var s ledger.Session
+	if l != nil {
+		var err error
+		if s, _, err = l.Session(ctx, ledger.InboxKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox}); err != nil {
+			return false, err
+		}
 	}
-	return title + " · " + duration(took)
+	return Ended(e.Root, e.Session, s), nil
 }
 
-// present has the verbs of titles as they are said of a call that runs.
-var present = map[string]string{
-	"ran": "runs", "read": "reads", "wrote": "writes", "edited": "edits", "searched": "searches", "looked": "looks",
-	"fetched": "fetches", "used": "uses",
+// Ended reports whether no process has a session any more. relayed is the last session of the
+// relay of its agent, if there is one. Where it is not known, it has not ended.
+func Ended(root, session string, relayed ledger.Session) bool {
+	if relayed.ID != session || relayed.PID == 0 {
+		return interactive.Ended(root, session)
+	}
+	alive, err := process.Predecessor{PID: relayed.PID, Group: relayed.Group, Start: relayed.Start}.Alive()
+	return !alive && err == nil
+}
+
+// toolText is the line of a tool call. It says what was done, "ran `go test ./...` · 12 s", only
+// if that is so.
+func toolText(t *wire.ToolCallStart, state string, took time.Duration) string {
+	text := toolcall.Say(cmp.Or(oneLine(t.Title), "use "+t.Name), wire.Outcome(state))
+	switch state {
+	case api.WorkDone, api.WorkFailed, api.WorkUnknown:
+		if took >= 50*time.Millisecond {
+			text += " · " + duration(took)
+		}
+	}
+	return text
 }
 
 // oneLine is a text of several lines as one.

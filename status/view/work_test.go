@@ -3,6 +3,8 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/session"
+	"teambridge/relay/process"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -80,7 +84,7 @@ func answered(t *testing.T, j *journal.Journal, n int64, text, more string) {
 // works is records as lines: kind, state, text.
 func works(t *testing.T, j *journal.Journal, thinking bool) (list []string) {
 	t.Helper()
-	for r, err := range Works(t.Context(), j, journal.Query{}, thinking) {
+	for r, err := range Works(t.Context(), j, nil, journal.Query{}, thinking) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,13 +93,17 @@ func works(t *testing.T, j *journal.Journal, thinking bool) (list []string) {
 	return list
 }
 
-func tool(call, command string) string { return titled(call, "ran `"+command+"`") }
+func tool(call, command string) string { return titled(call, "run `"+command+"`") }
 
 func titled(call, title string) string {
 	return fmt.Sprintf(`{"t":"tool-call-start","call":%q,"name":"Bash","title":%q,"description":"runs it","args":{}}`, call, title)
 }
 
-func ended(call string) string { return fmt.Sprintf(`{"t":"tool-call-end","call":%q}`, call) }
+func ended(call string) string { return became(call, "done") }
+
+func became(call, outcome string) string {
+	return fmt.Sprintf(`{"t":"tool-call-end","call":%q,"outcome":%q}`, call, outcome)
+}
 
 // The call that starts a subagent names it as the subagent's own envelopes do.
 func TestWorkStarts(t *testing.T) {
@@ -108,7 +116,7 @@ func TestWorkStarts(t *testing.T) {
 	}
 	j := newJournal(t)
 	for name, want := range map[string]string{"Task": subagent, "Agent": subagent, "Bash": ""} {
-		r, err := Work(t.Context(), j, said(t, "a", 0, "", strings.Replace(tool("c", "x"), "Bash", name, 1)))
+		r, err := Work(t.Context(), j, nil, said(t, "a", 0, "", strings.Replace(tool("c", "x"), "Bash", name, 1)))
 		if err != nil || r.Work.Starts != want {
 			t.Errorf("%s starts %q, want %q, %v", name, r.Work.Starts, want, err)
 		}
@@ -136,14 +144,31 @@ func TestWorks(t *testing.T) {
 		},
 		"one whose turn has ended": {
 			said: []journal.Envelope{said(t, "a", 0, "", tool("c", "sleep")), said(t, "b", s, "", `{"t":"turn-end","status":"cancelled"}`)},
-			want: []string{"tool done: ran `sleep`", "turn cancelled: the turn was cancelled"},
+			want: []string{"tool cut: tried to run `sleep` · cut off", "turn cancelled: the turn was cancelled"},
+		},
+		"what was not done": {
+			said: []journal.Envelope{
+				said(t, "a", 0, "", tool("c", "rm -rf build")), said(t, "b", s, "", became("c", "denied")), said(t, "d", s, "", tool("e", "make")), said(t, "f", 3*s, "", became("e", "failed")),
+				said(t, "g", 3*s, "", titled("h", "write /etc/motd")), said(t, "i", 5*s, "", became("h", "cut")), said(t, "k", 5*s, "", tool("l", "serve")), said(t, "m", 6*s, "", became("l", "started")),
+			},
+			want: []string{
+				"tool denied: tried to run `rm -rf build` · denied", "tool failed: tried to run `make` · failed · 2.0 s", "tool cut: tried to write /etc/motd · cut off",
+				"tool started: began to run `serve` in the background",
+			},
+		},
+		"recorded by an earlier version, which did not tell": {
+			said: []journal.Envelope{
+				said(t, "a", 0, "", titled("c", "ran `rm -rf build`")), said(t, "b", s, "", `{"t":"tool-call-end","call":"c"}`), said(t, "d", s, "", titled("e", "wrote /etc/motd")),
+				said(t, "f", s, "", titled("g", "edited a.go")), said(t, "h", s, "", became("g", "vaporized")),
+			},
+			want: []string{"tool unknown: tried to run `rm -rf build` · 1.0 s", "tool running: writes /etc/motd", "tool unknown: tried to edit a.go"},
 		},
 		"a title of several lines, and none": {
 			said: []journal.Envelope{said(t, "a", 0, "", tool("c", "cat\n  x")), said(t, "b", 0, "", titled("d", " "))},
 			want: []string{"tool running: runs `cat x`", "tool running: uses Bash"},
 		},
 		"titles of other programs": {
-			said: []journal.Envelope{said(t, "a", 0, "", titled("c", "edited a.go")), said(t, "b", 0, "", titled("d", "make all")), said(t, "e", 0, "", titled("f", "make"))},
+			said: []journal.Envelope{said(t, "a", 0, "", titled("c", "edit a.go")), said(t, "b", 0, "", titled("d", "make all")), said(t, "e", 0, "", titled("f", "make"))},
 			want: []string{"tool running: edits a.go", "tool running: make all", "tool running: make"},
 		},
 		"a short call":           {said: []journal.Envelope{said(t, "a", s, "", tool("c", "ls")), said(t, "b", s+9*time.Millisecond, "", ended("c"))}, want: []string{"tool done: ran `ls`"}},
@@ -209,7 +234,7 @@ func TestEnvelope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown, err := Envelope(t.Context(), j, e)
+		shown, err := Envelope(t.Context(), j, nil, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +268,7 @@ func TestThinkingIsShownIfItIsAskedFor(t *testing.T) {
 	}
 	for _, thinking := range []bool{true, false} {
 		n := 0
-		for h, err := range WorkHits(t.Context(), j, "hmm", journal.Query{}, thinking) {
+		for h, err := range WorkHits(t.Context(), j, nil, "hmm", journal.Query{}, thinking) {
 			if err != nil || h.Kind != api.KindThinking || len(h.Snippet) == 0 {
 				t.Errorf("found %+v, %v", h, err)
 			}
@@ -251,6 +276,77 @@ func TestThinkingIsShownIfItIsAskedFor(t *testing.T) {
 		}
 		if (n == 1) != thinking {
 			t.Errorf("%d hits with thinking %v", n, thinking)
+		}
+	}
+}
+
+// A call without an end runs only as long as its agent does, whoever was to record that.
+func TestWorkOfAnAgentThatEnded(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	l, err := ledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	e := said(t, "a", 0, "", tool("c", "sleep"))
+	gone := exec.Command(os.Args[0], "-test.run=^$")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	us := process.Identify(os.Getpid())
+	for _, test := range []struct {
+		name, session, want string
+		process             process.Predecessor
+	}{
+		{"it runs", "s", api.WorkRunning, us},
+		{"it has ended", "s", api.WorkCut, process.Predecessor{PID: gone.Process.Pid, Start: us.Start}},
+		{"it has another session", "other", api.WorkRunning, process.Predecessor{PID: gone.Process.Pid, Start: us.Start}},
+	} {
+		key := ledger.InboxKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox}
+		s := ledger.Session{InboxKey: key, ID: test.session, PID: test.process.PID, Start: test.process.Start, Command: "agent"}
+		if err := l.SetSession(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Work(t.Context(), j, l, e); err != nil || r.Work.State != test.want {
+			t.Errorf("%s: got %+v, %v; want it %s", test.name, r.Work, err, test.want)
+		}
+	}
+}
+
+// A hit says what became of a tool call, and marks what was looked for in that.
+func TestWorkHits(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	titles := map[string]string{"c": "run `rm -rf build`", "d": "ran `make build`", "e": "run `build " + strings.Repeat("x ", 100) + "build`"}
+	for n, call := range []string{"c", "d", "e"} {
+		at := time.Duration(n) * time.Second
+		start := said(t, "start-"+call, at, "", titled(call, titles[call]))
+		start.Text = titles[call]
+		record(t, j, start, said(t, "end-"+call, at, "", became(call, "denied")))
+	}
+	for words, want := range map[string][]string{
+		"rm":    {"tried to run `[rm] -rf build` · denied"},
+		"build": {"tried to run `[build] " + strings.TrimSpace(strings.Repeat("x ", 22)) + "… · denied", "tried to run `make [build]` · denied", "tried to run `rm -rf [build]` · denied"},
+		"run":   {"tried to run `build " + strings.TrimSpace(strings.Repeat("x ", 22)) + "… · denied", "tried to run `rm -rf build` · denied"},
+		"drums": {"[drums]", "[drums]", "[drums]"},
+	} {
+		var got []string
+		for h, err := range WorkHits(t.Context(), j, nil, words, journal.Query{}, false) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			line := ""
+			for _, p := range h.Snippet {
+				if p.Match {
+					p.Text = "[" + p.Text + "]"
+				}
+				line += p.Text
+			}
+			got = append(got, line)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", words, diff)
 		}
 	}
 }

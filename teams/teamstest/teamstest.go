@@ -4,6 +4,7 @@
 package teamstest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -38,12 +39,21 @@ type Fixture struct {
 	t testing.TB
 }
 
-// Captured returns a fixture with the captured teams of these versions.
+// Captured returns a fixture with the captured teams of these versions. Whether their leads
+// are alive is unknown: those were processes of another machine.
 func Captured(t testing.TB, versions ...string) *Fixture {
 	t.Helper()
 	dir := t.TempDir()
 	for _, v := range versions {
 		must(t, os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join(testdata(), v, "teams"))))
+	}
+	configs, err := filepath.Glob(filepath.Join(dir, "teams", "*", "config.json"))
+	must(t, err)
+	for _, path := range configs {
+		data, err := os.ReadFile(path)
+		must(t, err)
+		// Ours may have its name.
+		must(t, os.WriteFile(path, bytes.ReplaceAll(data, []byte(`"vm#pid:`), []byte(`"not this one#pid:`)), 0o600))
 	}
 	return Open(t, dir)
 }

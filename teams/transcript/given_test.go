@@ -288,7 +288,7 @@ func TestTeammate(t *testing.T) {
 		{"", "work", nil},
 	} {
 		var got []string
-		for _, path := range Teammate(c.root, c.dir, "s", tc.name, tc.prompt) {
+		for _, path := range Teammate(c.root, c.dir, "s", "t", tc.name, tc.prompt) {
 			got = append(got, strings.TrimSuffix(filepath.Base(path), ".jsonl"))
 		}
 		slices.Sort(got)
@@ -296,7 +296,7 @@ func TestTeammate(t *testing.T) {
 			t.Errorf("%s, started with %q: %v, want %v", tc.name, tc.prompt, got, tc.want)
 		}
 	}
-	if got := Teammate(c.root, c.dir, "other", "worker", "work"); got != nil {
+	if got := Teammate(c.root, c.dir, "other", "t", "worker", "work"); got != nil {
 		t.Errorf("of another session: %v", got)
 	}
 }

@@ -14,15 +14,17 @@ import (
 // A session that was killed leaves the file behind.
 type Process struct {
 	PID       int
-	Session   string
-	Version   string // empty up to 2.1.177
-	ProcStart string // as in a team's leadProcess; empty up to 2.1.177
-	StartedAt int64  // milliseconds since 1970
+	Session   string // the one that it has now: /clear and /resume change it
+	Version   string // empty up to 2.1.112
+	ProcStart string // as in a team's leadProcess; empty up to 2.1.112
+	StartedAt int64  // when it wrote the file, in milliseconds since 1970
 	Domain    string // machine and pid namespace, "linux:<machine id>:pid:[<inode>]"; empty in some versions
+	Cwd       string // with --worktree, the worktree
 
-	Interactive bool // it has a terminal; false up to 2.1.177
+	Interactive bool   // it says so, even if it is headless; false in old versions
+	Entrypoint  string // "cli"; "sdk-cli" if it is headless, or was started by one that is
 
-	Status     string    // [ProcessIdle] and its like; empty up to 2.1.177
+	Status     string    // [ProcessIdle] and its like; empty up to 2.1.112
 	WaitingFor string    // of a process that waits, such as "permission prompt"
 	Changed    time.Time // when Status changed; zero if unknown
 	Path       string    // of the file
@@ -99,9 +101,11 @@ func readProcess(path string) (Process, bool) {
 		Version   string `json:"version"`
 		ProcStart string `json:"procStart"`
 		PidDomain string `json:"pidDomain"`
+		Cwd       string `json:"cwd"`
 		StartedAt int64  `json:"startedAt"`
 
 		Kind            string `json:"kind"`
+		Entrypoint      string `json:"entrypoint"`
 		Status          string `json:"status"`
 		WaitingFor      string `json:"waitingFor"`
 		StatusUpdatedAt int64  `json:"statusUpdatedAt"`
@@ -110,11 +114,11 @@ func readProcess(path string) (Process, bool) {
 		return Process{}, false
 	}
 	p := Process{
-		PID: s.PID, Session: s.SessionID, Version: s.Version, ProcStart: s.ProcStart, Domain: s.PidDomain, StartedAt: s.StartedAt,
-		Interactive: s.Kind == "interactive", Status: s.Status, WaitingFor: s.WaitingFor, Path: path,
+		PID: s.PID, Session: s.SessionID, Version: s.Version, ProcStart: s.ProcStart, Domain: s.PidDomain, StartedAt: s.StartedAt, Cwd: s.Cwd,
+		Interactive: s.Kind == "interactive", Entrypoint: s.Entrypoint, Status: s.Status, WaitingFor: s.WaitingFor, Path: path,
 	}
-	if s.StatusUpdatedAt > 0 {
-		p.Changed = time.UnixMilli(s.StatusUpdatedAt).UTC()
+	if at := time.UnixMilli(s.StatusUpdatedAt).UTC(); s.StatusUpdatedAt > 0 && at.Year() <= 9999 { // JSON has no later time
+		p.Changed = at
 	}
 	return p, true
 }

@@ -66,11 +66,20 @@ func Slug(dir string) string {
 // even under the name of another directory, since a process can change its own. root is the
 // Claude directory.
 func Session(root, dir, session string) (path string, ok bool) {
+	return ofSession(root, dir, session, ".jsonl")
+}
+
+// ofSession returns the file of a session with that suffix, or, if it is empty, its folder.
+func ofSession(root, dir, session, suffix string) (path string, ok bool) {
 	if session == "" || session != filepath.Base(session) || strings.HasPrefix(session, ".") {
 		return "", false
 	}
-	projects, file := filepath.Join(root, "projects"), session+".jsonl"
-	if path = filepath.Join(projects, slugOf(dir), file); regular(path) {
+	is := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && (suffix == "" && info.IsDir() || suffix != "" && info.Mode().IsRegular())
+	}
+	projects, name := filepath.Join(root, "projects"), session+suffix
+	if path = filepath.Join(projects, slugOf(dir), name); is(path) {
 		return path, true
 	}
 	all, err := os.ReadDir(projects)
@@ -78,11 +87,20 @@ func Session(root, dir, session string) (path string, ok bool) {
 		return "", false
 	}
 	for _, e := range all {
-		if path = filepath.Join(projects, e.Name(), file); regular(path) {
+		if path = filepath.Join(projects, e.Name(), name); is(path) {
 			return path, true
 		}
 	}
 	return "", false
+}
+
+// SessionOf is the session that a transcript belongs to: that of the lead for one of a teammate in
+// the lead's process.
+func SessionOf(path string) string {
+	if dir := filepath.Dir(path); filepath.Base(dir) == "subagents" {
+		return filepath.Base(filepath.Dir(dir))
+	}
+	return strings.TrimSuffix(filepath.Base(path), ".jsonl")
 }
 
 // Recent returns the transcripts of sessions that processes in dir began and that have
@@ -111,28 +129,53 @@ func Agent(root, dir, team, agent string) (path string, ok bool) {
 	return "", false
 }
 
-// Teammate returns the transcripts of a teammate in the process of the lead with that
-// session, the last written first. Older versions do not record whose they are, and begin
-// another one with a copy of the conversation whenever the teammate wakes up. These are
+// Teammate returns the transcripts of a teammate of that team in the process of its lead, while
+// that had the session, the last written first. Older versions do not record whose they are, and
+// begin another one with a copy of the conversation whenever the teammate wakes up. These are
 // told by the prompt that the teammate was started with, if it is not empty.
-func Teammate(root, dir, session, name, prompt string) (paths []string) {
-	lead, ok := Session(root, dir, session)
-	if !ok || name == "" {
+func Teammate(root, dir, session, team, name, prompt string) (paths []string) {
+	if name == "" {
 		return nil
 	}
-	const suffix = ".meta.json"
-	for _, path := range latest(filepath.Join(strings.TrimSuffix(lead, ".jsonl"), "subagents"), suffix) {
-		data, err := readSmall(path)
-		var meta struct{ Name string }
-		if err != nil || json.Unmarshal(data, &meta) != nil {
+	for _, s := range subagents(root, dir, session) {
+		if !regular(s.path) || s.TeamName != "" && s.TeamName != team {
 			continue
 		}
-		path = strings.TrimSuffix(path, suffix) + ".jsonl"
-		if regular(path) && (meta.Name == name || meta.Name == "" && prompt != "" && startedWith(path, prompt)) {
-			paths = append(paths, path)
+		if s.Name == name || s.Name == "" && prompt != "" && startedWith(s.path, prompt) {
+			paths = append(paths, s.path)
 		}
 	}
 	return paths
+}
+
+// HasTeammate reports whether a process started a teammate of that team, or woke it up, while it
+// had the session. Versions up to 2.1.181 do not record it.
+func HasTeammate(root, dir, session, team string) bool {
+	return team != "" && slices.ContainsFunc(subagents(root, dir, session), func(s subagent) bool { return s.TeamName == team })
+}
+
+// subagent is an agent in the process of another one.
+type subagent struct {
+	Name     string // of a teammate
+	TeamName string // of its team
+	path     string // of its transcript
+}
+
+// subagents returns those of a session, the last started first.
+func subagents(root, dir, session string) (list []subagent) {
+	folder, ok := ofSession(root, dir, session, "")
+	if !ok {
+		return nil
+	}
+	const suffix = ".meta.json"
+	for _, path := range latest(filepath.Join(folder, "subagents"), suffix) {
+		data, err := readSmall(path)
+		s := subagent{path: strings.TrimSuffix(path, suffix) + ".jsonl"}
+		if err == nil && json.Unmarshal(data, &s) == nil {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // startedWith reports whether a conversation begins with that prompt.
@@ -259,8 +302,8 @@ func parse(line []byte) (Record, bool) {
 		return Record{}, false
 	}
 	at, err := time.Parse(time.RFC3339Nano, r.Timestamp)
-	if err != nil {
+	if at = at.UTC(); err != nil || at.Year() < 0 || at.Year() > 9999 { // JSON has no such time
 		return Record{}, false
 	}
-	return Record{Version: r.Version, At: at.UTC(), Agent: r.AgentName, Team: r.TeamName}, true
+	return Record{Version: r.Version, At: at, Agent: r.AgentName, Team: r.TeamName}, true
 }

@@ -35,6 +35,22 @@ func Elsewhere(root, session string, ours agent.Process) (pid int, err error) {
 	return 0, nil
 }
 
+// Ended reports whether no process has the session any more, headless or not, so that its transcript does not go on
+// until it is resumed. Of versions that do not say which session they have that is not known, and false.
+func Ended(root, session string) bool {
+	path, ok := transcript.Session(root, "", session)
+	if !ok {
+		return false
+	}
+	last, _ := transcript.Newest(path)
+	version, err := teams.ParseVersion(last.Version)
+	if err != nil || version.Has(teams.NamesSession) != teams.Yes {
+		return false
+	}
+	pid, err := Elsewhere(root, session, agent.Process{})
+	return pid == 0 && err == nil
+}
+
 // runs reports whether the process that wrote the file runs still.
 func runs(p transcript.Process) (bool, error) {
 	now := process.Identify(p.PID)
@@ -49,9 +65,10 @@ func runs(p transcript.Process) (bool, error) {
 }
 
 // Obstacle says why the program must not be ended now, for a person; empty if it may. With it, Claude Code removes the
-// teams that the session made: living teammates and unread rows would be lost. own is the team that the session belongs
-// to for teambridge, which is not removed; empty if there is none.
-func Obstacle(ctx context.Context, root *teams.Root, session, own string) (reason string, err error) {
+// team that it leads: living teammates and unread rows would be lost. A team that may be its own counts. own is the team
+// that the session belongs to for teambridge, which is not removed; empty if there is none. earlier are the sessions that
+// the program had before.
+func Obstacle(ctx context.Context, root *teams.Root, own, session string, earlier ...string) (reason string, err error) {
 	all, err := root.Teams()
 	if err != nil {
 		return "", err
@@ -60,7 +77,7 @@ func Obstacle(ctx context.Context, root *teams.Root, session, own string) (reaso
 		if listing.Name == own || listing.Orphan || listing.Err != nil {
 			continue
 		}
-		reason, err := obstacle(ctx, root, listing.Name, session)
+		reason, err := obstacle(ctx, root, listing.Name, session, earlier)
 		if gone := errors.Is(err, teams.ErrTeamGone) || errors.As(err, new(*teams.NotFoundError)); reason != "" || err != nil && !gone {
 			return reason, err
 		}
@@ -69,7 +86,7 @@ func Obstacle(ctx context.Context, root *teams.Root, session, own string) (reaso
 }
 
 // obstacle is that of one team.
-func obstacle(ctx context.Context, root *teams.Root, name, session string) (reason string, err error) {
+func obstacle(ctx context.Context, root *teams.Root, name, session string, earlier []string) (reason string, err error) {
 	team, err := root.Team(name)
 	if err != nil {
 		return "", err
@@ -78,13 +95,20 @@ func obstacle(ctx context.Context, root *teams.Root, name, session string) (reas
 	config, err := team.Config(ctx)
 	if _, corrupt := errors.AsType[*teams.CorruptError](err); corrupt {
 		return "", nil // Claude Code cannot read it either, so it is nobody's
-	} else if err != nil || config.LeadSessionID != session {
+	} else if err != nil {
 		return "", err
+	}
+	would := "would"
+	switch team.LedBy(config, session, earlier...) {
+	case teams.No:
+		return "", nil
+	case teams.Unsure:
+		would = "may"
 	}
 	lead, _ := config.Lead()
 	for _, m := range config.Members {
 		if m.Name != lead.Name && !m.Guest() {
-			return fmt.Sprintf("teammate %s of team %s would end with it", m.Name, name), nil
+			return fmt.Sprintf("teammate %s of team %s %s end with it", m.Name, name, would), nil
 		}
 	}
 	names, err := team.Inboxes()
@@ -109,7 +133,7 @@ func obstacle(ctx context.Context, root *teams.Root, name, session string) (reas
 			}
 		}
 		if unread > 0 {
-			return fmt.Sprintf("unread messages for %s in team %s would be removed with it: %d", member, name, unread), nil
+			return fmt.Sprintf("unread messages for %s in team %s %s be removed with it: %d", member, name, would, unread), nil
 		}
 	}
 	return "", nil

@@ -390,6 +390,37 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// A session has ended if no process has it, unless its version does not say which it has.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	root, us := t.TempDir(), process.Identify(os.Getpid())
+	start, _, _ := strings.Cut(us.Start, "@")
+	for _, dir := range []string{"sessions", "projects/p"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := filepath.Join(root, "projects", "p", session+".jsonl")
+	for _, test := range []struct {
+		name, version, has string
+		want               bool
+	}{
+		{"it has the session", "2.1.329", session, false},
+		{"it has another one", "2.1.329", "other", true},
+		{"it does not say which it has", "2.1.80", "other", false},
+		{"it does not say what it is", "", "other", false},
+	} {
+		write(t, filepath.Join(root, "sessions", "1.json"), fmt.Sprintf(`{"pid":%d,"sessionId":%q,"procStart":%q}`, us.PID, test.has, start))
+		write(t, at, fmt.Sprintf(`{"type":"user","version":%q,"timestamp":"2026-11-20T18:00:00Z"}`, test.version)+"\n")
+		if got := Ended(root, session); got != test.want {
+			t.Errorf("%s: got %t, want %t", test.name, got, test.want)
+		}
+	}
+	if Ended(root, "other") {
+		t.Error("a session without a transcript has ended")
+	}
+}
+
 func TestObstacle(t *testing.T) {
 	t.Parallel()
 	f := teamstest.New(t)
@@ -403,7 +434,7 @@ func TestObstacle(t *testing.T) {
 	root := f.Team("crew").Root()
 	check := func(what, own, want string) {
 		t.Helper()
-		got, err := Obstacle(t.Context(), root, session, own)
+		got, err := Obstacle(t.Context(), root, own, session)
 		if err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%s: got %q, %v, want %q", what, got, err, want)
 		}

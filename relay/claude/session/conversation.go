@@ -25,7 +25,8 @@ type conversation struct {
 	interrupted bool
 	over        string // the turn whose end was told last
 	usage       *wire.Usage
-	calls       []*call // that are open, in the order of their starts
+	calls       []*call  // that are open, in the order of their starts
+	denied      []string // the calls that were denied last by us, by id
 
 	// inside, if it is set, tells what a subagent did that is about to be stopped.
 	inside func(by *call)
@@ -201,8 +202,9 @@ func (c *conversation) results(r *record) {
 			c.calls = slices.Delete(c.calls, i, i+1)
 			c.stop(done)
 		}
-		c.ended(done, r.UUID)
-		if done.path != "" && !b.IsError {
+		outcome := c.outcome(r, done, b)
+		c.ended(done, r.UUID, outcome)
+		if done.path != "" && outcome == wire.OutcomeDone {
 			file := c.envelope(wire.DerivedID("file", done.start), r.UUID, &wire.File{Ref: done.path, Name: toolcall.Base(done.path), Size: done.size})
 			file.Subagent, file.Turn = done.parent, turnOf(done)
 		}
@@ -232,8 +234,8 @@ func turnOf(c *call) *string {
 }
 
 // ended tells the end of a call.
-func (c *conversation) ended(done *call, record string) {
-	e := c.envelope(wire.DerivedID("tool-call-end", done.start), record, &wire.ToolCallEnd{Call: done.id})
+func (c *conversation) ended(done *call, record string, outcome wire.Outcome) {
+	e := c.envelope(wire.DerivedID("tool-call-end", done.start), record, &wire.ToolCallEnd{Call: done.id, Outcome: outcome})
 	e.Subagent, e.Turn = done.parent, turnOf(done)
 }
 
@@ -269,7 +271,7 @@ func (c *conversation) endCalls(match func(*call) bool) {
 		c.calls = slices.Delete(c.calls, i, i+1)
 		c.stop(open)
 		if !open.background {
-			c.ended(open, "")
+			c.ended(open, "", wire.OutcomeCut)
 		}
 	}
 }

@@ -78,8 +78,8 @@ f1 agent: turn-start
 f1 user: text "hello"
 f1 agent: thinking "hm"
 f1 agent: text "ok"
-f1 agent: tool-call-start c1: ran ` + "`go test ./...`" + `
-f1 agent: tool-call-end c1
+f1 agent: tool-call-start c1: run ` + "`go test ./...`" + `
+f1 agent: tool-call-end c1: done
 f1 agent: turn-end completed
 `},
 		{"a written file", hello, []string{
@@ -89,13 +89,13 @@ f1 agent: turn-end completed
 		}, `
 f1 agent: turn-start
 f1 user: text "hello"
-f1 agent: tool-call-start c1: wrote /x/a.txt
-f1 agent: tool-call-start c2: wrote /x/b.txt
-f1 agent: tool-call-start c3: edited C:\x\c.txt
-f1 agent: tool-call-end c1
+f1 agent: tool-call-start c1: write /x/a.txt
+f1 agent: tool-call-start c2: write /x/b.txt
+f1 agent: tool-call-start c3: edit C:\x\c.txt
+f1 agent: tool-call-end c1: done
 f1 agent: file a.txt 4
-f1 agent: tool-call-end c2
-f1 agent: tool-call-end c3
+f1 agent: tool-call-end c2: failed
+f1 agent: tool-call-end c3: done
 f1 agent: file c.txt 0
 f1 agent: turn-end completed
 `},
@@ -114,8 +114,8 @@ f1 agent: turn-end failed
 		}, `
 f1 agent: turn-start
 f1 user: text "hello"
-f1 agent: tool-call-start c1: used X
-f1 agent: tool-call-end c1
+f1 agent: tool-call-start c1: use X
+f1 agent: tool-call-end c1: cut
 f1 agent: turn-end failed
 `},
 		{"an interrupt, told in the result alone", hello, []string{
@@ -131,12 +131,12 @@ f1 agent: turn-end cancelled
 		}, `
 f1 agent: turn-start
 f1 user: text "hello"
-f1 agent: tool-call-start c1: ran agent: look
+f1 agent: tool-call-start c1: run agent: look
 f1 subagent: start look
 f1 subagent: tool-call-start c2: read x
-f1 subagent: tool-call-end c2
+f1 subagent: tool-call-end c2: cut
 f1 subagent: stop
-f1 agent: tool-call-end c1
+f1 agent: tool-call-end c1: cut
 f1 agent: turn-end failed
 `},
 		{"the process dies before it acknowledges", hello, []string{lifecycle("f1", "started"), isInit}, `
@@ -203,9 +203,9 @@ f1 agent: turn-end completed
 		}, `
 f1 agent: turn-start
 f1 user: text "hello"
-f1 agent: tool-call-start c1: used Agent
+f1 agent: tool-call-start c1: use Agent
 f1 subagent: start
-f1 agent: tool-call-end c1
+f1 agent: tool-call-end c1: started
 f1 agent: turn-end completed
 f1 subagent: text "found it"
 f1 subagent: stop
@@ -365,8 +365,8 @@ f1 agent: turn-end completed
 		}, `
 f1 agent: turn-start
 f1 user: text "hello"
-f1 agent: tool-call-start c1: used X
-f1 agent: tool-call-end c1
+f1 agent: tool-call-start c1: use X
+f1 agent: tool-call-end c1: cut
 f1 agent: turn-end failed
 f2 agent: turn-start
 f2 user: text "go on"
@@ -648,9 +648,9 @@ f2 agent: turn-end completed
 	check(t, all)
 	if want := `f1 agent: turn-start
 f1 user: text "hello"
-f1 agent: tool-call-start c1: ran agent: look
+f1 agent: tool-call-start c1: run agent: look
 f1 subagent: start look
-f1 agent: tool-call-end c1
+f1 agent: tool-call-end c1: started
 f1 agent: text "it looks"
 f1 agent: turn-end completed
 ` + rest + `f1 subagent: text "found it"

@@ -32,7 +32,8 @@
 //   - A prompt is a text of the user. Text of the agent is a text, its reasoning one with
 //     the flag thinking.
 //   - The use of a tool is a tool-call-start, its result a tool-call-end. The title says in
-//     one line what was done, "ran `go test ./...`".
+//     one line what is to be done, "run `go test ./...`", and the outcome how that ended: failed
+//     if the result is an error, denied if the tool was not allowed, cut if there is no result.
 //   - A file that Write, Edit or NotebookEdit wrote is a file after the tool-call-end. Its ref
 //     is its path. Its size is that of the content that was written, or 0 where that is not
 //     known, as for Edit.
@@ -59,6 +60,10 @@
 //   - 2.1.80 may lose the last record of a conversation if its input is closed at once.
 //   - A transcript does not tell that a limit of turns ended a turn. It has failed because
 //     nothing followed.
+//   - Versions up to 2.1.190 do not mark denials in transcripts. There a call that was denied with
+//     a reason of a person's own has failed; live, [Adapter.Denied] tells.
+//   - Up to 2.1.280 at least, transcripts do not tell a call that a person rejected at the terminal
+//     from one that was interrupted while it ran: both are cut.
 //   - What the program itself says next to a command may be printed after the prompt or
 //     before; it is always told after it.
 package session
@@ -130,6 +135,14 @@ func (a *Adapter) unsent(uuid string) (content json.RawMessage) {
 		}
 	}
 	return nil
+}
+
+// Denied says that a question of the process about a call was answered with a denial. Older versions
+// do not mark that in the result, and may ask before they print the call.
+func (a *Adapter) Denied(call string) {
+	if a.denied = append(a.denied, call); len(a.denied) > maxDenied {
+		a.denied = a.denied[1:]
+	}
 }
 
 // Line returns what a line of output tells, read at that time. A line that is not JSON, or
@@ -323,6 +336,11 @@ type record struct {
 	Attachment  json.RawMessage
 	ToolResult  json.RawMessage `json:"toolUseResult"`
 	LiveResult  json.RawMessage `json:"tool_use_result"`
+	DenialKind  string          `json:"toolDenialKind"`
+	BeforeRun   bool            `json:"toolDenialBeforeRun"`
+	Decision    decision        `json:"permissionDecision"`
+	Results     []resultMeta    `json:"tool_result_meta"`
+	Entrypoint  string          // of the program: cli, or sdk-cli if it is headless
 
 	Message struct {
 		ID      string
@@ -404,8 +422,9 @@ type block struct {
 	ID        string
 	Name      string
 	Input     json.RawMessage
-	ToolUseID string `json:"tool_use_id"`
-	IsError   bool   `json:"is_error"`
+	ToolUseID string          `json:"tool_use_id"`
+	IsError   bool            `json:"is_error"`
+	Content   json.RawMessage // of a result
 }
 
 // blocks are the parts of a message; a string is one text.

@@ -89,7 +89,7 @@ func shown(e wire.Envelope) string {
 	case *wire.ToolCallStart:
 		what = fmt.Sprintf("tool-call-start %s: %s", ev.Call, ev.Title)
 	case *wire.ToolCallEnd:
-		what = "tool-call-end " + ev.Call
+		what = fmt.Sprintf("tool-call-end %s: %s", ev.Call, ev.Outcome)
 	case *wire.File:
 		what = fmt.Sprintf("file %s %v", ev.Name, ev.Size)
 	case *wire.TurnStart:

@@ -23,6 +23,8 @@
 //	TOOL:2.5       calls a tool that takes 2.5 seconds, after the echo; an interrupt ends that
 //	ASK:Bash       asks (can_use_tool) whether the tool may be used, and answers "allowed" or "denied: " and the reason;
 //	               its input can follow, as a JSON object: ASK:Bash {"command": "ls"}
+//	CALL:Bash {…}  asks, and calls the tool if it is allowed to, with that input; with a key "fails" it fails. There
+//	               can be several
 //	ASKS:100       asks that many times, 2 KiB each, and reads the answers when it has asked all
 //	TELL:worker    prints that it calls SendMessage to worker; nothing is written there
 //	USE:CronCreate prints that it calls that tool; nothing else happens

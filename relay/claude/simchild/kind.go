@@ -25,6 +25,7 @@ type kind struct {
 	runsUnechoed   bool // only what was echoed is known to the next process
 	namesModel     bool // the answer to set_model names the model
 	echoesInside   bool // a frame is echoed if it holds a teammate's message, unless it begins with it
+	marksDenials   bool // the transcript marks the results of tools that were not allowed
 	late           bool // what else was only measured on the ends of Kinds
 }
 
@@ -39,6 +40,7 @@ func kindOf(v teams.Version) kind {
 		runsUnechoed:   has(teams.RunsUnechoed),
 		namesModel:     has(teams.NamesModel),
 		echoesInside:   has(teams.EchoesInside),
+		marksDenials:   has(teams.MarksDenials),
 		late:           has(teams.Lifecycle),
 	}
 }

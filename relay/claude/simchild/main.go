@@ -95,10 +95,13 @@ func run(script Script, args []string) (code int) {
 		case "--agent-id":
 			c.member = true
 		case "--settings":
-			c.planAsked = strings.Contains(value, `"ask":["ExitPlanMode"]`)
+			c.planAsked = strings.Contains(value, `"ExitPlanMode"`)
 		case "--disallowedTools":
 			c.plans = c.plans && !slices.Contains(strings.Split(value, ","), "ExitPlanMode")
 		}
+	}
+	if script.Mode != "" {
+		c.mode = script.Mode
 	}
 	if session == "" {
 		session = uuid.NewString()

@@ -38,15 +38,15 @@ func (c *child) play(s Scene) string {
 	for _, call := range s.Calls {
 		id := c.use(call.Tool, call.Input)
 		if call.Ask {
-			request := object{"permission_suggestions": []object{{"type": "addRules", "behavior": "allow", "destination": "session",
+			request := object{"tool_use_id": id, "permission_suggestions": []object{{"type": "addRules", "behavior": "allow", "destination": "session",
 				"rules": []object{{"toolName": call.Tool, "ruleContent": call.Rule}}}}}
 			if answer := c.question(call.Tool, call.Input, request); !strings.HasPrefix(answer, "allowed") {
-				c.used(id, answer)
 				reason := strings.TrimPrefix(answer, "denied: ")
+				c.used(id, reason, "permission-rule")
 				return s.Denied + " " + reason
 			}
 		}
-		c.used(id, call.Result)
+		c.used(id, call.Result, "")
 	}
 	return s.Say
 }

@@ -26,6 +26,8 @@ type Script struct {
 	// Refuse lists the permission modes that set_permission_mode answers with an error, as newer versions do with those they
 	// do not know.
 	Refuse []string `json:"refuse,omitempty"`
+	// Mode is the permission mode that it works in, whatever its flags say. Empty: what they say, else default.
+	Mode string `json:"mode,omitempty"`
 	// IgnoreTerm makes it survive SIGTERM.
 	IgnoreTerm bool `json:"ignoreTerm,omitempty"`
 	// Lag is how long after Enter the transcript of an interactive one has what was entered. Zero is 100 ms.

@@ -19,6 +19,7 @@ var (
 	waitLine  = instruction(`WAIT:(\w+)`)
 	askLine   = instruction(`ASK:(\w+)[ \t]*(\{.*\})?`)
 	toolLine  = instruction(`TOOL:([0-9.]+)`)
+	callLine  = instruction(`CALL:(\w+)[ \t]*(\{.*\})?`)
 	asksLine  = instruction(`ASKS:([0-9]+)`)
 	leaveLine = instruction(`LEAVE\b`)
 	tellLine  = instruction(`TELL:(\w+)`)
@@ -80,6 +81,9 @@ func (c *child) turn() {
 	}
 	if m := askLine().FindStringSubmatch(whole.text); m != nil {
 		answer = c.ask(m[1], m[2])
+	}
+	for _, m := range callLine().FindAllStringSubmatch(whole.text, -1) {
+		answer = c.call(m[1], m[2])
 	}
 	if m := asksLine().FindStringSubmatch(whole.text); m != nil {
 		answer = c.askAll(m[1])
@@ -250,8 +254,29 @@ func (c *child) tool(f frame, uuids []string) bool {
 	if c.pause(toolLine(), f.text) {
 		return true
 	}
-	c.used(call, "done")
+	c.used(call, "done", "")
 	return false
+}
+
+// call calls a tool with an input, a JSON object, if it is allowed to. One with a key "fails" fails.
+func (c *child) call(tool, with string) (answer string) {
+	input := object{}
+	if err := json.Unmarshal([]byte(with), &input); with != "" && err != nil {
+		return "CALL: " + err.Error()
+	}
+	id := c.use(tool, input)
+	answer = c.question(tool, input, object{"tool_use_id": id})
+	switch reason, denied := strings.CutPrefix(answer, "denied: "); {
+	case denied && c.inOver:
+		c.used(id, "Tool permission request failed: Error: Tool permission stream closed before response received", "permission-rule")
+	case denied:
+		c.used(id, reason, "permission-rule")
+	case input["fails"] != nil:
+		c.used(id, "Exit code 1", "error")
+	default:
+		c.used(id, "done", "")
+	}
+	return answer
 }
 
 // use prints that a tool is called, and returns the id of the call.
@@ -266,13 +291,25 @@ func (c *child) use(tool string, input object) (call string) {
 	return call
 }
 
-// used prints the result of a call.
-func (c *child) used(call, result string) {
-	answer := []object{{"type": "tool_result", "tool_use_id": call, "content": result}}
-	id := uuid.NewString()
-	c.store("user", id, object{"message": object{"role": "user", "content": answer}})
+// used prints the result of a call. failure is empty, "error", or how newer versions say that it was denied.
+func (c *child) used(call, result, failure string) {
+	block := object{"type": "tool_result", "tool_use_id": call, "content": result}
+	kept, printed := object{}, object{}
+	if failure != "" {
+		block["is_error"] = true
+	}
+	if denied := failure != "" && failure != "error"; denied && c.kind.marksDenials {
+		kept["toolDenialKind"] = failure
+		if c.kind.late {
+			printed["tool_result_meta"] = []object{{"id": call, "non_execution_kind": failure}}
+		}
+	}
+	id, message := uuid.NewString(), object{"role": "user", "content": []object{block}}
+	kept["message"] = message
+	c.store("user", id, kept)
 	if !c.script.Mute {
-		c.print(object{"type": "user", "uuid": id, "session_id": c.memory.session, "message": object{"role": "user", "content": answer}})
+		printed["type"], printed["uuid"], printed["session_id"], printed["message"] = "user", id, c.memory.session, message
+		c.print(printed)
 	}
 }
 
@@ -351,7 +388,9 @@ func (c *child) question(tool string, input, request object) string {
 	c.asks++
 	id := "ask-" + strconv.Itoa(c.asks)
 	request["subtype"], request["tool_name"], request["display_name"] = "can_use_tool", tool, tool
-	request["tool_use_id"], request["input"] = "toolu_"+id, input
+	if request["input"] = input; request["tool_use_id"] == nil {
+		request["tool_use_id"] = "toolu_" + id
+	}
 	c.print(object{"type": "control_request", "request_id": id, "request": request})
 	answer := "denied: stdin was closed"
 	for !c.inOver {

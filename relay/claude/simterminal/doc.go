@@ -30,7 +30,7 @@
 //	SLEEP:2.5      the answer comes after 2.5 seconds
 //	WAIT:name      the answer comes when a file of that name is in the State
 //	ASK:Bash       a dialog asks about the tool; y allows it, n or Esc does not
-//	SPAWN:worker   a teammate of that name lives from now on in the team of the session, and keeps nobody busy
+//	SPAWN:worker   a teammate of that name lives from now on in the team of the process, and keeps nobody busy
 //	! SLEEP:2      as a shell command of the person: the status is "shell"
 //	/clear         begins another session; /exit ends the program
 //
@@ -39,8 +39,9 @@
 // # What it keeps
 //
 // Below Script.State, which has to be $CLAUDE_CONFIG_DIR: the transcript, history.jsonl, sessions/PID.json (in the older version
-// with an id that is not the session's, and without a status), the log of simchild, and teams. The newer version has
-// one from its start if CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS is set. Its end deletes the team with all inboxes.
+// with an id that is not the session's, and without a status), the log of simchild, and teams. Newer versions have
+// one from their start if CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS is set, up to 2.1.310 under a random id if the session
+// was given. Its end deletes the team with all inboxes.
 //
 // What was entered is in history.jsonl at once, and in the transcript 100 ms later, or after [simchild.Script.Lag]: a signal in between
 // loses it there.

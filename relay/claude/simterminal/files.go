@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 func (t *terminal) sessionPath() string {
@@ -70,16 +71,20 @@ type member struct {
 	Backend string `json:"backendType,omitempty"`
 }
 
-// makeTeam makes the team of the session, with the lead alone.
-func (t *terminal) makeTeam(name string) error {
-	t.team = name
-	return t.setMembers(member{AgentID: "team-lead@" + name, Name: "team-lead", Type: "team-lead", Joined: time.Now().UnixMilli(), Dir: mustDir(), Subs: []any{}})
+// makeTeam makes the team that this process leads, with the lead alone.
+func (t *terminal) makeTeam(name, session string) error {
+	t.team, t.leads = name, session
+	lead := member{AgentID: "team-lead@" + name, Name: "team-lead", Type: "team-lead", Joined: time.Now().UnixMilli(), Dir: mustDir(), Subs: []any{}}
+	if t.late {
+		lead.Pane, lead.Backend = "leader", "in-process"
+	}
+	return t.setMembers(lead)
 }
 
 // spawn adds a teammate, which lives in this process.
 func (t *terminal) spawn(name string) error {
 	if t.team == "" {
-		if err := t.makeTeam("sim-team"); err != nil {
+		if err := t.makeTeam("sim-team", t.memory.Session()); err != nil {
 			return err
 		}
 	}
@@ -102,8 +107,22 @@ func (t *terminal) configPath() string {
 }
 
 func (t *terminal) setMembers(members ...member) error {
-	return writeJSON(t.configPath(), map[string]any{"name": t.team, "createdAt": t.started.UnixMilli(), "leadAgentId": "team-lead@" + t.team,
-		"leadSessionId": t.memory.Session(), "members": members})
+	config := map[string]any{"name": t.team, "createdAt": t.started.UnixMilli(), "leadAgentId": "team-lead@" + t.team,
+		"leadSessionId": t.leads, "members": members}
+	if t.script.Version.Has(teams.LeadProcessWritten) == teams.Yes {
+		config["leadProcess"] = map[string]any{"pid": os.Getpid(), "pidSpace": pidSpace(), "claimedAt": t.started.UnixMilli(), "procStart": procStart()}
+	}
+	return writeJSON(t.configPath(), config)
+}
+
+// pidSpace is the host and the pid namespace, or empty where the system does not tell.
+func pidSpace() string {
+	host, err := os.Hostname()
+	namespace, nerr := os.Readlink("/proc/self/ns/pid")
+	if err != nil || nerr != nil {
+		return ""
+	}
+	return host + "#" + namespace
 }
 
 func writeJSON(path string, v any) error {

@@ -47,7 +47,9 @@ type terminal struct {
 	hooks   map[string][]string // shell commands
 	started time.Time
 	modes   string // of the tty, before
-	team    string // its name, if the session has made one
+	given   bool   // the session was not chosen by the program
+	team    string // its name, if the process has made one
+	leads   string // leadSessionId of the team
 
 	keys  keyboard
 	draft string
@@ -95,6 +97,7 @@ func run(script simchild.Script, args []string) int {
 			}
 		}
 	}
+	t.given = session != ""
 	if session == "" {
 		session = uuid.NewString()
 	}
@@ -207,7 +210,11 @@ func (t *terminal) loop(resume bool) (int, error) {
 		return 1, err
 	}
 	if t.late && os.Getenv("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS") != "" {
-		if err := t.makeTeam("session-" + t.memory.Session()[:min(8, len(t.memory.Session()))]); err != nil {
+		id := t.memory.Session()
+		if t.given && t.script.Version.Has(teams.LeadSession) == teams.No {
+			id = uuid.NewString()
+		}
+		if err := t.makeTeam("session-"+id[:min(8, len(id))], id); err != nil {
 			return 1, err
 		}
 	}

@@ -82,7 +82,7 @@ func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 }
 
 func callOf(id, command string) *wire.ToolCallStart {
-	return &wire.ToolCallStart{Call: id, Name: "Bash", Title: "ran `" + command + "`", Description: command, Args: wire.Object{"command": []byte(quote(command))}}
+	return &wire.ToolCallStart{Call: id, Name: "Bash", Title: "run `" + command + "`", Description: command, Args: wire.Object{"command": []byte(quote(command))}}
 }
 
 // line is an expression for the last line of a step that holds a text, in whatever group.
@@ -107,15 +107,18 @@ func testWork(t *testing.T, browser context.Context) {
 	p.picture("work-running")
 
 	// The end of the call changes its line, and makes no other.
-	k.did("1", wire.Envelope{}, &wire.ToolCallEnd{Call: "c1"})
+	k.did("1", wire.Envelope{}, &wire.ToolCallEnd{Call: "c1", Outcome: wire.OutcomeDone})
 	p.until(line("go test ./lamp") + `?.dataset.running === undefined && document.querySelectorAll(".step").length === 1`)
 	p.until(line("go test ./lamp") + `.textContent.startsWith("ran go test ./lamp")`)
 
 	// More steps fold, and stay as the reader has them.
 	thinking := true
-	k.did("1", wire.Envelope{}, &wire.Text{Text: "The lamp is *dim*.\nWhy?", Thinking: &thinking}, callOf("c2", "<img src=x onerror=pwned=1>"), &wire.ToolCallEnd{Call: "c2"})
+	k.did("1", wire.Envelope{}, &wire.Text{Text: "The lamp is *dim*.\nWhy?", Thinking: &thinking}, callOf("c2", "<img src=x onerror=pwned=1>"), &wire.ToolCallEnd{Call: "c2", Outcome: wire.OutcomeDenied})
 	fold := `document.querySelector("details.steps")`
-	p.until(fold + `.querySelectorAll(".step").length === 3 && !` + fold + `.open && ` + fold + `.querySelector("summary").textContent.startsWith("3 steps · Bash ×2")`)
+	p.until(fold + `.querySelectorAll(".step").length === 3 && !` + fold + `.open && ` + fold + `.querySelector("summary").textContent.startsWith("3 steps · Bash ×2 · 1 denied")`)
+	if got := value[string](p, line("<img")+`.textContent + " " + `+line("<img")+`.dataset.state`); got != "tried to run <img src=x onerror=pwned=1> · denied denied" {
+		t.Errorf("a call that was denied is shown as %q", got)
+	}
 	if value[bool](p, line("go test ./lamp")+`.checkVisibility()`) {
 		t.Error("a step of a closed group is visible")
 	}
@@ -220,7 +223,7 @@ func testWorkReconnects(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
 	older := journalFiles(t, w)
 	w.start()
-	k.did("1", wire.Envelope{}, &wire.ToolCallEnd{Call: "c1"}, callOf("c2", "make lens"))
+	k.did("1", wire.Envelope{}, &wire.ToolCallEnd{Call: "c1", Outcome: wire.OutcomeDone}, callOf("c2", "make lens"))
 	once := func(n int) {
 		t.Helper()
 		p.until(`document.querySelectorAll(".step").length === %d && `+line("make lamp")+`.dataset.running === undefined && `+line("make lens")+`.dataset.running === "true" && window.same`, n)
@@ -245,7 +248,7 @@ func testWorkReconnects(t *testing.T, browser context.Context) {
 	p.live()
 	p.until(`document.querySelectorAll(".step").length === 1`)
 	k.n = 1
-	k.did("1", wire.Envelope{}, callOf("c1", "make lamp"), &wire.ToolCallEnd{Call: "c1"}, callOf("c2", "make lens"))
+	k.did("1", wire.Envelope{}, callOf("c1", "make lamp"), &wire.ToolCallEnd{Call: "c1", Outcome: wire.OutcomeDone}, callOf("c2", "make lens"))
 	once(2)
 }
 

@@ -88,7 +88,7 @@ export class Controls {
   #summarize(relay) {
     const now = relay.settings ?? relay.mode ?? {};
     const model = this.#chosen.model ?? now.model ?? "";
-    const mode = this.#chosen.permissionMode ?? now.permissionMode ?? "default";
+    const mode = this.#chosen.permissionMode ?? relay.permissionMode ?? now.permissionMode ?? "default"; // what it reports, if it does
     const pending = Object.keys(this.#chosen).length > 0;
     setText(this.#summary, [runtimes[relay.runtime], flat(model || "Default model"), mode === "default" ? "" : flat(mode)].filter(Boolean).join(" · ") + (pending ? " (next message)" : ""));
     setAttr(this.#summary, "data-pending", pending);

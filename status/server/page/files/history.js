@@ -114,9 +114,10 @@ export class History {
   }
 }
 
-// merge adds news of a message to its record. It reports whether work has ended.
+// merge adds news of a message to its record. It reports whether work has ended. A call whose
+// agent seemed to have died may have ended after all.
 function merge(r, news) {
-  const ended = r.work?.state === "running" && news.work && news.work.state !== "running";
+  const ended = r.work && !r.work.ended && news.work && news.work.state !== "running" && news.work.state !== r.work.state;
   if (ended) Object.assign(r, { text: news.text, work: news.work });
   r.read ||= news.read ?? false;
   r.gone ||= news.gone ?? false;

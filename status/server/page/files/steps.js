@@ -45,6 +45,7 @@ function element(step) {
   else if (item.shown !== shown) morph(item.step.firstElementChild, line(r, now));
   item.shown = shown;
   setAttr(item.step, "data-running", now);
+  setAttr(item.step, "data-state", r.work.state);
   if (step.steps.length > 0) {
     if (!item.inner) item.step.append((item.inner = new Steps({ nested: true })).element);
     item.inner.show(step.steps, "subagent");

@@ -98,8 +98,10 @@ function endedTurns(items) {
   return ended;
 }
 
+const notDone = { failed: "failed", denied: "denied", cut: "cut off" };
+
 // summary describes a group of steps: the only one, the one that goes on, or how many there
-// were, which tools they used, and how long they took.
+// were, which tools they used, what was not done, and how long they took.
 export function summary(list) {
   const all = flatten(list);
   const current = all.findLast(running);
@@ -112,11 +114,14 @@ export function summary(list) {
   const uses = new Map(); // by tool
   for (const { work: { tool } } of records) if (tool) uses.set(tool, (uses.get(tool) ?? 0) + 1);
   const names = [...uses].map(([name, n]) => (n > 1 ? `${name} ×${n}` : name));
+  const bad = Object.entries(notDone).map(([state, word]) => [records.filter((r) => r.work.state === state).length, word]).filter(([n]) => n > 0);
   const times = records.flatMap((r) => [r.timestamp, r.work.ended]).map((t) => Date.parse(t)).filter(Number.isFinite);
   const took = Math.max(...times) - Math.min(...times);
   return {
     text: `${all.length} steps`,
-    after: [names.slice(0, 4).join(", ") + (names.length > 4 ? ", …" : ""), took >= 1000 ? lasted(took) : ""].filter(Boolean).join(" · "),
+    after: [
+      names.slice(0, 4).join(", ") + (names.length > 4 ? ", …" : ""), bad.map((b) => b.join(" ")).join(", "), took >= 1000 ? lasted(took) : "",
+    ].filter(Boolean).join(" · "),
     running: false,
   };
 }

@@ -90,6 +90,13 @@ test("the end of a tool call changes its record, whenever it comes", () => {
   assert.equal(later.progressed(structuredClone(end)), null);
   assert.equal(later.add(tool(3, {}, "running")).changed, false); // an old page comes late
   assert.deepEqual([later.items.length, started.records[0].work.state, started.records[0].text], [1, "done", "ran it"]);
+
+  // One whose agent seemed to have died.
+  const cut = new History("t", 1, "worker");
+  const { item: lost } = cut.add(tool(3, {}, "cut"));
+  assert.equal(cut.progressed({ ...end, work: { ...end.work, ended: "2026-11-23T00:00:00Z" } }), lost);
+  assert.deepEqual([lost.records[0].work.state, lost.records[0].text], ["done", "ran it"]);
+  assert.equal(cut.progressed({ ...end, work: { ...end.work, state: "cut" } }), null);
 });
 
 test("a group is summarized by the step that goes on, or by all of them", () => {
@@ -101,6 +108,8 @@ test("a group is summarized by the step that goes on, or by all of them", () => 
   const ended = (seq, fields) => tool(seq, { ended: new Date((seq + 5) * 1000).toISOString(), ...fields });
   assert.deepEqual(of(ended(1), ended(2, { tool: "Read" }), ended(3), work(4, "thinking")), { text: "4 steps", after: "Bash ×2, Read · 7\u00a0s", running: false });
   assert.deepEqual(of(ended(1, { starts: "a" }), tool(2, { subagent: "a" }, "running")), { text: "text 2", after: "step 2", running: true });
+  const not = of(ended(1), tool(2, {}, "denied"), tool(3, {}, "cut"), tool(4, {}, "denied"), tool(5, { tool: "Read" }, "failed"), tool(6, {}, "started"));
+  assert.deepEqual(not, { text: "6 steps", after: "Bash ×5, Read · 1 failed, 2 denied, 1 cut off · 5\u00a0s", running: false });
   assert.deepEqual(of(work(1, "thinking")), { text: "thinking", after: "", running: false });
   assert.deepEqual(of(tool(1, {}, "running")), { text: "text 1", after: "", running: true });
 });

@@ -1,0 +1,152 @@
+-- A journal as commit 7c00fe6 made it: version 3 of the development versions.
+
+BEGIN;
+CREATE TABLE counter (
+	only   INTEGER PRIMARY KEY CHECK (only = 1),
+	seq    INTEGER NOT NULL, -- the last one given
+	pruned INTEGER NOT NULL  -- the highest one that was deleted
+) STRICT;
+CREATE TABLE inboxes (
+	id         INTEGER PRIMARY KEY AUTOINCREMENT,
+	root       TEXT    NOT NULL,
+	team       TEXT    NOT NULL,
+	created_at INTEGER NOT NULL,
+	inbox      TEXT    NOT NULL,
+	first_seen INTEGER NOT NULL,
+	began      INTEGER NOT NULL, -- of the newest snapshot
+	ended      INTEGER NOT NULL,
+	seq        INTEGER NOT NULL, -- of the last change
+	UNIQUE (root, team, created_at, inbox)
+) STRICT;
+CREATE TABLE messages (
+	seq        INTEGER PRIMARY KEY,
+	inbox      INTEGER NOT NULL REFERENCES inboxes,
+	digest     BLOB    NOT NULL,
+	occurrence INTEGER NOT NULL,
+	first_seen INTEGER NOT NULL,
+	read_at    INTEGER,
+	gone_at    INTEGER,
+	id         TEXT    NOT NULL,
+	sender     TEXT    NOT NULL,
+	raw        BLOB    NOT NULL -- last: nothing else is to be looked for behind it
+) STRICT;
+CREATE TABLE changes ( -- but for appearing, which has the seq of the message
+	seq     INTEGER PRIMARY KEY,
+	kind    TEXT    NOT NULL,
+	message INTEGER NOT NULL REFERENCES messages
+) STRICT;
+CREATE TABLE receipts (
+	seq         INTEGER PRIMARY KEY, -- of the last change
+	root        TEXT    NOT NULL,
+	team        TEXT    NOT NULL,
+	created_at  INTEGER NOT NULL,
+	inbox       TEXT    NOT NULL,
+	id          TEXT    NOT NULL,
+	state       TEXT    NOT NULL,
+	at          INTEGER NOT NULL, -- of the last change
+	verified_at INTEGER,
+	consumed_at INTEGER,
+	lost_at     INTEGER,
+	back_at     INTEGER,
+	put_backs   INTEGER NOT NULL,
+	reason      TEXT    NOT NULL,
+	UNIQUE (root, team, created_at, inbox, id)
+) STRICT;
+CREATE VIRTUAL TABLE words USING fts5(sender, summary, body, tokenize='unicode61 remove_diacritics 2');
+CREATE TABLE relays (
+	seq        INTEGER PRIMARY KEY,
+	root       TEXT    NOT NULL,
+	team       TEXT    NOT NULL,
+	created_at INTEGER NOT NULL,
+	inbox      TEXT    NOT NULL,
+	at         INTEGER NOT NULL,
+	delivery   TEXT    NOT NULL, -- '': it is about the relay
+	id         TEXT    NOT NULL,
+	sender     TEXT    NOT NULL,
+	person     INTEGER NOT NULL,
+	state      TEXT    NOT NULL,
+	reason     TEXT    NOT NULL,
+	pid        INTEGER NOT NULL,
+	session    TEXT    NOT NULL,
+	n          INTEGER NOT NULL
+) STRICT;
+CREATE TABLE copied (
+	source     TEXT    PRIMARY KEY,
+	n          INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE said (
+	message    INTEGER PRIMARY KEY REFERENCES messages,
+	delivery   TEXT    NOT NULL UNIQUE
+) STRICT;
+INSERT INTO counter VALUES (1, 45, 0);
+INSERT INTO inboxes VALUES (1, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819601123456, 1794819602123456, 1794819602123456, 4);
+INSERT INTO inboxes VALUES (4, '/tmp/demo/claude', 'demo', 1795196213317, 'worker', 1795459731996600, 1795459734129816, 1795459734129836, 27);
+INSERT INTO inboxes VALUES (5, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459736585994, 1795459739894015, 1795459739894025, 39);
+INSERT INTO messages VALUES (1, 1, X'382EE122650211FEE66DDB5E276BD374', 1, 1794819601123456, 1794819602123456, NULL, 'inbox-3a1cda660c2201fa', 'ann', X'7B2266726F6D223A22616E6E222C2274657874223A226E6565646C65222C2274696D657374616D70223A22323032362D31312D31365430393A30303A30302E3030305A222C226E223A312E307D');
+INSERT INTO messages VALUES (2, 1, X'0D95BC57A5017929311117EF6E591B57', 1, 1794819601123456, NULL, 1794819602123456, 'inbox-4825e27d05090e13', 'ann', X'7B2266726F6D223A22616E6E222C2274657874223A2262222C2274696D657374616D70223A22323032362D31312D31365430393A30303A30302E3030305A227D');
+INSERT INTO messages VALUES (8, 1, X'EB0AD6D4F38F84EFDDA8B2A90C0F29FE', 1, 1794819605123456, NULL, 1794819605123456, 'id-d2', 'user', X'7B2266726F6D223A2275736572222C2274657874223A22776F726473222C2274696D657374616D70223A22323032362D30312D30315430303A30303A30302E3030305A222C226D6573736167654964223A2269642D6432227D');
+INSERT INTO messages VALUES (15, 1, X'5451AE06275E3C4516A99D7EFA29CCD5', 1, 1794819600123456, NULL, 1794819600123456, 'typed', 'operator', X'7B2266726F6D223A226F70657261746F72222C2274657874223A22666978206974222C2274696D657374616D70223A22323032362D31312D31365430393A30303A30302E3132335A222C2274797065223A226D657373616765222C226D6573736167654964223A227479706564227D');
+INSERT INTO messages VALUES (21, 4, X'F43D70C080AB606450263968A8D7AD4F', 1, 1795459731996600, NULL, 1795459732618312, 'one', 'user', X'7B0A202020202266726F6D223A202275736572222C0A202020202274657874223A20227468652072656C65617365206B657920697320696E207468652073616665222C0A202020202274696D657374616D70223A2022323032362D31312D32335431383A34383A35312E3939315A222C0A20202020226D736756223A20312C0A20202020226D73675F6964223A202235346535643262352D633463322D353564302D396165392D656361383661636362643932222C0A202020202274797065223A20226D657373616765222C0A202020202272656164223A2066616C73652C0A20202020226D6573736167654964223A20226F6E65220A20207D');
+INSERT INTO messages VALUES (25, 4, X'61EA9F0DBCC0DD8284CB96F93CF50836', 1, 1795459733622553, NULL, 1795459734129836, 'two', 'alice', X'7B0A202020202266726F6D223A2022616C696365222C0A202020202274657874223A2022616C696365207761732068657265222C0A202020202274696D657374616D70223A2022323032362D31312D32335431383A34383A35332E3631395A222C0A20202020226D736756223A20312C0A20202020226D73675F6964223A202231626261666164662D363666352D356532392D393531662D323865363439636264316135222C0A202020202274797065223A20226D657373616765222C0A202020202272656164223A2066616C73652C0A20202020226D6573736167654964223A202274776F220A20207D');
+INSERT INTO messages VALUES (29, 5, X'BC65E0039285B54F770E2C63820D6303', 1, 1795459736585994, NULL, 1795459736585994, 'six', 'user', X'7B2266726F6D223A2275736572222C2274657874223A22617320612070726F6D7074222C2274696D657374616D70223A22323032362D31312D32335431383A34383A35362E3538355A222C2274797065223A226D657373616765222C226D6573736167654964223A22736978227D');
+INSERT INTO messages VALUES (37, 5, X'ACD6B6813EFC65623F9CDE8657149B69', 1, 1795459739785860, 1795459739894025, NULL, 'eight', 'worker', X'7B0A202020202266726F6D223A2022776F726B6572222C0A202020202274657874223A202266726F6D2074686520776F726B6572222C0A202020202274696D657374616D70223A2022323032362D31312D32335431383A34383A35392E3632375A222C0A20202020226D736756223A20312C0A20202020226D73675F6964223A202237393736623039352D383866322D353231302D383764662D336665633933643663356263222C0A202020202274797065223A20226D657373616765222C0A202020202272656164223A2066616C73652C0A20202020226D6573736167654964223A20226569676874220A20207D');
+INSERT INTO changes VALUES (3, 'read', 1);
+INSERT INTO changes VALUES (4, 'gone', 2);
+INSERT INTO changes VALUES (23, 'gone', 21);
+INSERT INTO changes VALUES (27, 'gone', 25);
+INSERT INTO changes VALUES (39, 'read', 37);
+INSERT INTO receipts VALUES (5, '/home/ann/.claude', 'blue', 1763280000000, 'bob', '1', 'consumed', 1794819603123456, NULL, 1794819603123456, NULL, NULL, 0, '');
+INSERT INTO receipts VALUES (10, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 'id-d2', 'verified', 1794819605123456, 1794819605123456, NULL, NULL, NULL, 0, '');
+INSERT INTO receipts VALUES (17, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 'typed', 'verified', 1794819600123456, 1794819600123456, NULL, NULL, NULL, 0, '');
+INSERT INTO receipts VALUES (24, '/tmp/demo/claude', 'demo', 1795196213317, 'worker', 'one', 'consumed', 1795459732619238, 1795459732004371, 1795459732619238, NULL, NULL, 0, '');
+INSERT INTO receipts VALUES (28, '/tmp/demo/claude', 'demo', 1795196213317, 'worker', 'two', 'consumed', 1795459734130880, 1795459733624001, 1795459734130880, NULL, NULL, 0, '');
+INSERT INTO receipts VALUES (35, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 'six', 'consumed', 1795459736922619, 1795459736585994, 1795459736922619, NULL, NULL, 0, '');
+INSERT INTO receipts VALUES (40, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 'eight', 'consumed', 1795459739894745, 1795459739787738, 1795459739894745, NULL, NULL, 0, '');
+INSERT INTO words (rowid, sender, summary, body) VALUES (1, 'ann', '', 'needle');
+INSERT INTO words (rowid, sender, summary, body) VALUES (2, 'ann', '', 'b');
+INSERT INTO words (rowid, sender, summary, body) VALUES (8, 'user', '', 'words');
+INSERT INTO words (rowid, sender, summary, body) VALUES (15, 'operator', '', 'fix it');
+INSERT INTO words (rowid, sender, summary, body) VALUES (21, 'user', '', 'the release key is in the safe');
+INSERT INTO words (rowid, sender, summary, body) VALUES (25, 'alice', '', 'alice was here');
+INSERT INTO words (rowid, sender, summary, body) VALUES (29, 'user', '', 'as a prompt');
+INSERT INTO words (rowid, sender, summary, body) VALUES (37, 'worker', '', 'from the worker');
+INSERT INTO relays VALUES (6, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819601123456, 'd1', 'id-d1', 'alice', 0, 'claimed', '', 0, '', 1);
+INSERT INTO relays VALUES (7, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819604123456, '', '', '', 0, 'running', '', 4711, 's', 2);
+INSERT INTO relays VALUES (9, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819605123456, 'd2', 'id-d2', 'user', 1, 'claimed', '', 0, '', 5);
+INSERT INTO relays VALUES (11, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819600123456, 'cut', 'id of cut', 'ann', 0, 'claimed', '', 0, '', 1);
+INSERT INTO relays VALUES (12, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819600123456, 'waiting', 'id of waiting', 'ann', 0, 'claimed', '', 0, '', 2);
+INSERT INTO relays VALUES (13, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819600123456, 'unmarked', 'id of unmarked', 'ann', 0, 'claimed', '', 0, '', 3);
+INSERT INTO relays VALUES (14, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819600123456, 'taken', 'id of taken', 'ann', 0, 'claimed', '', 0, '', 4);
+INSERT INTO relays VALUES (16, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819600123456, 'typed', 'typed', 'operator', 1, 'claimed', '', 0, '', 5);
+INSERT INTO relays VALUES (18, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1795266503596922, 'taken', 'id of taken', 'ann', 0, 'taken_by_agent', 'gone from the file', 0, '', 6);
+INSERT INTO relays VALUES (19, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819600123456, 'cut', 'id of cut', 'ann', 0, 'written', '', 0, '', 7);
+INSERT INTO relays VALUES (20, '/home/ann/.claude', 'blue', 1763280000000, 'bob', 1794819600123456, 'cut', 'id of cut', 'ann', 0, 'cut', '', 0, '', 8);
+INSERT INTO relays VALUES (30, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459736585994, 'c92bfece-9699-51cf-9cf1-7fcc7e9196d6', 'six', 'user', 1, 'claimed', '', 0, '', 9);
+INSERT INTO relays VALUES (32, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459736814895, '', '', '', 0, 'running', '', 6371, '5715eee6-8db2-47fb-89fe-6e5ac50b5a83', 10);
+INSERT INTO relays VALUES (33, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459736904261, 'c92bfece-9699-51cf-9cf1-7fcc7e9196d6', 'six', 'user', 1, 'written', '', 0, '', 11);
+INSERT INTO relays VALUES (34, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459736922619, 'c92bfece-9699-51cf-9cf1-7fcc7e9196d6', 'six', 'user', 1, 'accepted', '', 0, '', 12);
+INSERT INTO relays VALUES (36, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459736932885, 'c92bfece-9699-51cf-9cf1-7fcc7e9196d6', 'six', 'user', 1, 'done', '', 0, '', 13);
+INSERT INTO relays VALUES (41, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459739888553, '1b77498a-9bb9-57eb-aeda-51aa124e821d', 'eight', 'worker', 0, 'claimed', '', 0, '', 14);
+INSERT INTO relays VALUES (42, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459739896260, '1b77498a-9bb9-57eb-aeda-51aa124e821d', 'eight', 'worker', 0, 'written', '', 0, '', 15);
+INSERT INTO relays VALUES (43, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459739918427, '1b77498a-9bb9-57eb-aeda-51aa124e821d', 'eight', 'worker', 0, 'accepted', '', 0, '', 16);
+INSERT INTO relays VALUES (44, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459739918929, '1b77498a-9bb9-57eb-aeda-51aa124e821d', 'eight', 'worker', 0, 'done', '', 0, '', 17);
+INSERT INTO relays VALUES (45, '/tmp/demo/claude', 'demo', 1795196213317, 'helper', 1795459736814895, '', '', '', 0, 'ended', '', 0, '5715eee6-8db2-47fb-89fe-6e5ac50b5a83', 18);
+INSERT INTO copied VALUES ('a-ledger', 5);
+INSERT INTO copied VALUES ('d68ab3ffae9a1fa95c02653196eacc3c', 18);
+INSERT INTO said VALUES (8, 'd2');
+INSERT INTO said VALUES (15, 'typed');
+INSERT INTO said VALUES (29, 'c92bfece-9699-51cf-9cf1-7fcc7e9196d6');
+DELETE FROM sqlite_sequence;
+INSERT INTO sqlite_sequence VALUES ('inboxes', 5);
+CREATE UNIQUE INDEX messages_key ON messages (inbox, digest, occurrence);
+CREATE INDEX messages_inbox ON messages (inbox);
+CREATE INDEX messages_id ON messages (id);
+CREATE INDEX messages_present ON messages (inbox, digest, read_at) WHERE gone_at IS NULL;
+CREATE INDEX messages_gone ON messages (gone_at) WHERE gone_at IS NOT NULL;
+CREATE INDEX changes_message ON changes (message);
+CREATE INDEX receipts_at ON receipts (at);
+CREATE INDEX relays_at ON relays (at);
+CREATE INDEX relays_id ON relays (id) WHERE id<>'';
+PRAGMA application_id=1952598606;
+PRAGMA user_version=3;
+COMMIT;

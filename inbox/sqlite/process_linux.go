@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Uses reports whether a process has the file at path open, and not another one that had this
+// name. known is false if the system does not tell.
+//
+// The file is not opened: closing it would drop the locks that this process may have on it.
+func Uses(pid int, path string) (uses, known bool) {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false, false // it has ended, or is another user's
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		return false, errors.Is(err, fs.ErrNotExist)
+	}
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		// By its name first: a look at a file of a network that is down would not return.
+		if at, err := os.Readlink(name); err != nil || filepath.Base(at) != filepath.Base(path) {
+			continue
+		}
+		if info, err := os.Stat(name); err == nil && os.SameFile(info, file) {
+			return true, true
+		}
+	}
+	return false, true
+}
+
+// users returns the other processes that have the file at path open. Those of other users
+// are not seen, and cannot open it.
+func users(path string) (list []Process, known bool) {
+	if _, known = Uses(os.Getpid(), path); !known {
+		return nil, false // there is no /proc
+	}
+	entries, err := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if uses, _ := Uses(pid, path); uses {
+			list = append(list, Process{pid, command(pid)})
+		}
+	}
+	return list, err == nil
+}
+
+// command returns what a process was started as.
+func command(pid int) string {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+	args[0] = filepath.Base(args[0])
+	return strings.Join(args[:min(len(args), 2)], " ")
+}

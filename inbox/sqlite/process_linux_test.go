@@ -1,0 +1,62 @@
+package sqlite
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"teambridge/inbox/sqlite/sqlitetest"
+)
+
+// It does not run beside others: a process that they start has all files open for a moment.
+func TestUsers(t *testing.T) {
+	dir := t.TempDir()
+	path, away := filepath.Join(dir, "diary.db"), filepath.Join(dir, "away", "diary.db")
+	must(t, os.Mkdir(filepath.Dir(away), 0o700))
+	shut(t, newDB(t, path))
+
+	holder := sqlitetest.Child(t.Context(), "hold", path)
+	in, err := holder.StdinPipe()
+	must(t, err)
+	out, err := holder.StdoutPipe()
+	must(t, err)
+	must(t, holder.Start())
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "open\n" {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	pid := holder.Process.Pid
+	wantUsers := func(path string, want ...Process) {
+		t.Helper()
+		if list, known := users(path); !known || !slices.Equal(list, want) {
+			t.Errorf("users of %s: %v, known %t; want %v", path, list, known, want)
+		}
+	}
+	wantUses := func(path string, want bool) {
+		t.Helper()
+		if uses, known := Uses(pid, path); !known || uses != want {
+			t.Errorf("the process uses %s: %t, known %t; want %t", path, uses, known, want)
+		}
+	}
+	it := Process{pid, fmt.Sprintf("%s %s", filepath.Base(os.Args[0]), path)}
+	wantUsers(path, it) // and not this process, which had it open
+	wantUses(path, true)
+
+	// What has its name by now is another file.
+	must(t, os.Rename(path, away))
+	wantUses(path, false)
+	shut(t, newDB(t, path))
+	wantUses(path, false)
+	wantUses(away, true)
+	wantUsers(path)
+	wantUsers(away, it)
+
+	must(t, in.Close())
+	must(t, holder.Wait())
+	if uses, known := Uses(pid, away); known {
+		t.Errorf("a process that has ended: uses %t", uses)
+	}
+	wantUsers(away)
+}

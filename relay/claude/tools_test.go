@@ -1,0 +1,147 @@
+package claude_test
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+	"teambridge/relay/standin"
+	"teambridge/relay/wire"
+	"teambridge/teams"
+)
+
+// became has how tool calls ended, by their titles.
+func became(list []wire.Envelope) map[string]wire.Outcome {
+	titles, all := map[string]string{}, map[string]wire.Outcome{}
+	for _, e := range list {
+		switch event := e.Event.(type) {
+		case *wire.ToolCallStart:
+			titles[event.Call] = event.Title
+		case *wire.ToolCallEnd:
+			all[titles[event.Call]] = event.Outcome
+		}
+	}
+	return all
+}
+
+// keptBy is what a transcript tells of them.
+func keptBy(t testing.TB, tr claude.Transcript) map[string]wire.Outcome {
+	t.Helper()
+	var list []wire.Envelope
+	for e, err := range tr.Envelopes(within(t), time.Time{}, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+	return became(list)
+}
+
+// A call that was denied by us, failed, or was cut by the death of the process is told as such.
+func TestOutcomes(t *testing.T) {
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, state := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Die}}})
+		o.Session, o.Root = uuid.NewString(), state
+		o.Permission = &agent.Permission{Reason: agent.NotAllowed, Ask: func(_ context.Context, u agent.Use) agent.Decision {
+			return agent.Decision{Allow: u.Tool == "Read", Reason: map[string]string{"Edit": "not today"}[u.Tool]}
+		}}
+		all := &told{TB: t, known: map[string]bool{}}
+		p := start(t, o)
+		all.turn(p, frame(t, `CALL:Read {"file_path": "a"}
+CALL:Read {"file_path": "b", "fails": true}
+CALL:Write {"file_path": "c", "content": "x"}
+CALL:Edit {"file_path": "d"}`))
+		send(t, p, frame(t, "TOOL:0"))
+		all.rest(p)
+		want := map[string]wire.Outcome{"read a": wire.OutcomeDone, "read b": wire.OutcomeFailed, "write c": wire.OutcomeDenied, "edit d": wire.OutcomeDenied, "run `sleep`": wire.OutcomeCut}
+		if diff := cmp.Diff(want, became(all.all)); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		if v.Has(teams.MarksDenials) != teams.Yes {
+			want["edit d"] = wire.OutcomeFailed // with a reason of a person's own
+		}
+		if diff := cmp.Diff(want, keptBy(t, claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session})); diff != "" {
+			t.Errorf("kept (-want +got):\n%s", diff)
+		}
+		for _, e := range all.all {
+			if f, ok := e.Event.(*wire.File); ok {
+				t.Errorf("a file was written: %+v", f)
+			}
+		}
+	})
+}
+
+// TestRealOutcomes has each version do, fail, and not do what a tool is called for.
+func TestRealOutcomes(t *testing.T) {
+	versions(t, func(t *testing.T, v teams.Version) {
+		h := standin.NewHome(t, nil)
+		o := real(t, v, h)
+		o.Command, o.Root = append(standin.Require(t, v), "--permission-mode", "default"), h.Root
+		waits := make(chan bool, 2)
+		o.Permission = &agent.Permission{Ask: func(ctx context.Context, u agent.Use) agent.Decision {
+			switch input := string(u.Input); {
+			case strings.Contains(input, "asks"):
+				waits <- true
+				<-ctx.Done()
+			case strings.Contains(input, "never"):
+				return agent.Decision{Reason: "not today"}
+			}
+			return agent.Decision{Allow: true}
+		}}
+		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
+		bash := func(command string) string {
+			return standin.CallLine("Bash", map[string]any{"command": command, "description": "d"})
+		}
+		all := &told{TB: t, known: map[string]bool{}}
+		p := start(t, o)
+		// Each in a turn of its own: in some versions a command that fails cancels those next to it.
+		for _, call := range []string{bash("touch done"), bash("touch failed; exit 3"), bash("touch never"), standin.CallLine("NoSuchTool", map[string]any{})} {
+			all.turn(p, frame(t, call))
+		}
+		interrupted := frame(t, bash("touch asks1"))
+		send(t, p, interrupted)
+		<-waits
+		if err := p.Interrupt(within(t), interrupted.UUID()); err != nil {
+			t.Fatal(err)
+		}
+		reached := func(e agent.Event) bool {
+			for _, g := range e.Progress {
+				if g.UUID == interrupted.UUID() && !g.State.InFlight() {
+					return true
+				}
+			}
+			return false
+		}
+		all.until(p, interrupted, reached)
+		eventually(t, "the interrupt is written down", func() bool { return keptBy(t, tr)["run `touch asks1`"] != "" })
+		send(t, p, frame(t, bash("touch asks2")))
+		<-waits
+		if err := p.Kill(); err == nil {
+			t.Error("it ended by itself")
+		}
+		all.rest(p)
+		want := map[string]wire.Outcome{
+			"run `touch done`": wire.OutcomeDone, "run `touch failed; exit 3`": wire.OutcomeFailed, "run `touch never`": wire.OutcomeDenied,
+			"use NoSuchTool": wire.OutcomeFailed, "run `touch asks1`": wire.OutcomeCut, "run `touch asks2`": wire.OutcomeCut,
+		}
+		if diff := cmp.Diff(want, became(all.all)); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		kept := maps.Clone(want)
+		delete(kept, "run `touch asks2`") // Claude Code had not written it down
+		if v.Has(teams.MarksDenials) != teams.Yes {
+			kept["run `touch never`"] = wire.OutcomeFailed // with a reason of a person's own
+		}
+		if diff := cmp.Diff(kept, keptBy(t, tr)); diff != "" {
+			t.Errorf("kept (-want +got):\n%s", diff)
+		}
+	})
+}

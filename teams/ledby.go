@@ -1,0 +1,226 @@
+package teams
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"teambridge/teams/transcript"
+)
+
+// LedBy says whether the process that has the session leads the team, so that the team ends with
+// it. It is Unsure if the team may be another one's. earlier are sessions that the process had.
+//
+// leadSessionId alone does not tell. From 2.1.178 to 2.1.310 it is random if the session was given
+// or resumed. In all versions /clear leaves it as it is, and gives the process another session. And
+// a team that was left by a kill keeps it, while a process with another team resumes the session.
+func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
+	if !c.atStart() && slices.Contains(earlier, c.LeadSessionID) {
+		return Yes
+	}
+	l := t.leads()
+	leader, known := l.leader(c)
+	candidates := l.candidates(c)
+	found, answer := false, No
+	for _, p := range l.processes {
+		if state, looked := sessionLiveness(p); p.Session != session || looked && state != Alive {
+			continue
+		}
+		found = true
+		switch {
+		case known && p.PID == leader.PID:
+			return Yes
+		case !known && slices.Contains(candidates, p):
+			answer = Unsure
+		}
+	}
+	// Up to 2.1.112, not every process has a file, or the right session in it.
+	if !found && !known && session != "" && c.LeadSessionID == session {
+		return Yes
+	}
+	return answer
+}
+
+// Leader returns the process that leads the team: the one in leadProcess, which can be one of ours,
+// or, of a team that was made at session start, the one at a terminal. pid is 0 if it is not known.
+func (t *Team) Leader(c *Config) (pid int, state Liveness) {
+	if c.LeadProcess != nil {
+		return c.LeadProcess.PID, c.LeadProcess.Liveness()
+	}
+	p, ok := t.leader(c)
+	if !ok || !c.atStart() {
+		return 0, Unknown
+	}
+	state, _ = sessionLiveness(p)
+	return p.PID, state
+}
+
+// leader returns the process that leads the team, alive or not, if that is certain.
+func (t *Team) leader(c *Config) (p transcript.Process, ok bool) { return t.leads().leader(c) }
+
+// session returns the session that the team's lead has, or had last; empty if it is not known.
+func (t *Team) session(c *Config) string {
+	l := t.leads()
+	if p, ok := l.leader(c); ok {
+		return p.Session
+	}
+	if slices.ContainsFunc(l.processes, func(p transcript.Process) bool { return p.Session == c.LeadSessionID }) {
+		return "" // another process has resumed it
+	}
+	return c.LeadSessionID
+}
+
+// leads finds out which process leads which team.
+type leads struct {
+	root      *Root
+	processes []transcript.Process
+	began     func(transcript.Process) (at time.Time, known bool)
+
+	teams []*Config // that are guessed
+	read  bool      // teams have been read
+}
+
+func (t *Team) leads() *leads {
+	boot := bootTime()
+	return &leads{root: t.root, processes: transcript.Processes(t.root.Path()), began: func(p transcript.Process) (time.Time, bool) {
+		// Of another machine, or before this boot, the ticks can be anything.
+		state, _ := sessionLiveness(p)
+		at, ok := after(boot, p)
+		return at, ok && state == Alive && !boot.IsZero()
+	}}
+}
+
+// after returns when a process was started, counted from the boot of its machine.
+func after(boot time.Time, p transcript.Process) (at time.Time, ok bool) {
+	const perSecond = 100 // the unit of start times in /proc, on all common systems
+	ticks, err := strconv.ParseInt(p.ProcStart, 10, 64)
+	return boot.Add(time.Duration(ticks) * time.Second / perSecond), err == nil
+}
+
+// leader returns the process that leads a team. If no file names it, it is the only one that can
+// be, and can lead no other team. Of several, the likely ones count.
+func (l *leads) leader(c *Config) (p transcript.Process, ok bool) {
+	if p, ok := l.proven(c); ok {
+		return p, true
+	}
+	list := l.candidates(c)
+	if likely := slices.DeleteFunc(slices.Clone(list), func(p transcript.Process) bool { return !isLikely(c, p) }); len(likely) > 0 {
+		list = likely
+	}
+	if len(list) != 1 {
+		return transcript.Process{}, false
+	}
+	p = list[0]
+	for _, o := range l.others(c) {
+		if _, proven := l.proven(o); !proven && l.mayLead(o, p) && (isLikely(o, p) || !isLikely(c, p)) {
+			return transcript.Process{}, false
+		}
+	}
+	return p, true
+}
+
+// isLikely reports whether a process runs where the lead began, at a terminal. One with --worktree
+// does not run there, and one that a headless one started says that it is headless, too.
+func isLikely(c *Config, p transcript.Process) bool {
+	lead, _ := c.Lead()
+	return lead.Cwd != "" && filepath.Clean(lead.Cwd) == filepath.Clean(p.Cwd) && !strings.HasPrefix(p.Entrypoint, "sdk")
+}
+
+// candidates returns the processes that may lead a team, and lead no other for certain.
+func (l *leads) candidates(c *Config) (list []transcript.Process) {
+	for _, p := range l.processes {
+		if l.mayLead(c, p) && !slices.ContainsFunc(l.others(c), func(o *Config) bool {
+			q, ok := l.proven(o)
+			return ok && q.PID == p.PID
+		}) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// proven returns the process that leads a team, if a file names it.
+func (l *leads) proven(c *Config) (found transcript.Process, ok bool) {
+	for _, p := range l.processes {
+		if named := c.LeadProcess; named != nil && named.PID == p.PID && named.ProcStart == p.ProcStart && p.ProcStart != "" {
+			return p, true
+		}
+	}
+	lead, _ := c.Lead()
+	guessed, session, teammate := c.guessed(), transcript.Process{}, []transcript.Process(nil)
+	for _, p := range l.processes {
+		if guessed && !l.mayLead(c, p) {
+			continue
+		}
+		if c.LeadSessionID != "" && p.Session == c.LeadSessionID && p.StartedAt >= session.StartedAt {
+			session = p
+		}
+		if guessed && transcript.HasTeammate(l.root.Path(), lead.Cwd, p.Session, c.Team) {
+			teammate = append(teammate, p)
+		}
+	}
+	switch {
+	case session.PID != 0:
+		return session, true
+	case len(teammate) == 1:
+		return teammate[0], true
+	}
+	return transcript.Process{}, false
+}
+
+// guessed reports whether the team was made at the start of a process that config.json does not
+// name: from 2.1.178 to 2.1.310.
+func (c *Config) guessed() bool { return c.LeadProcess == nil && c.atStart() }
+
+// clockSlack is how far the clock may have been set since a process was started. If it was set
+// further, longestStart counts.
+const clockSlack = 2 * time.Second
+
+// longestStart is how long before its file a process was started, if that is not known. It is a
+// second or two, and was 9 s on a busy machine.
+const longestStart = time.Minute
+
+// mayLead reports whether the team was made while the process started: before it wrote its file.
+// In between, a person may have answered the question about trust.
+func (l *leads) mayLead(c *Config, p transcript.Process) bool {
+	v, _ := ParseVersion(p.Version)
+	if !c.guessed() || !p.Interactive || p.Version == "" || v.Has(TeamAtStart) == No || v.Has(LeadProcessWritten) == Yes {
+		return false
+	}
+	started := time.UnixMilli(p.StartedAt)
+	begun := started.Add(-longestStart)
+	if at, known := l.began(p); known && at.Before(started) {
+		begun = at.Add(-clockSlack)
+	}
+	return !c.CreatedAt.Before(begun) && !c.CreatedAt.After(started)
+}
+
+// others returns the other teams that are guessed. One that cannot be read is nobody's.
+func (l *leads) others(c *Config) []*Config {
+	if !l.read {
+		l.read = true
+		all, _ := l.root.Teams()
+		for _, listing := range all {
+			if o, err := l.root.config(listing.Name); err == nil && o.guessed() {
+				l.teams = append(l.teams, o)
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(l.teams), func(o *Config) bool { return o.Team == c.Team })
+}
+
+// config reads a team's config.json as it is now.
+func (r *Root) config(name string) (*Config, error) {
+	t, err := r.Team(name)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	data, err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	return t.parse(data)
+}
