@@ -85,7 +85,7 @@ func TestRealTranscriptOfAMember(t *testing.T) {
 				t.Errorf("<m-%d> is there %d times, want once:\n%s", i, n, all)
 			}
 		}
-		for _, want := range []string{"ran `echo hi`", "ran `echo ho`"} {
+		for _, want := range []string{"run `echo hi`", "run `echo ho`"} {
 			if n := strings.Count(strings.Join(titles, "\n"), want); n != 1 {
 				t.Errorf("%s is there %d times, want once: %q", want, n, titles)
 			}

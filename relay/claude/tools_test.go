@@ -135,12 +135,14 @@ func TestRealOutcomes(t *testing.T) {
 		if diff := cmp.Diff(want, became(all.all)); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
-		kept := maps.Clone(want)
-		delete(kept, "run `touch asks2`") // Claude Code had not written it down
+		kept, read := maps.Clone(want), keptBy(t, tr)
+		if _, ok := read["run `touch asks2`"]; !ok {
+			delete(kept, "run `touch asks2`") // killed before Claude Code had written it down
+		}
 		if v.Has(teams.MarksDenials) != teams.Yes {
 			kept["run `touch never`"] = wire.OutcomeFailed // with a reason of a person's own
 		}
-		if diff := cmp.Diff(kept, keptBy(t, tr)); diff != "" {
+		if diff := cmp.Diff(kept, read); diff != "" {
 			t.Errorf("kept (-want +got):\n%s", diff)
 		}
 	})

@@ -239,20 +239,20 @@ agent: "ACK: hello"
 agent: completed 10+0 5
 agent: turn
 user: "CALL:{\"input\":{\"content\":\"hi\",\"path\":\"a."
-agent: wrote a.txt
-agent: end of a tool
+agent: write a.txt
+agent: end of a tool: done
 agent: file WORK/a.txt
 agent: "done"
 agent: completed 20+0 10
 agent: turn
 user: "TOOL:600"
-agent: ran ` + "`sleep 600`" + `
-agent: end of a tool
+agent: run ` + "`sleep 600`" + `
+agent: end of a tool: cut
 agent: cancelled 10+0 5
 agent: turn
 user: "TOOL:600"
-agent: ran ` + "`sleep 600`" + `
-agent: end of a tool
+agent: run ` + "`sleep 600`" + `
+agent: end of a tool: cut
 agent: failed
 agent: turn
 user: "go on"
