@@ -138,6 +138,10 @@ func TestSeed06StopWhenIdle(t *testing.T) {
 
 // No time limit makes the end of task X that of task Y.
 func TestSeed07LongTask(t *testing.T) {
+	long := time.Hour
+	if testing.Short() {
+		long = 5 * time.Minute
+	}
 	for _, records := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
@@ -148,10 +152,10 @@ func TestSeed07LongTask(t *testing.T) {
 			defer end()
 			b.agent.work()
 			m := b.put("task Y", notify)
-			time.Sleep(time.Hour)
+			time.Sleep(long)
 			b.agent.stop(b.hook)
 			b.notices()
-			time.Sleep(time.Hour)
+			time.Sleep(long)
 			b.notices()
 			b.agent.stop(b.hook)
 			b.notices(m)

@@ -163,6 +163,9 @@ func TestHostileTextsAreInert(t *testing.T) {
 			t.Errorf("%q\nis rendered as %s\nwith %s", text, html, fault)
 		}
 	}
+	if testing.Short() {
+		return // the large ones take long
+	}
 	for name, text := range hostileSizes() {
 		html, _ := HTML(text)
 		if list := faults(html); len(list) > 0 {
