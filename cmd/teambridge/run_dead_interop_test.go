@@ -87,7 +87,8 @@ func TestRealMessageIsRetried(t *testing.T) {
 	ctx := deadline(t, 3*time.Minute)
 	// Its first three starts die of the first line, as of one that it cannot take.
 	script := filepath.Join(h.home.Dir, "dying")
-	quoted := "'" + strings.Join(h.command, "' '") + "'"
+	program := standin.Require(t, h.version)
+	quoted := "'" + strings.Join(program, "' '") + "'"
 	count := "'" + filepath.Join(h.home.Dir, "starts") + "'"
 	if err := os.WriteFile(script, []byte(`#!/bin/sh
 case "$*" in *--version*) exec `+quoted+` --version;; esac
@@ -101,7 +102,7 @@ exec `+quoted+` "$@"
 `), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.command = []string{script}
+	h.command = append([]string{script}, h.command[len(program):]...)
 	h.start()
 	h.wait(ctx, "starting", func(s saying) bool { return s.Status == "starting" })
 	l := h.ledger()

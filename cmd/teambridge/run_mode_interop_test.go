@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -183,17 +182,21 @@ func permissionModeOf(t *testing.T, h *headless, frame string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		var record struct{ UUID, PermissionMode string }
-		if json.Unmarshal([]byte(line), &record) == nil && record.UUID == frame {
-			return record.PermissionMode
+	mode := ""
+	_, err = standin.WaitFile(deadline(t, time.Minute), path, func(data []byte) bool {
+		for line := range strings.Lines(string(data)) {
+			var record struct{ UUID, PermissionMode string }
+			if json.Unmarshal([]byte(line), &record) == nil && record.UUID == frame {
+				mode = record.PermissionMode
+				return true
+			}
 		}
+		return false // some versions write it after the end of the turn
+	})
+	if err != nil {
+		t.Fatalf("the transcript has no frame %s: %v", frame, err)
 	}
-	return ""
+	return mode
 }
 
 // A person's commands are alone in their frames, and nothing else is lost: also
