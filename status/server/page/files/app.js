@@ -20,13 +20,14 @@ import { parse } from "./route.js";
 import { Search, startSearchBox } from "./search.js";
 import { opened } from "./switcher.js";
 import { labels } from "./teams.js";
-import { flat, gist, short } from "./text.js";
+import { cut, flat, gist, short } from "./text.js";
 import { isStep } from "./work.js";
 
 const main = document.getElementById("main");
 const words = document.getElementById("words");
 const narrow = matchMedia("(max-width: 719px)"); // as in media.css
 
+const mostName = 100; // characters; a row can be from anything
 const reaches = new Map(); // why nobody may read a message, by inbox and id
 const waiting = []; // what to do when there is a connection again
 let connection = "connecting";
@@ -63,7 +64,7 @@ const page = {
   names(place, recorded) {
     const ours = page.person(place)?.ours ?? recorded ?? ["user"];
     const mine = (name) => name === "user" || ours.includes(name);
-    return { mine, name: (name) => (mine(name) ? "you" : name) };
+    return { mine, name: (name) => (mine(name) ? "you" : cut(name, mostName)) };
   },
   reach: (inbox, id) => reaches.get(inbox + "\0" + id),
   arrived: (id) => page.outbox.arrived(id),
