@@ -442,11 +442,13 @@ func testRefused(t *testing.T, browser context.Context) {
 func testLongQuestion(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead")
 	a.asks("lead", "Write", map[string]any{"file_path": "/home/ada/long.txt", "content": strings.Repeat("a line of a long file\n", 4000)})
-	a.until(`document.querySelectorAll(".diff-line").length === 4000 && document.querySelector(".ask [data-act=allow]") !== null`)
+	a.until(`document.querySelector(".ask-lines .rest")?.textContent.endsWith("of 4000 lines are not shown)") && document.querySelector(".ask [data-act=allow]") !== null`)
 	if h := value[float64](a.tab, `document.querySelector(".ask").getBoundingClientRect().height`); h > 600 {
 		t.Errorf("the card is %v px high", h)
 	}
 	a.picture("ask-long")
+	a.run(do(`(() => { for (let more; (more = document.querySelector(".ask-lines .rest")); ) more.click(); })()`))
+	a.until(`document.querySelectorAll(".diff-line").length === 4000 && document.activeElement.matches(".ask-lines")`)
 	a.run(press(`document.querySelector(".ask")`, "allow"))
 	a.told("allowed")
 }

@@ -148,7 +148,7 @@ const handlers = {
   state(state) {
     const before = connection;
     connection = state;
-    const names = { live: "Live", reconnecting: "Reconnecting", "signed out": "Signed out" };
+    const names = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", paused: "Paused", "signed out": "Signed out" };
     setAttr(document.getElementById("link"), "data-link", state);
     setText(document.getElementById("link-text"), names[state]);
     if (state === "signed out") open({ view: "signed out", expired: parse(location.hash).expired });
