@@ -47,6 +47,7 @@ const (
 	maxCells = 50_000    // columns of the widest table times lines of the text
 	maxMarks = 300       // of emphasis, links and code in a paragraph; others are text
 	maxHTML  = 1 << 20   // bytes
+	maxTags  = 5000      // elements; a browser took half a minute for 50,000 paragraphs, and more for as many lines of one
 )
 
 // syntax has no parser of HTML, which is therefore text, and none of reference definitions: of
@@ -88,10 +89,11 @@ func HTML(text string) (html string, ok bool) {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\r\n", "\n")
 	w := writer{source: []byte(text)}
 	w.node(syntax().Parse(gmtext.NewReader(w.source)), 0)
-	if w.over || w.out.Len() > maxHTML {
+	html = w.out.String() // what is no tag has no <
+	if w.over || len(html) > maxHTML || strings.Count(html, "<")-strings.Count(html, "</") > maxTags {
 		return "", false
 	}
-	return w.out.String(), true
+	return html, true
 }
 
 // writer writes the nodes of a document.

@@ -57,8 +57,9 @@ func TestLimits(t *testing.T) {
 		"numbers":  {strings.Repeat("1.5 ", 50), strings.Repeat("1. ", 50) + "a"},
 		"rules":    {strings.Repeat("- ", 50) + "\n\n" + strings.Repeat("* ", 50), strings.Repeat("+ ", 50)},
 		"emphasis": {strings.Repeat("*a _b ", maxDepth/2-1) + strings.Repeat("c_ d* ", maxDepth/2-1), strings.Repeat("*a _b ", maxDepth) + strings.Repeat("c_ d* ", maxDepth)},
-		"table":    {row("a", 10) + row("-", 10) + strings.Repeat("|\n", 4000), row("a", 10) + row("-", 10) + strings.Repeat("|\n", 5000)},
+		"table":    {row("a", 10) + row("-", 10) + strings.Repeat("|\n", 400), row("a", 10) + row("-", 10) + strings.Repeat("|\n", 5000)},
 		"wide":     {row("a", 1000) + row("-", 1000), row("a", 25_000) + row("-", 25_000)},
+		"tags":     {strings.Repeat("a\n", maxTags), strings.Repeat("a\n", maxTags+2)},
 		"HTML":     {strings.Repeat("\x01", 1000), strings.Repeat("\x01", MaxText)},
 	} {
 		if _, ok := HTML(c.within); !ok {

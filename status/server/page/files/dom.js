@@ -35,16 +35,20 @@ export function escaped(text, lines = false) {
 }
 
 const mostText = 20000; // characters that are shown at once
+const mostLines = 1000;
 const mostRows = 500;
 const lineSize = 200; // characters; a longer row counts as several
 
 // long returns a text as escaped does, but so much of it that showing it takes no time, and a
 // button that shows as much again.
 export function long(text, lines = true) {
-  const start = part(text, mostText);
+  let start = part(text, mostText), at = 0;
+  for (let n = 0; n < mostLines && at >= 0; n++) at = start.indexOf("\n", at + 1);
+  if (at > 0) start = start.slice(0, at + 1);
   const shown = escaped(start, lines);
   const left = text.length - start.length;
-  if (left > 0) shown.append(button(`${left} of ${text.length} characters are not shown`, () => long(text.slice(start.length), lines)));
+  // What follows is a block of its own, so that what is there already is not laid out again.
+  if (left > 0) shown.append(button(`${left} of ${text.length} characters are not shown`, () => h("span", { class: "rest" }, long(text.slice(start.length), lines))));
   return shown;
 }
 
