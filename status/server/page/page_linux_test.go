@@ -165,6 +165,9 @@ func testTabs(t *testing.T, browser context.Context) {
 		ctx, cancel := chromedp.NewContext(tabs[0].ctx) // with the same cookies
 		t.Cleanup(cancel)
 		p := &tab{t: t, ctx: ctx}
+		if err := chromedp.Do(ctx); err != nil {
+			t.Fatalf("tab %d: %v", len(tabs)+1, err)
+		}
 		p.run(chromedp.Navigate("http://" + w.addr + "/#/team/" + sim.Name() + "/worker"))
 		p.live()
 		tabs = append(tabs, p)
