@@ -517,6 +517,7 @@ func testQuiet(t *testing.T, browser context.Context) {
 
 // stub takes the place of the notifications of the browser, which has no desktop.
 const stub = `
+	delete globalThis.SharedWorker; // so that the stream is one of this tab
 	window.shown = [];
 	window.asked = 0;
 	window.Notification = class {

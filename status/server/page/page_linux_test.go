@@ -491,7 +491,7 @@ func testMarkdown(t *testing.T, browser context.Context) {
 				t.Errorf("%s: %d of %s, want %d", where, got, element, want)
 			}
 		}
-		for _, want := range []string{"the run (ci.example)", "main.go (cmd/main.go)", "shot (ci.example)", `<img src=x onerror="window.pwned=1"> a (javascript:pwned=1)`} {
+		for _, want := range []string{"the run (ci.example/…)", "main.go (cmd/main.go)", "shot (image ci.example/…)", `<img src=x onerror="window.pwned=1"> a (javascript:pwned=1)`} {
 			if !value[bool](p, `document.querySelector("main").textContent.includes(`+quote(want)+`)`) {
 				t.Errorf("%s: %q is not shown", where, want)
 			}

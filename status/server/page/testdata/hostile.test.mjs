@@ -206,12 +206,13 @@ test("JSON of any depth is written as JSON.stringify writes it", () => {
     } catch {
       continue;
     }
-    if (text.length < 5000 && !/[[{]{15}/.test(text)) assert.equal(json(o), JSON.stringify(o, null, 2));
-    assert.equal(json(o).replace(/\s/g, ""), json(JSON.parse(json(o))).replace(/\s/g, ""));
+    if (text.length < 5000) assert.equal(json(o), JSON.stringify(o, null, 2));
+    const written = json(o);
+    assert.ok(written === json(JSON.parse(written)), text.slice(0, 40));
   }
   for (let n = 0; n < 100; n++) {
     const o = object(2);
-    assert.deepEqual(JSON.parse(json(o)), o);
+    assert.ok(json(JSON.parse(json(o))) === json(o));
   }
 });
 
