@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,22 @@ import (
 	"teambridge/status/server/page"
 )
 
+// EnvLargest is the size of further texts of [TestHostile], in bytes, up to 5 MiB: an inbox has at most
+// 32 MiB.
+const EnvLargest = "TEAMBRIDGE_PAGE_LARGEST"
+
 // Home and the conversations show every text and every question that the service takes, however
 // long or deep, and none hides the others. The log has how long each takes to be painted.
 func TestHostile(t *testing.T) {
 	a := newAsker(t, launch(t), simchild.Script{}, "worker", "reviewer")
 	texts := page.HostileTexts()
+	if text := os.Getenv(EnvLargest); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n > 5<<20 {
+			t.Fatalf("%s=%s: a number up to %d", EnvLargest, text, 5<<20)
+		}
+		texts = append(texts, strings.Repeat("word ", n/5), strings.Repeat("a\n", n/2), `{"type":"x","a":[`+strings.Repeat("0,", n/2)+"0]}")
+	}
 	type row struct {
 		From string `json:"from"`
 		Text string `json:"text"`
@@ -49,6 +61,8 @@ func TestHostile(t *testing.T) {
 		t.Errorf("the card of a server's tool: %q", got)
 	}
 	a.picture("hostile-home")
+	a.run(do(`document.querySelector(".ask-lines").scrollIntoView({block: "center"})`))
+	a.picture("hostile-home-lines")
 	a.run(do(`document.querySelector(".ask-lines .rest").click()`))
 	a.until(`document.querySelectorAll(".diff-line").length > 900 && document.activeElement.matches(".rest")`)
 
