@@ -59,6 +59,8 @@ export function content(r) {
 
 const kindOf = (r) => short(r.kind.replaceAll("_", " "), 60);
 
+const mostJSON = 200000; // characters; a longer text is shown as it is
+
 const idleReasons = new Map([["failed", "⚠ failed"], ["interrupted", "interrupted"]]);
 
 function describe(r, o) {
@@ -84,7 +86,7 @@ function describe(r, o) {
     case "plan_approval_request":
       return { label: "plan", text: text(o.planContent) };
     default:
-      return { label: kindOf(r), summary: r.summary, text: o ? json(o) : r.text, raw: true };
+      return { label: kindOf(r), summary: r.summary, text: o && r.text.length <= mostJSON ? json(o) : r.text, raw: true };
   }
 }
 
