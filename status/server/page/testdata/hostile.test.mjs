@@ -158,6 +158,14 @@ test("every text is shown, or its beginning, in a bounded number of steps", () =
   }
 });
 
+test("a message that cannot be drawn is its text", (t) => {
+  t.mock.method(console, "warn", () => {});
+  const r = record(1, "message", "the text");
+  Object.defineProperty(r, "summary", { get() { throw new Error("it has none"); } });
+  const words = (node) => (typeof node === "string" ? node : node.children.map(words).join(" "));
+  assert.match(words(new Rows(view).render({ seq: 1, records: [r] })), /cannot be shown as it should.*the text/);
+});
+
 test("every question is shown, or its beginning, in a bounded number of steps", () => {
   const long = (line, n) => line.repeat(n);
   const shapes = [
