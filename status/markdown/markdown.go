@@ -42,12 +42,13 @@ import (
 
 // The limits of a text that is rendered.
 const (
-	MaxText  = 100 << 10 // bytes
-	maxDepth = 20        // elements in each other
-	maxCells = 50_000    // columns of the widest table times lines of the text
-	maxMarks = 300       // of emphasis, links and code in a paragraph; others are text
-	maxHTML  = 1 << 20   // bytes
-	maxTags  = 5000      // elements; a browser took half a minute for 50,000 paragraphs, and more for as many lines of one
+	MaxText    = 100 << 10 // bytes
+	maxDepth   = 20        // elements in each other
+	maxCells   = 50_000    // columns of the widest table times lines of the text
+	maxMarks   = 300       // of emphasis, links and code in a paragraph; others are text
+	maxStacked = 1000      // marks on one letter
+	maxHTML    = 1 << 20   // bytes
+	maxTags    = 5000      // elements; a browser took half a minute for 50,000 paragraphs, and more for as many lines of one
 )
 
 // syntax has no parser of HTML, which is therefore text, and none of reference definitions: of

@@ -59,6 +59,7 @@ func TestLimits(t *testing.T) {
 		"emphasis": {strings.Repeat("*a _b ", maxDepth/2-1) + strings.Repeat("c_ d* ", maxDepth/2-1), strings.Repeat("*a _b ", maxDepth) + strings.Repeat("c_ d* ", maxDepth)},
 		"table":    {row("a", 10) + row("-", 10) + strings.Repeat("|\n", 400), row("a", 10) + row("-", 10) + strings.Repeat("|\n", 5000)},
 		"wide":     {row("a", 1000) + row("-", 1000), row("a", 25_000) + row("-", 25_000)},
+		"accents":  {"a" + strings.Repeat("\u0301", maxStacked), "a" + strings.Repeat("\u0301", maxStacked+1)},
 		"tags":     {strings.Repeat("a\n", maxTags), strings.Repeat("a\n", maxTags+2)},
 		"HTML":     {strings.Repeat("\x01", 1000), strings.Repeat("\x01", MaxText)},
 	} {
