@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
@@ -11,7 +12,17 @@ import (
 // withinLimits reports whether a text can be parsed in linear time, as far as its lines tell:
 // the parser makes every cell of a table, also those that a line does not have, and an element
 // for each mark of a quote.
+//
+// Marks that stack on a letter are limited for the browser: it took seconds for 50,000 on one.
 func withinLimits(text string) bool {
+	stacked := 0
+	for _, r := range text {
+		if !unicode.Is(unicode.M, r) {
+			stacked = 0
+		} else if stacked++; stacked > maxStacked {
+			return false
+		}
+	}
 	lines, columns := 0, 0
 	for line := range strings.Lines(text) {
 		lines++

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -38,6 +39,9 @@ func address(s string) (href, host string, ok bool) {
 	}
 	if !ok {
 		return "", "", false
+	}
+	if strings.TrimPrefix(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		host += "/…"
 	}
 	var b strings.Builder
 	for _, c := range []byte(u.String()) {
@@ -73,8 +77,8 @@ func (w *writer) anchor(href string, content func()) {
 }
 
 // link writes a link, and an image as one. An address that is not linked is shown, because
-// agents also link files.
-func (w *writer) link(n ast.Node, to string, depth int) {
+// agents also link files. kind is what it is if it is no mere link.
+func (w *writer) link(n ast.Node, kind, to, title string, depth int) {
 	href, host, ok := address(to)
 	if !ok {
 		href, host = "", to
@@ -90,8 +94,15 @@ func (w *writer) link(n ast.Node, to string, depth int) {
 		shown.text(to)
 		same = bytes.Equal(w.out.Bytes()[start:], shown.out.Bytes())
 	})
-	if !same {
-		w.aside(host)
+	if same {
+		host = ""
+	}
+	if title != "" {
+		title = `"` + title + `"`
+	}
+	about := slices.DeleteFunc([]string{kind, host, title}, func(s string) bool { return s == "" })
+	if len(about) > 0 {
+		w.aside(strings.Join(about, " "))
 	}
 }
 

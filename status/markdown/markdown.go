@@ -13,8 +13,13 @@
 //
 // HTML in the text is text. Images become links. An address is http, https or mailto, with
 // an ASCII host and without a user name; any other is shown and not linked. The host is shown
-// after a link whose text is something else. Control characters and marks that reorder text
-// are escaped, as everywhere. Line feeds are kept: agents write for terminals.
+// after a link whose text is something else, with "/…" if the address goes on, and with the title
+// of the link. Control characters and marks that reorder text are escaped, as everywhere. Line
+// feeds are kept: agents write for terminals.
+//
+// No word of the text is left out, because people approve what they read: the cells of a row that
+// the head of its table does not have are one more cell, and all that follows the language of a
+// block of code is shown with it.
 //
 // The syntax is CommonMark with the tables, task lists, strikethrough and bare addresses of
 // GitHub, without HTML and reference links. In one paragraph, only the first 300 marks of
@@ -37,11 +42,13 @@ import (
 
 // The limits of a text that is rendered.
 const (
-	MaxText  = 100 << 10 // bytes
-	maxDepth = 20        // elements in each other
-	maxCells = 50_000    // columns of the widest table times lines of the text
-	maxMarks = 300       // of emphasis, links and code in a paragraph; others are text
-	maxHTML  = 1 << 20   // bytes
+	MaxText    = 100 << 10 // bytes
+	maxDepth   = 20        // elements in each other
+	maxCells   = 50_000    // columns of the widest table times lines of the text
+	maxMarks   = 300       // of emphasis, links and code in a paragraph; others are text
+	maxStacked = 1000      // marks on one letter
+	maxHTML    = 1 << 20   // bytes
+	maxTags    = 5000      // elements; a browser took half a minute for 50,000 paragraphs, and more for as many lines of one
 )
 
 // syntax has no parser of HTML, which is therefore text, and none of reference definitions: of
@@ -83,10 +90,11 @@ func HTML(text string) (html string, ok bool) {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\r\n", "\n")
 	w := writer{source: []byte(text)}
 	w.node(syntax().Parse(gmtext.NewReader(w.source)), 0)
-	if w.over || w.out.Len() > maxHTML {
+	html = w.out.String() // what is no tag has no <
+	if w.over || len(html) > maxHTML || strings.Count(html, "<")-strings.Count(html, "</") > maxTags {
 		return "", false
 	}
-	return w.out.String(), true
+	return html, true
 }
 
 // writer writes the nodes of a document.
@@ -125,7 +133,11 @@ func (w *writer) node(n ast.Node, depth int) {
 	case *ast.CodeBlock:
 		w.code(n, nil)
 	case *ast.FencedCodeBlock:
-		w.code(n, n.Language(w.source))
+		var info []byte
+		if n.Info != nil {
+			info = n.Info.Segment.Value(w.source)
+		}
+		w.code(n, info)
 	case *ast.Text:
 		w.inline(n)
 	case *ast.String:
@@ -141,9 +153,9 @@ func (w *writer) node(n ast.Node, depth int) {
 	case *extast.Strikethrough:
 		w.element("del", n, depth)
 	case *ast.Link:
-		w.link(n, unescape(string(n.Destination)), depth)
+		w.link(n, "", unescape(string(n.Destination)), unescape(string(n.Title)), depth)
 	case *ast.Image:
-		w.link(n, unescape(string(n.Destination)), depth)
+		w.link(n, "image", unescape(string(n.Destination)), unescape(string(n.Title)), depth)
 	case *ast.AutoLink:
 		w.autoLink(n)
 	case *extast.TaskCheckBox:
@@ -203,6 +215,11 @@ func (w *writer) table(n *extast.Table, depth int) {
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
 			w.element(name, cell, depth)
 		}
+		if rest := w.beyond(row); rest != "" {
+			w.out.WriteString("<td>")
+			w.text(rest)
+			w.out.WriteString("</td>")
+		}
 		w.out.WriteString("</tr>")
 		if name == "th" {
 			w.out.WriteString("</thead>")
@@ -214,12 +231,23 @@ func (w *writer) table(n *extast.Table, depth int) {
 	w.out.WriteString("</table></div>")
 }
 
-// code writes a block of code, with its language before it.
-func (w *writer) code(n ast.Node, language []byte) {
+// beyond returns what the line of a row has after its last column.
+func (w *writer) beyond(row ast.Node) string {
+	last := row.LastChild()
+	if last == nil || last.Lines().Len() == 0 {
+		return ""
+	}
+	line, _, _ := bytes.Cut(w.source[last.Lines().At(0).Stop:], []byte("\n"))
+	rest := strings.TrimPrefix(strings.TrimSpace(string(line)), "|")
+	return strings.TrimSpace(strings.TrimSuffix(rest, "|"))
+}
+
+// code writes a block of code, with its language and what follows that before it.
+func (w *writer) code(n ast.Node, info []byte) {
 	w.out.WriteString(`<div class="code">`)
-	if len(language) > 0 {
+	if info = bytes.TrimSpace(info); len(info) > 0 {
 		w.out.WriteString(`<span class="lang">`)
-		w.text(unescape(string(language)))
+		w.text(unescape(string(info)))
 		w.out.WriteString("</span>")
 	}
 	w.out.WriteString("<pre><code>")

@@ -10,31 +10,35 @@ const link = ` rel="noopener noreferrer nofollow" target="_blank">`
 func TestHTML(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a *b* **c** ~~d~~ `e`":                  "<p>a <em>b</em> <strong>c</strong> <del>d</del> <code>e</code></p>",
-		"a\nb":                                   "<p>a<br>b</p>",
-		"# a\n## b\n###### c":                    "<h4>a</h4><h5>b</h5><h6>c</h6>",
-		"- a\n- b\n  1. c":                       "<ul><li>a</li><li>b<ol><li>c</li></ol></li></ul>",
-		"3. a":                                   `<ol start="3"><li>a</li></ol>`,
-		"- [x] a\n- [ ] b":                       `<ul><li><input type="checkbox" disabled checked aria-label="done"> a</li><li><input type="checkbox" disabled aria-label="to do"> b</li></ul>`,
-		"> a":                                    "<blockquote><p>a</p></blockquote>",
-		"---":                                    "<hr>",
-		"```go\na < b\n\tc\n```":                 "<div class=\"code\"><span class=\"lang\">go</span><pre><code>a &lt; b\n\tc\n</code></pre></div>",
-		"a|b\n-|-\nc|d":                          `<div class="table"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>c</td><td>d</td></tr></tbody></table></div>`,
-		"|`a\\|b`|c\\| |\n|-|-|":                 `<div class="table"><table><thead><tr><th><code>a|b</code></th><th>c|</th></tr></thead></table></div>`,
-		"`a\\|b`":                                `<p><code>a\|b</code></p>`,
-		"<b>a</b>":                               "<p>&lt;b&gt;a&lt;/b&gt;</p>",
-		"&lt;b&gt; \\*a\\* &amp;lt;":             "<p>&lt;b&gt; *a* &amp;lt;</p>",
-		"a\u202eb\x1b":                           `<p>a<span class="esc">\u202e</span>b<span class="esc">\e</span></p>`,
-		"[a](https://b.example/c?d=1&e=2)":       `<p><a href="https://b.example/c?d=1&amp;e=2"` + link + `a</a> <span class="host">(b.example)</span></p>`,
-		"https://b.example/c":                    `<p><a href="https://b.example/c"` + link + `https://b.example/c</a></p>`,
-		"[https://a.example](https://b.example)": `<p><a href="https://b.example"` + link + `https://a.example</a> <span class="host">(b.example)</span></p>`,
-		"[https://b.example](https://b.example)": `<p><a href="https://b.example"` + link + `https://b.example</a></p>`,
-		"[main](cmd/main.go)":                    `<p>main <span class="host">(cmd/main.go)</span></p>`,
-		"[main.go](main.go)":                     `<p>main.go</p>`,
-		"[a](javascript:b)":                      `<p>a <span class="host">(javascript:b)</span></p>`,
-		"a@b.example":                            `<p><a href="mailto:a@b.example"` + link + `a@b.example</a></p>`,
-		"![a](https://b.example/c.png)":          `<p><a href="https://b.example/c.png"` + link + `a</a> <span class="host">(b.example)</span></p>`,
-		"[![a](https://b.example)](https://c.example)": `<p><a href="https://c.example"` + link + `a <span class="host">(b.example)</span></a> <span class="host">(c.example)</span></p>`,
+		"a *b* **c** ~~d~~ `e`":          "<p>a <em>b</em> <strong>c</strong> <del>d</del> <code>e</code></p>",
+		"a\nb":                           "<p>a<br>b</p>",
+		"# a\n## b\n###### c":            "<h4>a</h4><h5>b</h5><h6>c</h6>",
+		"- a\n- b\n  1. c":               "<ul><li>a</li><li>b<ol><li>c</li></ol></li></ul>",
+		"3. a":                           `<ol start="3"><li>a</li></ol>`,
+		"- [x] a\n- [ ] b":               `<ul><li><input type="checkbox" disabled checked aria-label="done"> a</li><li><input type="checkbox" disabled aria-label="to do"> b</li></ul>`,
+		"> a":                            "<blockquote><p>a</p></blockquote>",
+		"---":                            "<hr>",
+		"```go\na < b\n\tc\n```":         "<div class=\"code\"><span class=\"lang\">go</span><pre><code>a &lt; b\n\tc\n</code></pre></div>",
+		"a|b\n-|-\nc|d":                  `<div class="table"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>c</td><td>d</td></tr></tbody></table></div>`,
+		"|`a\\|b`|c\\| |\n|-|-|":         `<div class="table"><table><thead><tr><th><code>a|b</code></th><th>c|</th></tr></thead></table></div>`,
+		"a|b\n-|-\nc|d|*e*|f|":           `<div class="table"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>c</td><td>d</td><td>*e*|f</td></tr></tbody></table></div>`,
+		"```sh a | b\n```":               `<div class="code"><span class="lang">sh a | b</span><pre><code></code></pre></div>`,
+		"[a](https://b.example 'c \"d')": `<p><a href="https://b.example"` + link + `a</a> <span class="host">(b.example "c "d")</span></p>`,
+		"[https://b.example](https://b.example (c))": `<p><a href="https://b.example"` + link + `https://b.example</a> <span class="host">("c")</span></p>`,
+		"`a\\|b`":                                      `<p><code>a\|b</code></p>`,
+		"<b>a</b>":                                     "<p>&lt;b&gt;a&lt;/b&gt;</p>",
+		"&lt;b&gt; \\*a\\* &amp;lt;":                   "<p>&lt;b&gt; *a* &amp;lt;</p>",
+		"a\u202eb\x1b":                                 `<p>a<span class="esc">\u202e</span>b<span class="esc">\e</span></p>`,
+		"[a](https://b.example/c?d=1&e=2)":             `<p><a href="https://b.example/c?d=1&amp;e=2"` + link + `a</a> <span class="host">(b.example/…)</span></p>`,
+		"https://b.example/c":                          `<p><a href="https://b.example/c"` + link + `https://b.example/c</a></p>`,
+		"[https://a.example](https://b.example)":       `<p><a href="https://b.example"` + link + `https://a.example</a> <span class="host">(b.example)</span></p>`,
+		"[https://b.example](https://b.example)":       `<p><a href="https://b.example"` + link + `https://b.example</a></p>`,
+		"[main](cmd/main.go)":                          `<p>main <span class="host">(cmd/main.go)</span></p>`,
+		"[main.go](main.go)":                           `<p>main.go</p>`,
+		"[a](javascript:b)":                            `<p>a <span class="host">(javascript:b)</span></p>`,
+		"a@b.example":                                  `<p><a href="mailto:a@b.example"` + link + `a@b.example</a></p>`,
+		"![a](https://b.example/c.png)":                `<p><a href="https://b.example/c.png"` + link + `a</a> <span class="host">(image b.example/…)</span></p>`,
+		"[![a](https://b.example)](https://c.example)": `<p><a href="https://c.example"` + link + `a <span class="host">(image b.example)</span></a> <span class="host">(c.example)</span></p>`,
 	} {
 		if got, ok := HTML(text); got != want || !ok {
 			t.Errorf("%q\ngot  %s, %t\nwant %s", text, got, ok, want)
@@ -53,8 +57,10 @@ func TestLimits(t *testing.T) {
 		"numbers":  {strings.Repeat("1.5 ", 50), strings.Repeat("1. ", 50) + "a"},
 		"rules":    {strings.Repeat("- ", 50) + "\n\n" + strings.Repeat("* ", 50), strings.Repeat("+ ", 50)},
 		"emphasis": {strings.Repeat("*a _b ", maxDepth/2-1) + strings.Repeat("c_ d* ", maxDepth/2-1), strings.Repeat("*a _b ", maxDepth) + strings.Repeat("c_ d* ", maxDepth)},
-		"table":    {row("a", 10) + row("-", 10) + strings.Repeat("|\n", 4000), row("a", 10) + row("-", 10) + strings.Repeat("|\n", 5000)},
+		"table":    {row("a", 10) + row("-", 10) + strings.Repeat("|\n", 400), row("a", 10) + row("-", 10) + strings.Repeat("|\n", 5000)},
 		"wide":     {row("a", 1000) + row("-", 1000), row("a", 25_000) + row("-", 25_000)},
+		"accents":  {"a" + strings.Repeat("\u0301", maxStacked), "a" + strings.Repeat("\u0301", maxStacked+1)},
+		"tags":     {strings.Repeat("a\n", maxTags), strings.Repeat("a\n", maxTags+2)},
 		"HTML":     {strings.Repeat("\x01", 1000), strings.Repeat("\x01", MaxText)},
 	} {
 		if _, ok := HTML(c.within); !ok {
@@ -87,6 +93,28 @@ func TestMarksOfAParagraph(t *testing.T) {
 		}
 		if !ok || strings.HasPrefix(mark, "[") && n < 2*want || !strings.HasPrefix(mark, "[") && n != 2*want {
 			t.Errorf("%q: %d elements, want %d; %t", mark, n, 2*want, ok)
+		}
+	}
+}
+
+// People approve what they read: every word of a text is in what is rendered of it, or in the
+// address of a link that says that it goes on.
+func TestNoWordIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"|aaa|bbb|\n|-|-|\n|ccc|ddd|eee|fff|\n|ggg\n||hhh|iii\n|jjj|`kkk\\|lll`|mmm", "> |aaa|\n> |-|\n> |bbb|ccc\n",
+		"```aaa bbb `ccc\nddd\n```eee", "~~~aaa ``` bbb\nccc\n~~~", "# aaa ### bbb ###\nccc\n---", "<!-- aaa --> <bbb ccc=\"ddd\"> <eee", "[aaa]: https://bbb.example 'ccc'\n\n[aaa]",
+		"[aaa](bbb 'ccc') ![ddd](eee \"fff\") [](ggg 'hhh')", "[aaa](https://bbb.example/ccc?ddd#eee \"fff\") <https://ggg.example> hhh@iii.example",
+		"- [x] aaa\n- [ ] bbb\n10. ccc\n    ddd\n\n      eee", "aaa\\\nbbb  \nccc &copy; &ddd; \\eee", "***aaa** bbb* ~~ccc~~ `` ddd ` eee ``", "\taaa\n\n    bbb\x00ccc\x1bddd",
+	} {
+		html, ok := HTML(text)
+		if !ok {
+			t.Errorf("%q is over a limit", text)
+		}
+		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
+			if len(word) == 3 && !strings.Contains(html, word) {
+				t.Errorf("%q: %s is not in %s", text, word, html)
+			}
 		}
 	}
 }

@@ -150,8 +150,9 @@ func asksFor(q api.Question) api.Attention {
 	case api.AsksPerson:
 		a.What = "asks: " + strings.Join(q.Asked(), " ")
 	default:
-		a.What = "wants to use " + cmp.Or(q.Display, q.Tool)
+		a.What = "wants to use " + toolWords(q.Tool)
 	}
+	a.What = cutWhat(a.What)
 	size := len(q.Input) + len(q.Plan)
 	for _, s := range q.Suggestions {
 		size += len(s)
@@ -160,6 +161,28 @@ func asksFor(q api.Question) api.Attention {
 		q.Input, q.Plan, q.Suggestions = nil, "", nil
 	}
 	return a
+}
+
+// toolWords names a tool as the runtime calls it, and the MCP server that it is of. The name for
+// people tells a server's tool from the runtime's own as little as the server wants.
+func toolWords(tool string) string {
+	if of, ok := strings.CutPrefix(tool, "mcp__"); ok {
+		if server, name, ok := strings.Cut(of, "__"); ok && server != "" && name != "" {
+			return name + " of the MCP server " + server + " (" + tool + ")"
+		}
+	}
+	return tool
+}
+
+// maxWhat is how much of what an agent says is in a line about what waits, in bytes. Its question
+// has all of it.
+const maxWhat = 1 << 10
+
+func cutWhat(what string) string {
+	if len(what) <= maxWhat {
+		return what
+	}
+	return strings.ToValidUTF8(what[:maxWhat], "") + "…"
 }
 
 // stoppedRelay returns what to do about a relay that stopped; empty if nothing. A relay

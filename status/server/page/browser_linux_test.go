@@ -210,6 +210,14 @@ func (p *tab) live() {
 	p.until(`document.querySelector("#link")?.dataset.link === "live" && document.querySelector("nav .team") !== null`)
 }
 
+// alone loads the page as a browser without shared workers does, so that its stream of events is
+// among its own requests.
+func (p *tab) alone() {
+	p.t.Helper()
+	p.run(call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `delete globalThis.SharedWorker`}), chromedp.Reload())
+	p.live()
+}
+
 // choose opens a conversation by its link.
 func (p *tab) choose(member string) {
 	p.t.Helper()

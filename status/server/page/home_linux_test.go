@@ -344,15 +344,20 @@ func testQuestions(t *testing.T, browser context.Context) {
 	a.run(press(`document.querySelector(".ask")`, "allow"))
 	a.told("allowed, answered map[What name?:Eddy, stone Which lamp?:LED Which sides?:Sea, Sky]")
 
-	a.asks("lead", "ExitPlanMode", map[string]any{"plan": "# A new lamp\n\n1. buy it\n2. **mount** it\n\n| part | price |\n|---|---|\n| lens | 3 |\n\n```go\nfunc shine() {}\n```\n<script>pwned=1</script>",
+	const plan = "# A new lamp\n\n1. buy it\n2. **mount** it\n\n| part | price |\n|---|---|\n| lens | 3 | by ship\n\n```go main.go\nfunc shine() {}\n```\n<script>pwned=1</script> [shop](https://shop.example/lens 'open late')"
+	a.asks("lead", "ExitPlanMode", map[string]any{"plan": plan,
 		"planFilePath": "/home/ada/plan.md", "allowedPrompts": []any{map[string]any{"tool": "Bash", "prompt": "run the tests"}}})
 	a.until(`document.querySelector(".ask-plan .rich strong")?.textContent === "mount"`)
-	for _, want := range []string{"asks you to approve its plan", "/home/ada/plan.md", "Approving also allows:", "Bash: run the tests", "<script>pwned=1</script>"} {
+	for _, want := range []string{"asks you to approve its plan", "/home/ada/plan.md", "Approving also allows:", "Bash: run the tests", "<script>pwned=1</script>", "by ship", "go main.go", `(shop.example/… "open late")`} {
 		if got := value[string](a.tab, `document.querySelector(".ask").textContent`); !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
 	a.picture("ask-plan")
+	a.run(do(`document.querySelector(".ask-source summary").click()`))
+	a.until(`document.querySelector(".ask-source[open] code").innerText === %s`, plan)
+	a.picture("ask-plan-source")
+	a.run(do(`document.querySelector(".ask-source summary").click()`))
 	a.size(390, 844)
 	a.picture("ask-plan-narrow")
 	a.size(1440, 900)
@@ -442,11 +447,13 @@ func testRefused(t *testing.T, browser context.Context) {
 func testLongQuestion(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead")
 	a.asks("lead", "Write", map[string]any{"file_path": "/home/ada/long.txt", "content": strings.Repeat("a line of a long file\n", 4000)})
-	a.until(`document.querySelectorAll(".diff-line").length === 4000 && document.querySelector(".ask [data-act=allow]") !== null`)
+	a.until(`document.querySelector(".ask-lines .rest")?.textContent.endsWith("of 4000 lines are not shown)") && document.querySelector(".ask [data-act=allow]") !== null`)
 	if h := value[float64](a.tab, `document.querySelector(".ask").getBoundingClientRect().height`); h > 600 {
 		t.Errorf("the card is %v px high", h)
 	}
 	a.picture("ask-long")
+	a.run(do(`(() => { for (let more; (more = document.querySelector(".ask-lines .rest")); ) more.click(); })()`))
+	a.until(`document.querySelectorAll(".diff-line").length === 4000 && document.activeElement.matches(".ask-lines")`)
 	a.run(press(`document.querySelector(".ask")`, "allow"))
 	a.told("allowed")
 }
@@ -515,6 +522,7 @@ func testQuiet(t *testing.T, browser context.Context) {
 
 // stub takes the place of the notifications of the browser, which has no desktop.
 const stub = `
+	delete globalThis.SharedWorker; // so that the stream is one of this tab
 	window.shown = [];
 	window.asked = 0;
 	window.Notification = class {

@@ -1,12 +1,15 @@
 package page
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"teambridge/inbox"
 	"teambridge/relay/standin"
+	"teambridge/status/markdown"
 )
 
 // The modules that need no browser are tested by testdata/*.test.mjs.
@@ -24,9 +27,52 @@ func TestModules(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "corpus.json"), corpus(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), node, "--test")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// corpus returns texts that the Go side is tested with, and those that are at its limits, as
+// hostile.test.mjs takes them: what the service makes of them is with them.
+func corpus(t *testing.T) []byte {
+	t.Helper()
+	type text struct {
+		Text string `json:"text"`
+		HTML string `json:"html,omitempty"`
+	}
+	var list []text
+	add := func(s string) {
+		html, _ := markdown.HTML(s)
+		list = append(list, text{s, html})
+	}
+	for _, s := range HostileTexts() {
+		add(s)
+	}
+	files, err := filepath.Glob("../../../teams/testdata/*/inboxes/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d inboxes, %v", len(files), err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := inbox.Parse(data)
+		if err != nil {
+			continue // one of those that are to be refused
+		}
+		for _, r := range rows {
+			add(r.Text)
+		}
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

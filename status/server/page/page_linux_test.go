@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,7 @@ func TestPage(t *testing.T) {
 		{"the lead is gone", testLeadGone},
 		{"drafts", testDrafts},
 		{"accessible", testAccessible},
+		{"tabs", testTabs},
 		{"signed out", testSignedOut},
 		{"read-only", testReadOnly},
 		{"answer", testAnswer},
@@ -153,6 +155,51 @@ func testConversation(t *testing.T, browser context.Context) {
 	p.picture("wide")
 }
 
+// More tabs than a browser opens connections to a service have what happens, and send.
+func testTabs(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	tabs := []*tab{open(t, browser, w, w.address())}
+	tabs[0].live()
+	for len(tabs) < 8 {
+		ctx, cancel := chromedp.NewContext(tabs[0].ctx) // with the same cookies
+		t.Cleanup(cancel)
+		p := &tab{t: t, ctx: ctx}
+		if err := chromedp.Do(ctx); err != nil {
+			t.Fatalf("tab %d: %v", len(tabs)+1, err)
+		}
+		p.run(chromedp.Navigate("http://" + w.addr + "/#/team/" + sim.Name() + "/worker"))
+		p.live()
+		tabs = append(tabs, p)
+	}
+	all := func(text string) {
+		t.Helper()
+		for _, p := range tabs {
+			p.until(shown(text))
+		}
+	}
+	tabs[0].choose("worker")
+	last := tabs[len(tabs)-1]
+	last.run(do(`document.querySelector("#text").value = "from the last one"; document.querySelector("form.compose").requestSubmit()`))
+	last.until(own("from the last one") + `?.textContent.includes("in the inbox")`)
+	all("from the last one")
+
+	// One that came first leaves, and the service is away for a while.
+	tabs[1].run(chromedp.Navigate("about:blank"))
+	tabs = slices.Delete(tabs, 1, 2)
+	tabs[0].expect("ERR_")
+	w.end()
+	for _, p := range tabs {
+		p.until(`document.querySelector("#link").innerText === "Reconnecting"`)
+	}
+	w.Send(sim.Name(), "team-lead", "worker", "while it was away")
+	w.start()
+	all("while it was away")
+	for _, p := range tabs {
+		p.live()
+	}
+}
+
 // What happens while the service is away is there when it is back, in the same
 // page.
 func testRestart(t *testing.T, browser context.Context) {
@@ -161,6 +208,7 @@ func testRestart(t *testing.T, browser context.Context) {
 	p := open(t, browser, w, w.address())
 	p.expect("ERR_")
 	p.live()
+	p.alone()
 	p.choose("worker")
 	w.Send(sim.Name(), "team-lead", "worker", "before it")
 	p.until(shown("before it"))
@@ -198,6 +246,7 @@ func testSendAgain(t *testing.T, browser context.Context) {
 	p := open(t, browser, w, w.address())
 	p.expect("ERR_")
 	p.live()
+	p.alone()
 	p.choose("worker")
 	arrives := func(text string) {
 		t.Helper()
@@ -442,7 +491,7 @@ func testMarkdown(t *testing.T, browser context.Context) {
 				t.Errorf("%s: %d of %s, want %d", where, got, element, want)
 			}
 		}
-		for _, want := range []string{"the run (ci.example)", "main.go (cmd/main.go)", "shot (ci.example)", `<img src=x onerror="window.pwned=1"> a (javascript:pwned=1)`} {
+		for _, want := range []string{"the run (ci.example/…)", "main.go (cmd/main.go)", "shot (image ci.example/…)", `<img src=x onerror="window.pwned=1"> a (javascript:pwned=1)`} {
 			if !value[bool](p, `document.querySelector("main").textContent.includes(`+quote(want)+`)`) {
 				t.Errorf("%s: %q is not shown", where, want)
 			}

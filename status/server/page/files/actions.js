@@ -4,12 +4,14 @@
 import { h } from "./dom.js";
 import { content } from "./message.js";
 import { pathTo } from "./route.js";
+import { cut } from "./text.js";
 
 const quoted = 10; // lines
+const mostQuoted = 4000; // characters
 
 // quote returns the beginning of a text as a quote in Markdown.
 export function quote(text) {
-  const lines = text.trim().split("\n");
+  const lines = cut(text.trim(), mostQuoted).split("\n");
   const shown = lines.length > quoted + 2 ? [...lines.slice(0, quoted), "…"] : lines;
   return shown.map((l) => `> ${l}`.trimEnd()).join("\n") + "\n\n";
 }

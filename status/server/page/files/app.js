@@ -20,13 +20,14 @@ import { parse } from "./route.js";
 import { Search, startSearchBox } from "./search.js";
 import { opened } from "./switcher.js";
 import { labels } from "./teams.js";
-import { flat, gist, short } from "./text.js";
+import { cut, flat, gist, short } from "./text.js";
 import { isStep } from "./work.js";
 
 const main = document.getElementById("main");
 const words = document.getElementById("words");
 const narrow = matchMedia("(max-width: 719px)"); // as in media.css
 
+const mostName = 100; // characters; a row can be from anything
 const reaches = new Map(); // why nobody may read a message, by inbox and id
 const waiting = []; // what to do when there is a connection again
 let connection = "connecting";
@@ -63,7 +64,7 @@ const page = {
   names(place, recorded) {
     const ours = page.person(place)?.ours ?? recorded ?? ["user"];
     const mine = (name) => name === "user" || ours.includes(name);
-    return { mine, name: (name) => (mine(name) ? "you" : name) };
+    return { mine, name: (name) => (mine(name) ? "you" : cut(name, mostName)) };
   },
   reach: (inbox, id) => reaches.get(inbox + "\0" + id),
   arrived: (id) => page.outbox.arrived(id),
@@ -147,7 +148,7 @@ const handlers = {
   state(state) {
     const before = connection;
     connection = state;
-    const names = { live: "Live", reconnecting: "Reconnecting", "signed out": "Signed out" };
+    const names = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", paused: "Paused", "signed out": "Signed out" };
     setAttr(document.getElementById("link"), "data-link", state);
     setText(document.getElementById("link-text"), names[state]);
     if (state === "signed out") open({ view: "signed out", expired: parse(location.hash).expired });

@@ -1,14 +1,17 @@
 // Cards: what relayed agents ask, and the buttons that answer it.
 
 import { content, Fields, ruleWords, title } from "./asked.js";
-import { escaped, h, place, setText } from "./dom.js";
+import { drawn, escaped, h, long, place, setText } from "./dom.js";
 import { permit, Problem } from "./request.js";
 import { pathTo } from "./route.js";
-import { flat, since, wholeTime } from "./text.js";
+import { flat, json, since, wholeTime } from "./text.js";
 
 // settle is how long a click is ignored after cards have moved, in ms: it was meant for what
 // was there before.
 const settle = 400;
+
+const mostRule = 1000; // characters of a rule for the session
+const mostRules = 10;
 
 // Cards keeps one card for each question, whichever view shows it.
 export class Cards {
@@ -152,11 +155,15 @@ class Card {
 
   #fill(q, html) {
     this.attention = { ...this.attention, question: q };
-    this.#fields = q.kind === "question" ? new Fields(q) : null;
-    this.#body.replaceChildren(...content(q, html), ...(this.#fields?.element ? [this.#fields.element] : []));
-    if (this.#fields && !this.#fields.element) {
-      this.#body.append(h("p", { class: "ask-about" }, "The questions are in a form that cannot be answered here."), h("pre", { class: "ask-code" }, escaped(JSON.stringify(q.input, null, 2), true)));
-    }
+    const plain = (words) => [h("p", { class: "ask-about" }, words), h("pre", { class: "ask-code" }, long(json(q.input)))];
+    this.#fields = q.kind === "question" ? { element: null } : null; // one that cannot be drawn cannot be answered
+    this.#body.replaceChildren(...drawn(() => {
+      const shown = content(q, html);
+      if (this.#fields) this.#fields = new Fields(q);
+      if (this.#fields?.element) shown.push(this.#fields.element);
+      else if (this.#fields) shown.push(...plain("The questions are in a form that cannot be answered here."));
+      return shown;
+    }, () => plain("⚠ This cannot be shown as it should. It is called with:")));
     this.#buttons();
   }
 
@@ -165,7 +172,7 @@ class Card {
     const { allow, deny } = words[q.kind] ?? words.permission;
     const button = (act, does, ...label) => h("button", { type: "button", class: act === "allow" ? "send" : "quiet", "data-act": act,
       onclick: (e) => this.#cards.ignores(e) || does() }, label);
-    const rules = q.session ?? [];
+    const rules = (q.session ?? []).filter((rule) => rule.length <= mostRule).slice(0, mostRules); // nobody allows what they do not see
     this.#foot.replaceChildren(...[
       this.#fields && !this.#fields.element ? null : button("allow", () => this.#allow(), allow),
       ...rules.map((rule) => button("session", () => this.#send({ allow: true, session: rule }),

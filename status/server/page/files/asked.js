@@ -1,15 +1,30 @@
-// What an agent asks, as a person can read it. Nothing of what a tool is called with is left out.
+// What an agent asks, as a person can read it. Nothing of what a tool is called with is left
+// out: what is too long is behind a button that says so.
 
-import { diff } from "./diff.js";
-import { escaped, h } from "./dom.js";
-import { rendered } from "./markdown.js";
+import { diff, mostCells } from "./diff.js";
+import { escaped, h, long, rows } from "./dom.js";
+import { started } from "./markdown.js";
+import { cut, json } from "./text.js";
 
 // title says what an agent asks for.
 export function title(q) {
   if (q.kind === "plan") return ["asks you to approve its plan"];
   if (q.kind === "question") return ["asks you"];
-  return ["wants to use ", h("b", null, escaped(q.display || q.tool))];
+  return ["wants to use ", ...toolWords(q)];
 }
+
+// toolWords names a tool as the runtime calls it, and the MCP server that it is of: such a
+// server names its tools itself, so that one can be called as the runtime's own. What it is
+// called for people is no name to decide by.
+function toolWords({ tool, display }) {
+  const name = cut(tool, 200);
+  const [, server, its] = /^mcp__(.+?)__(.+)$/s.exec(name) ?? [];
+  if (server) return [h("b", null, escaped(its)), " of the MCP server ", h("b", null, escaped(server)), " ", h("code", null, escaped(name))];
+  return [h("b", null, escaped(name)), display && display.toLowerCase() !== tool.toLowerCase() ? [" (", escaped(cut(display, 200)), ")"] : null].flat();
+}
+
+// textOf returns a field of an input as a text.
+const textOf = (value) => (typeof value === "string" ? value : value === undefined ? "" : json(value));
 
 // content returns what there is to decide about. html is the plan as the service rendered it.
 export function content(q, html) {
@@ -23,20 +38,21 @@ export function content(q, html) {
   };
   const parts = [];
   if (q.kind === "plan") {
-    take("plan");
-    parts.push(q.plan ? h("div", { class: "ask-plan", ...scrolls("Plan") }, html ? rendered({ html }) : h("p", { class: "text" }, escaped(q.plan, true)))
-      : h("p", { class: "ask-about" }, "The agent did not tell its plan. Look for it in the conversation."), prompts(input));
+    if (input.plan === q.plan) take("plan");
+    parts.push(q.plan ? h("div", { class: "ask-plan", ...scrolls("Plan") }, html ? started({ html }) : h("p", { class: "text" }, long(q.plan)))
+      : h("p", { class: "ask-about" }, "The agent did not tell its plan. Look for it in the conversation."),
+    html && q.plan ? h("details", { class: "ask-source" }, h("summary", null, "The text as it is"), h("pre", { class: "ask-code", ...scrolls("The text of the plan") }, h("code", null, long(q.plan)))) : null,
+    prompts(input));
   } else if (q.kind === "question") {
     delete input.questions; // fields are made of them
   } else {
     parts.push(...use(q, input, take));
   }
   const path = q.blockedPath && !Object.values(q.input ?? {}).includes(q.blockedPath) ? q.blockedPath : null;
-  parts.push(facts([
-    ...Object.entries(input).filter(([, value]) => value !== undefined).map(([key, value]) => [key, fact(value, key)]),
-    ["Path", path && h("code", null, escaped(path))],
-    ["Why it asks", q.reason && escaped(q.reason)],
-    ["Subagent", q.subagent && h("code", null, escaped(q.subagent))],
+  parts.push(facts(Object.entries(input).filter(([, value]) => value !== undefined), [
+    ["Path", path && h("code", null, long(path, false))],
+    ["Why it asks", q.reason && long(q.reason, false)],
+    ["Subagent", q.subagent && h("code", null, long(q.subagent, false))],
   ]));
   return parts.filter(Boolean);
 }
@@ -44,12 +60,13 @@ export function content(q, html) {
 // use returns what a tool does.
 function use(q, input, take) {
   const path = take("file_path") ?? take("notebook_path");
-  const about = take("description") ?? q.description;
   const parts = [];
-  if (about && !path?.endsWith(about)) parts.push(h("p", { class: "ask-about" }, escaped(about, true)));
-  if (path !== undefined) parts.push(h("p", { class: "ask-path" }, h("code", null, escaped(path))));
+  for (const about of new Set([take("description"), q.description])) {
+    if (about && !path?.endsWith(about)) parts.push(h("p", { class: "ask-about" }, long(about)));
+  }
+  if (path !== undefined) parts.push(h("p", { class: "ask-path" }, h("code", null, long(path, false))));
   const command = take("command");
-  if (command !== undefined) parts.push(h("pre", { class: "ask-code", ...scrolls("Command") }, h("code", null, escaped(command, true))));
+  if (command !== undefined) parts.push(h("pre", { class: "ask-code", ...scrolls("Command") }, h("code", null, long(command))));
   if (typeof input.old_string === "string" && typeof input.new_string === "string") {
     parts.push(changes([[take("old_string"), take("new_string")]]));
   } else if (Array.isArray(input.edits) && input.edits.every((e) => typeof e?.old_string === "string" && typeof e.new_string === "string")) {
@@ -70,16 +87,15 @@ const scrolls = (name) => ({ tabindex: "0", role: "region", "aria-label": name }
 // changes shows pairs of texts, before and after.
 function changes(pairs) {
   const words = { "-": "removed: ", "+": "added: ", " ": null };
-  const lists = pairs.map(([before, after]) => diff(before, after));
-  const count = (sign) => lists.flat().filter(([s]) => s === sign).length;
+  const lists = pairs.map(([before, after]) => diff(before, after, mostCells / pairs.length));
+  const lines = lists.flatMap((list, n) => (n > 0 ? [[null, ""], ...list] : list));
+  const count = (sign) => lines.filter(([s]) => s === sign).length;
   return h("figure", { class: "ask-diff" },
     h("figcaption", null, h("span", { class: "added" }, `+${count("+")}`), " ", h("span", { class: "removed" }, `−${count("-")}`), " lines"),
-    h("div", { class: "ask-lines", ...scrolls("Changes") }, h("div", null, lists.flatMap((list, n) => [
-      n > 0 ? h("hr") : null,
-      ...list.map(([sign, line]) => h("div", { class: "diff-line", "data-sign": sign.trim() || null },
+    h("div", { class: "ask-lines", ...scrolls("Changes") }, h("div", null, rows(lines, ([sign, line]) => (sign === null ? h("hr")
+      : h("div", { class: "diff-line", "data-sign": sign.trim() || null },
         h("span", { class: "sign", "aria-hidden": "true" }, sign), words[sign] ? h("span", { class: "unseen" }, words[sign]) : null,
-        h("code", null, escaped(line, true)))),
-    ]))));
+        h("code", null, long(line)))), "lines", ([, line]) => line.length))));
 }
 
 // prompts lists what an agent may do without asking once its plan is approved.
@@ -89,19 +105,26 @@ function prompts(input) {
   delete input.allowedPrompts;
   if (list.length === 0) return null;
   return h("div", { class: "ask-about" }, "Approving also allows:", h("ul", { class: "ask-prompts" },
-    list.map((p) => h("li", null, h("b", null, escaped(p.tool ?? "?")), ": ", escaped(p.prompt ?? "?")))));
+    rows(list, (p) => h("li", null, h("b", null, long(textOf(p.tool ?? "?"), false)), ": ", long(textOf(p.prompt ?? "?"), false)), "permissions", () => 0)));
 }
 
 // fact shows a field of an input that is not shown otherwise.
-function fact(value, name) {
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  const long = text.includes("\n") || text.length > 300;
-  return long ? h("pre", { class: "ask-code", ...scrolls(name) }, h("code", null, escaped(text, true))) : h("code", null, escaped(text));
+function fact(text, name) {
+  const high = text.includes("\n") || text.length > 300;
+  return high ? h("pre", { class: "ask-code", ...scrolls(name) }, h("code", null, long(text))) : h("code", null, escaped(text));
 }
 
-function facts(list) {
-  const known = list.filter(([, value]) => value);
-  return known.length === 0 ? null : h("dl", { class: "ask-facts" }, known.map(([key, value]) => [h("dt", null, escaped(key)), h("dd", null, value)]).flat());
+// facts shows fields of an input, and others that have a value.
+function facts(fields, others) {
+  const known = others.filter(([, value]) => value);
+  const one = (key, value) => {
+    const both = document.createDocumentFragment();
+    both.append(h("dt", null, escaped(key)), h("dd", null, value));
+    return both;
+  };
+  const texts = fields.map(([key, value]) => [cut(key, 200), textOf(value)]);
+  return texts.length + known.length === 0 ? null : h("dl", { class: "ask-facts" },
+    rows(texts, ([key, text]) => one(key, fact(text, key)), "fields", ([, text]) => text.length), known.map(([key, value]) => one(key, value)));
 }
 
 // ruleWords names a rule for the session, such as Bash(go test *).
@@ -112,6 +135,8 @@ export function ruleWords(rule) {
   return [h("b", null, escaped(tool)), tool.toLowerCase() === "bash" ? " commands like " : " with ", h("code", null, escaped(what))];
 }
 
+const mostFields = 500; // questions and options; the runtime itself asks four with four each
+
 // Fields are the questions of an agent, to be answered.
 export class Fields {
   #list = [];
@@ -119,33 +144,34 @@ export class Fields {
   // element is null if the input is not understood, so that it cannot be answered here.
   constructor(q) {
     const list = q.input?.questions;
-    const valid = Array.isArray(list) && list.length > 0 && list.every((a) => typeof a?.question === "string" && (a.options === undefined || Array.isArray(a.options)));
+    const valid = Array.isArray(list) && list.length > 0 && list.every((a) => typeof a?.question === "string" && (a.options === undefined || Array.isArray(a.options))) &&
+      list.reduce((n, a) => n + 1 + (a.options?.length ?? 0), 0) <= mostFields;
     this.element = valid ? h("div", { class: "ask-fields" }, list.map((a, n) => this.#field(a, `${q.id}-${n}`))) : null;
   }
 
   #field(asked, name) {
     const type = asked.multiSelect === true ? "checkbox" : "radio";
     const options = (asked.options ?? []).map((o) => {
-      const label = typeof o === "string" ? o : String(o?.label ?? "");
+      const label = textOf(typeof o === "string" ? o : o?.label ?? "");
       const input = h("input", { type, name, value: label });
-      return { input, element: h("label", { class: "ask-option" }, input, h("span", null, h("b", null, escaped(label)),
-        o?.description ? h("span", { class: "ask-describes" }, escaped(o.description)) : null,
-        o?.preview ? h("pre", { class: "ask-code" }, h("code", null, escaped(o.preview, true))) : null)) };
+      return { input, element: h("label", { class: "ask-option" }, input, h("span", null, h("b", null, long(label, false)),
+        o?.description ? h("span", { class: "ask-describes" }, long(textOf(o.description), false)) : null,
+        o?.preview ? h("pre", { class: "ask-code" }, h("code", null, long(textOf(o.preview)))) : null)) };
     });
-    const other = h("input", { type: "text", class: "ask-other", "aria-label": `Another answer to: ${asked.question}`, placeholder: options.length ? "Another answer" : "Answer" });
+    const other = h("input", { type: "text", class: "ask-other", "aria-label": `Another answer to: ${cut(asked.question, 200)}`, placeholder: options.length ? "Another answer" : "Answer" });
     // An answer of one's own takes the place of the only choice.
     if (type === "radio") {
       other.addEventListener("input", () => { if (other.value) for (const { input } of options) input.checked = false; });
       for (const { input } of options) input.addEventListener("change", () => { other.value = ""; });
     }
     this.#list.push({ asked, options, other });
-    return h("fieldset", null, h("legend", null, asked.header ? h("span", { class: "label" }, escaped(asked.header)) : null, escaped(asked.question, true)),
+    return h("fieldset", null, h("legend", null, asked.header ? h("span", { class: "label" }, escaped(cut(textOf(asked.header), 200))) : null, long(asked.question)),
       options.map((o) => o.element), other);
   }
 
   // answers returns the answers by question, or the first field without one.
   answers() {
-    const answers = {};
+    const answers = Object.create(null); // a question can be "__proto__"
     for (const { asked, options, other } of this.#list) {
       const list = options.filter((o) => o.input.checked).map((o) => o.input.value);
       if (other.value.trim()) list.push(other.value.trim());

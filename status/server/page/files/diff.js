@@ -1,10 +1,11 @@
 // Which lines of a text change.
 
-const mostCells = 250000; // of the table of common lines
+export const mostCells = 250000; // of the table of common lines
 
 // diff returns the lines of both texts in order: [sign, line], with the sign " " for both,
 // "-" for before and "+" for after.
-export function diff(before, after) {
+// Where that needs a table of more than so many cells, all that differs is before and after.
+export function diff(before, after, cells = mostCells) {
   let [a, b] = [before, after].map((t) => (t === "" ? [] : t.split("\n")));
   // The end of the last line is shown only if the texts differ in it.
   if (a.at(-1) === "" && (b.length === 0 || b.at(-1) === "")) a.pop();
@@ -13,14 +14,14 @@ export function diff(before, after) {
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end++;
   const same = (list) => list.map((line) => [" ", line]);
-  return [...same(a.slice(0, start)), ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)), ...same(a.slice(a.length - end))];
+  return [...same(a.slice(0, start)), ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end), cells), ...same(a.slice(a.length - end))];
 }
 
 // middle finds the longest common sequence of lines, unless that takes too long.
-function middle(a, b) {
+function middle(a, b, cells) {
   const list = [];
   let i = 0, j = 0;
-  if (a.length * b.length <= mostCells) {
+  if (a.length * b.length <= cells) {
     // common[i][j] is how many lines a from i and b from j have in common.
     const common = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
     for (let i = a.length - 1; i >= 0; i--) {

@@ -1,6 +1,6 @@
 // Elements. Their content is nodes and texts, never markup.
 
-import { pieces } from "./text.js";
+import { part, pieces } from "./text.js";
 
 // h creates an element: h("p", {class: "x", onclick: f}, child…). A child that is not a
 // node becomes a text node; null and false are left out.
@@ -11,8 +11,20 @@ export function h(name, attributes, ...children) {
     if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
     else e.setAttribute(key, value === true ? "" : value);
   }
-  e.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  // One by one: a call takes no more than some 100,000 arguments.
+  for (const c of children.flat()) if (c !== null && c !== undefined && c !== false) e.append(c);
   return e;
+}
+
+// drawn returns what draw returns. If that fails, plain draws it with less, so that one thing
+// that cannot be drawn takes no others with it.
+export function drawn(draw, plain) {
+  try {
+    return draw();
+  } catch (problem) {
+    console.warn(problem);
+    return plain();
+  }
 }
 
 // escaped returns a text of somebody else as nodes, with its escaped parts marked.
@@ -20,6 +32,47 @@ export function escaped(text, lines = false) {
   const fragment = document.createDocumentFragment();
   for (const [t, isEscaped] of pieces(text, lines)) fragment.append(isEscaped ? h("span", { class: "esc" }, t) : t);
   return fragment;
+}
+
+const mostText = 20000; // characters that are shown at once
+const mostLines = 1000;
+const mostRows = 500;
+const lineSize = 200; // characters; a longer row counts as several
+
+// long returns a text as escaped does, but so much of it that showing it takes no time, and a
+// button that shows as much again.
+export function long(text, lines = true) {
+  let start = part(text, mostText), at = 0;
+  for (let n = 0; n < mostLines && at >= 0; n++) at = start.indexOf("\n", at + 1);
+  if (at > 0) start = start.slice(0, at + 1);
+  const shown = escaped(start, lines);
+  const left = text.length - start.length;
+  // What follows is a block of its own, so that what is there already is not laid out again.
+  if (left > 0) shown.append(button(`${left} of ${text.length} characters are not shown`, () => h("span", { class: "rest" }, long(text.slice(start.length), lines))));
+  return shown;
+}
+
+// rows does the same for a list: it returns the elements that make returns for its first
+// items. what names the items, and size is how many characters one has.
+export function rows(list, make, what, size, from = 0) {
+  const shown = document.createDocumentFragment();
+  let at = from;
+  for (let cost = 0; at < list.length && cost < mostRows; at++) {
+    cost += 1 + Math.min(size(list[at]), mostText) / lineSize;
+    shown.append(make(list[at]));
+  }
+  const left = list.length - at;
+  if (left > 0) shown.append(button(`${left} of ${list.length} ${what} are not shown`, () => rows(list, make, what, size, at)));
+  return shown;
+}
+
+function button(about, next) {
+  return h("button", { type: "button", class: "more rest", onclick: ({ currentTarget: clicked }) => {
+    const made = next();
+    const focus = made.lastElementChild?.matches("button.rest") ? made.lastElementChild : clicked.closest("[tabindex]");
+    clicked.replaceWith(made);
+    focus?.focus();
+  } }, `Show more (${about})`);
 }
 
 // pageHead returns the head of a view, with a link back for narrow screens.

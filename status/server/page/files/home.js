@@ -1,11 +1,11 @@
 // Home: everything that waits for the reader, and what the teams do if nothing does.
 
-import { escaped, h, morph, pageHead } from "./dom.js";
+import { drawn, escaped, h, morph, pageHead } from "./dom.js";
 import { content } from "./message.js";
 import { changeDelivery, controlRelay, dismiss, messages, Problem, release } from "./request.js";
 import { pathTo } from "./route.js";
 import { groupBy } from "./teams.js";
-import { capital, flat, gist, short, since, wholeTime } from "./text.js";
+import { capital, cut, flat, gist, short, since, wholeTime } from "./text.js";
 
 const asks = new Set(["permission", "plan", "question"]);
 const groups = [
@@ -26,6 +26,11 @@ export function needs(snapshot, unread) {
 }
 
 const mostTeams = 8; // whose last messages are shown
+
+// bare returns a row that cannot be drawn as it should: who it is from, and its text.
+const bare = (key, href, from, text) => h("li", { class: "need", "data-key": key, "data-kind": "trouble" }, h("a", { href },
+  h("span", { class: "need-head" }, h("b", null, short(from, 100)), h("span", { class: "in" }, "⚠ cannot be shown as it should")),
+  h("span", { class: "need-what" }, short(text, 200))));
 
 // acts are what the buttons of a row do, by name: [label, when it is there, what it does].
 const acts = {
@@ -78,7 +83,7 @@ export class Home {
     const asked = cards.show(p.cards, () => true, () => p.title.focus());
     const grouped = groupBy(snapshot.attention.filter((a) => !(a.answerable && a.question)), (a) => groups.find(({ of }) => of(a)).title);
     morph(p.rows, h("div", { class: "needs" }, groups.filter(({ title }) => grouped.has(title)).map(({ title }) =>
-      h("section", { "data-key": title }, h("h2", null, title), h("ul", null, grouped.get(title).map((a) => this.#row(a)))))));
+      h("section", { "data-key": title }, h("h2", null, title), h("ul", null, grouped.get(title).map((a) => drawn(() => this.#row(a), () => bare(a.id, pathTo(a.team, a.member || null), a.from ?? a.member, a.what))))))));
     const quiet = asked === 0 && !snapshot.attention.some((a) => counts(a) || a.kind === "unread");
     morph(p.quiet, h("div", { class: "quiet-teams" }, quiet ? this.#quiet() : null));
   }
@@ -89,7 +94,7 @@ export class Home {
     const at = a.since && new Date(a.since);
     const note = this.#notes.get(a.id);
     const offered = Object.entries(acts).filter(([, [, there]]) => there(a, this.#page));
-    const mark = (name) => (name ? name : "Team");
+    const mark = (name) => (name ? cut(name, 100) : "Team");
     return h("li", { class: "need", "data-key": a.id, "data-kind": waits },
       h("a", { href: pathTo(a.team, member) },
         h("span", { class: "need-head" }, h("b", null, escaped(mark(member))), h("span", { class: "in", title: flat(a.team) }, escaped(this.#page.label(a.team))),
@@ -105,7 +110,7 @@ export class Home {
   // what says what a row is about. The last unread message says more than how many there are.
   #what(a) {
     const r = a.kind === "unread" && this.#page.reader.last(a.team, a.from);
-    if (!r) return escaped(capital(a.what));
+    if (!r) return escaped(capital(cut(a.what, 300)));
     const { label, summary, text } = content(r);
     return [a.count > 1 ? h("span", { class: "badge" }, String(a.count)) : null, a.count > 1 ? " " : null,
       escaped(short([label, summary, gist(text)].filter(Boolean).join(": "), 200))];
@@ -167,7 +172,7 @@ export class Home {
         const states = groupBy(snapshot.status.filter((s) => s.team === t.team), (s) => s.word);
         return h("section", { class: "quiet-team", "data-key": t.team },
           h("h3", null, h("a", { href: pathTo(t.team, null), title: flat(t.team) }, escaped(this.#page.label(t.team))), h("span", { class: "in" }, [...states].map(([word, list]) => `${list.length} ${flat(word)}`).join(" · "))),
-          h("ul", null, (this.#last.get(t.team) ?? []).toReversed().map((r) => this.#said(r))));
+          h("ul", null, (this.#last.get(t.team) ?? []).toReversed().map((r) => drawn(() => this.#said(r), () => bare(String(r.seq), pathTo(r.team, null), r.from, r.text)))));
       }),
     ];
   }

@@ -1,10 +1,10 @@
 // The list of a conversation: messages and groups of steps in order, with days between them.
 
-import { h, place, setAttr, setText } from "./dom.js";
+import { drawn, h, long, place, setAttr, setText } from "./dom.js";
 import { when } from "./message.js";
 import { Notices } from "./notices.js";
 import { Steps } from "./steps.js";
-import { dayOf, flat } from "./text.js";
+import { dayOf, short } from "./text.js";
 import { layout } from "./work.js";
 
 const together = 5 * 60e3; // messages of one sender within this time, in ms, share a head
@@ -32,9 +32,11 @@ export class List {
       const group = list.map((i) => i.group).find((g) => g && !used.has(g)) ?? (b.notices ? new Notices() : new Steps());
       used.add(group);
       for (const i of list) i.group = group;
-      if (b.notices) group.show(list, rows.names());
-      else group.show(b.steps, [named ? flat(record(b).from) : "", b.subagent ? "subagent" : ""].filter(Boolean).join(", "), named ? rows.color(record(b)) : null);
-      b.li = group.element;
+      b.li = drawn(() => {
+        if (b.notices) group.show(list, rows.names());
+        else group.show(b.steps, [named ? short(record(b).from, 100) : "", b.subagent ? "subagent" : ""].filter(Boolean).join(", "), named ? rows.color(record(b)) : null);
+        return group.element;
+      }, () => list[0].plain ??= h("li", { class: "message note" }, h("p", { class: "bubble" }, "⚠ This cannot be shown as it should: ", list.map((i) => [long(String(i.records[0].text), false), " "]).flat())));
     }
     place(this.element, this.blocks.map((b) => b.li));
     rows.fit(this.element);

@@ -2,6 +2,31 @@
 
 import { h } from "./dom.js";
 
+// mostHTML is how many characters are enough for the beginning of a message.
+export const mostHTML = 8000;
+
+// beginningOf returns the first characters of HTML that the service made, without half a tag or
+// half a reference at the end. What is open there is closed by the browser.
+export function beginningOf(html, most = mostHTML) {
+  if (html.length <= most) return html;
+  const start = html.slice(0, most);
+  const tag = start.lastIndexOf("<"), reference = start.lastIndexOf("&");
+  if (tag >= 0 && !start.includes(">", tag)) return start.slice(0, tag);
+  return reference >= 0 && !start.includes(";", reference) ? start.slice(0, reference) : start;
+}
+
+// started returns the beginning of a record that the service rendered, and a button for all.
+export function started({ html }) {
+  if (html.length <= mostHTML) return rendered({ html });
+  const box = h("div", { class: "started" }, rendered({ html: beginningOf(html) }), h("button", { type: "button", class: "more", onclick: () => {
+    const all = rendered({ html });
+    all.tabIndex = -1;
+    box.replaceWith(all);
+    all.focus();
+  } }, "Show more"));
+  return box;
+}
+
 // rendered returns the content of a record that the service rendered. Nothing else of the page
 // makes markup of a string. The service escapes the text, and writes a few elements without
 // scripts, styles or images; the policy of the page would run none either.

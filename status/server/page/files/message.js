@@ -1,6 +1,6 @@
 // How a message is shown: its time, its content, and what happened to it.
 
-import { flat, wholeTime } from "./text.js";
+import { flat, json, short, wholeTime } from "./text.js";
 
 const longText = 4000; // characters
 const longLines = 60;
@@ -28,21 +28,47 @@ export function beginning(text) {
   return text.length - end < 200 ? text : text.slice(0, end).toWellFormed();
 }
 
+const values = new WeakMap(); // what records have, as JSON
+
+// parsed returns the JSON that the text of a record is; null if it is none.
+export function parsed(r) {
+  const { text, value } = values.get(r) ?? {};
+  if (text === r.text) return value;
+  let now = null;
+  try {
+    now = JSON.parse(r.text);
+  } catch { /* the text is shown instead */ }
+  values.set(r, { text: r.text, value: now });
+  return now;
+}
+
+const described = new WeakMap(); // what describe returned, by record
+
 // content returns what is shown of a message. Known structured texts are described in
 // words; others are shown as JSON.
 export function content(r) {
-  if (r.work) return { label: r.kind === "text" ? "" : r.kind.replaceAll("_", " "), text: r.text };
+  if (r.work) return { label: r.kind === "text" ? "" : kindOf(r), text: r.text };
   if (r.answer) return { label: "answer", text: r.answer.truncated ? r.text + "\n[truncated]" : r.text };
   if (r.kind === "message") return { summary: r.summary, text: r.text };
-  let o = null;
-  try {
-    o = JSON.parse(r.text);
-  } catch { /* the text is shown instead */ }
+  const known = described.get(r);
+  if (known?.of === r.text) return known.content;
+  const content = describe(r, parsed(r));
+  described.set(r, { of: r.text, content });
+  return content;
+}
+
+const kindOf = (r) => short(r.kind.replaceAll("_", " "), 60);
+
+const mostJSON = 200000; // characters; a longer text is shown as it is
+
+const idleReasons = new Map([["failed", "⚠ failed"], ["interrupted", "interrupted"]]);
+
+function describe(r, o) {
   const text = (v) => (typeof v === "string" ? v : "");
   switch (o && r.kind) {
     case "idle_notification":
       return {
-        label: { failed: "⚠ failed", interrupted: "interrupted" }[text(o.idleReason)] ?? (text(o.result) ? "finished" : "idle"),
+        label: idleReasons.get(o.idleReason) ?? (text(o.result) ? "finished" : "idle"),
         summary: text(o.summary), text: text(o.result) || text(o.failureReason),
       };
     case "shutdown_request":
@@ -56,11 +82,11 @@ export function content(r) {
     case "task_assignment":
       return { label: "task", summary: text(o.subject), text: text(o.description) };
     case "permission_request":
-      return { label: "asks permission", summary: text(o.tool_name), text: text(o.description) || JSON.stringify(o.input, null, 2) };
+      return { label: "asks permission", summary: text(o.tool_name), text: text(o.description) || (o.input === undefined ? "" : json(o.input)) };
     case "plan_approval_request":
       return { label: "plan", text: text(o.planContent) };
     default:
-      return { label: r.kind.replaceAll("_", " "), summary: r.summary, text: o ? JSON.stringify(o, null, 2) : r.text, raw: true };
+      return { label: kindOf(r), summary: r.summary, text: o && r.text.length <= mostJSON ? json(o) : r.text, raw: true };
   }
 }
 

@@ -1,15 +1,14 @@
 // The words of notices: that an agent went idle, was given a task, or ends.
 
+import { parsed } from "./message.js";
+import { short } from "./text.js";
+
 // notice returns what a record tells, or null if it is a message to read in full: {who, did,
 // about, more}, a name, what happened, what it was about on one line, and further text.
 export function notice(r) {
   if (r.kind === "message" || r.work || r.answer) return null;
-  let o;
-  try {
-    o = JSON.parse(r.text);
-  } catch {
-    return null;
-  }
+  const o = parsed(r);
+  if (!o) return null;
   const text = (v) => (typeof v === "string" ? v.trim() : "");
   const told = (who, did, about, more) => ({ who, did, about: text(about), more: text(more) });
   switch (r.kind) {
@@ -17,7 +16,7 @@ export function notice(r) {
       if (text(o.result) || text(o.failureReason) || text(o.idleReason) === "failed") return null;
       return told(r.from, text(o.idleReason) === "interrupted" ? "was interrupted" : "went idle", o.summary);
     case "task_assignment":
-      return told(r.inbox, `was given a task by ${text(o.assignedBy) || r.from}`, o.subject, o.description);
+      return told(r.inbox, `was given a task by ${short(text(o.assignedBy) || r.from, 100)}`, o.subject, o.description);
     case "shutdown_request":
       return told(r.inbox, "was asked to shut down", o.reason);
     case "shutdown_approved":

@@ -1,10 +1,10 @@
 // What agents tell about themselves: that they went idle, were given a task, or end. Such
 // notices are one line, and consecutive ones share it.
 
-import { escaped, h, morph, place } from "./dom.js";
+import { escaped, h, long, morph, place } from "./dom.js";
 import { notice, summaryOf } from "./notice.js";
 import { when } from "./message.js";
-import { timeOf, wholeTime } from "./text.js";
+import { short, timeOf, wholeTime } from "./text.js";
 
 // Notices is one line. show can be called again with other notices: what the reader unfolded
 // stays so.
@@ -25,7 +25,7 @@ export class Notices {
     else if (this.#fold.classList.contains("alone")) this.#fold.open = false;
     this.#fold.classList.toggle("alone", alone);
     const last = when(items.at(-1).records[0]);
-    morph(this.#head, h("summary", null, h("span", { class: "line" }, escaped(summaryOf(items.map((i) => notice(i.records[0])), names.name))), time(last)));
+    morph(this.#head, h("summary", null, h("span", { class: "line" }, escaped(short(summaryOf(items.map((i) => notice(i.records[0])), names.name), 500))), time(last)));
     place(this.#list, items.map((item) => (item.step ??= line(item.records[0], names))));
   }
 }
@@ -35,8 +35,8 @@ const time = (at) => h("time", { title: wholeTime(at) }, timeOf(at));
 // line returns one notice, which unfolds if it has more to say.
 function line(r, names) {
   const { who, did, about, more } = notice(r);
-  const said = [h("span", { class: "line" }, h("b", null, escaped(names.name(who))), " ", did, about ? [": ", escaped(about)] : null), time(when(r))];
+  const said = [h("span", { class: "line" }, h("b", null, escaped(names.name(who))), " ", did, about ? [": ", long(about, false)] : null), time(when(r))];
   return h("li", { class: "step", "data-seq": r.seq }, more
-    ? h("details", null, h("summary", null, said), h("p", { class: "text", dir: "auto" }, escaped(more, true)))
+    ? h("details", null, h("summary", null, said), h("p", { class: "text", dir: "auto" }, long(more)))
     : h("p", null, said));
 }

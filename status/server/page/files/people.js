@@ -6,7 +6,7 @@ import { draftOf } from "./outbox.js";
 import { instance } from "./reader.js";
 import { pathTo } from "./route.js";
 import { ended, groupBy, labels, order, waits } from "./teams.js";
-import { capital, flat, since } from "./text.js";
+import { capital, cut, flat, since } from "./text.js";
 
 const fewTeams = 4; // as many are open at first
 
@@ -158,7 +158,7 @@ export class People {
         s.relay?.state === "local" ? h("span", { class: "role" }, "terminal") : null], more.filter(Boolean).join("\n"),
       h("span", { class: "heard" }, h("span", { class: "word", "data-word": s.word }, flat(s.word)),
         h("span", { class: "unseen" }, ", last heard"), " ", since(new Date(s.heard)).replace("just\u00a0", "")),
-      why && !ended(t) ? h("span", { class: "doing" }, escaped(why)) : null);
+      why && !ended(t) ? h("span", { class: "doing" }, escaped(cut(why, 300))) : null);
   }
 
   #row(t, member, state, avatar, name, title, heard, why) {

@@ -1,8 +1,8 @@
 // The element of one message: who wrote it, when, its text, and what happened to it.
 
 import { colorOf, face } from "./colors.js";
-import { escaped, h, morph } from "./dom.js";
-import { rendered } from "./markdown.js";
+import { drawn, escaped, h, long, morph } from "./dom.js";
+import { beginningOf, rendered } from "./markdown.js";
 import { beginning, content, delivery, fate, mayBeLong, paneFate, when } from "./message.js";
 import { changeDelivery, Problem } from "./request.js";
 import { size, timeOf, wholeTime } from "./text.js";
@@ -45,14 +45,23 @@ export class Rows {
     this.fit(item.li);
   }
 
+  // render returns the element of a message. One that cannot be drawn is its text.
   render(item) {
+    return drawn(() => this.#draw(item), () => {
+      const [r] = item.records;
+      return h("li", { class: "message between" }, h("article", { class: "bubble", "data-seq": r.seq },
+        h("header", { class: "by" }, h("span", { class: "label" }, "⚠ This message cannot be shown as it should")), h("p", { class: "text", dir: "auto" }, long(String(r.text)))));
+    });
+  }
+
+  #draw(item) {
     const r = item.records[0];
     if (r.work && r.kind !== "text") return this.#note(r);
     const names = this.names();
     const mine = names.mine(r.from);
     const { label, summary, text, raw } = content(r);
     const body = raw
-      ? h("details", { class: "raw" }, h("summary", null, "Show the raw text"), h("pre", null, escaped(text, true)))
+      ? h("details", { class: "raw" }, h("summary", null, "Show the raw text"), h("pre", null, long(text)))
       : text ? this.#text(r, text, item) : null;
     const direction = mine ? "mine" : names.mine(r.inbox) || r.answer || r.work ? "tome" : "between";
     const color = mine ? null : this.color(r);
@@ -63,7 +72,7 @@ export class Rows {
         h("span", { class: "pair" }, h("b", { "data-color": color }, escaped(names.name(r.from))), to ? h("span", null, "\u00a0→ ", escaped(to)) : null),
         label ? h("span", { class: "label" }, escaped(label)) : null,
         h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r))),
-        summary ? h("span", { class: "summary", dir: "auto" }, escaped(summary)) : null),
+        summary ? h("span", { class: "summary", dir: "auto" }, long(summary, false)) : null),
       body,
       mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null));
   }
@@ -83,14 +92,16 @@ export class Rows {
   // note shows how a turn ended, or what the program that runs the agent said.
   #note(r) {
     return h("li", { class: "message note" }, h("p", { class: "bubble", "data-kind": r.kind, "data-state": r.work.state, "data-seq": r.seq, title: wholeTime(when(r)) },
-      this.#view.place.member === null ? [h("b", null, escaped(r.from)), " · "] : null, r.work.state === "failed" ? "⚠ " : null, escaped(r.text)));
+      this.#view.place.member === null ? [h("b", null, escaped(r.from)), " · "] : null, r.work.state === "failed" ? "⚠ " : null, long(r.text, false)));
   }
 
   #text(r, text, item) {
     const whole = this.#unfolded.has(r.seq);
     const cut = whole || r.html ? text : beginning(text);
-    const body = r.html ? rendered(r) : h("p", { class: "text", dir: "auto" }, escaped(cut, true), cut.length < text.length ? "…" : null);
-    if (r.html && r.answer?.truncated) body.append(h("p", null, "[truncated]"));
+    const html = r.html && (whole ? r.html : beginningOf(r.html));
+    const body = html ? rendered({ html }) : h("p", { class: "text", dir: "auto" }, long(cut), cut.length < text.length ? "…" : null);
+    if (html && html.length < r.html.length) body.append("…");
+    else if (html && r.answer?.truncated) body.append(h("p", null, "[truncated]"));
     if (!mayBeLong(text)) return body;
     body.classList.toggle("clamped", !whole);
     return [body, h("button", { type: "button", class: "more", "aria-expanded": String(whole), title: size(text), onclick: () => {

@@ -6,7 +6,9 @@ import { when } from "./message.js";
 import { search } from "./request.js";
 import { pathTo, searchPath } from "./route.js";
 import { labels } from "./teams.js";
-import { dayOf, timeOf, wholeTime } from "./text.js";
+import { cut, dayOf, timeOf, wholeTime } from "./text.js";
+
+const mostSnippet = 1000; // characters of a part; a word can have any number
 
 // Search is the view of the messages that match words.
 export class Search {
@@ -97,7 +99,10 @@ export class Search {
         hit.work && hit.kind !== "text" ? h("span", { class: "label" }, escaped(hit.kind)) : null,
         h("span", { class: "hit-team" }, escaped((this.#page.team(hit) && named.get(hit.team)) ?? hit.team)),
         h("time", { datetime: at.toISOString(), title: wholeTime(at) }, `${dayOf(at)} ${timeOf(at)}`)),
-      h("span", { class: "snippet", dir: "auto" }, hit.snippet.map((p) => (p.match ? h("mark", null, escaped(p.text, true)) : escaped(p.text, true))))));
+      h("span", { class: "snippet", dir: "auto" }, hit.snippet.map(({ match, text }) => {
+        const words = escaped(cut(text, mostSnippet), true);
+        return match ? h("mark", null, words) : words;
+      }))));
   }
 }
 

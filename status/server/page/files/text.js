@@ -15,22 +15,55 @@ function escapeOf(c) {
   return "\\u" + n.toString(16).padStart(4, "0");
 }
 
+// mostPieces is how many parts a text is split into. What is escaped after them is not set apart.
+const mostPieces = 1000;
+
 // pieces splits a text into parts: [text, whether it is escaped]. With lines, line feeds
 // and tabs are not escaped.
 export function pieces(text, lines) {
   const list = [];
-  let plain = "";
+  let now = "", isEscaped = false;
   for (const c of String(text).toWellFormed()) {
-    if (!unsafe.test(c) || joiners.has(c) || (lines && (c === "\n" || c === "\t"))) {
-      plain += c;
+    const escape = unsafe.test(c) && !joiners.has(c) && !(lines && (c === "\n" || c === "\t"));
+    if (escape !== isEscaped && list.length < mostPieces) {
+      if (now) list.push([now, isEscaped]);
+      [now, isEscaped] = ["", escape];
+    }
+    now += escape ? escapeOf(c) : c;
+  }
+  if (now) list.push([now, isEscaped && list.length < mostPieces]);
+  return list;
+}
+
+const mostIndent = 20; // levels
+
+// json writes a value as JSON.stringify does with two spaces, in linear time for any depth: it
+// calls no function for what is inside, and what is far inside is not indented further.
+export function json(value) {
+  const line = (depth) => "\n" + "  ".repeat(Math.min(depth, mostIndent));
+  const written = [];
+  const rest = [{ value, depth: 0 }];
+  while (rest.length > 0) {
+    const { text, value, depth } = rest.pop();
+    if (text !== undefined) {
+      written.push(text);
       continue;
     }
-    if (plain) list.push([plain, false]);
-    plain = "";
-    list.push([escapeOf(c), true]);
+    if (value === null || typeof value !== "object") {
+      written.push(String(JSON.stringify(value)));
+      continue;
+    }
+    const [open, close] = Array.isArray(value) ? "[]" : "{}";
+    const all = Object.entries(value);
+    written.push(open);
+    rest.push({ text: (all.length > 0 ? line(depth) : "") + close });
+    for (let n = all.length - 1; n >= 0; n--) {
+      const [key, inner] = all[n];
+      rest.push({ value: inner, depth: depth + 1 });
+      rest.push({ text: (n > 0 ? "," : "") + line(depth + 1) + (open === "{" ? JSON.stringify(key) + ": " : "") });
+    }
   }
-  if (plain) list.push([plain, false]);
-  return list;
+  return written.join("");
 }
 
 // flat returns an escaped text on one line.
@@ -41,15 +74,32 @@ export function flat(text) {
 // capital returns a text with a capital at its beginning.
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-// short returns the beginning of a text, on one line.
+// part returns the first characters of a text: most, or one less so that none is cut in half.
+export function part(text, most) {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
+}
+
+// cut does the same, and says that there is more.
+export const cut = (text, most) => (text.length > most ? part(text, most) + "…" : text);
+
+// short returns the beginning of a text, on one line. Only so much of the text is read as it
+// can need.
 export function short(text, most) {
-  const line = flat(String(text).replace(/\s+/gu, " ").trim());
+  const start = String(text).trimStart();
+  const read = part(start, 10 * most);
+  const line = flat(read.replace(/\s+/gu, " ").trim()) + (read.length < start.length ? "…" : "");
   return line.length > most ? line.slice(0, most - 1).toWellFormed() + "…" : line;
 }
 
+// mostGist is how many characters gist reads: the marks are found in cubic time.
+const mostGist = 500;
+
 // gist returns the first paragraph of a Markdown text without its marks, for one line.
 export function gist(text) {
-  const [first] = String(text).trim().split(/\n\s*\n|\n(?=\s*(?:```|~~~|\|))/u);
+  const start = String(text).trim();
+  const [first] = cut(start, mostGist).split(/\n\s*\n|\n(?=\s*(?:```|~~~|\|))/u);
   return first
     .replace(/^\s*(?:#{1,6}\s+|>\s?|(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?)/gmu, "")
     .replace(/(\*\*|__|`+)(.+?)\1/gsu, "$2")

@@ -5,6 +5,7 @@ import { notice } from "./notice.js";
 import { short } from "./text.js";
 
 const steps = new Set(["tool", "thinking", "file"]);
+const mostDepth = 10; // of subagents that start others; deeper ones are a block of their own
 
 // isStep reports whether a record is work that is folded. What an agent says and how its
 // turns fail is not, unless a subagent says it.
@@ -39,9 +40,12 @@ export function layout(items, { withSteps, over = false }) {
     if (!withSteps) continue;
     const w = r.work;
     const step = { item, idle: over || (!w.subagent && ended.has(turnOf(r))), steps: [] };
-    if (w.starts) parents.set(w.starts, step);
     const key = turnOf(r) + "\0" + (w.subagent ?? "");
-    const group = parents.get(w.subagent) ?? open.get(key);
+    const parent = parents.get(w.subagent);
+    const group = parent ?? open.get(key);
+    step.depth = parent ? parent.depth + 1 : 0;
+    // After the parent was looked up: no step is below itself.
+    if (w.starts && step.depth < mostDepth) parents.set(w.starts, step);
     if (group && isTold(r, group.steps)) continue;
     if (group) {
       group.steps.push(step);
@@ -116,7 +120,7 @@ export function summary(list) {
   const names = [...uses].map(([name, n]) => (n > 1 ? `${name} ×${n}` : name));
   const bad = Object.entries(notDone).map(([state, word]) => [records.filter((r) => r.work.state === state).length, word]).filter(([n]) => n > 0);
   const times = records.flatMap((r) => [r.timestamp, r.work.ended]).map((t) => Date.parse(t)).filter(Number.isFinite);
-  const took = Math.max(...times) - Math.min(...times);
+  const took = times.reduce((a, b) => Math.max(a, b), -Infinity) - times.reduce((a, b) => Math.min(a, b), Infinity);
   return {
     text: `${all.length} steps`,
     after: [
