@@ -23,7 +23,7 @@ func newUI(a *app) *cobra.Command {
 The page shows teams, members, what they are doing and their conversations, and
 sends messages. The printed or opened address signs in one browser, once, within
 a minute; the session lasts a week. To end all sessions, remove api.token from
-the state directory and restart the service. The service must listen on a
+the state directory; the service then makes another one. It must listen on a
 loopback address ("teambridge serve --listen 127.0.0.1:7420").
 
 Exit status: 0 opened or printed; 1 unexpected answer; 3 no service is running;

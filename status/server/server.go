@@ -14,7 +14,8 @@
 // The service listens on a unix socket that only its user can open and, if told to, on
 // loopback addresses. There, each request needs the token in the file api.token of the
 // state directory, or the cookie that a browser gets for a one-time code, which is valid
-// for a minute. Whoever passes is a person, with a person's authority: see [Person].
+// for a minute. If the file is removed or replaced, all cookies, codes and streams of that
+// token end within a second. Whoever passes is a person, with a person's authority: see [Person].
 // Requests from pages of other sites are refused on every listener.
 //
 // A browser sends cookies to all ports of an address. If pages of other users of the
@@ -132,7 +133,7 @@ type Server struct {
 
 	// While Run runs.
 	addrs    []string
-	token    string
+	tokens   *tokens // nil: no listener needs one
 	locker   *lockedfile.Locker
 	ledger   *ledger.Ledger
 	journal  *journal.Journal // written by the tap and, so that they do not collide, for receipts
@@ -280,6 +281,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		part("keeping transcripts", (&keeper{Server: s}).run)
 	}
 	part("recording", s.inPlace)
+	if s.tokens != nil {
+		part("looking at the token", s.tokens.watch)
+	}
 	part("states", s.statuses.run)
 	part("replicating", s.replicator.Run)
 	part("looking at panes", s.watch.run)
@@ -389,7 +393,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	if slices.ContainsFunc(s.listen, func(a address) bool { return a.network == "tcp" }) {
-		if s.token, err = token(s.opts.State); err != nil {
+		if s.tokens, err = newTokens(s.opts.State, s.warn("nobody can sign in over TCP")); err != nil {
 			return err
 		}
 	}
