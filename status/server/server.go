@@ -95,6 +95,7 @@ import (
 type Options struct {
 	Root  *teams.Root
 	State string // the directory of journal, ledger, locks and token
+	Home  string // where files for browsers are made, if it is not empty; else in State
 
 	// Listen has "unix:PATH" or HOST:PORT, where HOST is a loopback address. If it is
 	// empty, the service listens on [api.SocketPath].
@@ -283,6 +284,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	part("recording", s.inPlace)
 	if s.tokens != nil {
 		part("looking at the token", s.tokens.watch)
+		part("signing in", s.sweepForwards)
 	}
 	part("states", s.statuses.run)
 	part("replicating", s.replicator.Run)

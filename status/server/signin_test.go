@@ -1,11 +1,14 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +130,61 @@ func TestSignIn(t *testing.T) {
 	other := newWorld(t).start(t, tcp, paged)
 	if res, _ := visiting(t, "GET", "http://"+other.Addrs()[1]+"/v1/teams", cookie); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("with the cookie of another service: %s", res.Status)
+	}
+}
+
+// A browser can be given a file in place of the URL. It goes when the code does.
+func TestSignInFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	home := t.TempDir()
+	left, foreign := filepath.Join(home, "teambridge-sign-in-1.html"), filepath.Join(home, "mine.html")
+	for _, path := range []string{left, foreign} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-2 * codeLife)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := w.start(t, tcp, paged, func(s *Server) { s.opts.Home = home })
+	request := func() api.SignIn {
+		t.Helper()
+		in := of[api.SignIn](t, r.ask(t, "POST", "/v1/sign-in?file=true", ""), http.StatusCreated)
+		data, err := os.ReadFile(in.File)
+		if err != nil || filepath.Dir(in.File) != home || !strings.Contains(string(data), in.URL) {
+			t.Fatalf("%s: %s, %v", in.File, data, err)
+		}
+		if info, err := os.Stat(in.File); err != nil || exposed(info) {
+			t.Errorf("%v, %v: others can read it", info.Mode(), err)
+		}
+		return in
+	}
+	gone := func(what, path string) {
+		t.Helper()
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the file of %s: %v", what, err)
+		}
+	}
+	if in := of[api.SignIn](t, r.ask(t, "POST", "/v1/sign-in", ""), http.StatusCreated); in.File != "" {
+		t.Errorf("a file that nobody wanted: %s", in.File)
+	}
+	in := request()
+	if res, _ := visiting(t, "GET", in.URL); len(res.Cookies()) != 1 {
+		t.Errorf("%s, cookies %v", res.Status, res.Cookies())
+	}
+	gone("a code that was used", in.File)
+	first := request()
+	for range maxCodes {
+		in = request()
+	}
+	gone("a code that was forgotten", first.File)
+	r.end(t)
+	gone("a service that ended", in.File)
+	gone("a service that was killed", left)
+	if _, err := os.Stat(foreign); err != nil {
+		t.Error(err)
 	}
 }
 
