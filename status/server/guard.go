@@ -20,6 +20,7 @@ import (
 // Keys of the context of a request.
 type (
 	unixKey   struct{} // bool: it came through the unix socket
+	visitKey  struct{} // *visitor: its connection, over TCP
 	personKey struct{} // bool: see [Person]
 	cookieKey struct{} // bool: a person, authenticated by the cookie of a page
 	endedKey  struct{} // <-chan struct{}: closed once the person is none any more
@@ -33,6 +34,9 @@ func Person(ctx context.Context) bool {
 }
 
 func connContext(ctx context.Context, c net.Conn) context.Context {
+	if v, ok := c.(*visitor); ok {
+		ctx = context.WithValue(ctx, visitKey{}, v)
+	}
 	return context.WithValue(ctx, unixKey{}, c.LocalAddr().Network() == "unix")
 }
 
@@ -70,6 +74,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			person = person || cookie
 			ctx = context.WithValue(ctx, cookieKey{}, cookie)
 			ctx = context.WithValue(ctx, endedKey{}, ended)
+			if v, ok := ctx.Value(visitKey{}).(*visitor); ok && person {
+				v.admit()
+			} else {
+				answer.Header().Set("Connection", "close") // it costs something as long as it is open
+			}
 		}
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, personKey{}, person)))
 	})

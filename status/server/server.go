@@ -160,7 +160,7 @@ type Server struct {
 
 // limits bound what the service spends on its clients.
 type limits struct {
-	connections int           // at once, on each listener
+	connections int           // at once, on each listener; over TCP, as many again of nobody in particular
 	streams     int           // of events, at once
 	body        int64         // of a request, in bytes
 	request     time.Duration // to read, handle and answer one
