@@ -51,7 +51,7 @@ func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error
 	if page.Seq, err = s.reads.Last(ctx); err != nil {
 		return nil, err
 	}
-	list, more, err := first(s.reads.Envelopes(ctx, journal.EnvelopeQuery{Query: q}), limit)
+	list, more, err := first(s.reads.Envelopes(ctx, journal.EnvelopeQuery{Query: q}), limit, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
 	if q.Newest {
 		slices.Reverse(list)
 	}

@@ -152,6 +152,7 @@ type Server struct {
 	tmux  string // the socket of the tmux server with the panes of members; "": that of a plain tmux
 
 	streams chan struct{} // one item for each open stream
+	making  chan struct{} // one item for each large answer that is being made
 
 	// Unless the service is read-only.
 	fleet      *fleet.Fleet
@@ -162,6 +163,7 @@ type Server struct {
 type limits struct {
 	connections int           // at once, on each listener; over TCP, as many again of nobody in particular
 	streams     int           // of events, at once
+	making      int           // large answers, at once; others wait
 	body        int64         // of a request, in bytes
 	request     time.Duration // to read, handle and answer one
 	write       time.Duration // for a client of a stream to take what was written
@@ -185,7 +187,7 @@ func New(opts Options) (*Server, error) {
 	s := &Server{
 		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(), idle: readOnlyService,
 		limits: limits{
-			connections: 256, streams: 64, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
+			connections: 256, streams: 64, making: 2, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
 			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond, behind: 2000,
 			handover: lockedfile.Handover, prune: time.Hour,
 		},
@@ -381,6 +383,7 @@ func (s *Server) serve(ctx, running context.Context, part func(string, func(cont
 // open opens the files, and makes the parts of the service.
 func (s *Server) open(ctx context.Context) (err error) {
 	s.streams = make(chan struct{}, s.limits.streams)
+	s.making = make(chan struct{}, s.limits.making)
 	lock := s.opts.Lock
 	lock.Dir = filepath.Join(s.opts.State, "locks")
 	s.locker = lockedfile.New(lock)
