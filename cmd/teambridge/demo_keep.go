@@ -162,7 +162,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 
 // invite prints the address of the page, and commands to try.
 func (d *demonstration) invite(ctx context.Context) error {
-	in, err := d.app.signIn(ctx)
+	in, err := d.app.signIn(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -42,10 +42,11 @@ is installed; whether agent teams are enabled; whether the service runs; since
 when messages are recorded; the size of the databases.
 Nothing is changed without --fix.
 
---fix removes what certainly belongs to nobody: anything in the place of a lock
-that is not a lock (a file, or a directory that is not empty), and temporary
-files of killed teambridge processes. It also makes teambridge's own directory
-private. It never changes an inbox.
+--fix removes what belongs to nobody: anything in the place of a lock that is
+not a lock (a file, or a directory that is not empty), and temporary files of
+killed teambridge processes. What was changed within 10 s, is locked, is open in
+a process (seen on Linux), or names a process that runs, is in use and stays.
+It also makes teambridge's own directory private. It never changes an inbox.
 
 Exit status: 0 no problems, or all are fixed; 1 problems were found; 3 there is
 no Claude directory, or no such team.`,
@@ -342,20 +343,30 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 	if err != nil {
 		return // released while we looked
 	}
-	age := time.Since(info.ModTime())
 	inside, derr := os.ReadDir(path)
+	what, remove := "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so", os.Remove
 	switch {
 	case !e.IsDir():
-		x.add(problem, "foreign_lock", team, path, "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so", removable).
-			remedy = func() error { return removeSame(path, info, os.Remove) }
 	case derr != nil:
+		return
 	case len(inside) > 0:
-		f := x.add(problem, "foreign_lock", team, path, fmt.Sprintf("a lock directory with something in it (%s): no agent can take it over", inside[0].Name()), removable)
-		if f.remedy = func() error { return removeSame(path, info, os.RemoveAll) }; age < lockedfile.StaleAfter {
-			f.remedy, f.Advice = nil, "it is in use; look again later"
-		}
-	case age > lockedfile.StaleAfter:
+		what, remove = fmt.Sprintf("a lock directory with something in it (%s): no agent can take it over", inside[0].Name()), os.RemoveAll
+	case time.Since(info.ModTime()) > lockedfile.StaleAfter:
 		x.add(notice, "stale_lock", team, path, fmt.Sprintf("a lock that nobody has touched for more than %s", lockedfile.StaleAfter), "it does no harm: the next writer takes it over")
+		return
+	default:
+		return
+	}
+	f := x.add(problem, "foreign_lock", team, path, what, removable)
+	if why := lockUser(path); why != "" {
+		f.Advice = why + "; look again later"
+		return
+	}
+	f.remedy = func() error {
+		if why := lockUser(path); why != "" { // since it was looked at
+			return errors.New(why)
+		}
+		return removeSame(path, info, remove)
 	}
 }
 

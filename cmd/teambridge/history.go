@@ -406,8 +406,12 @@ func newGC(a *app) *cobra.Command {
 
 Messages older than --older-than are deleted, and what agents said and did while
 they worked after --work-older-than, which the service does, too. If the journal
-is still larger than --max-size, the oldest work is deleted first, and then the
-oldest messages. A message that was deleted and is sent
+and the ledger are together still larger than --max-size, the oldest of both are
+deleted, and of the journal work before messages. What is deleted is overwritten
+in the files, and their space is given back, unless a process is reading them
+just then; the next gc does that. The first gc after an upgrade from a version
+that did neither writes both files again: nobody can send or record meanwhile,
+about a second for 100 MiB. A message that was deleted and is sent
 again under its --id is a new message. What is still on its way is kept. Copies
 of earlier inbox contents, and leftovers of teams that a killed teambridge was
 making or removing, are deleted as well.
@@ -418,15 +422,18 @@ Exit status: 0.`,
 	}
 	durationFlag(cmd, &o.olderThan, "older-than", o.olderThan, "delete messages older than this")
 	durationFlag(cmd, &o.workOlderThan, "work-older-than", o.workOlderThan, "delete what agents said and did before this")
-	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "largest size of the journal in MiB; 0 is no limit")
+	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "largest size of journal and ledger in MiB; 0 is no limit")
 	return cmd
 }
 
 type collected struct {
-	Messages  int64 `json:"messages"`  // removed from the journal
-	Sends     int64 `json:"sends"`     // removed from the ledger
-	Bytes     int64 `json:"bytes"`     // size of the journal now
-	Envelopes int64 `json:"envelopes"` // removed from the journal: what agents said and did
+	Messages     int64 `json:"messages"`    // removed from the journal
+	Sends        int64 `json:"sends"`       // removed from the ledger
+	Bytes        int64 `json:"bytes"`       // size of the journal now
+	Envelopes    int64 `json:"envelopes"`   // removed from the journal: what agents said and did
+	BytesBefore  int64 `json:"bytesBefore"` // size of the journal
+	Ledger       int64 `json:"ledger"`      // size of the ledger now, in bytes
+	LedgerBefore int64 `json:"ledgerBefore"`
 }
 
 func (a *app) gc(ctx context.Context, o gcOptions) error {
@@ -439,24 +446,51 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err != nil {
 		return err
 	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	var c collected
+	if c.BytesBefore, c.LedgerBefore, err = sizes(ctx, j, l); err != nil {
+		return err
+	}
 	a.replicate(ctx, j, journal.Query{})
 	worked, err := j.PruneEnvelopes(ctx, time.Now().Add(-o.workOlderThan))
 	if err != nil {
 		return err
 	}
-	pruned, err := j.Prune(ctx, before, o.maxMiB<<20)
+	pruned, err := j.Prune(ctx, before, 0)
 	if err != nil {
 		return err
 	}
-	pruned.Envelopes += worked.Envelopes
-	l, err := a.ledger(ctx)
+	if c.Sends, err = l.Prune(ctx, before); err != nil {
+		return err
+	}
+	if err := rewrite(ctx, j, l); err != nil {
+		return err
+	}
+	if err := l.GiveBack(ctx); err != nil {
+		return err
+	}
+	c.Bytes, c.Ledger, err = sizes(ctx, j, l)
+	if most, both := o.maxMiB<<20, c.Bytes+c.Ledger; err == nil && most > 0 && both > most {
+		// Each becomes smaller by the same part.
+		share := float64(most) / float64(both)
+		more, err := j.Prune(ctx, before, max(int64(float64(c.Bytes)*share), 1))
+		if err != nil {
+			return err
+		}
+		pruned.Messages, pruned.Envelopes = pruned.Messages+more.Messages, pruned.Envelopes+more.Envelopes
+		n, err := l.PruneTo(ctx, int64(float64(c.Ledger)*share))
+		if c.Sends += n; err != nil {
+			return err
+		}
+		c.Bytes, c.Ledger, err = sizes(ctx, j, l)
+	}
 	if err != nil {
 		return err
 	}
-	sends, err := l.Prune(ctx, before)
-	if err != nil {
-		return err
-	}
+	c.Messages, c.Envelopes = pruned.Messages, pruned.Envelopes+worked.Envelopes
 	if err := lockedfile.Sweep(filepath.Join(a.state, "locks")); err != nil {
 		return err
 	}
@@ -467,6 +501,27 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err != nil && !errors.As(err, new(*teams.NoRootError)) { // there may be no Claude directory
 		return err
 	}
-	return a.answer(collected{pruned.Messages, sends, pruned.Bytes, pruned.Envelopes}, "removed %s, %s and %s; the journal has %.1f MiB\n",
-		plural(int(pruned.Messages), "message"), plural(int(pruned.Envelopes), "step")+" of agents", plural(int(sends), "id"), float64(pruned.Bytes)/(1<<20))
+	const mib = 1 << 20
+	return a.answer(c, "removed %s, %s and %s; the journal has %.1f MiB (before: %.1f), the ledger %.1f MiB (before: %.1f)\n",
+		plural(int(c.Messages), "message"), plural(int(c.Envelopes), "step")+" of agents", plural(int(c.Sends), "id"),
+		float64(c.Bytes)/mib, float64(c.BytesBefore)/mib, float64(c.Ledger)/mib, float64(c.LedgerBefore)/mib)
+}
+
+func sizes(ctx context.Context, j *journal.Journal, l *ledger.Ledger) (inJournal, inLedger int64, err error) {
+	if inJournal, err = j.Size(ctx); err == nil {
+		inLedger, err = l.Size(ctx)
+	}
+	return inJournal, inLedger, err
+}
+
+// rewrite writes the databases of earlier versions again, once. The ledger, which tells
+// whether it was done, is the last.
+func rewrite(ctx context.Context, j *journal.Journal, l *ledger.Ledger) error {
+	if done, err := l.Rewritten(ctx); done || err != nil {
+		return err
+	}
+	if err := j.Rewrite(ctx); err != nil {
+		return err
+	}
+	return l.Rewrite(ctx)
 }

@@ -216,3 +216,20 @@ func TestScriptCommandsAreDocumented(t *testing.T) {
 		t.Errorf("scripts have the commands\n%q\nCONTRIBUTING.md documents\n%q", commands, documented)
 	}
 }
+
+// The examples of the guide are those that examples.txtar runs.
+func TestGuideExamples(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(filepath.Join("..", "..", "testdata", "script", "examples.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile(filepath.Join("..", "..", ".github", "GUIDE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(string(script), "-- example.sh --\n")
+	if !found || !strings.Contains(string(guide), "\n\n"+example+"\n") {
+		t.Errorf("the guide does not show:\n%s", example)
+	}
+}

@@ -114,8 +114,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	home, _ := a.home() // without one, files for browsers are in the state directory
 	s, err := server.New(server.Options{
-		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, Payloads: payloads, Version: build(), Log: a.logger(),
+		Root: root, State: a.state, Home: home, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, Payloads: payloads, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,10 +23,14 @@ func newUI(a *app) *cobra.Command {
 		Long: `Open the web page of the running service in a browser, signed in.
 
 The page shows teams, members, what they are doing and their conversations, and
-sends messages. The printed or opened address signs in one browser, once, within
-a minute; the session lasts a week. To end all sessions, remove api.token from
-the state directory and restart the service. The service must listen on a
-loopback address ("teambridge serve --listen 127.0.0.1:7420").
+sends messages. The printed address signs in one browser, once, within a minute;
+the session lasts a week. Since other users can read the arguments of a browser,
+it is given a file in your home directory that only you can read and that
+forwards to the address; the service removes the file after use.
+
+To end all sessions, remove api.token from the state directory; the service then
+makes another one. It must listen on a loopback address ("teambridge serve
+--listen 127.0.0.1:7420").
 
 Exit status: 0 opened or printed; 1 unexpected answer; 3 no service is running;
 4 the service does not answer; 5 it listens on a unix socket only.`,
@@ -37,7 +43,8 @@ Exit status: 0 opened or printed; 1 unexpected answer; 3 no service is running;
 }
 
 func (a *app) ui(ctx context.Context, only bool) error {
-	in, err := a.signIn(ctx)
+	only = only || a.json
+	in, err := a.signIn(ctx, !only)
 	if err != nil {
 		return err
 	}
@@ -45,7 +52,7 @@ func (a *app) ui(ctx context.Context, only bool) error {
 		return a.printJSON(in)
 	}
 	if !only {
-		err := a.browse(ctx, in.URL)
+		err := a.browse(ctx, fileURL(in.File))
 		if err == nil {
 			clean, _, _ := strings.Cut(in.URL, "?")
 			return a.printf("opened %s\n", clean)
@@ -59,8 +66,9 @@ func (a *app) ui(ctx context.Context, only bool) error {
 	return a.printf("%s\n", in.URL)
 }
 
-// signIn asks the service for an address that opens its page.
-func (a *app) signIn(ctx context.Context) (in api.SignIn, err error) {
+// signIn asks the service for an address that opens its page and, if it is to be given to
+// another program, for a file that forwards to it.
+func (a *app) signIn(ctx context.Context, file bool) (in api.SignIn, err error) {
 	root, err := a.root()
 	if err != nil {
 		return in, err
@@ -75,7 +83,16 @@ func (a *app) signIn(ctx context.Context) (in api.SignIn, err error) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, api.Decide(api.CodeTimeout, "", "the service at %s does not answer", c.Where()))
 	defer cancel()
-	return c.SignIn(ctx)
+	return c.SignIn(ctx, file)
+}
+
+// fileURL is the URL of a file.
+func fileURL(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/… on Windows
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
 var errNoScreen = errors.New("there is no screen")

@@ -143,7 +143,7 @@ func (q *EnvelopeQuery) envelopes() (c conditions) {
 
 // Envelopes yields the envelopes that q selects, as [Journal.Messages] yields messages.
 func (j *Journal) Envelopes(ctx context.Context, q EnvelopeQuery) iter.Seq2[Envelope, error] {
-	return pages(q.Query, func(e *Envelope) int64 { return e.Seq }, func(part Query, limit int) ([]Envelope, error) {
+	return pages(q.Query, func(e *Envelope) int64 { return e.Seq }, func(e *Envelope) int { return len(e.Raw) }, func(part Query, limit int) ([]Envelope, error) {
 		q.Query = part
 		where := q.envelopes()
 		return sqlite.Select(ctx, j.db, "envelopes", scanEnvelope, "SELECT "+envelopeColumns+" WHERE e.seq IN (SELECT e.seq FROM envelopes e WHERE "+

@@ -117,7 +117,8 @@ func format() sqlite.Format {
 		// The cache is nearly all that a service's memory grows by, once for each of its
 		// two journals: with 8 MiB, 60,000 messages later, they had 34 MiB, with 2 MiB
 		// they have 16. The system has the file in its memory, too.
-		Setup: "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048",
+		// Secure_delete overwrites what is deleted.
+		Setup: "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048; PRAGMA secure_delete=ON",
 		Lost:  "lost is then the history up to now; messages in inboxes and the ids that were sent stay",
 	}
 }

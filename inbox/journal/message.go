@@ -147,13 +147,20 @@ func (q *Query) order() string {
 // pageSize is how many records are read at once. Other callers get their turn between two pages.
 const pageSize = 200
 
-// pages yields the records of page after page. page returns at most limit records, and seq
-// the number of one.
-func pages[T any](q Query, seq func(*T) int64, page func(q Query, limit int) ([]T, error)) iter.Seq2[T, error] {
+// pageBytes is about how much a page may have if its records are large; a single one may
+// have more. A page has at most four times as many records as the one before.
+const pageBytes = 1 << 20
+
+// pages yields the records of page after page. page returns at most limit records, seq the
+// number of one, and bytes its size; nil if all are small.
+func pages[T any](q Query, seq func(*T) int64, bytes func(*T) int, page func(q Query, limit int) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		q, left := q, q.Limit
+		q, left, most := q, q.Limit, pageSize
+		if bytes != nil {
+			most = 4
+		}
 		for {
-			size := pageSize
+			size := most
 			if q.Limit > 0 {
 				size = min(size, left)
 			}
@@ -167,6 +174,13 @@ func pages[T any](q Query, seq func(*T) int64, page func(q Query, limit int) ([]
 				if !yield(record, nil) {
 					return
 				}
+			}
+			if bytes != nil {
+				total := 1
+				for i := range list {
+					total += bytes(&list[i])
+				}
+				most = max(1, min(4*most, pageSize, pageBytes*len(list)/total))
 			}
 			left -= len(list)
 			if len(list) < size || q.Limit > 0 && left <= 0 {
@@ -185,7 +199,7 @@ func pages[T any](q Query, seq func(*T) int64, page func(q Query, limit int) ([]
 // the first error. The loop does not lock the journal: what is recorded meanwhile may be
 // yielded or not.
 func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, error] {
-	return pages(q, func(m *Message) int64 { return m.Seq }, func(q Query, limit int) ([]Message, error) {
+	return pages(q, func(m *Message) int64 { return m.Seq }, func(m *Message) int { return len(m.Raw) }, func(q Query, limit int) ([]Message, error) {
 		where := q.messages()
 		// The numbers first, so that nothing but numbers is sorted.
 		return sqlite.Select(ctx, j.db, "messages", scan, "SELECT "+columns+" WHERE m.seq IN (SELECT m.seq FROM messages m WHERE "+where.String()+

@@ -261,20 +261,19 @@ func (j *Journal) shrink(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	free := int64(-1)
-	err = step(func(c *sqlite.Conn) (bool, error) {
-		if err := c.Query(func(sqlite.Row) {}, "PRAGMA incremental_vacuum(1000)"); err != nil {
-			return false, err
-		}
-		before := free
-		free, err = c.Number("PRAGMA freelist_count")
-		return free > 0 && free != before, err
-	})
-	if err != nil {
+	_, err = j.db.GiveBack(ctx, "prune")
+	return err
+}
+
+// Rewrite writes the whole journal again: what earlier versions deleted can still be in its
+// file. Others that want to record wait for that long.
+func (j *Journal) Rewrite(ctx context.Context) error {
+	if err := j.db.Rewrite(ctx, "rewrite"); err != nil {
 		return err
 	}
-	return step(func(c *sqlite.Conn) (bool, error) {
-		// So that the log does not keep what the file gave back, unless someone reads it.
-		return false, c.Query(func(sqlite.Row) {}, "PRAGMA wal_checkpoint(TRUNCATE)")
-	})
+	_, err := j.db.GiveBack(ctx, "rewrite")
+	return err
 }
+
+// Size returns the size of the journal in bytes.
+func (j *Journal) Size(ctx context.Context) (int64, error) { return j.db.Size(ctx, "measure") }

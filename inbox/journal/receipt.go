@@ -240,7 +240,7 @@ func (j *Journal) LostReceipts(ctx context.Context, q Query) iter.Seq2[Receipt, 
 }
 
 func (j *Journal) receipts(ctx context.Context, q Query, lost bool) iter.Seq2[Receipt, error] {
-	return pages(q, func(r *Receipt) int64 { return r.Seq }, func(q Query, limit int) ([]Receipt, error) {
+	return pages(q, func(r *Receipt) int64 { return r.Seq }, nil, func(q Query, limit int) ([]Receipt, error) {
 		if q.From != "" {
 			return nil, invalid("sender", "is not known of receipts")
 		}

@@ -228,7 +228,7 @@ func scanRelayed(v sqlite.Row) RelayEvent {
 // RelayEvents yields the events that q selects, in the order of their numbers. Since and
 // Until refer to At, ID and From to the message.
 func (j *Journal) RelayEvents(ctx context.Context, q Query) iter.Seq2[RelayEvent, error] {
-	return pages(q, func(e *RelayEvent) int64 { return e.Seq }, func(q Query, limit int) ([]RelayEvent, error) {
+	return pages(q, func(e *RelayEvent) int64 { return e.Seq }, nil, func(q Query, limit int) ([]RelayEvent, error) {
 		where := q.inboxes()
 		q.records(&where, "", "at")
 		return sqlite.Select(ctx, j.db, "relay events", scanRelayed,

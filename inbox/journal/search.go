@@ -56,7 +56,7 @@ const (
 // What has no letter or digit, like an emoji, and words of languages without spaces are
 // looked for anywhere in the text. If there is nothing else, the whole journal is read.
 func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[Hit, error] {
-	return hits(words, q, func(h *Hit) int64 { return h.Seq },
+	return hits(words, q, func(h *Hit) int64 { return h.Seq }, func(h *Hit) int { return len(h.Raw) },
 		func(match string, q Query, limit int) ([]Hit, error) {
 			where := q.messages()
 			query, args := "SELECT "+columns+" WHERE "+where.String()+" ORDER BY m.seq DESC LIMIT ?", where.limited(limit)
@@ -77,7 +77,7 @@ func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 // SearchEnvelopes yields the envelopes that hold all of words in their Text or the agent's
 // name, of those that q asks for, as Search yields messages.
 func (j *Journal) SearchEnvelopes(ctx context.Context, words string, q EnvelopeQuery) iter.Seq2[EnvelopeHit, error] {
-	return hits(words, q.Query, func(h *EnvelopeHit) int64 { return h.Seq },
+	return hits(words, q.Query, func(h *EnvelopeHit) int64 { return h.Seq }, func(h *EnvelopeHit) int { return len(h.Raw) },
 		func(match string, part Query, limit int) ([]EnvelopeHit, error) {
 			q.Query = part
 			query, args := inIndex(match, envelopeScanned+", body", "envelopes e ON e.seq = words.rowid CROSS JOIN inboxes i ON i.id = e.inbox", "e.seq", q.envelopes(), limit)
@@ -95,14 +95,14 @@ func (j *Journal) SearchEnvelopes(ctx context.Context, words string, q EnvelopeQ
 
 // hits yields what holds all of words, the newest first. page reads what the index finds, and
 // parts returns the texts of one.
-func hits[T any](words string, q Query, seq func(*T) int64, page func(match string, q Query, limit int) ([]T, error), parts func(*T) (*Excerpt, []string)) iter.Seq2[T, error] {
+func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, page func(match string, q Query, limit int) ([]T, error), parts func(*T) (*Excerpt, []string)) iter.Seq2[T, error] {
 	q.Newest = true
 	match, literals, err := terms(words)
 	every := q
 	if len(literals) > 0 {
 		every.Limit = 0 // not all that is found will be a hit
 	}
-	found := pages(every, seq, func(q Query, limit int) ([]T, error) {
+	found := pages(every, seq, bytes, func(q Query, limit int) ([]T, error) {
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -48,6 +49,57 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 	return n, nil
 }
 
+// PruneTo forgets what is oldest, as [Ledger.Prune] does, while the ledger is larger than
+// maxBytes, and gives the space back.
+func (l *Ledger) PruneTo(ctx context.Context, maxBytes int64) (n int64, err error) {
+	const times = "(SELECT at FROM messages WHERE raw<>x'' UNION ALL SELECT at FROM deliveries WHERE NOT " + unended + ")"
+	for {
+		if err := l.GiveBack(ctx); err != nil {
+			return n, err
+		}
+		bytes, err := l.Size(ctx)
+		if err != nil || bytes <= maxBytes {
+			return n, err
+		}
+		records, err := l.db.Number(ctx, "prune", "SELECT count(*) FROM "+times)
+		if err != nil || records == 0 {
+			return n, err
+		}
+		// As many as have the excess size, if all are alike; at least 5% of them.
+		many := min(max(records/20+1, records*(bytes-maxBytes)/bytes), records)
+		at, err := l.db.Number(ctx, "prune", "SELECT at FROM "+times+" ORDER BY at LIMIT 1 OFFSET ?", many-1)
+		if err != nil {
+			return n, err
+		}
+		gone, err := l.Prune(ctx, time.UnixMicro(at+1))
+		if n += gone; err != nil {
+			return n, err
+		}
+		left, err := l.db.Number(ctx, "prune", "SELECT count(*) FROM "+times)
+		if err != nil || left == records {
+			return n, errors.Join(err, l.GiveBack(ctx)) // what is left is still on its way
+		}
+	}
+}
+
+// GiveBack gives the space of what was forgotten back to the disk, in steps.
+func (l *Ledger) GiveBack(ctx context.Context) error {
+	_, err := l.db.GiveBack(ctx, "prune")
+	return err
+}
+
+// Rewritten reports whether the ledger can give space back. Those of earlier versions cannot,
+// until [Ledger.Rewrite]; what was deleted from them can still be in the file.
+func (l *Ledger) Rewritten(ctx context.Context) (bool, error) {
+	return l.db.Incremental(ctx, "measure")
+}
+
+// Rewrite writes the whole ledger again. Others that want to record wait for that long.
+func (l *Ledger) Rewrite(ctx context.Context) error { return l.db.Rewrite(ctx, "rewrite") }
+
+// Size returns the size of the ledger in bytes.
+func (l *Ledger) Size(ctx context.Context) (int64, error) { return l.db.Size(ctx, "measure") }
+
 func pruneSends(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec(`DELETE FROM sends WHERE (root, team, created_at, inbox, id) IN
 		(SELECT root, team, created_at, inbox, id FROM sends WHERE state='written' AND at<? LIMIT ?)`, at, pruneRows)
@@ -76,13 +128,22 @@ func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec("DELETE FROM frames WHERE uuid IN ("+ended+")", at, pruneRows)
 }
 
-// pruneMessages forgets texts and their events at once, and keeps the last message, so that
-// its number is not used again.
+// pruneMessages forgets texts and their events at once, and keeps the last message without
+// its text, so that its number is not used again.
 func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
 	// They are in the order of their times, but for clocks that were set.
 	const old = `SELECT message FROM messages WHERE message NOT IN (SELECT message FROM pending)
 		AND message < (SELECT min(coalesce((SELECT message FROM messages WHERE at>=?1 ORDER BY message LIMIT 1), max(message)), max(message)) FROM messages)
 		ORDER BY message LIMIT ?2`
+	const last = `message=(SELECT max(message) FROM messages) AND message NOT IN (SELECT message FROM pending)`
+	for _, query := range []string{
+		"DELETE FROM events WHERE message IN (SELECT message FROM messages WHERE " + last + " AND at<?1)",
+		"UPDATE messages SET frame='', raw=x'' WHERE " + last + " AND at<?1 AND raw<>x''",
+	} {
+		if _, err := c.Exec(query, at); err != nil {
+			return 0, err
+		}
+	}
 	if _, err := c.Exec("DELETE FROM events WHERE message IN ("+old+")", at, pruneRows); err != nil {
 		return 0, err
 	}

@@ -1,6 +1,10 @@
 package ledger
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,5 +40,48 @@ func TestPruneInPieces(t *testing.T) {
 	}
 	if n, err := l.Prune(t.Context(), limit); err != nil || n != rows-pruneRows || left() != 1 {
 		t.Errorf("the rest: %d, %v, and %d are left; want %d, and 1", n, err, left(), rows-pruneRows)
+	}
+}
+
+// A text is gone from the file once it was forgotten, that of the last message too. A ledger
+// that is too large forgets what is oldest, and becomes smaller.
+func TestPrunedTexts(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	const rows = 40
+	for n := range rows {
+		s := Send{SendKey: SendKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1, Inbox: "bob", ID: fmt.Sprint(n)}, Row: []byte(`{"text":"secret` + fmt.Sprint(n) + strings.Repeat(" ", 20000) + `"}`)}
+		for _, err := range []error{l.Intend(t.Context(), s), l.Written(t.Context(), s.SendKey, time.Now()), l.Announce(t.Context())} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	full, err := l.Size(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(n int) bool {
+		t.Helper()
+		data, err := os.ReadFile(l.db.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(data, []byte(fmt.Sprintf(`"secret%d `, n)))
+	}
+	n, err := l.PruneTo(t.Context(), full/2)
+	if left, _ := l.Size(t.Context()); err != nil || n == 0 || n == rows || left > full/2 || left < full/4 {
+		t.Errorf("%d forgotten, %d bytes of %d left, %v", n, left, full, err)
+	}
+	if has(0) || !has(rows-1) {
+		t.Errorf("the oldest is in the file: %t, the newest: %t", has(0), has(rows-1))
+	}
+	if _, err := l.PruneTo(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	for n := range rows {
+		if has(n) {
+			t.Errorf("text %d is in the file", n)
+		}
 	}
 }

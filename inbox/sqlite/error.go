@@ -186,7 +186,7 @@ func (d *DB) error(op string, kind, err error) *Error {
 	e := &Error{Name: d.format.Name, Op: op, Path: d.path, Kind: kind, Err: err, lost: d.format.Lost}
 	switch kind {
 	case ErrCorrupt, ErrForeign, ErrInUse:
-		e.Users, e.UsersKnown = users(d.path)
+		e.Users, e.UsersKnown = Users(d.path)
 	}
 	return e
 }

@@ -37,9 +37,9 @@ func Uses(pid int, path string) (uses, known bool) {
 	return false, true
 }
 
-// users returns the other processes that have the file at path open. Those of other users
+// Users returns the other processes that have the file at path open. Those of other users
 // are not seen, and cannot open it.
-func users(path string) (list []Process, known bool) {
+func Users(path string) (list []Process, known bool) {
 	if _, known = Uses(os.Getpid(), path); !known {
 		return nil, false // there is no /proc
 	}

@@ -30,7 +30,7 @@ func TestUsers(t *testing.T) {
 	pid := holder.Process.Pid
 	wantUsers := func(path string, want ...Process) {
 		t.Helper()
-		if list, known := users(path); !known || !slices.Equal(list, want) {
+		if list, known := Users(path); !known || !slices.Equal(list, want) {
 			t.Errorf("users of %s: %v, known %t; want %v", path, list, known, want)
 		}
 	}

@@ -208,6 +208,10 @@ type Marked struct {
 type SignIn struct {
 	URL   string    `json:"url"`
 	Until time.Time `json:"until"` // when it expires
+	// File, if it was asked for, is a page that only the user can read and that forwards to
+	// URL. It can be named in the arguments of a program, which every user of the machine can
+	// read. It is removed when URL was used or has expired.
+	File string `json:"file,omitempty"`
 }
 
 // ServiceVersion is the version of the service.

@@ -53,7 +53,7 @@ func TestRoutes(t *testing.T) {
 		if doc, err := c.Document(ctx); err != nil || doc["openapi"] != "3.1.0" {
 			t.Errorf("document %v, %v", doc["openapi"], err)
 		}
-		if _, err := c.SignIn(ctx); view.Explain(err).Code != api.CodeRefused { // there is no page here
+		if _, err := c.SignIn(ctx, false); view.Explain(err).Code != api.CodeRefused { // there is no page here
 			t.Errorf("signed in: %v", err)
 		}
 		want, err := view.Teams(ctx, w.Root)

@@ -152,10 +152,15 @@ func (c *Client) MarkRead(ctx context.Context, team string, m api.MarkRead) (don
 	return done, c.do(ctx, http.MethodPost, teamPath(team)+"/read", nil, m, &done)
 }
 
-// SignIn returns a URL that opens the page of the service, signed in. It works once. The
+// SignIn returns a URL that opens the page of the service, signed in. It works once. With
+// file, there is also a file that forwards to it, for the arguments of a browser. The
 // error is [api.CodeRefused] if the service listens only on a unix socket.
-func (c *Client) SignIn(ctx context.Context) (in api.SignIn, err error) {
-	return in, c.do(ctx, http.MethodPost, "/v1/sign-in", nil, nil, &in)
+func (c *Client) SignIn(ctx context.Context, file bool) (in api.SignIn, err error) {
+	path := "/v1/sign-in"
+	if file {
+		path += "?file=true"
+	}
+	return in, c.do(ctx, http.MethodPost, path, nil, nil, &in)
 }
 
 func (c *Client) get(ctx context.Context, path string, q url.Values, v any) error {

@@ -31,13 +31,17 @@ func write(w http.ResponseWriter, status int, v any) error {
 }
 
 func writeAs(w http.ResponseWriter, media string, status int, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
+	body, ready := v.(encoded)
+	if !ready {
+		var err error
+		if body, err = json.Marshal(v); err != nil {
+			return err
+		}
 	}
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // fails if the client has gone away
+	_, _ = w.Write(body) // fails if the client has gone away
+	_, _ = w.Write([]byte{'\n'})
 	return nil
 }
 

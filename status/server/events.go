@@ -51,7 +51,7 @@ func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error
 	if page.Seq, err = s.reads.Last(ctx); err != nil {
 		return nil, err
 	}
-	list, more, err := first(s.reads.Envelopes(ctx, journal.EnvelopeQuery{Query: q}), limit)
+	list, more, err := first(s.reads.Envelopes(ctx, journal.EnvelopeQuery{Query: q}), limit, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
 	if q.Newest {
 		slices.Reverse(list)
 	}
@@ -118,6 +118,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, t *ev
 		return nil, err
 	}
 	t.server, t.w, t.control, t.at = s, w, http.NewResponseController(w), at
+	t.ended, _ = ctx.Value(endedKey{}).(<-chan struct{})
 	// The deadlines of the server are meant for answers that end.
 	if err := t.control.SetReadDeadline(time.Time{}); err != nil {
 		return nil, err
@@ -173,12 +174,15 @@ type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	buf     bytes.Buffer     // sent by flush
+	ended   <-chan struct{}  // closed once its client may not read it any more; nil: never
 	team    string           // only of this team, unless empty
 	agent   string           // only what this agent of the team said and did, unless empty
 	html    bool             // whether records and plans have their text as HTML
 	at      journal.Position // of the last change that was sent or skipped
 	shot    []byte           // the last snapshot
 }
+
+var errEnded = errors.New("its token was removed")
 
 func (t *eventStream) run(ctx context.Context, known bool, news, changed <-chan struct{}) error {
 	if !known {
@@ -204,6 +208,8 @@ func (t *eventStream) run(ctx context.Context, known bool, news, changed <-chan 
 			return context.Cause(ctx)
 		case <-t.server.ending:
 			return nil
+		case <-t.ended:
+			return errEnded
 		case <-news:
 		case <-changed:
 			if err := t.snapshot(ctx); err != nil {
@@ -227,6 +233,8 @@ func (t *eventStream) catchUp(ctx context.Context) (more bool, err error) {
 	select {
 	case <-t.server.ending:
 		return false, nil
+	case <-t.ended:
+		return false, errEnded
 	default:
 	}
 	list, err := t.server.reads.Changes(ctx, t.at.Seq, pageOfChanges)

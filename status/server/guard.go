@@ -20,8 +20,10 @@ import (
 // Keys of the context of a request.
 type (
 	unixKey   struct{} // bool: it came through the unix socket
+	visitKey  struct{} // *visitor: its connection, over TCP
 	personKey struct{} // bool: see [Person]
 	cookieKey struct{} // bool: a person, authenticated by the cookie of a page
+	endedKey  struct{} // <-chan struct{}: closed once the person is none any more
 )
 
 // Person reports whether the request of ctx comes from a person: through the unix socket,
@@ -32,6 +34,9 @@ func Person(ctx context.Context) bool {
 }
 
 func connContext(ctx context.Context, c net.Conn) context.Context {
+	if v, ok := c.(*visitor); ok {
+		ctx = context.WithValue(ctx, visitKey{}, v)
+	}
 	return context.WithValue(ctx, unixKey{}, c.LocalAddr().Network() == "unix")
 }
 
@@ -58,11 +63,24 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.fail(answer, r, err)
 			return
 		}
-		ctx, signedIn := r.Context(), s.signedIn(r)
-		cookie := !signedIn && s.hasCookie(r, start)
-		ctx = context.WithValue(ctx, personKey{}, signedIn || cookie)
-		ctx = context.WithValue(ctx, cookieKey{}, cookie)
-		next.ServeHTTP(answer, r.WithContext(ctx))
+		ctx := r.Context()
+		person, _ := ctx.Value(unixKey{}).(bool) // only the user can open it
+		if !person {
+			token, ended := s.tokens.now()
+			cookie := false
+			if person = hasToken(r, token); !person {
+				cookie = s.hasCookie(r, token, start)
+			}
+			person = person || cookie
+			ctx = context.WithValue(ctx, cookieKey{}, cookie)
+			ctx = context.WithValue(ctx, endedKey{}, ended)
+			if v, ok := ctx.Value(visitKey{}).(*visitor); ok && person {
+				v.admit()
+			} else {
+				answer.Header().Set("Connection", "close") // it costs something as long as it is open
+			}
+		}
+		next.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, personKey{}, person)))
 	})
 }
 
@@ -117,17 +135,14 @@ func loopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// signedIn reports whether the request comes through the unix socket or has the token.
-func (s *Server) signedIn(r *http.Request) bool {
-	if unix, _ := r.Context().Value(unixKey{}).(bool); unix {
-		return true // only the user can open it
-	}
+// hasToken reports whether the request has the token.
+func hasToken(r *http.Request, token string) bool {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if s.token == "" || !strings.EqualFold(scheme, "Bearer") {
+	if token == "" || !strings.EqualFold(scheme, "Bearer") {
 		return false
 	}
 	// Digests have equal lengths, so that the time reveals nothing about the token.
-	want, got := sha256.Sum256([]byte(s.token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
+	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 

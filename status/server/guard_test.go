@@ -190,7 +190,7 @@ func TestPanic(t *testing.T) {
 func TestToken(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
-	first, err := token(state)
+	first, _, err := token(state)
 	if err != nil || len(first) != 43 {
 		t.Fatalf("token %q, %v", first, err)
 	}
@@ -198,7 +198,7 @@ func TestToken(t *testing.T) {
 	if err != nil || exposed(info) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if again, err := token(state); err != nil || again != first {
+	if again, _, err := token(state); err != nil || again != first {
 		t.Errorf("again %q, %v", again, err)
 	}
 	if left, err := filepath.Glob(filepath.Join(state, ".api*")); err != nil || len(left) > 0 {
@@ -207,7 +207,7 @@ func TestToken(t *testing.T) {
 	if err := os.WriteFile(api.TokenPath(state), []byte("short\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := token(state); err == nil {
+	if _, _, err := token(state); err == nil {
 		t.Error("a short token is taken")
 	}
 }
@@ -219,7 +219,7 @@ func TestTokenIsMadeOnce(t *testing.T) {
 	tokens := make(chan string)
 	for range 16 {
 		go func() {
-			got, err := token(state)
+			got, _, err := token(state)
 			if err != nil {
 				t.Error(err)
 			}

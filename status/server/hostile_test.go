@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -143,6 +144,73 @@ func TestIdleConnections(t *testing.T) {
 		}
 	}
 	get[[]api.Team](t, r, "/v1/teams")
+}
+
+// Connections without a token, however many, keep nobody out who has it, and do not end the
+// connections of who had it.
+func TestConnectionsOfStrangers(t *testing.T) {
+	t.Parallel()
+	const limit = 8
+	r := newWorld(t).start(t, tcp, func(s *Server) { s.limits.connections = limit })
+	token, _ := r.tokens.now()
+	here := r.Addrs()[1]
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	ask := func() (again bool) {
+		t.Helper()
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { again = c.Reused }})
+		req, err := http.NewRequestWithContext(ctx, "GET", "http://"+here+"/v1/teams", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		res, err := (&http.Client{Transport: transport, Timeout: patience}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s, %v", res.Status, err)
+		}
+		return again
+	}
+	ask()
+	for _, says := range []string{
+		"",
+		"GET /v1/teams HTTP/1.1\r\nHost",
+		"GET /healthz HTTP/1.1\r\nHost: " + here + "\r\n\r\n",
+		"GET /v1/teams HTTP/1.1\r\nHost: " + here + "\r\nAuthorization: Bearer x\r\n\r\n",
+		"POST /v1/attention/dismiss HTTP/1.1\r\nHost: " + here + "\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+	} {
+		for range 2 * limit {
+			c, err := net.Dial("tcp", here)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, says) // it may be closed already
+		}
+		if !ask() {
+			t.Errorf("%q: the connection of a person was closed", says)
+		}
+		transport.CloseIdleConnections()
+		if ask() {
+			t.Errorf("%q: a closed connection was used", says)
+		}
+	}
+	// Who is answered without a token has to come again.
+	res, err := http.Get("http://" + here + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if !res.Close {
+		t.Error("a connection without a token stays open")
+	}
+	r.end(t)
+	if log := r.logs.String(); strings.Count(log, "too many connections without a token") != 1 {
+		t.Errorf("the log says it not once: %s", log)
+	}
 }
 
 // Streams that nobody reads end, and what they were to tell is kept nowhere.

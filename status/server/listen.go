@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,6 +58,10 @@ func (s *Server) listenAll(ctx context.Context) (listeners []net.Listener, err e
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("server: listen: %w", err), closeListeners(listeners))
+		}
+		if a.network == "tcp" {
+			listeners = append(listeners, &admission{Listener: l, limit: s.limits.connections, log: s.log})
+			continue
 		}
 		listeners = append(listeners, &limited{Listener: l, slots: make(chan struct{}, s.limits.connections), gone: make(chan struct{})})
 	}
@@ -109,6 +115,72 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// admission is a listener to which others than the user can connect. So that they cannot keep
+// the user out, a connection that nobody has authenticated on yet never makes others wait:
+// beyond the limit, the oldest of them is closed.
+type admission struct {
+	net.Listener
+	limit int // of connections that are admitted, and of those that are not
+	log   *slog.Logger
+
+	mu        sync.Mutex
+	strangers []*visitor // in the order in which they came
+	admitted  int
+	warned    time.Time
+}
+
+func (a *admission) Accept() (net.Conn, error) {
+	c, err := a.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	v := &visitor{Conn: c, at: a}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.strangers = append(a.strangers, v)
+	if len(a.strangers) > a.limit {
+		oldest := a.strangers[0]
+		a.strangers = slices.Delete(a.strangers, 0, 1)
+		_ = oldest.Conn.Close() // whoever serves it gets the error
+		if now := time.Now(); now.Sub(a.warned) > time.Minute {
+			a.warned = now
+			a.log.Warn("there are too many connections without a token; the oldest ones are closed", "listen", a.Addr().String(), "limit", a.limit)
+		}
+	}
+	return v, nil
+}
+
+// visitor is a connection to an admission.
+type visitor struct {
+	net.Conn
+	at       *admission
+	admitted bool
+}
+
+// admit says that the user is on the other side.
+func (v *visitor) admit() {
+	v.at.mu.Lock()
+	defer v.at.mu.Unlock()
+	if n := slices.Index(v.at.strangers, v); n >= 0 && v.at.admitted < v.at.limit {
+		v.at.strangers = slices.Delete(v.at.strangers, n, n+1)
+		v.at.admitted++
+		v.admitted = true
+	}
+}
+
+func (v *visitor) Close() error {
+	v.at.mu.Lock()
+	if n := slices.Index(v.at.strangers, v); n >= 0 {
+		v.at.strangers = slices.Delete(v.at.strangers, n, n+1)
+	}
+	if v.admitted {
+		v.at.admitted--
+		v.admitted = false
+	}
+	v.at.mu.Unlock()
+	return v.Conn.Close()
 }
 
 // limited is a listener with a limit on open connections; further ones wait.

@@ -26,6 +26,13 @@ const (
 	defaultHits, maxHits         = 20, 100
 )
 
+// answerBytes is about how much the texts of an answer have; a single one may have more. The
+// client goes on after the last one, as it does after the largest number.
+const answerBytes = 4 << 20
+
+// weight is about how much a record adds to an answer.
+func weight(r *api.Record) int { return len(r.Text) + len(r.HTML) }
+
 // messages lists recorded messages of a team, which may have ended.
 func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol", "work", "thinking", "html")
@@ -74,7 +81,12 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 		}))
 	}
 	merged := journal.Merge(q.Newest, func(r api.Record) int64 { return r.Seq }, found...)
-	list, more, err := first(merged, limit)
+	list, more, err := first(merged, limit, func(r *api.Record) int {
+		if html {
+			addHTML(r)
+		}
+		return weight(r)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +94,6 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 		slices.Reverse(list)
 	}
 	page.Messages, page.More = append(page.Messages, list...), more
-	if html {
-		for i := range page.Messages {
-			addHTML(&page.Messages[i])
-		}
-	}
 	return page, nil
 }
 
@@ -114,17 +121,21 @@ func (p *params) work() shownWork {
 	return shownWork{shown: p.text("work") == "" || p.flag("work"), thinking: p.flag("thinking")}
 }
 
-// first returns the first items, up to a limit, and whether there are more.
-func first[T any](items iter.Seq2[T, error], limit int) (list []T, more bool, err error) {
+// first returns the first items, up to a limit and to [answerBytes], and whether there are
+// more. It returns at least one, if there is one.
+func first[T any](items iter.Seq2[T, error], limit int, weight func(*T) int) (list []T, more bool, err error) {
+	left := answerBytes
 	for item, err := range items {
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, false, err
-		case len(list) == limit:
-			return list, true, nil
-		default:
-			list = append(list, item)
 		}
+		if len(list) == limit {
+			return list, true, nil
+		}
+		if left -= weight(&item); left < 0 && len(list) > 0 {
+			return list, true, nil
+		}
+		list = append(list, item)
 	}
 	return list, false, nil
 }
@@ -252,7 +263,7 @@ func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
 		hits = append(hits, view.WorkHits(ctx, s.reads, s.ledger, words, q, work.thinking))
 	}
 	merged := journal.Merge(true, func(h api.Hit) int64 { return h.Seq }, hits...)
-	list, more, err := first(merged, limit)
+	list, more, err := first(merged, limit, func(h *api.Hit) int { return weight(&h.Record) })
 	if err != nil {
 		return nil, err
 	}

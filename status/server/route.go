@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +14,7 @@ import (
 type route struct {
 	method, path string
 	handle       func(w http.ResponseWriter, r *http.Request) (answer any, err error) // answer is nil if it has answered
+	large        bool                                                                 // the answer can have much in it
 	open         bool                                                                 // without authentication
 	changes      bool                                                                 // refused when the service is read-only
 	bare         bool                                                                 // it has no body, although it changes something
@@ -28,7 +30,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/teams/{team}", handle: s.team},
 		{method: "GET", path: "/v1/teams/{team}/members", handle: s.members},
 		{method: "GET", path: "/v1/teams/{team}/status", handle: s.status},
-		{method: "GET", path: "/v1/teams/{team}/messages", handle: s.messages},
+		{method: "GET", path: "/v1/teams/{team}/messages", handle: s.messages, large: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/messages", handle: s.send, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/broadcast", handle: s.broadcast, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
@@ -48,10 +50,10 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/relays/{relay}/release", handle: s.releaseRelay, changes: true, bare: true},
 		{method: "POST", path: "/v1/relays/{relay}/permit", handle: s.permit, changes: true},
 		{method: "GET", path: "/v1/relays/{relay}/deliveries", handle: s.deliveries},
-		{method: "GET", path: "/v1/relays/{relay}/events", handle: s.relayEvents, stream: wantsStream},
+		{method: "GET", path: "/v1/relays/{relay}/events", handle: s.relayEvents, stream: wantsStream, large: true},
 		{method: "POST", path: "/v1/deliveries/{delivery}/retry", handle: s.changeDelivery(s.ledger.Retry), changes: true, bare: true},
 		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: s.changeDelivery(s.ledger.Drop), changes: true, bare: true},
-		{method: "GET", path: "/v1/search", handle: s.search},
+		{method: "GET", path: "/v1/search", handle: s.search, large: true},
 		{method: "GET", path: "/v1/events", handle: s.events, stream: func(*http.Request) bool { return true }},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
 	}
@@ -121,7 +123,7 @@ func (s *Server) answer(route route) http.Handler {
 				return
 			}
 		}
-		answer, err := route.handle(w, r)
+		answer, err := s.make(route, w, r)
 		if err == nil && answer != nil {
 			err = write(w, http.StatusOK, answer)
 		}
@@ -130,3 +132,26 @@ func (s *Server) answer(route route) http.Handler {
 		}
 	})
 }
+
+// make returns the answer of a route. A large one is made while few others are, and is then
+// already encoded: what it was made of takes several times its size.
+func (s *Server) make(route route, w http.ResponseWriter, r *http.Request) (any, error) {
+	if !route.large || route.stream != nil && route.stream(r) {
+		return route.handle(w, r)
+	}
+	select {
+	case s.making <- struct{}{}:
+		defer func() { <-s.making }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	answer, err := route.handle(w, r)
+	if err != nil || answer == nil {
+		return nil, err
+	}
+	body, err := json.Marshal(answer)
+	return encoded(body), err
+}
+
+// encoded is an answer that is encoded already.
+type encoded []byte

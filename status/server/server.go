@@ -14,7 +14,8 @@
 // The service listens on a unix socket that only its user can open and, if told to, on
 // loopback addresses. There, each request needs the token in the file api.token of the
 // state directory, or the cookie that a browser gets for a one-time code, which is valid
-// for a minute. Whoever passes is a person, with a person's authority: see [Person].
+// for a minute. If the file is removed or replaced, all cookies, codes and streams of that
+// token end within a second. Whoever passes is a person, with a person's authority: see [Person].
 // Requests from pages of other sites are refused on every listener.
 //
 // A browser sends cookies to all ports of an address. If pages of other users of the
@@ -94,6 +95,7 @@ import (
 type Options struct {
 	Root  *teams.Root
 	State string // the directory of journal, ledger, locks and token
+	Home  string // where files for browsers are made, if it is not empty; else in State
 
 	// Listen has "unix:PATH" or HOST:PORT, where HOST is a loopback address. If it is
 	// empty, the service listens on [api.SocketPath].
@@ -132,7 +134,7 @@ type Server struct {
 
 	// While Run runs.
 	addrs    []string
-	token    string
+	tokens   *tokens // nil: no listener needs one
 	locker   *lockedfile.Locker
 	ledger   *ledger.Ledger
 	journal  *journal.Journal // written by the tap and, so that they do not collide, for receipts
@@ -150,6 +152,7 @@ type Server struct {
 	tmux  string // the socket of the tmux server with the panes of members; "": that of a plain tmux
 
 	streams chan struct{} // one item for each open stream
+	making  chan struct{} // one item for each large answer that is being made
 
 	// Unless the service is read-only.
 	fleet      *fleet.Fleet
@@ -158,8 +161,9 @@ type Server struct {
 
 // limits bound what the service spends on its clients.
 type limits struct {
-	connections int           // at once, on each listener
+	connections int           // at once, on each listener; over TCP, as many again of nobody in particular
 	streams     int           // of events, at once
+	making      int           // large answers, at once; others wait
 	body        int64         // of a request, in bytes
 	request     time.Duration // to read, handle and answer one
 	write       time.Duration // for a client of a stream to take what was written
@@ -183,7 +187,7 @@ func New(opts Options) (*Server, error) {
 	s := &Server{
 		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(), idle: readOnlyService,
 		limits: limits{
-			connections: 256, streams: 64, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
+			connections: 256, streams: 64, making: 2, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
 			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond, behind: 2000,
 			handover: lockedfile.Handover, prune: time.Hour,
 		},
@@ -280,6 +284,10 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		part("keeping transcripts", (&keeper{Server: s}).run)
 	}
 	part("recording", s.inPlace)
+	if s.tokens != nil {
+		part("looking at the token", s.tokens.watch)
+		part("signing in", s.sweepForwards)
+	}
 	part("states", s.statuses.run)
 	part("replicating", s.replicator.Run)
 	part("looking at panes", s.watch.run)
@@ -375,6 +383,7 @@ func (s *Server) serve(ctx, running context.Context, part func(string, func(cont
 // open opens the files, and makes the parts of the service.
 func (s *Server) open(ctx context.Context) (err error) {
 	s.streams = make(chan struct{}, s.limits.streams)
+	s.making = make(chan struct{}, s.limits.making)
 	lock := s.opts.Lock
 	lock.Dir = filepath.Join(s.opts.State, "locks")
 	s.locker = lockedfile.New(lock)
@@ -389,7 +398,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	if slices.ContainsFunc(s.listen, func(a address) bool { return a.network == "tcp" }) {
-		if s.token, err = token(s.opts.State); err != nil {
+		if s.tokens, err = newTokens(s.opts.State, s.warn("nobody can sign in over TCP")); err != nil {
 			return err
 		}
 	}

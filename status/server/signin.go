@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,31 +36,69 @@ type codes struct {
 type oneTime struct {
 	digest [sha256.Size]byte
 	until  time.Time
+	file   string // that forwards to it, and goes with it; "": none
 }
 
-// issue returns a new code, and when it expires.
-func (c *codes) issue(now time.Time) (code string, until time.Time) {
+func (o oneTime) remove() {
+	if o.file != "" {
+		_ = os.Remove(o.file) // it is of no use any more; the next service tries again
+	}
+}
+
+// issue returns a new code that is valid with a token, and when it expires.
+func (c *codes) issue(token string, now time.Time) (code string, until time.Time) {
 	code, until = secret(), now.Add(codeLife)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.list = append(c.list, oneTime{sha256.Sum256([]byte(code)), until})
+	c.list = append(c.list, oneTime{digest: sha256.Sum256([]byte(code + token)), until: until})
 	if n := len(c.list); n > maxCodes {
-		c.list = slices.Delete(c.list, 0, n-maxCodes)
+		c.drop(0, n-maxCodes)
 	}
 	return code, until
 }
 
-// use reports whether a code is valid. It is not valid again.
-func (c *codes) use(code string, now time.Time) bool {
-	digest := sha256.Sum256([]byte(code))
+// attach has a file removed together with a code.
+func (c *codes) attach(code, token, file string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := slices.IndexFunc(c.list, func(o oneTime) bool { return subtle.ConstantTimeCompare(o.digest[:], digest[:]) == 1 })
+	n := c.find(code, token)
+	if n < 0 {
+		oneTime{file: file}.remove()
+		return
+	}
+	c.list[n].file = file
+	time.AfterFunc(codeLife, func() { c.use(code, token, time.Now()) })
+}
+
+// clear makes all codes invalid.
+func (c *codes) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(0, len(c.list))
+}
+
+func (c *codes) find(code, token string) int {
+	digest := sha256.Sum256([]byte(code + token))
+	return slices.IndexFunc(c.list, func(o oneTime) bool { return subtle.ConstantTimeCompare(o.digest[:], digest[:]) == 1 })
+}
+
+func (c *codes) drop(from, to int) {
+	for _, o := range c.list[from:to] {
+		o.remove()
+	}
+	c.list = slices.Delete(c.list, from, to)
+}
+
+// use reports whether a code is valid with a token. It is not valid again.
+func (c *codes) use(code, token string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.find(code, token)
 	if n < 0 {
 		return false
 	}
 	valid := now.Before(c.list[n].until)
-	c.list = slices.Delete(c.list, n, n+1)
+	c.drop(n, n+1)
 	return valid
 }
 
@@ -72,25 +111,25 @@ func (s *Server) cookieName() string {
 
 // cookie returns a value that is valid until then or until the token is removed, also for
 // the next service.
-func (s *Server) cookie(until time.Time) string {
+func (s *Server) cookie(token string, until time.Time) string {
 	claim := strconv.FormatInt(until.Unix(), 10) + "." + secret()
-	return claim + "." + s.sign(claim)
+	return claim + "." + s.sign(token, claim)
 }
 
-func (s *Server) sign(claim string) string {
-	mac := hmac.New(sha256.New, []byte(s.token))
+func (s *Server) sign(token, claim string) string {
+	mac := hmac.New(sha256.New, []byte(token))
 	mac.Write([]byte("page of " + s.opts.Root.Path() + "\x00" + claim))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // hasCookie reports whether r comes from a browser that is signed in.
-func (s *Server) hasCookie(r *http.Request, now time.Time) bool {
-	if s.token == "" {
+func (s *Server) hasCookie(r *http.Request, token string, now time.Time) bool {
+	if token == "" {
 		return false
 	}
 	for _, c := range r.CookiesNamed(s.cookieName()) {
 		end := strings.LastIndexByte(c.Value, '.')
-		if end < 0 || !hmac.Equal([]byte(s.sign(c.Value[:end])), []byte(c.Value[end+1:])) {
+		if end < 0 || !hmac.Equal([]byte(s.sign(token, c.Value[:end])), []byte(c.Value[end+1:])) {
 			continue
 		}
 		seconds, _, _ := strings.Cut(c.Value, ".")
@@ -107,8 +146,14 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// signIn answers with a URL that has a one-time code.
+// signIn answers with a URL that has a one-time code and, if asked to, with a file that
+// forwards to it.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "file")
+	file := p.flag("file")
+	if p.err != nil {
+		return nil, p.err
+	}
 	if cookie, _ := r.Context().Value(cookieKey{}).(bool); cookie {
 		// Otherwise a stolen cookie could be renewed for ever.
 		return nil, api.Decide(api.CodeForbidden, "run: teambridge ui", "a page cannot sign in another one")
@@ -118,8 +163,20 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, api.Decide(api.CodeRefused, "restart it with: teambridge serve --listen 127.0.0.1:7420",
 			"a browser cannot open the page: the service listens only on a unix socket")
 	}
-	code, until := s.codes.issue(time.Now())
-	return nil, write(w, http.StatusCreated, api.SignIn{URL: "http://" + s.addrs[i] + "/?code=" + code, Until: until.UTC()})
+	token, _ := s.tokens.now()
+	if token == "" {
+		return nil, api.Decide(api.CodeRefused, "remove "+api.TokenPath(s.opts.State)+": the service creates a new one", "the service has no valid token")
+	}
+	code, until := s.codes.issue(token, time.Now())
+	in := api.SignIn{URL: "http://" + s.addrs[i] + "/?code=" + code, Until: until.UTC()}
+	if file {
+		var err error
+		if in.File, err = s.forward(in.URL); err != nil {
+			return nil, err
+		}
+		s.codes.attach(code, token, in.File)
+	}
+	return nil, write(w, http.StatusCreated, in)
 }
 
 // page answers GET / with the page or, if there is a code, with a cookie and a redirect.
@@ -130,10 +187,11 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	to, now := "/", time.Now()
+	token, _ := s.tokens.now()
 	switch {
-	case s.codes.use(code, now) && s.token != "":
+	case s.codes.use(code, token, now) && token != "":
 		http.SetCookie(w, &http.Cookie{
-			Name: s.cookieName(), Value: s.cookie(now.Add(cookieLife)), Path: "/", MaxAge: int(cookieLife.Seconds()),
+			Name: s.cookieName(), Value: s.cookie(token, now.Add(cookieLife)), Path: "/", MaxAge: int(cookieLife.Seconds()),
 			HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		})
 	case !Person(r.Context()):

@@ -1,11 +1,14 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -96,13 +99,14 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("signed in already: %s to %s", res.Status, res.Header.Get("Location"))
 	}
 
+	token, _ := r.tokens.now()
 	for name, value := range map[string]string{
 		"nothing":          "",
 		"another seal":     cookie.Value[:len(cookie.Value)-2] + "xx",
 		"no seal":          strings.Join(strings.Split(cookie.Value, ".")[:2], "."),
 		"a later end":      "9" + cookie.Value,
-		"sealed, no time":  "x." + r.sign("x"),
-		"one that is over": r.cookie(time.Now().Add(-time.Second)),
+		"sealed, no time":  "x." + r.sign(token, "x"),
+		"one that is over": r.cookie(token, time.Now().Add(-time.Second)),
 	} {
 		if res, _ := visiting(t, "GET", here+"/v1/teams", &http.Cookie{Name: cookie.Name, Value: value}); res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("a cookie with %s: %s", name, res.Status)
@@ -129,20 +133,157 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// A browser can be given a file in place of the URL. It goes when the code does.
+func TestSignInFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	home := t.TempDir()
+	left, foreign := filepath.Join(home, "teambridge-sign-in-1.html"), filepath.Join(home, "mine.html")
+	for _, path := range []string{left, foreign} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-2 * codeLife)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := w.start(t, tcp, paged, func(s *Server) { s.opts.Home = home })
+	request := func() api.SignIn {
+		t.Helper()
+		in := of[api.SignIn](t, r.ask(t, "POST", "/v1/sign-in?file=true", ""), http.StatusCreated)
+		data, err := os.ReadFile(in.File)
+		if err != nil || filepath.Dir(in.File) != home || !strings.Contains(string(data), in.URL) {
+			t.Fatalf("%s: %s, %v", in.File, data, err)
+		}
+		if info, err := os.Stat(in.File); err != nil || exposed(info) {
+			t.Errorf("%v, %v: others can read it", info.Mode(), err)
+		}
+		return in
+	}
+	gone := func(what, path string) {
+		t.Helper()
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the file of %s: %v", what, err)
+		}
+	}
+	if in := of[api.SignIn](t, r.ask(t, "POST", "/v1/sign-in", ""), http.StatusCreated); in.File != "" {
+		t.Errorf("a file that nobody wanted: %s", in.File)
+	}
+	in := request()
+	if res, _ := visiting(t, "GET", in.URL); len(res.Cookies()) != 1 {
+		t.Errorf("%s, cookies %v", res.Status, res.Cookies())
+	}
+	gone("a code that was used", in.File)
+	first := request()
+	for range maxCodes {
+		in = request()
+	}
+	gone("a code that was forgotten", first.File)
+	r.end(t)
+	gone("a service that ended", in.File)
+	gone("a service that was killed", left)
+	if _, err := os.Stat(foreign); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever removes or replaces the token ends all sessions, without a restart.
+func TestTokenRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, tcp, paged)
+	here, path := "http://"+r.Addrs()[1], api.TokenPath(w.State)
+	read := func() string {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(data))
+	}
+	signIn := func() *http.Cookie {
+		t.Helper()
+		res, _ := visiting(t, "GET", of[api.SignIn](t, r.ask(t, "POST", "/v1/sign-in", ""), http.StatusCreated).URL)
+		if len(res.Cookies()) != 1 {
+			t.Fatalf("%s, cookies %v", res.Status, res.Cookies())
+		}
+		return res.Cookies()[0]
+	}
+	open := func(cookie *http.Cookie) io.Reader {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "GET", here+"/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.AddCookie(cookie)
+		res, err := (&http.Client{Transport: &http.Transport{}}).Do(req)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", res, err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		return res.Body
+	}
+	want := func(what, token string, cookie *http.Cookie, want int) {
+		t.Helper()
+		if got := r.raw(t, "/v1/teams", "Authorization", "Bearer "+token); got != want {
+			t.Errorf("%s, the token: %d, want %d", what, got, want)
+		}
+		if res, _ := visiting(t, "GET", here+"/v1/teams", cookie); res.StatusCode != want {
+			t.Errorf("%s, the cookie: %d, want %d", what, res.StatusCode, want)
+		}
+	}
+	token, cookie, stream := read(), signIn(), open(signIn())
+	code := of[api.SignIn](t, r.ask(t, "POST", "/v1/sign-in", ""), http.StatusCreated).URL
+	want("at first", token, cookie, http.StatusOK)
+
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	want("removed", token, cookie, http.StatusUnauthorized)
+	if res, _ := visiting(t, "GET", code); res.Header.Get("Location") != "/#/expired" {
+		t.Errorf("a code of the token that was removed: to %s, %v", res.Header.Get("Location"), res.Cookies())
+	}
+	if _, err := io.ReadAll(stream); err != nil { // ends, or the test does not
+		t.Errorf("the stream: %v", err)
+	}
+	token, cookie = read(), signIn()
+	want("a new one", token, cookie, http.StatusOK)
+
+	replaced := strings.Repeat("x", 43)
+	if err := os.WriteFile(path, []byte(replaced), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("replaced", token, cookie, http.StatusUnauthorized)
+	cookie = signIn()
+	want("the one in its place", replaced, cookie, http.StatusOK)
+
+	stream = open(cookie)
+	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("one that is too short", replaced, cookie, http.StatusUnauthorized)
+	want("one that is too short itself", "short", cookie, http.StatusUnauthorized)
+	if _, err := io.ReadAll(stream); err != nil {
+		t.Errorf("the stream: %v", err)
+	}
+	problem(t, r.ask(t, "POST", "/v1/sign-in", ""), api.CodeRefused)
+}
+
 // Codes are for a minute, and few.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	var c codes
 	now := time.Now()
-	code, until := c.issue(now)
-	if until.Sub(now) != codeLife || c.use(code, until) || c.use(code, now) {
+	code, until := c.issue("token", now)
+	if until.Sub(now) != codeLife || c.use(code, "token", until) || c.use(code, "token", now) {
 		t.Error("a code is good after its time")
 	}
-	first, _ := c.issue(now)
+	first, _ := c.issue("token", now)
 	for range maxCodes {
-		code, _ = c.issue(now)
+		code, _ = c.issue("token", now)
 	}
-	if c.use(first, now) || !c.use(code, now) || c.use(code, now) || len(c.list) != maxCodes-1 {
+	if c.use(first, "token", now) || !c.use(code, "token", now) || c.use(code, "token", now) || len(c.list) != maxCodes-1 {
 		t.Errorf("%d codes are kept", len(c.list))
 	}
 }

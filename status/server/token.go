@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"teambridge/status/api"
@@ -21,30 +22,79 @@ const (
 	tokenWait  = 10 * time.Second // for another service that is creating the token
 )
 
-// token reads the token, or creates it. A file that others can read, or that is shorter
+// tokens has the token as it is in its file. One that was removed or replaced is not valid any
+// more, nor are the cookies and codes that were made with it.
+type tokens struct {
+	state  string
+	report func(error) // is called once for each file that has no valid token
+
+	mu    sync.Mutex
+	file  fs.FileInfo // that was read; nil: none
+	token string      // "": there is no valid one
+	ended chan struct{}
+}
+
+// newTokens reads the token, or creates it.
+func newTokens(state string, report func(error)) (*tokens, error) {
+	t := &tokens{state: state, report: report, ended: make(chan struct{})}
+	var err error
+	t.token, t.file, err = token(state)
+	return t, err
+}
+
+// now returns the token, and a channel that is closed once it is not valid any more. If the
+// file is gone, another token is created. Without tokens, and without a valid one, it is "".
+func (t *tokens) now() (current string, ended <-chan struct{}) {
+	if t == nil {
+		return "", nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	info, err := os.Lstat(api.TokenPath(t.state))
+	if err == nil && t.file != nil && os.SameFile(info, t.file) && info.ModTime().Equal(t.file.ModTime()) && info.Size() == t.file.Size() {
+		return t.token, t.ended
+	}
+	next, file, err := token(t.state)
+	if err != nil && (t.token != "" || file != nil) {
+		t.report(err)
+	}
+	t.file = file
+	if next != t.token {
+		close(t.ended)
+		t.token, t.ended = next, make(chan struct{})
+	}
+	return t.token, t.ended
+}
+
+// watch looks at the file until ctx ends, for clients that ask for nothing, such as streams.
+func (t *tokens) watch(ctx context.Context) error {
+	return loop(ctx, nil, nil, recheck, func() { t.now() })
+}
+
+// token reads the token, or creates it, and returns the file too, even if it has no valid one. A file that others can read, or that is shorter
 // than a token, is refused, because somebody else may know its content.
-func token(state string) (string, error) {
+func token(state string) (string, fs.FileInfo, error) {
 	path := api.TokenPath(state)
 	if err := makeToken(state); err != nil {
-		return "", fmt.Errorf("server: make a token: %w", err)
+		return "", nil, fmt.Errorf("server: make a token: %w", err)
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
-		return "", fmt.Errorf("server: read the token: %w", err)
+		return "", nil, fmt.Errorf("server: read the token: %w", err)
 	}
 	const again = "remove the file: the service creates a new one"
 	if !info.Mode().IsRegular() || exposed(info) {
-		return "", api.Decide(api.CodeRefused, again, "the token file %s can be read by others, or is not a regular file", path)
+		return "", info, api.Decide(api.CodeRefused, again, "the token file %s can be read by others, or is not a regular file", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("server: read the token: %w", err)
+		return "", info, fmt.Errorf("server: read the token: %w", err)
 	}
 	t := strings.TrimSpace(string(data))
 	if len(t) < base64.RawURLEncoding.EncodedLen(tokenBytes) {
-		return "", api.Decide(api.CodeRefused, again, "the token in %s is too short", path)
+		return "", info, api.Decide(api.CodeRefused, again, "the token in %s is too short", path)
 	}
-	return t, nil
+	return t, info, nil
 }
 
 // makeToken creates the file if it is missing. Services of several Claude directories

@@ -116,7 +116,7 @@ func (w *world) client() *client.Client {
 // address returns a URL that signs a browser in.
 func (w *world) address() string {
 	w.t.Helper()
-	in, err := w.client().SignIn(w.t.Context())
+	in, err := w.client().SignIn(w.t.Context(), false)
 	if err != nil {
 		w.t.Fatal(err)
 	}

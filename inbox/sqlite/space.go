@@ -1,0 +1,52 @@
+package sqlite
+
+import "context"
+
+// Size returns the size of the database in bytes, without its log.
+func (d *DB) Size(ctx context.Context, op string) (int64, error) {
+	return d.Number(ctx, op, "SELECT page_count*page_size FROM pragma_page_count, pragma_page_size")
+}
+
+// Incremental reports whether [DB.GiveBack] has an effect: not in a database that was made
+// without auto_vacuum.
+func (d *DB) Incremental(ctx context.Context, op string) (bool, error) {
+	n, err := d.Number(ctx, op, "SELECT auto_vacuum FROM pragma_auto_vacuum")
+	return n != 0, err
+}
+
+// GiveBack gives free space back to the disk, in steps between which others get their turn,
+// and empties the log, which still has what was deleted. Emptied is false if somebody reads
+// the log.
+func (d *DB) GiveBack(ctx context.Context, op string) (emptied bool, err error) {
+	free := int64(-1)
+	for more := true; more; {
+		err := d.Do(ctx, op, func(c *Conn) error {
+			if err := c.Query(func(Row) {}, "PRAGMA incremental_vacuum(1000)"); err != nil {
+				return err
+			}
+			before := free
+			var err error
+			free, err = c.Number("PRAGMA freelist_count")
+			more = free > 0 && free != before
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	err = d.Do(ctx, op, func(c *Conn) error {
+		busy, err := c.Number("PRAGMA wal_checkpoint(TRUNCATE)")
+		emptied = busy == 0
+		return err
+	})
+	return emptied, err
+}
+
+// Rewrite writes the whole database again, with auto_vacuum, so that nothing that was ever
+// deleted is left in it. Others that want to write wait for that long.
+func (d *DB) Rewrite(ctx context.Context, op string) error {
+	return d.Do(ctx, op, func(c *Conn) error {
+		_, err := c.Exec("PRAGMA auto_vacuum=INCREMENTAL; VACUUM")
+		return err
+	})
+}
