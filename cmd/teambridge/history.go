@@ -485,7 +485,9 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		if c.Sends += n; err != nil {
 			return err
 		}
-		c.Bytes, c.Ledger, err = sizes(ctx, j, l)
+		if c.Bytes, c.Ledger, err = sizes(ctx, j, l); err != nil {
+			return err
+		}
 	}
 	if err != nil {
 		return err
