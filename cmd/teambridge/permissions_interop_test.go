@@ -138,7 +138,7 @@ func TestRealPermissionMode(t *testing.T) {
 		"no setting": "", "acceptEdits": "", "bypassPermissions": "", "auto": "",
 		"bypassPermissions of the user": filepath.Join("claude", "settings.json"),
 	}
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		for name, path := range settings {
 			t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestRealPermissionMode(t *testing.T) {
 // the tools of MCP servers.
 func TestRealPlanModeInAHostileProject(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		for _, flags := range [][]string{nil, {"--settings", `{"permissions": {"allow": ["Bash"]}}`}} {
 			h := newHeadless(t, v, nil)

@@ -27,7 +27,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// versions runs a test with the oldest and the newest, side by side.
+// versions runs a test with [standin.ForSome], side by side.
 func versions(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {

@@ -233,7 +233,8 @@ func (p *Terminal) End(ctx context.Context) error {
 		var last time.Time
 		confirmed <- poll(asking, func() (bool, error) {
 			screen, err := p.capture(asking)
-			if err != nil || !strings.Contains(screen, "Exit and stop tasks") || time.Since(last) < settle {
+			asks := strings.Contains(screen, "Exit and stop tasks") || strings.Contains(screen, "1. Exit anyway")
+			if err != nil || !asks || time.Since(last) < settle {
 				return !exists(p.pid), nil
 			}
 			last = time.Now()
