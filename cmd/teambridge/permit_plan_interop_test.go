@@ -142,7 +142,7 @@ func (p *author) respond(ctx context.Context, r standin.Request) standin.Answer 
 // A rule that was allowed for the session is not in force there.
 func TestRealPlanIsAskedAbout(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		a := newAsking(t, v, (&author{}).respond)
 		const ruled = "touch ruled && touch ruled.too"
@@ -207,7 +207,7 @@ func TestRealAnswers(t *testing.T) {
 // person, and the answer the subagent.
 func TestRealSubagentAsksAfterTheTurn(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		a := newAsking(t, v, nil)
 		call := standin.CallLine("Agent", map[string]any{

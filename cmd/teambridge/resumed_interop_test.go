@@ -22,7 +22,7 @@ import (
 // gives it another session.
 func TestRealResumedLead(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		for _, how := range []string{"--resume", "--continue"} {
 			t.Run(how, func(t *testing.T) {
 				t.Parallel()

@@ -65,7 +65,7 @@ func (p *planner) respond(ctx context.Context, r standin.Request) standin.Answer
 // agent. When a person says so, it may do everything again.
 func TestRealPlanMode(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		p := &planner{}
 		h := newHeadless(t, v, p.respond)
