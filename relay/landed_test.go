@@ -13,6 +13,9 @@ import (
 
 // Prompts that an earlier version sent are not sent again after an upgrade.
 func TestPromptsOfLandedVersions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: it opens a ledger of every version")
+	}
 	t.Parallel()
 	paths, err := filepath.Glob("../inbox/ledger/testdata/*.sql")
 	if err != nil {

@@ -28,6 +28,9 @@ func pictureFile(name string) string { return filepath.Join("..", "..", ".github
 // The picture of the terminal shows what the demonstration prints, with the times of some
 // earlier run.
 func TestTerminalPicture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: TestDemoKeep runs the same code")
+	}
 	t.Parallel()
 	var out, errs bytes.Buffer
 	if status := run([]string{"demo"}, host{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, lookup: os.LookupEnv, cwd: os.Getwd}); status != 0 {

@@ -78,6 +78,9 @@ func declared(files map[string]string, owner, name string) bool {
 // Whatever test, function, environment variable of tests or file a document names
 // exists.
 func TestDocumentsNameWhatExists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: it reads all sources")
+	}
 	t.Parallel()
 	files := sources(t)
 	var all string
@@ -125,6 +128,9 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 // Each promise has tests, which are in the packages that it says, and a
 // command that runs some of them.
 func TestPromisesHaveTests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: it reads all sources")
+	}
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join("..", "..", ".github", "PROMISES.md"))
 	if err != nil {
