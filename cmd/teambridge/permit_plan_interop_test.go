@@ -150,12 +150,14 @@ func TestRealPlanIsAskedAbout(t *testing.T) {
 		if len(asked) != 1 || !a.made("ruled") {
 			t.Fatalf("asked %+v", asked)
 		}
-		rules := strings.Join(asked[0].Session, "")
+		rules := asked[0].Session
 		asked, told := a.turn("", bashLine(ruled), a.deny)
-		// 2.1.126 does not find that "touch ruled *" is about "touch ruled", and offers that rule again.
-		offered := len(asked) == 1 && strings.Contains(rules, strings.Join(asked[0].Session, "")) && strings.Join(asked[0].Session, "") != rules
-		if !offered && (len(asked) != 0 || !a.made("ruled")) {
-			t.Errorf("the rule is not in force: asked %+v", asked)
+		switch {
+		case len(asked) == 0 && a.made("ruled"):
+		case v == teams.Version{Major: 2, Minor: 1, Patch: 126} && len(asked) == 1 && slices.Equal(asked[0].Session, []string{"Bash(touch ruled *)"}):
+			// It does not find that "touch ruled *" is about "touch ruled", and offers that rule again.
+		default:
+			t.Errorf("the rule is not in force: given %q, asked %+v", rules, asked)
 		}
 		asked, told = a.turn("plan", bashLine(ruled), a.deny)
 		if a.made("ruled") || len(asked) != 1 || len(asked[0].Session) > 0 || !strings.Contains(told, reason) {

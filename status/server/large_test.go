@@ -13,9 +13,6 @@ import (
 // An answer has a limit in bytes as well as in messages, and the client goes on as after any
 // page. A message that is larger by itself is there, alone.
 func TestLargeAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short: it makes many megabytes")
-	}
 	t.Parallel()
 	w := newWorld(t)
 	const rows = 60
