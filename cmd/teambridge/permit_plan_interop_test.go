@@ -157,7 +157,7 @@ func TestRealPlanIsAskedAbout(t *testing.T) {
 		case v == teams.Version{Major: 2, Minor: 1, Patch: 126} && len(asked) == 1 && slices.Equal(asked[0].Session, []string{"Bash(touch ruled *)"}):
 			// It does not find that "touch ruled *" is about "touch ruled", and offers that rule again.
 		default:
-			t.Errorf("the rule is not in force: given %q, asked %+v", rules, asked)
+			t.Errorf("the rule is not in force: given %q, asked %+v, told %s", rules, asked, told)
 		}
 		asked, told = a.turn("plan", bashLine(ruled), a.deny)
 		if a.made("ruled") || len(asked) != 1 || len(asked[0].Session) > 0 || !strings.Contains(told, reason) {
