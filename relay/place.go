@@ -11,7 +11,7 @@ import (
 )
 
 // ErrStays means that the session of a member cannot move: no launcher of it runs.
-var ErrStays = errors.New("its session cannot move")
+var ErrStays = errors.New("its session cannot move: no \"teambridge run --local\" of it runs")
 
 // A RefusedError says why a session was not moved.
 type RefusedError struct{ Reason string }
@@ -55,7 +55,7 @@ func (m *Move) handoff(ctx context.Context) (ledger.Handoff, error) {
 }
 
 func (m *Move) stays() error {
-	return fmt.Errorf("%s@%s: no \"teambridge run --local\" of it runs: %w", m.Member, m.Team.Name(), ErrStays)
+	return fmt.Errorf("%s@%s: %w", m.Member, m.Team.Name(), ErrStays)
 }
 
 // movePoll is how often a wish is looked at. A look takes 0.1 ms.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Candidate is a team that could be meant when none is named.
@@ -54,6 +55,32 @@ func (r *Root) Choose(ctx context.Context, cwd string) (*Team, error) {
 		return nil, &NotFoundError{Kind: "team", Nearest: dead}
 	}
 	return nil, &AmbiguousTeamError{Teams: live}
+}
+
+// Living returns the names of the teams that have a member, under any spelling of its name,
+// and a lead that is not known to be gone. A team that cannot be read has none.
+func (r *Root) Living(ctx context.Context, member string) (found []string, err error) {
+	all, err := r.Teams()
+	for _, l := range all {
+		if !l.Orphan && l.Err == nil && r.livesIn(ctx, l.Name, member) {
+			found = append(found, l.Name)
+		}
+	}
+	return found, err
+}
+
+func (r *Root) livesIn(ctx context.Context, team, member string) bool {
+	t, err := r.Team(team)
+	if err != nil {
+		return false
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return false
+	}
+	name, err := c.Resolve(member, nil)
+	return err == nil && name != "" && t.LeadState(c, time.Now()) != Gone
 }
 
 // candidate looks into one team. What cannot be read leaves the rest unknown.

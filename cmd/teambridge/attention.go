@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
@@ -125,7 +124,7 @@ func (a *app) dismiss(ctx context.Context, root *teams.Root, list []errand) erro
 		case answered, errors.As(err, new(*api.Problem)):
 			faults = append(faults, err)
 		default: // the service finds it in the ledger
-			faults = append(faults, l.Dismiss(ctx, root.Path(), w.ID, time.Now()))
+			faults = append(faults, view.Dismiss(ctx, l, root.Path(), w.Attention))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {

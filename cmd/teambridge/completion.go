@@ -144,7 +144,7 @@ func described(word, description string) string {
 
 // questionIDs lists the open questions of agents.
 func (a *app) questionIDs(ctx context.Context) (words []string) {
-	list, err := a.questions(ctx)
+	list, err := a.questions(ctx, a.teamName)
 	if err != nil {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (a *app) questionRules(cmd *cobra.Command, args []string, _ string) ([]stri
 	if len(args) == 0 || !a.completesState() {
 		return nil, none
 	}
-	list, err := a.questions(cmd.Context())
+	list, err := a.questions(cmd.Context(), a.teamName)
 	if err != nil {
 		return nil, none
 	}

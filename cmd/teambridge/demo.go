@@ -207,12 +207,9 @@ func (d *demonstration) ask(ctx context.Context) error {
 }
 
 func (d *demonstration) status(ctx context.Context) (err error) {
-	rec, err := d.app.startRecorder(ctx, d.team.Root(), d.team.Name())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rec.close()) }()
-	infos, err := d.app.statusInfos(ctx, rec, d.team, nil)
+	now := statuses{app: d.app, root: d.team.Root(), team: d.team.Name()}
+	defer func() { err = errors.Join(err, now.close()) }()
+	infos, err := now.of(ctx, d.team, nil)
 	if err != nil {
 		return err
 	}

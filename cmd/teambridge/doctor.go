@@ -109,6 +109,10 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
+	only, err := a.namedTeam("")
+	if err != nil {
+		return err
+	}
 	done := a.working("checking")
 	defer done()
 	x := &examination{app: a, findings: []finding{}}
@@ -116,15 +120,15 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
-	if a.teamName != "" {
-		t, err := root.Team(a.teamName)
+	if only != "" {
+		t, err := root.Team(only)
 		if err != nil {
 			return err
 		}
 		t.Close()
-		all = slices.DeleteFunc(all, func(l teams.Listing) bool { return l.Name != a.teamName })
+		all = slices.DeleteFunc(all, func(l teams.Listing) bool { return l.Name != only })
 	}
-	if a.teamName == "" {
+	if only == "" {
 		if err := x.environment(ctx, root, all); err != nil {
 			return err
 		}
@@ -134,7 +138,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 			return err
 		}
 	}
-	if a.teamName == "" {
+	if only == "" {
 		if err := x.leftTeams(root); err != nil {
 			return err
 		}

@@ -144,15 +144,9 @@ func (a *app) teamWith(ctx context.Context, address string) (_ *teams.Team, memb
 		if err != nil {
 			return nil, "", err
 		}
-		list, err := root.Teams()
+		found, err := root.Living(ctx, member)
 		if err != nil {
 			return nil, "", err
-		}
-		var found []string
-		for _, l := range list {
-			if !l.Orphan && l.Err == nil && livesIn(ctx, root, l.Name, member) {
-				found = append(found, l.Name)
-			}
 		}
 		if len(found) == 1 {
 			named = found[0]
@@ -160,20 +154,4 @@ func (a *app) teamWith(ctx context.Context, address string) (_ *teams.Team, memb
 	}
 	t, err := a.team(ctx, named)
 	return t, member, err
-}
-
-// livesIn reports whether a team has a member, and a lead that is not known to be gone. What
-// cannot be read has none.
-func livesIn(ctx context.Context, root *teams.Root, team, member string) bool {
-	t, err := root.Team(team)
-	if err != nil {
-		return false
-	}
-	defer t.Close()
-	c, err := t.Config(ctx)
-	if err != nil {
-		return false
-	}
-	name, err := c.Resolve(member, nil)
-	return err == nil && name != "" && t.LeadState(c, time.Now()) != teams.Gone
 }

@@ -15,7 +15,6 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
@@ -113,7 +112,11 @@ func (a *app) paneNamed(ctx context.Context, address string) (panes *pane.Panes,
 		return nil, p, false, &pane.NotFoundError{Name: member, Panes: list}
 	}
 	if named == "" {
-		if also, err := a.livingTeams(ctx, member); err != nil || len(also) > 0 {
+		root, err := a.root()
+		if err != nil {
+			return nil, p, false, err
+		}
+		if also, err := root.Living(ctx, member); err != nil || len(also) > 0 {
 			if err == nil {
 				err = api.Decide(api.CodeAmbiguousTeam, fmt.Sprintf("say which: %s@%s, or %s@%s", member, pane.Team, member, strings.Join(also, ", "+member+"@")),
 					"%s is a pane, and a member of %s", member, strings.Join(also, " and of "))
@@ -147,103 +150,27 @@ func (a *app) isPanes(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// livingTeams returns the teams that have a member, and whose lead is not known to be gone.
-func (a *app) livingTeams(ctx context.Context, member string) (found []string, err error) {
-	root, err := a.root()
-	if err != nil {
-		return nil, err
-	}
-	list, err := root.Teams()
-	for _, l := range list {
-		if !l.Orphan && l.Err == nil && livesIn(ctx, root, l.Name, member) {
-			found = append(found, l.Name)
-		}
-	}
-	return found, err
-}
-
 // paneOfMember returns the pane that config.json has for a member of a team.
-func (a *app) paneOfMember(ctx context.Context, t *teams.Team, name string) (panes *pane.Panes, p pane.Pane, err error) {
-	member, err := t.Resolve(ctx, name)
+func (a *app) paneOfMember(ctx context.Context, t *teams.Team, member string) (*pane.Panes, pane.Pane, error) {
+	panes, err := a.panes(ctx)
 	if err != nil {
-		return nil, p, err
-	}
-	c, err := t.Config(ctx)
-	if err != nil {
-		return nil, p, err
-	}
-	m, _ := c.Member(member)
-	if !strings.HasPrefix(m.TmuxPaneID, "%") {
-		return nil, p, refuse("omit --via to put the message into its inbox; or register its pane with: teambridge pane add",
-			"config.json has no tmux pane for %s@%s", member, t.Name())
+		return nil, pane.Pane{}, err
 	}
 	socket, err := a.socket("")
 	if err != nil {
-		return nil, p, err
+		return nil, pane.Pane{}, err
 	}
-	seen, err := terminal.Resolve(ctx, socket, m.TmuxPaneID)
-	if err != nil {
-		return nil, p, paneHint(err)
-	}
-	if panes, err = a.panes(ctx); err != nil {
-		return nil, p, err
-	}
-	instance := c.Instance()
-	key := ledger.InboxKey{Root: t.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: member}
-	p, err = panes.Member(ctx, key, seen.Ref, terminal.Claude)
-	return panes, p, err
+	p, err := panes.OfMember(ctx, t, member, socket)
+	return panes, p, paneHint(err)
 }
 
-// paneMessage returns the message of the flags. Its sender is the person, a pane, or a
-// member of a team.
-func (a *app) paneMessage(ctx context.Context, panes *pane.Panes, to pane.Pane, body string, o sendOptions) (m pane.Message, err error) {
+// paneMessage returns the message of the flags.
+func paneMessage(ctx context.Context, panes *pane.Panes, to pane.Pane, body string, o sendOptions) (m pane.Message, err error) {
 	m = pane.Message{
 		ID: o.id, Text: body, Summary: o.summary, Policy: terminal.Policy(o.policy), SaveDraft: o.saveDraft, Notify: o.notify,
 	}
-	if o.from == "" || o.from == mail.User {
-		return m, nil
-	}
-	name, team := teams.Split(o.from)
-	if team == "" && to.Team != pane.Team {
-		team = to.Team
-	}
-	if team == "" || team == pane.Team {
-		p, err := panes.Find(ctx, name)
-		if err == nil {
-			m.From, m.NotifyTo = name, p.InboxKey
-		}
-		if team != "" || err == nil || !errors.As(err, new(*pane.NotFoundError)) {
-			return m, err
-		}
-		found, err := a.livingTeams(ctx, name)
-		if err == nil && len(found) != 1 {
-			err = usage("say --from NAME@TEAM, or omit it", "--from %s is no pane, and a member of %s", name, plural(len(found), "team"))
-		}
-		if err != nil {
-			return m, err
-		}
-		team = found[0]
-	}
-	root, err := a.root()
-	if err != nil {
-		return m, err
-	}
-	t, err := root.Team(team)
-	if err != nil {
-		return m, err
-	}
-	defer t.Close()
-	c, err := t.Config(ctx)
-	if err != nil {
-		return m, err
-	}
-	if name, err = t.Resolve(ctx, name); err != nil {
-		return m, err
-	}
-	instance := c.Instance()
-	m.From = name + "@" + instance.Team
-	m.NotifyTo = ledger.InboxKey{Root: root.Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: name}
-	return m, nil
+	m.From, m.NotifyTo, err = panes.Sender(ctx, to, o.from)
+	return m, err
 }
 
 // paneClosed says why nothing can be typed into a pane now, whatever is at its prompt.
@@ -306,7 +233,7 @@ func (a *app) typeInto(ctx context.Context, panes *pane.Panes, p pane.Pane, body
 			return api.Sent{}, err
 		}
 	}
-	m, err := a.paneMessage(ctx, panes, p, body, o)
+	m, err := paneMessage(ctx, panes, p, body, o)
 	if err != nil {
 		return api.Sent{}, err
 	}
@@ -435,12 +362,9 @@ func (a *app) broadcastToPanes(ctx context.Context, body string, o broadcastOpti
 	if err != nil {
 		return err
 	}
-	for _, name := range o.except {
-		if !slices.ContainsFunc(list, func(p pane.Pane) bool { return p.Inbox == name }) {
-			return &pane.NotFoundError{Name: name, Panes: list}
-		}
+	if list, err = pane.Audience(list, o.from, o.except); err != nil {
+		return err
 	}
-	list = slices.DeleteFunc(list, func(p pane.Pane) bool { return slices.Contains(o.except, p.Inbox) })
 	if len(list) == 0 {
 		return notFound("register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
 	}

@@ -119,7 +119,7 @@ func parseAnswers(q api.Question, values []string) (map[string]string, error) {
 
 // answerQuestion answers the question whose id begins with id.
 func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Question) (api.Permit, error)) error {
-	list, err := a.questions(ctx)
+	list, err := a.questions(ctx, a.teamName) // an id is enough, whatever $TEAMBRIDGE_TEAM is
 	if err != nil {
 		return err
 	}
@@ -194,11 +194,12 @@ func (a *app) askServiceNow(ctx context.Context, do func(context.Context, *clien
 	return err
 }
 
-// questions returns the open questions of the agents that the service runs.
-func (a *app) questions(ctx context.Context) (list []api.Asked, err error) {
+// questions returns the open questions of the agents that the service runs, in one team or
+// all.
+func (a *app) questions(ctx context.Context, team string) (list []api.Asked, err error) {
 	var relays []api.RelayEntry
 	err = a.askServiceNow(ctx, func(ctx context.Context, c *client.Client) (err error) {
-		relays, err = c.Relays(ctx, a.teamName)
+		relays, err = c.Relays(ctx, team)
 		return err
 	})
 	list = []api.Asked{}
@@ -212,7 +213,11 @@ func (a *app) questions(ctx context.Context) (list []api.Asked, err error) {
 }
 
 func (a *app) listQuestions(ctx context.Context) error {
-	list, err := a.questions(ctx)
+	team, err := a.namedTeam("")
+	if err != nil {
+		return err
+	}
+	list, err := a.questions(ctx, team)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,10 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	if all && relaysOnly {
 		return usage("omit one of them", "--all and --relays cannot be used together")
 	}
+	team, err := a.namedTeam("")
+	if err != nil {
+		return err
+	}
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
@@ -86,7 +90,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	var silent error
 	if relaysOnly || !a.json {
 		var known []api.RelayEntry
-		known, silent, err = a.relaysKnown(ctx, l)
+		known, silent, err = a.relaysKnown(ctx, l, team)
 		silent = unheard(silent)
 		var missing *teams.NoRootError
 		switch {
@@ -105,7 +109,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 			return silent
 		}
 	}
-	q := ledger.DeliveryQuery{Team: a.teamName}
+	q := ledger.DeliveryQuery{Team: team}
 	if !all {
 		q.States = view.Unfinished()
 	}
@@ -154,9 +158,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 		return err
 	}
 	err = fleet.Admin{Root: root, Ledger: l}.Retry(ctx, *r)
-	if errors.Is(err, fleet.ErrNotDead) {
-		return refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", r.ID)
-	}
 	if err != nil {
 		return fmt.Errorf("try relay %s again: %w", r.ID, err)
 	}
@@ -174,9 +175,6 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 	err = move(l, ctx, id)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return notFound("list them with: teambridge relay list", "there is no delivery %s", id)
-	}
-	if state, ok := errors.AsType[*ledger.StateError](err); ok {
-		return refuse("see its state with: teambridge relay list --all", "%s", state.Error())
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/teams"
 )
 
@@ -72,29 +74,80 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 	if err != nil {
 		return err
 	}
-	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rec.close()) }()
-	infos, err := a.statusInfos(ctx, rec, t, args)
+	now := statuses{app: a, root: t.Root(), team: t.Name()}
+	defer func() { err = errors.Join(err, now.close()) }()
+	infos, err := now.of(ctx, t, args)
 	if err != nil {
 		return err
 	}
 	if err := a.printStatus(infos, watch, wide); err != nil || !watch {
-		return errors.Join(err, unheard(rec.silent))
+		return errors.Join(err, unheard(now.silent()))
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
-	return a.followStatus(ctx, rec, t, args, infos, wide)
+	return a.followStatus(ctx, &now, t, args, infos, wide)
 }
 
-// statusInfos returns the status of all members, or of one.
-func (a *app) statusInfos(ctx context.Context, rec *recorder, t *teams.Team, args []string) ([]api.Status, error) {
-	all, err := rec.statuses(ctx, t)
-	if err != nil {
-		return nil, err
+// statuses reads what agents do: from the service, if one answers, since it records already
+// and knows more; else from a recorder of its own.
+type statuses struct {
+	app  *app
+	root *teams.Root
+	team string    // that is recorded; "" for all
+	rec  *recorder // made when needed
+}
+
+// of returns the status of all members of a team, or of the one that args has.
+func (s *statuses) of(ctx context.Context, t *teams.Team, args []string) (all []api.Status, err error) {
+	served := false
+	if s.rec == nil {
+		served, err = s.app.askService(ctx, t.Root(), func(ctx context.Context, c *client.Client) (err error) {
+			all, err = c.Status(ctx, t.Name())
+			return err
+		})
+		if isGone(err) {
+			return nil, err
+		}
+		if err != nil {
+			s.app.debug("going on without the service: %v", err)
+		}
 	}
+	if !served {
+		if err := s.record(ctx); err != nil {
+			return nil, err
+		}
+		if all, err = s.rec.statuses(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return s.app.statusInfos(ctx, t, args, all)
+}
+
+// record starts the recorder, if it does not run.
+func (s *statuses) record(ctx context.Context) (err error) {
+	if s.rec == nil && ctx.Err() == nil {
+		s.rec, err = s.app.startRecorder(ctx, s.root, s.team)
+	}
+	return cmp.Or(err, context.Cause(ctx))
+}
+
+// silent is why the service could not be asked what only it knows.
+func (s *statuses) silent() error {
+	if s.rec == nil {
+		return nil
+	}
+	return s.rec.silent
+}
+
+func (s *statuses) close() error {
+	if s.rec == nil {
+		return nil
+	}
+	return s.rec.close()
+}
+
+// statusInfos returns all statuses, or that of the member that args has.
+func (a *app) statusInfos(ctx context.Context, t *teams.Team, args []string, all []api.Status) ([]api.Status, error) {
 	if len(args) > 0 {
 		name, err := a.statusName(ctx, t, args[0], all)
 		if err != nil {
@@ -180,13 +233,19 @@ func ago(d time.Duration) string {
 }
 
 // followStatus prints what changes, until the team ends.
-func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, args []string, before []api.Status, wide bool) error {
-	for {
-		a.without(rec.silent)
-		if _, err := rec.changes(ctx, time.Second); err != nil { // a status can change by time alone
+func (a *app) followStatus(ctx context.Context, s *statuses, t *teams.Team, args []string, before []api.Status, wide bool) error {
+	show := func(now []api.Status) error {
+		changed := changedStatuses(before, now)
+		before = now
+		return a.printStatus(changed, true, wide)
+	}
+	if s.rec == nil {
+		if err := a.followServed(ctx, t, args, show); err != nil {
 			return err
 		}
-		now, err := a.statusInfos(ctx, rec, t, args)
+	}
+	for {
+		now, err := s.of(ctx, t, args)
 		if errors.Is(err, teams.ErrTeamGone) {
 			a.endedNote(t.Name())
 			return nil
@@ -194,12 +253,47 @@ func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, ar
 		if err != nil {
 			return err
 		}
-		changed := changedStatuses(before, now)
-		before = now
-		if err := a.printStatus(changed, true, wide); err != nil {
+		a.without(s.silent())
+		if err := show(now); err != nil {
+			return err
+		}
+		if err := s.record(ctx); err != nil {
+			return err
+		}
+		if _, err := s.rec.changes(ctx, time.Second); err != nil { // a status can change by time alone
 			return err
 		}
 	}
+}
+
+// followServed shows the statuses that the service sends, until it ends or the team does.
+func (a *app) followServed(ctx context.Context, t *teams.Team, args []string, show func([]api.Status) error) error {
+	c := a.service(t.Root())
+	if c == nil {
+		return nil
+	}
+	defer c.Close()
+	a.debug("following the service")
+	for e, err := range c.Stream(ctx, t.Name(), client.Now) {
+		if err != nil {
+			a.debug("the service sends no more events: %v", err)
+			return context.Cause(ctx)
+		}
+		if errors.Is(t.Exists(), teams.ErrTeamGone) {
+			return nil
+		}
+		if e.Snapshot == nil {
+			continue
+		}
+		now, err := a.statusInfos(ctx, t, args, e.Snapshot.Status)
+		if err != nil {
+			return err
+		}
+		if err := show(now); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // changedStatuses returns those of now that say something else than before.

@@ -109,11 +109,8 @@ func (a *app) statusesOf(ctx context.Context, list []string) (err error) {
 	if err != nil {
 		return err
 	}
-	rec, err := a.startRecorder(ctx, root, "")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rec.close()) }()
+	now := statuses{app: a, root: root}
+	defer func() { err = errors.Join(err, now.close()) }()
 	all := []api.Status{}
 	var silent error
 	for _, name := range list {
@@ -128,8 +125,8 @@ func (a *app) statusesOf(ctx context.Context, list []string) (err error) {
 		t, err := a.team(ctx, name)
 		var infos []api.Status
 		if err == nil {
-			infos, err = a.statusInfos(ctx, rec, t, nil)
-			silent = cmp.Or(silent, rec.silent)
+			infos, err = now.of(ctx, t, nil)
+			silent = cmp.Or(silent, now.silent())
 		}
 		if err != nil && !isGone(err) {
 			return err

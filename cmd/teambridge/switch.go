@@ -80,7 +80,7 @@ func (a *app) switchTo(ctx context.Context, address string, o switchOptions) (er
 	who := member + "@" + t.Name()
 	wish, h, err := m.Ask(ctx)
 	if err != nil {
-		return cannotMove(err, who)
+		return err
 	}
 	if wish > 0 && !o.noWait {
 		waiting, cancel := within(ctx, o.timeout, who+" is not "+o.to)
@@ -92,7 +92,7 @@ func (a *app) switchTo(ctx context.Context, address string, o switchOptions) (er
 			h, err = a.takeBack(ctx, &m, wish, context.Cause(waiting))
 		}
 		if err != nil {
-			return cannotMove(err, who)
+			return notMoved(err, who)
 		}
 	} else if wish > 0 {
 		h.Wanted = m.To
@@ -116,12 +116,10 @@ func (a *app) takeBack(ctx context.Context, m *relay.Move, wish int64, why error
 	return m.Wait(ctx, wish, func(string) {})
 }
 
-func cannotMove(err error, who string) error {
+// notMoved names the session in an error of [relay.Move.Wait].
+func notMoved(err error, who string) error {
 	if refused, ok := errors.AsType[*relay.RefusedError](err); ok {
 		return refuse("", "%s was not moved: %s", who, refused.Reason)
-	}
-	if errors.Is(err, relay.ErrStays) {
-		return notFound("start it with: teambridge run --local", "the session of %s cannot move: no \"teambridge run --local\" of it runs", who)
 	}
 	return err
 }
@@ -150,7 +148,7 @@ func (a *app) movableIn(ctx context.Context, l *ledger.Ledger, address string) (
 		}
 		switch len(found) {
 		case 0:
-			return nil, "", cannotMove(relay.ErrStays, address)
+			return nil, "", fmt.Errorf("%s: %w", address, relay.ErrStays)
 		case 1:
 			_, team = teams.Split(found[0])
 		default:

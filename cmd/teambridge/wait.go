@@ -182,7 +182,7 @@ func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wha
 		if none != nil {
 			return journal.Message{}, none
 		}
-		infos, err := a.statusInfos(ctx, rec, t, nil)
+		infos, err := rec.statuses(ctx, t)
 		if err != nil {
 			return journal.Message{}, err
 		}
@@ -222,7 +222,7 @@ const settled = 1500 * time.Millisecond
 func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what, name string) ([]api.Status, error) {
 	var since time.Time
 	for {
-		infos, err := a.statusInfos(ctx, rec, t, nil)
+		infos, err := rec.statuses(ctx, t)
 		if err != nil {
 			return nil, err
 		}

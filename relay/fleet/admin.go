@@ -29,14 +29,16 @@ type SettingError struct {
 
 func (e *SettingError) Error() string { return e.Setting + ": " + e.Reason }
 
-// ExistsError says that a member has a relay already, with other settings. It is
-// [ledger.ErrConflict].
+// ExistsError says that a member has a relay already. It is [ledger.ErrConflict].
 type ExistsError struct {
-	Relay  ledger.Relay // the existing one
-	Differ []string     // the settings that differ, as in [SettingError]
+	Relay  ledger.Relay // the existing one; of one that has just been added, its team and member
+	Differ []string     // the settings that differ, as in [SettingError], if they are known
 }
 
 func (e *ExistsError) Error() string {
+	if len(e.Differ) == 0 {
+		return fmt.Sprintf("%s@%s has a relay already", e.Relay.Member, e.Relay.Team)
+	}
 	return fmt.Sprintf("%s@%s has a relay already, %s, with other settings (%s)", e.Relay.Member, e.Relay.Team, e.Relay.ID, strings.Join(e.Differ, ", "))
 }
 
@@ -93,6 +95,8 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	made, err := a.Ledger.AddRelay(ctx, r)
 	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
 		err = &SettingError{value.Field, value.Reason}
+	} else if errors.Is(err, ledger.ErrConflict) { // another process has just added one
+		err = &ExistsError{Relay: r}
 	}
 	if err != nil && enlisted {
 		err = errors.Join(err, owner.Dismiss(ctx, r.Team, r.Member))

@@ -172,6 +172,27 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("no pane is registered as %q", e.Name) }
 
+// NoPaneError says that config.json names no tmux pane for a member.
+type NoPaneError struct{ Team, Member string }
+
+func (e *NoPaneError) Error() string {
+	return fmt.Sprintf("config.json has no tmux pane for %s@%s", e.Member, e.Team)
+}
+
+// SenderError says that a name without a team is no registered pane, and not of one living
+// team: of none, or of several.
+type SenderError struct {
+	Name  string
+	Teams []string // the living teams that have it
+}
+
+func (e *SenderError) Error() string {
+	if len(e.Teams) == 0 {
+		return fmt.Sprintf("the sender %s is no pane, and no member of a living team", e.Name)
+	}
+	return fmt.Sprintf("the sender %s is no pane, and a member of %d teams", e.Name, len(e.Teams))
+}
+
 // ExistsError says that a name or a pane is registered already.
 type ExistsError struct {
 	Pane Pane // as it is registered

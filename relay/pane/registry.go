@@ -5,9 +5,11 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/relay/terminal"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -106,6 +108,92 @@ func (p *Panes) Find(ctx context.Context, name string) (Pane, error) {
 		return all[i], nil
 	}
 	return Pane{}, &NotFoundError{Name: name, Panes: all}
+}
+
+// OfMember returns the pane that config.json names for a member of a team, and records it. An
+// empty socket is that of the tmux server that a plain tmux would use. It fails with
+// *[NoPaneError], and as [teams.Team.Resolve] and [terminal.Resolve] do.
+func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket string) (Pane, error) {
+	name, err := t.Resolve(ctx, member)
+	if err != nil {
+		return Pane{}, err
+	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return Pane{}, err
+	}
+	m, _ := c.Member(name)
+	if !strings.HasPrefix(m.TmuxPaneID, "%") {
+		return Pane{}, &NoPaneError{Team: t.Name(), Member: name}
+	}
+	seen, err := terminal.Resolve(ctx, socket, m.TmuxPaneID)
+	if err != nil {
+		return Pane{}, err
+	}
+	return p.Member(ctx, inboxOf(t, c, name), seen.Ref, terminal.Claude)
+}
+
+func inboxOf(t *teams.Team, c *teams.Config, member string) ledger.InboxKey {
+	i := c.Instance()
+	return ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member}
+}
+
+// Sender returns how the agent in a pane sees who a message is from, and the inbox that the
+// end of its task is reported to. From is NAME[@TEAM]: a registered pane, or a member of a
+// team; without a team, of that of the pane, or else of the only living one that has it. The
+// person, "" or [mail.User], has neither. It fails with *[NotFoundError], with *[SenderError],
+// and as [teams.Team.Resolve] does.
+func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, reports ledger.InboxKey, err error) {
+	name, team := teams.Split(from)
+	switch {
+	case from == "" || from == mail.User:
+		return "", reports, nil
+	case team == "" && to.Team != Team:
+		team = to.Team
+	case team == "" || team == Team:
+		there, err := p.Find(ctx, name)
+		if err == nil || team != "" || !errors.As(err, new(*NotFoundError)) {
+			return name, there.InboxKey, err
+		}
+		living, err := p.opts.Root.Living(ctx, name)
+		if err != nil {
+			return "", reports, err
+		}
+		if len(living) != 1 {
+			return "", reports, &SenderError{Name: name, Teams: living}
+		}
+		team = living[0]
+	}
+	t, err := p.opts.Root.Team(team)
+	if err != nil {
+		return "", reports, err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return "", reports, err
+	}
+	if name, err = t.Resolve(ctx, name); err != nil {
+		return "", reports, err
+	}
+	reports = inboxOf(t, c, name)
+	return reports.Inbox + "@" + reports.Team, reports, nil
+}
+
+// Audience returns the panes of a list that a message to all of them is for: not those in
+// except, and not the one that it is from. It fails with *[NotFoundError] for a name in
+// except that no pane has.
+func Audience(list []Pane, from string, except []string) ([]Pane, error) {
+	sender, team := teams.Split(from)
+	if team == "" || team == Team {
+		except = append(slices.Clone(except), sender)
+	}
+	for _, name := range except {
+		if name != sender && !slices.ContainsFunc(list, func(p Pane) bool { return p.Inbox == name }) {
+			return nil, &NotFoundError{Name: name, Panes: list}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(p Pane) bool { return slices.Contains(except, p.Inbox) }), nil
 }
 
 // Member records the pane of a member of a team, as its config.json names it, and returns

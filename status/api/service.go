@@ -103,7 +103,10 @@ type Receipt struct {
 	LostAt     *time.Time `json:"lostAt,omitempty"` // when the state became lost or unknown
 }
 
-// Page is one page of the messages of a team, oldest first.
+// Page is one page of the messages of a team, in the order of their numbers (Seq), in which
+// they were recorded. People see them in the order of FirstSeen, as "teambridge history" and
+// the page show them: one that was sent without a service is recorded later, and can have a
+// larger number than the answer to it.
 type Page struct {
 	Messages []Record `json:"messages"`
 

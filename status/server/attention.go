@@ -71,13 +71,8 @@ func (s *Server) dismiss(_ http.ResponseWriter, r *http.Request) (any, error) {
 	case !a.Dismissable:
 		return nil, api.Decide(api.CodeInvalid, "nothing was changed; "+a.Do, "it cannot be dismissed: %s", a.What)
 	}
-	if err := s.ledger.Dismiss(ctx, s.opts.Root.Path(), a.ID, time.Now()); err != nil {
+	if err := view.Dismiss(ctx, s.ledger, s.opts.Root.Path(), a); err != nil {
 		return nil, err
-	}
-	if a.Kind == api.WaitsDone { // the ledger keeps it until then
-		if err := s.ledger.Notified(ctx, a.ID); err != nil {
-			return nil, err
-		}
 	}
 	c.dismissed[a.ID] = true
 	c.changed.tell()

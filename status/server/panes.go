@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/relay/terminal"
@@ -118,7 +117,12 @@ func (s *Server) paneFor(ctx context.Context, team, member string, o api.PaneOpt
 		}
 		return list[i], true, nil
 	case o.Via != "":
-		p, err = s.memberPane(ctx, team, member)
+		t, err := s.opts.Root.Team(team)
+		if err != nil {
+			return p, false, err
+		}
+		defer t.Close()
+		p, err = s.panes.OfMember(ctx, t, member, s.tmux)
 		return p, err == nil, err
 	case o != api.PaneOptions{}:
 		err = onlyForPanes()
@@ -128,33 +132,6 @@ func (s *Server) paneFor(ctx context.Context, team, member string, o api.PaneOpt
 
 func onlyForPanes() error {
 	return api.Decide(api.CodeInvalid, "without them, it is put into the inbox", "via, policy, saveDraft and notifyOnStop are only for panes")
-}
-
-// memberPane returns the pane that config.json has for a member of a team.
-func (s *Server) memberPane(ctx context.Context, team, member string) (pane.Pane, error) {
-	t, err := s.opts.Root.Team(team)
-	if err != nil {
-		return pane.Pane{}, err
-	}
-	defer t.Close()
-	c, err := t.Config(ctx)
-	if err != nil {
-		return pane.Pane{}, err
-	}
-	name, err := c.Resolve(member, nil)
-	if err != nil {
-		return pane.Pane{}, err
-	}
-	m, _ := c.Member(name)
-	if !strings.HasPrefix(m.TmuxPaneID, "%") {
-		return pane.Pane{}, api.Decide(api.CodeInvalid, "without via, it is put into the inbox", "config.json has no tmux pane for %s of %s", name, team)
-	}
-	there, err := terminal.Resolve(ctx, s.tmux, m.TmuxPaneID)
-	if err != nil {
-		return pane.Pane{}, err
-	}
-	key := ledger.InboxKey{Root: s.opts.Root.Path(), Team: t.Name(), CreatedAt: c.Instance().CreatedAt, Inbox: name}
-	return s.panes.Member(ctx, key, there.Ref, terminal.Claude)
 }
 
 // sendToPane puts a message into the queue of a pane. It does not wait until it is typed.
@@ -170,7 +147,7 @@ func (s *Server) sendToPane(ctx context.Context, to pane.Pane, id string, m api.
 		ID: id, Text: m.Text, Summary: m.Summary, Policy: terminal.Policy(cmp.Or(m.Policy, api.PolicyQueued)), SaveDraft: m.SaveDraft, Notify: m.NotifyOnStop,
 	}
 	var err error
-	if message.From, message.NotifyTo, err = s.paneSender(ctx, to, m.From); err != nil {
+	if message.From, message.NotifyTo, err = s.panes.Sender(ctx, to, m.From); err != nil {
 		return failed, err
 	}
 	typed := terminal.Message{Nonce: "00000000", From: message.From, Text: m.Text, Policy: message.Policy}
@@ -184,48 +161,17 @@ func (s *Server) sendToPane(ctx context.Context, to pane.Pane, id string, m api.
 	return view.PaneSent(recorded, again), nil
 }
 
-// paneSender returns who a message to a pane is from, as its agent sees it, and the inbox of
-// that sender: none for the person.
-func (s *Server) paneSender(ctx context.Context, to pane.Pane, from string) (name string, key ledger.InboxKey, err error) {
-	member, team := teams.Split(from)
-	team = cmp.Or(team, to.Team)
-	if from == "" || from == mail.User {
-		return "", key, nil
-	}
-	list, err := s.panes.List(ctx)
-	if err != nil {
-		return "", key, err
-	}
-	if i := slices.IndexFunc(list, func(p pane.Pane) bool { return p.Inbox == member }); i >= 0 && team == pane.Team {
-		return member, list[i].InboxKey, nil
-	}
-	if team == pane.Team {
-		return "", key, &pane.NotFoundError{Name: member, Panes: list}
-	}
-	_, err = withTeam(s.opts.Root, team, func(t *teams.Team) (any, error) {
-		c, err := t.Config(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if member, err = c.Resolve(member, nil); err != nil {
-			return nil, err
-		}
-		key = ledger.InboxKey{Root: s.opts.Root.Path(), Team: t.Name(), CreatedAt: c.Instance().CreatedAt, Inbox: member}
-		return nil, nil
-	})
-	return key.Inbox + "@" + key.Team, key, err
-}
-
 // broadcastToPanes sends a message to all panes of a list.
 func (s *Server) broadcastToPanes(w http.ResponseWriter, r *http.Request, list []pane.Pane, id string, m api.NewBroadcast) (any, error) {
 	if m.Via != "" {
 		return nil, api.Decide(api.CodeInvalid, seeDocument, "via is not for panes")
 	}
+	list, err := pane.Audience(list, m.From, m.Except)
+	if err != nil {
+		return nil, err
+	}
 	answers, code := []api.Sent{}, http.StatusCreated
 	for _, p := range list {
-		if slices.Contains(m.Except, p.Inbox) || p.Inbox == m.From {
-			continue
-		}
 		one := id
 		if id != "" {
 			one += "-" + p.Inbox // each message has an id of its own

@@ -388,7 +388,7 @@ func TestPaneSenders(t *testing.T) {
 		"build@tmux":  {"build", list[0].InboxKey},
 		"worker@crew": {"worker@crew", ledger.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: "worker"}},
 	} {
-		name, to, err := r.paneSender(t.Context(), list[0], from)
+		name, to, err := r.panes.Sender(t.Context(), list[0], from)
 		if err != nil || name != want.name || to != want.to {
 			t.Errorf("from %q: %q %+v, %v; want %q %+v", from, name, to, err, want.name, want.to)
 		}

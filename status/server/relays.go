@@ -100,13 +100,10 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 	}
 	added, isNew, err := s.fleet.Add(r.Context(), settings)
-	setting, invalid := errors.AsType[*fleet.SettingError](err)
-	switch {
-	case errors.Is(err, ledger.ErrConflict):
-		return nil, api.Decide(api.CodeConflict, "GET /v1/relays lists the relays; DELETE removes one", "%s", view.Describe(err))
-	case invalid:
+	if setting, invalid := errors.AsType[*fleet.SettingError](err); invalid {
 		return nil, api.Decide(api.CodeInvalid, seeDocument, "%s", setting.Error())
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 	e, err := s.relay(r.Context(), added.ID)
@@ -132,12 +129,7 @@ func (s *Server) removeRelay(_ http.ResponseWriter, r *http.Request) (any, error
 		return nil, err
 	}
 	err = s.fleet.Remove(ctx, id, deleteTeam)
-	_, occupied := errors.AsType[*teams.OccupiedError](err)
-	_, another := errors.AsType[*fleet.NotOwnerError](err)
-	switch {
-	case occupied || another:
-		err = api.Decide(api.CodeConflict, "nothing was removed; without deleteTeam, only the relay is removed", "%s", view.Describe(err))
-	case errors.Is(err, fleet.ErrUnknown):
+	if errors.Is(err, fleet.ErrUnknown) {
 		err = noRelay(id)
 	}
 	return e, err
@@ -172,10 +164,7 @@ func (s *Server) interruptRelay(_ http.ResponseWriter, r *http.Request) (any, er
 func (s *Server) retryRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.control(r, func(ctx context.Context, id string) error {
 		err := s.fleet.Retry(ctx, id)
-		switch {
-		case errors.Is(err, fleet.ErrNotDead):
-			return api.Decide(api.CodeConflict, "GET /v1/relays has the state of the relay", "%s", view.Describe(err))
-		case errors.Is(err, fleet.ErrUnknown):
+		if errors.Is(err, fleet.ErrUnknown) {
 			return nil // it was just added, and is about to start
 		}
 		return err
@@ -272,13 +261,10 @@ func (s *Server) changeDelivery(change func(context.Context, string) error) func
 		if err == nil {
 			err = change(ctx, id)
 		}
-		state, conflict := errors.AsType[*ledger.StateError](err)
-		switch {
-		case conflict:
-			return nil, api.Decide(api.CodeConflict, "", "the delivery is %s: %s", state.State, state.Want)
-		case errors.Is(err, ledger.ErrUnknown):
+		if errors.Is(err, ledger.ErrUnknown) {
 			return nil, noDelivery(id)
-		case err != nil:
+		}
+		if err != nil {
 			return nil, err
 		}
 		s.replicator.Poke()

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"net/http"
 	"time"
 
@@ -121,9 +120,6 @@ func (s *Server) place(_ http.ResponseWriter, r *http.Request) (any, error) {
 			State: s.opts.State, Ledger: s.ledger, Team: t, Config: c, Member: member, To: ledger.Place(wish.To), Force: wish.Force,
 		}
 		n, h, err := move.Ask(ctx)
-		if errors.Is(err, relay.ErrStays) {
-			return nil, api.Decide(api.CodeConflict, "start it with: teambridge run --local", "%s", view.Describe(err))
-		}
 		if n > 0 {
 			h.Wanted = move.To
 			s.statuses.relayed(t.Name())

@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
 	"teambridge/relay/profile"
@@ -69,6 +70,9 @@ func classify(err error) (api.Code, string) {
 	case errors.As(err, new(*inbox.CorruptError)), errors.As(err, new(*teams.CorruptError)):
 		return api.CodeCorrupt, "the file was not changed; see what to do with: teambridge doctor"
 	}
+	if code, hint := relayFault(err); code != "" { // before ledger.ErrConflict, which some of them are
+		return code, hint
+	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
 			return k.code, k.hint
@@ -94,12 +98,34 @@ func classify(err error) (api.Code, string) {
 	return api.CodeError, ""
 }
 
+// relayFault classifies an error about what relays, their teams and their deliveries allow
+// now; the code is empty for others.
+func relayFault(err error) (api.Code, string) {
+	var exists *fleet.ExistsError
+	switch {
+	case errors.As(err, &exists) && exists.Relay.ID != "":
+		return api.CodeConflict, "see it with: teambridge relay list --relays; to replace it: teambridge relay remove " + exists.Relay.ID
+	case exists != nil:
+		return api.CodeConflict, "see it with: teambridge relay list --relays"
+	case errors.As(err, new(*teams.OccupiedError)), errors.As(err, new(*fleet.NotOwnerError)):
+		return api.CodeConflict, "nothing was removed; without --delete-team (deleteTeam), the relay alone is removed"
+	case errors.Is(err, fleet.ErrNotDead):
+		return api.CodeConflict, "see how it stands with: teambridge relay list"
+	case errors.As(err, new(*ledger.StateError)):
+		return api.CodeConflict, "see its state with: teambridge relay list --all"
+	case errors.Is(err, relay.ErrStays):
+		return api.CodeConflict, "start it with: teambridge run --local"
+	}
+	return "", ""
+}
+
 // paneFault classifies an error about terminal panes; the code is empty for others.
 func paneFault(err error) (api.Code, string) {
 	var (
 		unknown *pane.NotFoundError
 		exists  *pane.ExistsError
 		missing *terminal.NotFoundError
+		sender  *pane.SenderError
 	)
 	switch {
 	case errors.As(err, &unknown) && len(unknown.Panes) > 0:
@@ -112,6 +138,12 @@ func paneFault(err error) (api.Code, string) {
 		return api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET"
 	case errors.As(err, &exists):
 		return api.CodeConflict, "--replace gives a name another pane; to forget it: teambridge pane remove " + exists.Pane.Name()
+	case errors.As(err, new(*pane.NoPaneError)):
+		return api.CodeConflict, "without via (--via), it is put into the inbox; or register its pane with: teambridge pane add"
+	case errors.As(err, &sender) && len(sender.Teams) > 0:
+		return api.CodeAmbiguousTeam, "say which: " + sender.Name + "@" + strings.Join(sender.Teams, ", "+sender.Name+"@")
+	case sender != nil:
+		return api.CodeNotFound, "say NAME@TEAM, or omit it"
 	case errors.As(err, &missing):
 		return api.CodeNotFound, "a target is a pane id such as %12, or session:window.pane"
 	}

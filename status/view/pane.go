@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,15 @@ import (
 	"teambridge/status/api"
 	"teambridge/teams"
 )
+
+// Dismiss records, durably, that a person has seen what waits, and need not be told of it
+// again.
+func Dismiss(ctx context.Context, l *ledger.Ledger, root string, w api.Attention) error {
+	if err := l.Dismiss(ctx, root, w.ID, time.Now()); err != nil || w.Kind != api.WaitsDone {
+		return err
+	}
+	return l.Notified(ctx, w.ID) // until then, the ledger keeps it
+}
 
 // Pane shows a pane, with what it does now if v was looked at, which its At says. Waiting are
 // the messages that wait for it.

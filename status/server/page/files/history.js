@@ -1,4 +1,5 @@
-// The messages of one conversation, in the order in which they appeared.
+// The messages of one conversation, in the order in which they were first seen. One that was
+// sent without a service is recorded later, and so has a larger number than an answer to it.
 
 // The id of a message to all: the key that the page chose, and the member it went to.
 const toAll = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(.+)$/;
@@ -69,11 +70,11 @@ export class History {
     const group = this.member === null && toAll.exec(r.id);
     const key = group && group[2] === r.inbox ? group[1] + "\0" + r.from : null;
     const other = key && this.#groups.get(key);
-    const item = other || { seq: r.seq, records: [] };
+    const item = other || { seq: r.seq, at: Date.parse(r.firstSeen), records: [] };
     item.records.push(r);
     item.records.sort((a, b) => a.seq - b.seq);
     if (!other) {
-      this.items.splice(this.items.findLastIndex((i) => i.seq <= r.seq) + 1, 0, item);
+      this.items.splice(this.items.findLastIndex((i) => i.at < item.at || i.at === item.at && i.seq <= r.seq) + 1, 0, item);
       if (key) this.#groups.set(key, item);
     }
     const entry = { record: r, item };
