@@ -246,7 +246,7 @@ func (a *app) followStatus(ctx context.Context, s *statuses, t *teams.Team, args
 	}
 	for {
 		now, err := s.of(ctx, t, args)
-		if errors.Is(err, teams.ErrTeamGone) {
+		if isGone(cmp.Or(t.Exists(), err)) {
 			a.endedNote(t.Name())
 			return nil
 		}

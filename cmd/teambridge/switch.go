@@ -41,8 +41,8 @@ If no team is named, MEMBER is looked for among the sessions that can move. If
 the time is up, or the command is interrupted, the request is taken back; with
 --no-wait it stands.
 
-Exit status: 0 it is there, or was asked for; 3 no such session; 4 timed out;
-5 the switch was refused; 130 interrupted.`,
+Exit status: 0 it is there, or was asked for; 3 no such member; 4 timed out; 5
+its session cannot move, or the switch was refused; 130 interrupted.`,
 		Example:           `  teambridge switch lead --to local`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeFirst(a.movable),

@@ -327,7 +327,7 @@ func TestPaneOfAMember(t *testing.T) {
 	}
 	r := p.start(t, func(s *Server) { s.tmux = p.Socket })
 	const to = "/v1/teams/crew/members/"
-	problem(t, r.ask(t, "POST", to+"other/messages", `{"text": "x", "via": "pane"}`), api.CodeInvalid)
+	problem(t, r.ask(t, "POST", to+"other/messages", `{"text": "x", "via": "pane"}`), api.CodeConflict)
 	problem(t, r.ask(t, "POST", to+"nobody/messages", `{"text": "x", "via": "pane"}`), api.CodeNotFound)
 	events := r.listen(t, "?team=crew", "")
 	sent := of[api.Sent](t, r.ask(t, "POST", to+"worker/messages", `{"text": "by hand", "via": "pane", "from": "other"}`), http.StatusCreated)
@@ -386,6 +386,7 @@ func TestPaneSenders(t *testing.T) {
 		"": {}, "user": {},
 		"build":       {"build", list[0].InboxKey},
 		"build@tmux":  {"build", list[0].InboxKey},
+		"worker":      {"worker@crew", ledger.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: "worker"}},
 		"worker@crew": {"worker@crew", ledger.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: "worker"}},
 	} {
 		name, to, err := r.panes.Sender(t.Context(), list[0], from)
@@ -393,10 +394,12 @@ func TestPaneSenders(t *testing.T) {
 			t.Errorf("from %q: %q %+v, %v; want %q %+v", from, name, to, err, want.name, want.to)
 		}
 	}
-	for from, code := range map[string]api.Code{"nobody": api.CodeNotFound, "nobody@crew": api.CodeNotFound, "worker@nowhere": api.CodeNotFound} {
+	for from, code := range map[string]api.Code{"nobody": api.CodeNotFound, "team-lead": api.CodeAmbiguousTeam, "nobody@crew": api.CodeNotFound, "worker@nowhere": api.CodeNotFound} {
 		problem(t, r.ask(t, "POST", "/v1/teams/tmux/members/build/messages", `{"text": "x", "from": "`+from+`"}`), code)
 	}
 	problem(t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "x", "from": "build"}`), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "x", "from": "build@tmux"}`), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "x", "except": ["biuld"]}`), api.CodeNotFound)
 	problem(t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "x", "via": "pane"}`), api.CodeInvalid)
 	problem(t, r.ask(t, "POST", "/v1/teams/crew/broadcast", `{"text": "x", "policy": "urgent"}`), api.CodeInvalid)
 	if mixed := of[[]api.Sent](t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "\u0007"}`), http.StatusMultiStatus); mixed[0].Error == nil || mixed[0].Error.Code != api.CodeInvalid {

@@ -12,6 +12,9 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -48,6 +51,16 @@ func TestExplain(t *testing.T) {
 		{at(teams.ErrJoinNotNeeded), "join_not_needed", 5, 409, true},
 		{at(inbox.ErrIDTaken), "id_taken", 5, 409, true},
 		{at(ledger.ErrConflict), "id_taken", 5, 409, true},
+		{at(&fleet.ExistsError{Relay: ledger.Relay{ID: "r"}}), "conflict", 5, 409, true},
+		{at(&fleet.ExistsError{}), "conflict", 5, 409, true},
+		{at(fleet.ErrNotDead), "conflict", 5, 409, true},
+		{at(&fleet.NotOwnerError{Team: "t"}), "conflict", 5, 409, true},
+		{at(&teams.OccupiedError{Team: "t"}), "conflict", 5, 409, true},
+		{at(&ledger.StateError{Op: "drop"}), "conflict", 5, 409, true},
+		{at(relay.ErrStays), "conflict", 5, 409, true},
+		{at(&pane.NoPaneError{Team: "t", Member: "m"}), "conflict", 5, 409, true},
+		{at(&pane.SenderError{Name: "m"}), "not_found", 3, 404, true},
+		{at(&pane.SenderError{Name: "m", Teams: []string{"t", "u"}}), "ambiguous_team", 2, 400, true},
 		{at(&inbox.CorruptError{Path: "/x"}), "corrupt", 6, 409, true},
 		{at(&teams.CorruptError{Path: "/x", Err: errors.New("bad")}), "corrupt", 6, 409, true},
 		{at(lockedfile.ErrForeignLock), "foreign_lock", 6, 423, true},

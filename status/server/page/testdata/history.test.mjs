@@ -4,17 +4,25 @@ import { History } from "./history.js";
 
 const key = "0b0c7a52-3f4e-4c1d-9a55-1f3d2c4b5a69";
 const record = (seq, fields) => ({
-  seq, team: "t", createdAt: 1, inbox: "worker", from: "user", id: `m-${seq}`, text: `text ${seq}`, read: false, gone: false, noise: false, ...fields,
+  seq, team: "t", createdAt: 1, inbox: "worker", from: "user", id: `m-${seq}`, text: `text ${seq}`, firstSeen: "2026-01-01T00:00:00Z", read: false, gone: false, noise: false, ...fields,
 });
 const receipt = (seq, fields) => ({ seq, team: "t", createdAt: 1, member: "worker", id: "m-1", state: "verified", ...fields });
 const seqs = (h) => h.items.map((i) => i.seq);
 
-test("items are in the order of seq, however they come", () => {
+test("what was seen at the same time is in the order of seq, however it comes", () => {
   const h = new History("t", 1, "worker");
   for (const seq of [5, 2, 9, 1]) assert.equal(h.add(record(seq)).fresh, true);
   assert.deepEqual(seqs(h), [1, 2, 5, 9]);
   assert.deepEqual(h.range(), { low: 1, high: 9 });
   assert.equal(new History("t", 1, null).range(), null);
+});
+
+test("a message that was recorded late stands where it was seen first", () => {
+  const h = new History("t", 1, "worker");
+  const at = (seq, ms) => record(seq, { firstSeen: new Date(ms).toISOString() });
+  for (const r of [at(3, 3000), at(5, 1000), at(4, 3000), at(1, 2000)]) h.add(r);
+  assert.deepEqual(seqs(h), [5, 1, 3, 4]);
+  assert.deepEqual(h.range(), { low: 1, high: 5 });
 });
 
 test("a message that comes twice is one, and news only add", () => {
