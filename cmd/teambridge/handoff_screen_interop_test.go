@@ -124,7 +124,9 @@ func visible(screen string) string {
 			fmt.Fprintf(&out, "<%s>", look)
 			shown = look
 		}
-		out.WriteRune(r)
+		if out.WriteRune(r); r == '\n' {
+			shown = "" // a line is the same whatever is above it
+		}
 	}
 	return out.String()
 }
