@@ -6,12 +6,22 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The help of a command leads with one sentence and an example, tells the exit statuses,
-// and has lines of at most 80 characters.
+// and has lines of at most 80 characters. --help of the program, and of a command that has
+// more to say with --help-all, has less than 60.
 func TestHelp(t *testing.T) {
 	t.Parallel()
+	shown := func(cmd *cobra.Command, all bool) string {
+		var b strings.Builder
+		cmd.SetOut(&b)
+		if err := (&app{helpAll: all}).printHelp(cmd); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
@@ -20,7 +30,16 @@ func TestHelp(t *testing.T) {
 		if cmd.Name() == "help" {
 			return
 		}
-		for line := range strings.Lines(cmd.Long + "\n" + cmd.UsageString()) {
+		short, whole := shown(cmd, false), shown(cmd, true)
+		if n := strings.Count(short, "\n"); n >= 60 && (!cmd.HasParent() || short != whole) {
+			t.Errorf("%s --help has %d lines", cmd.CommandPath(), n)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, often := f.Annotations[oftenUsed]; !strings.Contains(whole, "--"+f.Name) || often && !strings.Contains(short, "--"+f.Name) {
+				t.Errorf("%s: the help has no --%s", cmd.CommandPath(), f.Name)
+			}
+		})
+		for line := range strings.Lines(short + whole) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("%s: a line of %d characters: %s", cmd.CommandPath(), n, line)
 			}
@@ -28,7 +47,7 @@ func TestHelp(t *testing.T) {
 		if cmd.HasSubCommands() && cmd.HasParent() {
 			return
 		}
-		parts := strings.Split(cmd.Long, "\n\n")
+		parts := strings.Split(strings.Replace(cmd.Long, rest, "", 1), "\n\n")
 		if first := strings.ReplaceAll(parts[0], "\n", " "); strings.Count(first, ". ") > 0 || !strings.HasSuffix(first, ".") {
 			t.Errorf("%s: the help begins with %q, which is not one sentence", cmd.CommandPath(), first)
 		}
@@ -40,4 +59,22 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	check(newRoot(&app{host: process()}))
+}
+
+// What a person needs to run an agent stands in the first 25 lines.
+func TestHelpOfRun(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	root := newRoot(&app{host: process()})
+	root.SetOut(&b)
+	root.SetArgs([]string{"run", "--help"})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	first := strings.Join(strings.SplitN(b.String(), "\n", 26)[:25], "\n")
+	for _, word := range []string{"--create-team", "--as", "--local", "--runtime opencode", "--permissions ask", "standard input", "exactly once"} {
+		if !strings.Contains(strings.Join(strings.Fields(first), " "), word) {
+			t.Errorf("no %q in the first lines:\n%s", word, first)
+		}
+	}
 }

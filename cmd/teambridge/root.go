@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -74,6 +73,7 @@ type app struct {
 	sendsErr  error
 	opened    []func() error
 	leaveOpen bool      // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
+	helpAll   bool      // --help-all
 	recording *recorder // the one that runs in this command; nil: none
 	strays    bool      // it was told that the service is not used; see strayed
 
@@ -98,7 +98,7 @@ func run(args []string, h host) int {
 	h.stdout = out
 	a := &app{host: h, out: out}
 	cmd := newRoot(a)
-	args = afterExec(cmd, args)
+	args = a.helpOnly(afterExec(cmd, args))
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	err = errors.Join(err, a.close())
@@ -121,21 +121,6 @@ func run(args []string, h host) int {
 	a.json = a.json || slices.Contains(args, "--json")
 	return a.fail(ctx, err)
 }
-
-const rootLong = `teambridge sends messages to Claude Code agent teams, and reads their messages.
-
-It works on the teams' own inbox files under the lock that Claude Code takes,
-reads back what it wrote, and reports what became of it.
-
-A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
-is alive, else the one whose lead runs in this directory. "send", "ask" and
-"wait" first look for the only living team that has the member, and "status"
-shows all teams that could be meant.
-
-Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
-refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
-is unknown what became of it; 8 the agent's turn ended without an answer; 130
-interrupted; 141 the reader of the output went away, as head does.`
 
 // stateless names the commands that can do without a state directory.
 var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor", "validate"}
@@ -172,70 +157,31 @@ func newRoot(a *app) *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")
-	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see 'teambridge --help')")
+	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see 'teambridge --help-all')")
 	flags.StringVar(&a.state, "state-dir", "", "directory of teambridge's own files (default $TEAMBRIDGE_STATE, else $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
 	flags.BoolVar(&a.json, "json", false, "print JSON: the result on stdout, errors on stderr")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
-	root.AddCommand(
-		newSend(a), newBroadcast(a), newInbox(a), newReply(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
-		newWatch(a), newWait(a), newAsk(a), a.overAllTeams(newStatus(a)), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newQuery(a), newRun(a), newSwitch(a), newRelay(a), newPermit(a), newDeny(a), newWire(a), newServe(a), newUI(a), newService(a), newHook(a), newPane(a), newProfile(a),
-		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
-	)
-	setDefaults(root)
-	root.SetUsageFunc(printUsage)
-	return root
-}
-
-// printUsage prints what cobra prints by default, with flags wrapped at 80 columns. A usage
-// template could do the same, but text/template keeps the linker from dropping unused
-// methods: it makes the program 3 MB larger.
-func printUsage(c *cobra.Command) error {
-	var b strings.Builder
-	b.WriteString("Usage:")
-	if c.Runnable() {
-		fmt.Fprintf(&b, "\n  %s", c.UseLine())
-	}
-	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n  %s [command]\n\nAvailable Commands:", c.CommandPath())
-		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				fmt.Fprintf(&b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
-			}
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command // those that people use first, first
+	}{
+		{"write", "Write", []*cobra.Command{newSend(a), newAsk(a), newBroadcast(a), newReply(a), newPermit(a), newDeny(a), newJoin(a), newLeave(a)}},
+		{"read", "Read", []*cobra.Command{newInbox(a), a.overAllTeams(newStatus(a)), newWatch(a), newHistory(a), newSearch(a), newRead(a), newWait(a), newTeams(a), newMembers(a), newTranscript(a)}},
+		{"agents", "Agents", []*cobra.Command{newRun(a), newRelay(a), newSwitch(a), newPane(a), newHook(a), newProfile(a), newQuery(a), newWire(a)}},
+		{"service", "Service", []*cobra.Command{newServe(a), newUI(a), newService(a)}},
+		{"upkeep", "Upkeep", []*cobra.Command{newDoctor(a), newDemo(a), newGC(a), newExport(a), newCompletion(a), newVersion(a)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
 		}
 	}
-	flags := func(title, usages string) {
-		fmt.Fprintf(&b, "\n\n%s:\n%s", title, strings.TrimRightFunc(usages, unicode.IsSpace))
-	}
-	if c.HasAvailableLocalFlags() {
-		flags("Flags", c.LocalFlags().FlagUsagesWrapped(80))
-	}
-	if c.HasAvailableInheritedFlags() {
-		flags("Global Flags", c.InheritedFlags().FlagUsagesWrapped(80))
-	}
-	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())
-	}
-	b.WriteByte('\n')
-	_, err := io.WriteString(c.OutOrStderr(), b.String())
-	return err
-}
-
-// setDefaults makes cmd and its subcommands take no arguments, and complete no file
-// names, by default. It puts examples after the first paragraph of the help.
-func setDefaults(cmd *cobra.Command) {
-	if cmd.Args == nil {
-		cmd.Args = none
-	}
-	if cmd.ValidArgsFunction == nil && cmd.HasParent() {
-		cmd.ValidArgsFunction = cobra.NoFileCompletions
-	}
-	if first, rest, ok := strings.Cut(cmd.Long, "\n\n"); ok {
-		cmd.Long, cmd.Example = first+"\n\n"+cmd.Example+"\n\n"+rest, ""
-	}
-	for _, sub := range cmd.Commands() {
-		setDefaults(sub)
-	}
+	root.SetHelpCommandGroupID("upkeep")
+	setDefaults(root)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { must(a.printHelp(cmd)) })
+	return root
 }
 
 // group is a command that only has subcommands.
@@ -338,33 +284,6 @@ func oneOfThese(flag, value string, list ...string) error {
 		return nil
 	}
 	return usage("", "--%s must be one of %s; it is %q", flag, strings.Join(list, ", "), value)
-}
-
-// newHelp is cobra's help command, but an unknown topic is an error.
-func newHelp(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Explain a command",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, c := range cmd.Root().Commands() {
-				if len(args) == 0 && c.IsAvailableCommand() && strings.HasPrefix(c.Name(), prefix) {
-					names = append(names, c.Name())
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found, rest, err := cmd.Root().Find(args)
-			if err != nil || found == cmd.Root() {
-				if err := unknownCommand(cmd.Root(), rest); err != nil {
-					return err
-				}
-			}
-			found.InitDefaultHelpFlag()
-			return found.Help()
-		},
-	}
 }
 
 // must panics on an error that can only be a mistake in this program.

@@ -70,12 +70,19 @@ Each message of the inbox reaches the agent exactly once, even if this process,
 the agent or both are killed at any moment. Running again with the same --as
 resumes the session. The flags that stream-json needs are added to the command.
 
-Messages from the inbox reach the agent as a teammate's messages. Standard input
-is your own prompt, and goes ahead of messages that wait: plain lines, or JSON
-objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one per line,
-each recorded before the next is read. A line that begins with "/" is a command
-of the agent. A line that is longer than 1 MiB or is invalid is refused with a
-warning.
+Messages from the inbox reach the agent as a teammate's messages. Each line of
+standard input is your own prompt, and goes ahead of messages that wait.
+
+What the agent's own rules leave open is denied; --permissions ask lets you
+decide, with y or n.
+
+With --local the agent runs in this terminal, as if it had been started alone.
+It goes to the relay for messages of people; Ctrl-] takes it there and back.
+
+` + rest + `A line of standard input is a text, or a JSON object {"text": "…", "mode":
+{"model": "…"}, "isolated": true}, and is recorded before the next is read. One
+that begins with "/" is a command of the agent. A line that is longer than 1 MiB
+or is invalid is refused with a warning.
 
 A "mode" (permissionMode, model, fallbackModel, customSystemPrompt,
 appendSystemPrompt, allowedTools, disallowedTools) stays in effect, also for the
@@ -124,16 +131,15 @@ new name becomes a member, and leaves at the end if nothing waits for it. An
 OpenCode agent does so in any team. What it answers is sent to who wrote to it,
 and when the lead asks it to shut down, run ends.
 
-With --local the agent runs in this terminal, as if it had been started alone.
-When a person sends it a message, and it is idle, the session goes to the relay:
-the terminal shows what the agent gets, says and does, and the switch key
-(Ctrl-]) brings the session back after the turn; pressed twice, it interrupts
-the turn. The key takes an idle agent to the relay, too. Messages in the inbox
-wait while the session is at the terminal. What stands at the prompt is kept,
-and put back. A dialog, a turn or a shell command holds the switch, which the
-title shows; then the key ends them. An agent whose teammates would end with it
-stays. Running again after a crash goes on with the session. Without --team the
-session has a team of its own, named after the directory.
+With --local, the session goes to the relay when a person sends the agent a
+message, and it is idle: the terminal shows what the agent gets, says and does,
+and the switch key (Ctrl-]) brings the session back after the turn; pressed
+twice, it interrupts the turn. The key takes an idle agent to the relay, too.
+Messages in the inbox wait while the session is at the terminal. What stands at
+the prompt is kept, and put back. A dialog, a turn or a shell command holds the
+switch, which the title shows; then the key ends them. An agent whose teammates
+would end with it stays. Running again after a crash goes on with the session.
+Without --team the session has a team of its own, named after the directory.
 
 Interrupt (^C) stops the agent's turn, once it has begun; without a turn, or a
 second time, it ends the agent. On SIGTERM the agent may finish its turn, for
@@ -174,6 +180,7 @@ and 1 if it was killed.`,
 	complete(cmd, "input", inLines, inWire)
 	complete(cmd, "output", outputForms...)
 	must(cmd.RegisterFlagCompletionFunc("as", a.completeMembers(-1)))
+	often(cmd, "as", "create-team", "local", "permissions", "profile", "runtime", "idle-exit")
 	return cmd
 }
 
@@ -283,6 +290,9 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		}()
 	}
 	t, err := a.team(ctx, "")
+	if missing, ok := errors.AsType[*teams.NotFoundError](err); ok && missing.Kind == "team" && missing.Query != "" {
+		return notFound("make it with --create-team; or list the teams with: teambridge teams", "%s", view.Describe(err))
+	}
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ deleted, or emptied while the agent does not run. Nothing is sent again
 automatically, because an agent works twice on a message that comes twice. To
 send it again, repeat the command under the same --id with --force.
 
-With --wait seen, the command waits until the message is in the transcript of
+` + rest + `With --wait seen, the command waits until the message is in the transcript of
 its agent, which means that the model was given it. A relay tells that of a
 headless agent. If it is not certain, as when the transcript cannot be found or
 an equal message may not have been given, the command waits until --timeout.
@@ -125,6 +125,7 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
 	must(cmd.RegisterFlagCompletionFunc("mode", cobra.NoFileCompletions))
 	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything, but send nothing")
+	often(cmd, "from", "summary", "id", "wait", "timeout", "via")
 	return cmd
 }
 
