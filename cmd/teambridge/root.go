@@ -180,7 +180,9 @@ func newRoot(a *app) *cobra.Command {
 	}
 	root.SetHelpCommandGroupID("upkeep")
 	setDefaults(root)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { must(a.printHelp(cmd)) })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		_ = a.printHelp(cmd) // run asks the outlet for the error, since cobra does not
+	})
 	return root
 }
 
