@@ -58,14 +58,14 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: the help ends with %q, and not with the exit statuses", cmd.CommandPath(), last)
 		}
 	}
-	check(newRoot(&app{host: process()}))
+	check(newRoot(&app{host: process()}, ""))
 }
 
 // What a person needs to run an agent stands in the first 25 lines.
 func TestHelpOfRun(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	root := newRoot(&app{host: process()})
+	root := newRoot(&app{host: process()}, "")
 	root.SetOut(&b)
 	root.SetArgs([]string{"run", "--help"})
 	if err := root.Execute(); err != nil {
@@ -75,6 +75,19 @@ func TestHelpOfRun(t *testing.T) {
 	for _, word := range []string{"--create-team", "--as", "--local", "--runtime opencode", "--permissions ask", "standard input", "exactly once"} {
 		if !strings.Contains(strings.Join(strings.Fields(first), " "), word) {
 			t.Errorf("no %q in the first lines:\n%s", word, first)
+		}
+	}
+}
+
+// A command that is named first is the only one that is made.
+func TestOneCommand(t *testing.T) {
+	t.Parallel()
+	for _, g := range commands {
+		for _, c := range g.all {
+			made := newRoot(&app{host: process()}, c.name).Commands()
+			if len(made) != 1 || made[0].Name() != c.name || made[0].GroupID != g.id {
+				t.Errorf("%s: %v", c.name, made)
+			}
 		}
 	}
 }

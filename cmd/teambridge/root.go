@@ -97,7 +97,11 @@ func run(args []string, h host) int {
 	out := &outlet{w: h.stdout}
 	h.stdout = out
 	a := &app{host: h, out: out}
-	cmd := newRoot(a)
+	only := ""
+	if len(args) > 0 {
+		only = args[0]
+	}
+	cmd := newRoot(a, only)
 	args = a.helpOnly(afterExec(cmd, args))
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
@@ -125,7 +129,39 @@ func run(args []string, h host) int {
 // stateless names the commands that can do without a state directory.
 var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor", "validate"}
 
-func newRoot(a *app) *cobra.Command {
+// commands are all commands, by groups, those first that people use first.
+var commands = []commandGroup{
+	{"write", "Write", []lazyCommand{
+		{"send", newSend}, {"ask", newAsk}, {"broadcast", newBroadcast}, {"reply", newReply}, {"permit", newPermit}, {"deny", newDeny}, {"join", newJoin}, {"leave", newLeave},
+	}},
+	{"read", "Read", []lazyCommand{
+		{"inbox", newInbox}, {"status", func(a *app) *cobra.Command { return a.overAllTeams(newStatus(a)) }}, {"watch", newWatch}, {"history", newHistory}, {"search", newSearch}, {"read", newRead}, {"wait", newWait}, {"teams", newTeams}, {"members", newMembers}, {"transcript", newTranscript},
+	}},
+	{"agents", "Agents", []lazyCommand{
+		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"wire", newWire},
+	}},
+	{"service", "Service", []lazyCommand{
+		{"serve", newServe}, {"ui", newUI}, {"service", newService},
+	}},
+	{"upkeep", "Upkeep", []lazyCommand{
+		{"doctor", newDoctor}, {"demo", newDemo}, {"gc", newGC}, {"export", newExport}, {"completion", newCompletion}, {"version", newVersion},
+	}},
+}
+
+type commandGroup struct {
+	id, title string
+	all       []lazyCommand
+}
+
+// lazyCommand is a command that is made when it is needed: all of them are 65 page faults of 970.
+type lazyCommand struct {
+	name string
+	make func(*app) *cobra.Command
+}
+
+// newRoot returns the command line: with the command only, if there is one of that name, else
+// with all.
+func newRoot(a *app, only string) *cobra.Command {
 	version := false
 	root := &cobra.Command{
 		Use:           "teambridge",
@@ -162,18 +198,16 @@ func newRoot(a *app) *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON: the result on stdout, errors on stderr")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
-	for _, g := range []struct {
-		id, title string
-		commands  []*cobra.Command // those that people use first, first
-	}{
-		{"write", "Write", []*cobra.Command{newSend(a), newAsk(a), newBroadcast(a), newReply(a), newPermit(a), newDeny(a), newJoin(a), newLeave(a)}},
-		{"read", "Read", []*cobra.Command{newInbox(a), a.overAllTeams(newStatus(a)), newWatch(a), newHistory(a), newSearch(a), newRead(a), newWait(a), newTeams(a), newMembers(a), newTranscript(a)}},
-		{"agents", "Agents", []*cobra.Command{newRun(a), newRelay(a), newSwitch(a), newPane(a), newHook(a), newProfile(a), newQuery(a), newWire(a)}},
-		{"service", "Service", []*cobra.Command{newServe(a), newUI(a), newService(a)}},
-		{"upkeep", "Upkeep", []*cobra.Command{newDoctor(a), newDemo(a), newGC(a), newExport(a), newCompletion(a), newVersion(a)}},
-	} {
+	one := slices.ContainsFunc(commands, func(g commandGroup) bool {
+		return slices.ContainsFunc(g.all, func(c lazyCommand) bool { return c.name == only })
+	})
+	for _, g := range commands {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for _, cmd := range g.commands {
+		for _, c := range g.all {
+			if one && c.name != only {
+				continue
+			}
+			cmd := c.make(a)
 			cmd.GroupID = g.id
 			root.AddCommand(cmd)
 		}
