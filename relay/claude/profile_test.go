@@ -206,7 +206,9 @@ func TestRealProfile(t *testing.T) {
 
 // What the flag does by itself.
 func TestRealAgentFlag(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		h := standin.NewHome(t, nil)
 		putProfile(t, h.Root, "PROMPT of the user")
 		putProfile(t, filepath.Join(h.Work, ".claude"), "PROMPT far", "tools: Read")
