@@ -184,14 +184,13 @@ func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, 
 // except, and not the one that it is from. It fails with *[NotFoundError] for a name in
 // except that no pane has.
 func Audience(list []Pane, from string, except []string) ([]Pane, error) {
-	sender, team := teams.Split(from)
-	if team == "" || team == Team {
-		except = append(slices.Clone(except), sender)
-	}
 	for _, name := range except {
-		if name != sender && !slices.ContainsFunc(list, func(p Pane) bool { return p.Inbox == name }) {
+		if !slices.ContainsFunc(list, func(p Pane) bool { return p.Inbox == name }) {
 			return nil, &NotFoundError{Name: name, Panes: list}
 		}
+	}
+	if sender, team := teams.Split(from); (team == "" || team == Team) && from != mail.User {
+		except = append(slices.Clone(except), sender)
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(p Pane) bool { return slices.Contains(except, p.Inbox) }), nil
 }

@@ -1,0 +1,46 @@
+package pane
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"teambridge/inbox/ledger"
+)
+
+// A message to all panes goes to none that is left out, nor to its sender, and a name that no
+// pane has is an error.
+func TestAudience(t *testing.T) {
+	t.Parallel()
+	var list []Pane
+	for _, name := range []string{"build", "test", "user"} {
+		list = append(list, Pane{InboxKey: ledger.InboxKey{Team: Team, Inbox: name}})
+	}
+	for _, c := range []struct {
+		from   string
+		except []string
+		want   []string
+	}{
+		{"", nil, []string{"build", "test", "user"}},
+		{"user", nil, []string{"build", "test", "user"}}, // the person, whatever a pane is called
+		{"build", nil, []string{"test", "user"}},
+		{"build@tmux", []string{"user"}, []string{"test"}},
+		{"build@crew", nil, []string{"build", "test", "user"}},
+		{"worker", []string{"build", "test"}, []string{"user"}},
+	} {
+		to, err := Audience(list, c.from, c.except)
+		var names []string
+		for _, p := range to {
+			names = append(names, p.Inbox)
+		}
+		if err != nil || !slices.Equal(names, c.want) {
+			t.Errorf("from %q, except %q: %q, %v; want %q", c.from, c.except, names, err, c.want)
+		}
+	}
+	if len(list) != 3 || list[0].Inbox != "build" {
+		t.Errorf("the list was changed: %+v", list)
+	}
+	if _, err := Audience(list, "biuld", []string{"biuld"}); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("a name that no pane has: %v", err)
+	}
+}
