@@ -15,7 +15,7 @@ func TestMove(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	ctx := t.Context()
 	m := Move{State: s.options().State, Ledger: s.ledger, Team: s.team, Config: s.config(), Member: "team-lead", To: ledger.AtRelay}
-	key := keyOf(s.team, s.config(), "team-lead")
+	key := ledger.KeyOf(s.team, s.config(), "team-lead")
 	set := func(h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key

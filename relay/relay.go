@@ -294,7 +294,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 		opts.Now = time.Now
 	}
 	r := &Relay{
-		opts: opts, post: keyOf(opts.Team, c, opts.Member), box: box.Cached(), wake: make(chan struct{}, 1),
+		opts: opts, post: ledger.KeyOf(opts.Team, c, opts.Member), box: box.Cached(), wake: make(chan struct{}, 1),
 		finishing: make(chan struct{}), moved: make(chan struct{}), ledger: opts.Ledger, patience: holdInterrupt, grace: grace, at: func(moment) {},
 	}
 	if opts.Journal != nil {

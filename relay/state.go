@@ -52,12 +52,6 @@ func lockOf(state, path string) (dir, key string) {
 // post, so that it stays the same from run to run.
 func RunID(p ledger.InboxKey) string { return derive("run", keyName(p)) }
 
-// keyOf is what the deliveries of a member are kept under.
-func keyOf(t *teams.Team, c *teams.Config, member string) ledger.InboxKey {
-	i := c.Instance()
-	return ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member}
-}
-
 func keyName(p ledger.InboxKey) string {
 	return strings.Join([]string{p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox}, "\n")
 }
@@ -89,7 +83,7 @@ func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.T
 // Stat returns the state of a member's relay, and whether there ever was one in this
 // instance of its team. A zero Info with Running is that of a relay that has just begun.
 func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Info, found bool, err error) {
-	post := keyOf(t, c, member)
+	post := ledger.KeyOf(t, c, member)
 	running, err := Running(state, t, member)
 	if err != nil {
 		return Info{}, false, err
@@ -151,7 +145,7 @@ func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c
 	if err != nil || l == nil {
 		return f, err
 	}
-	s, found, err := l.Session(ctx, keyOf(t, c, member))
+	s, found, err := l.Session(ctx, ledger.KeyOf(t, c, member))
 	if running {
 		f.AtTerminal = found && s.State == ledger.RelayLocal
 	} else {

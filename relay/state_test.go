@@ -175,7 +175,7 @@ func TestNotHeadlessAnyMore(t *testing.T) {
 func TestSeenWhereASessionIs(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	key := keyOf(s.team, s.config(), "team-lead")
+	key := ledger.KeyOf(s.team, s.config(), "team-lead")
 	record := func(state ledger.RelayState, h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key

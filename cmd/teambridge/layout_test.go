@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
 	"inbox/sqlite/sqlitetest":  {}, // of tests alone
-	"inbox/ledger":             {"inbox", "inbox/sqlite"},
+	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams"},
 	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"teambridge/inbox/sqlite"
+	"teambridge/teams"
 )
 
 // An InboxKey is one inbox: of one member of one team instance of one Claude root. Root,
@@ -14,6 +15,21 @@ type InboxKey struct {
 	Team      string
 	CreatedAt int64  // of the team, in milliseconds
 	Inbox     string // the member's name
+}
+
+// Key returns the key of an inbox of a team.
+func Key(root string, team teams.Instance, inbox string) InboxKey {
+	return InboxKey{Root: root, Team: team.Team, CreatedAt: team.CreatedAt, Inbox: inbox}
+}
+
+// KeyOf returns the key of the inbox of a member, by the name that config.json has for it.
+func KeyOf(t *teams.Team, c *teams.Config, member string) InboxKey {
+	return Key(t.Root().Path(), c.Instance(), member)
+}
+
+// InboxOf returns the key of the inbox that a message was sent to.
+func InboxOf(k SendKey) InboxKey {
+	return InboxKey{Root: k.Root, Team: k.Team, CreatedAt: k.CreatedAt, Inbox: k.Inbox}
 }
 
 func (k InboxKey) check() error {

@@ -21,7 +21,7 @@ func addSent(c *sqlite.Conn, s Send) (int64, error) {
 	if len(s.Row) == 0 {
 		return 0, nil
 	}
-	inboxID, err := InboxKey{Root: s.Root, Team: s.Team, CreatedAt: s.CreatedAt, Inbox: s.Inbox}.add(c)
+	inboxID, err := InboxOf(s.SendKey).add(c)
 	if err != nil {
 		return 0, err
 	}

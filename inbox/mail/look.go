@@ -149,8 +149,7 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return "", nil
 	}
-	key := s.Key(d)
-	post := ledger.InboxKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}
+	post := ledger.InboxOf(s.Key(d))
 	all, err := s.opts.Ledger.WithID(ctx, post, d.ID)
 	if errors.Is(err, ledger.ErrBusy) {
 		return inbox.Unconsumed, nil

@@ -97,8 +97,7 @@ func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (rel
 	if s.opts.Ledger == nil {
 		return false, nil
 	}
-	key := s.Key(d)
-	all, err := s.opts.Ledger.WithID(ctx, ledger.InboxKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}, d.ID)
+	all, err := s.opts.Ledger.WithID(ctx, ledger.InboxOf(s.Key(d)), d.ID)
 	for _, c := range all {
 		if same(d.Tracked.Row, c.Raw) && c.State != ledger.TakenByAgent {
 			relayed = true

@@ -268,9 +268,6 @@ func (o TeamOwner) session(ctx context.Context, r ledger.Relay) (ledger.Session,
 	if err != nil {
 		return ledger.Session{}, err
 	}
-	i := c.Instance()
-	s, _, err := o.Ledger.Session(ctx, ledger.InboxKey{
-		Root: o.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: o.Root.MemberName(ctx, r.Team, r.Member),
-	})
+	s, _, err := o.Ledger.Session(ctx, ledger.KeyOf(t, c, o.Root.MemberName(ctx, r.Team, r.Member)))
 	return s, err
 }

@@ -292,8 +292,7 @@ func Key(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, er
 	if err != nil {
 		return ledger.InboxKey{}, err
 	}
-	i := c.Instance()
-	return ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}, nil
+	return ledger.KeyOf(t, c, name), nil
 }
 
 // LeadError says that a team has a living lead of its own.

@@ -130,12 +130,7 @@ func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket stri
 	if err != nil {
 		return Pane{}, err
 	}
-	return p.Member(ctx, inboxOf(t, c, name), seen.Ref, terminal.Claude)
-}
-
-func inboxOf(t *teams.Team, c *teams.Config, member string) ledger.InboxKey {
-	i := c.Instance()
-	return ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member}
+	return p.Member(ctx, ledger.KeyOf(t, c, name), seen.Ref, terminal.Claude)
 }
 
 // Sender returns how the agent in a pane sees who a message is from, and the inbox that the
@@ -176,7 +171,7 @@ func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, 
 	if name, err = t.Resolve(ctx, name); err != nil {
 		return "", reports, err
 	}
-	reports = inboxOf(t, c, name)
+	reports = ledger.KeyOf(t, c, name)
 	return reports.Inbox + "@" + reports.Team, reports, nil
 }
 

@@ -71,7 +71,7 @@ func (k *keeper) look(ctx context.Context, name string) error {
 	}
 	for _, m := range c.Members {
 		key := journal.InboxKey{Root: k.opts.Root.Path(), Team: c.Instance(), Inbox: m.Name}
-		_, relayed, err := k.ledger.Session(ctx, ledger.InboxKey{Root: key.Root, Team: key.Team.Team, CreatedAt: key.Team.CreatedAt, Inbox: m.Name})
+		_, relayed, err := k.ledger.Session(ctx, ledger.KeyOf(t, c, m.Name))
 		if err != nil {
 			return err
 		}

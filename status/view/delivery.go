@@ -56,8 +56,7 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*a
 				d = prompts[0]
 			}
 		default:
-			key := ledger.InboxKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
-			d, _, err = l.DeliveryOf(ctx, key, m.Key(), m.Occurrence)
+			d, _, err = l.DeliveryOf(ctx, ledger.Key(m.Root, m.Team, m.Inbox), m.Key(), m.Occurrence)
 		}
 		if err != nil {
 			return nil, err

@@ -246,7 +246,7 @@ func agentEnded(ctx context.Context, l *ledger.Ledger, e journal.Envelope) (bool
 	var s ledger.Session
 	if l != nil {
 		var err error
-		if s, _, err = l.Session(ctx, ledger.InboxKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox}); err != nil {
+		if s, _, err = l.Session(ctx, ledger.Key(e.Root, e.Team, e.Inbox)); err != nil {
 			return false, err
 		}
 	}
