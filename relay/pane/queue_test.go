@@ -277,7 +277,9 @@ func TestDroppedWhileItWaits(t *testing.T) {
 				t.Error(err)
 			}
 		})
+		removed := make(chan struct{})
 		time.AfterFunc(6*time.Second, func() {
+			defer close(removed)
 			if n, err := b.Remove(context.Background(), "worker"); err != nil || n != 1 {
 				t.Errorf("removed with %d messages, %v", n, err)
 			}
@@ -288,6 +290,7 @@ func TestDroppedWhileItWaits(t *testing.T) {
 		if m, err := b.Await(t.Context(), two.UUID); err != nil || m.State != ledger.Dropped {
 			t.Errorf("removed: %s, %v", m.State, err)
 		}
+		<-removed
 	})
 }
 
