@@ -70,7 +70,7 @@ export class History {
     const group = this.member === null && toAll.exec(r.id);
     const key = group && group[2] === r.inbox ? group[1] + "\0" + r.from : null;
     const other = key && this.#groups.get(key);
-    const item = other || { seq: r.seq, at: Date.parse(r.firstSeen), records: [] };
+    const item = other || { seq: r.seq, at: Date.parse(r.firstSeen) || 0, records: [] };
     item.records.push(r);
     item.records.sort((a, b) => a.seq - b.seq);
     if (!other) {
