@@ -61,7 +61,7 @@ func TestHelp(t *testing.T) {
 	check(newRoot(&app{host: process()}, ""))
 }
 
-// What a person needs to run an agent stands in the first 25 lines.
+// The first 25 lines tell a person how to run an agent.
 func TestHelpOfRun(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

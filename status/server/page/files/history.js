@@ -1,5 +1,5 @@
-// The messages of one conversation, in the order in which they were first seen. One that was
-// sent without a service is recorded later, and so has a larger number than an answer to it.
+// The messages of one conversation, in the order in which they were first seen. That is not
+// the order of seq: a message sent without a service may be recorded after its answer.
 
 // The id of a message to all: the key that the page chose, and the member it went to.
 const toAll = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(.+)$/;

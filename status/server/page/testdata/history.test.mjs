@@ -17,7 +17,7 @@ test("what was seen at the same time is in the order of seq, however it comes", 
   assert.equal(new History("t", 1, null).range(), null);
 });
 
-test("a message that was recorded late stands where it was seen first", () => {
+test("a message that was recorded late is shown where it was first seen", () => {
   const h = new History("t", 1, "worker");
   const at = (seq, ms) => record(seq, { firstSeen: new Date(ms).toISOString() });
   for (const r of [at(3, 3000), at(5, 1000), at(4, 3000), at(1, 2000)]) h.add(r);
