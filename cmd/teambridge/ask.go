@@ -78,24 +78,18 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	panes, p, found, err := a.paneNamed(ctx, address)
+	to, err := a.target(ctx, address)
 	if err != nil {
 		return err
 	}
-	if found {
-		if err := o.suitsPane(); err != nil {
-			return err
-		}
-		return a.askPane(ctx, panes, p, body, o)
-	}
-	if err := o.suitsInbox(); err != nil {
+	if err := o.suits(to); err != nil {
 		return err
 	}
-	t, name, err := a.teamWith(ctx, address)
-	if err != nil {
-		return err
+	if to.Way() == api.WayPane {
+		return a.askPane(ctx, to, body, o)
 	}
-	member, err := t.Resolve(ctx, name)
+	t := to.Team
+	member, err := t.Resolve(ctx, to.Member())
 	if err != nil {
 		return err
 	}
@@ -135,19 +129,15 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 			return err
 		}
 	}
-	s, err := a.sender(ctx, t, o.sendOptions)
-	if err != nil {
-		return err
-	}
-	w, err := s.put(ctx, member, o.message(body), true)
+	s, w, err := a.local().Put(ctx, t, member, o.from, mail.Message{Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol})
 	if err != nil {
 		return err
 	}
 	if !a.json && w.Reach == teams.NoTeammate {
-		a.reachNote(w)
+		a.reachNote(view.Sent(w))
 	}
 	q := &question{
-		Delivered: w, sender: s, from: s.From(), summary: o.summary, text: body, rec: rec, since: w.Start,
+		Delivered: w, app: a, sender: s, from: s.From(), summary: o.summary, text: body, rec: rec, since: w.Start,
 		conversation: t.Agent(s.Config(), member).Conversation(w.Start.Truncate(time.Millisecond)),
 	}
 	if agent := t.Agent(s.Config(), member); agent.Version().Has(teams.IdleResult) == teams.Yes {
@@ -237,7 +227,8 @@ type askReply struct {
 // question is a sent message that waits for its answer.
 type question struct {
 	mail.Delivered
-	sender  *sender
+	app     *app
+	sender  *mail.Sender
 	from    string // the answer is sent to this name
 	summary string
 	text    string
@@ -325,7 +316,7 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 				return askReply{}, err
 			}
 			// Without the ledger: a relay that is being restarted is no reason to give up.
-			if err := q.sender.app.canAnswer(ctx, nil, q.sender.Team(), c, q.Member, "the message stays sent"); err != nil {
+			if err := q.app.canAnswer(ctx, nil, q.sender.Team(), c, q.Member, "the message stays sent"); err != nil {
 				return askReply{}, err
 			}
 			checked = time.Now()

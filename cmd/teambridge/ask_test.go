@@ -196,7 +196,7 @@ func ofWorker(t *testing.T) (*question, *simagent.Agent) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	q := &question{sender: &sender{Sender: sends}, from: "user", since: now, taken: now, Delivered: mail.Delivered{Team: "t", Member: "worker"}}
+	q := &question{sender: sends, from: "user", since: now, taken: now, Delivered: mail.Delivered{Team: "t", Member: "worker"}}
 	q.ID = "m-1"
 	return q, sim.Agent("worker")
 }

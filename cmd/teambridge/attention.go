@@ -66,11 +66,11 @@ func (a *app) waitsUnserved(ctx context.Context, root *teams.Root, team string, 
 	}
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	defer cancel()
-	j, err := a.journalIfAny(opening)
+	j, err := a.local().Journal(opening)
 	if err != nil || j == nil {
 		return nil, err
 	}
-	l, err := a.ledgerIfAny(opening)
+	l, err := a.local().Ledger(opening)
 	if err != nil || l == nil {
 		return nil, err
 	}
@@ -374,7 +374,7 @@ func (a *app) waitsNote(ctx context.Context, team string) {
 	}
 	how := "teambridge inbox"
 	if team != "" {
-		how += " --team " + shellQuote(team)
+		how += " --team " + view.ShellQuote(team)
 	}
 	switch len(list) {
 	case 0:

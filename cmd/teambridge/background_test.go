@@ -43,7 +43,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: start NAME PATTERN ARGUMENT...")
 	}
-	cmd := bridge(ts, context.Background(), args[2:])
+	cmd := teambridge(ts, context.Background(), args[2:])
 	open := func(ext string) *os.File {
 		f, err := os.Create(ts.MkAbs(args[0] + ext))
 		ts.Check(err)
@@ -78,7 +78,7 @@ func unread(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: unread [-full] [-in FILE] stdout|stderr|both NAME ARGUMENT...")
 	}
 	which, name := args[0], args[1]
-	cmd := bridge(ts, context.Background(), args[2:])
+	cmd := teambridge(ts, context.Background(), args[2:])
 	if in != "" {
 		f, err := os.Open(in)
 		ts.Check(err)

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox/mail"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
-	"teambridge/status/view"
+	"teambridge/status/bridge"
 )
 
 type broadcastOptions struct {
@@ -48,91 +50,87 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	if to, err := a.isPanes(ctx); err != nil {
+	to, err := a.target(ctx)
+	if err != nil {
 		return err
-	} else if to {
-		if err := o.suitsPane(); err != nil {
-			return err
+	}
+	if err := o.suits(to); err != nil {
+		return err
+	}
+	a.leaveOpen = true
+	m := o.message(body)
+	members, err := a.local().Audience(ctx, to, api.NewBroadcast{
+		Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
+	})
+	if err != nil {
+		return err
+	}
+	all := make([]api.Sent, len(members))
+	send := func(i int) {
+		one := bridge.Target{Team: to.Team, Members: members[i : i+1]}
+		if n := slices.IndexFunc(to.Panes, func(p pane.Pane) bool { return p.Inbox == members[i] }); n >= 0 {
+			one.Panes = to.Panes[n : n+1]
 		}
-		o.timeout = paneTimeout
-		return a.broadcastToPanes(ctx, body, o)
-	}
-	if err := o.suitsInbox(); err != nil {
-		return err
-	}
-	t, err := a.team(ctx, "")
-	if err != nil {
-		return err
-	}
-	o.served, a.leaveOpen = true, true
-	s, err := a.sender(ctx, t, o.sendOptions)
-	if err != nil {
-		return err
-	}
-	if err := s.Validate(o.message(body)); err != nil {
-		return err
-	}
-	to, err := s.Audience(o.except, o.includeLead)
-	if err != nil {
-		return err
-	}
-	if len(to) == 0 {
-		return notFound("list the members with: teambridge members; --include-lead sends to the lead too", "there is nobody to send to in %s", t.Name())
-	}
-	answers := make([]outcome, 0, len(to))
-	var worst api.Error
-	failed := 0
-	for _, member := range to {
-		d, err := s.send(ctx, member, o.message(body))
-		told := outcome{Delivered: d}
+		sent, err := a.deliver(ctx, &one, m, o.sendOptions)
 		if err != nil {
-			told.fault, _ = explain(ctx, err)
-			if failed++; told.fault.Code.Exit() > worst.Code.Exit() || worst.Code == "" {
-				worst = told.fault
-			}
+			fault, _ := explain(ctx, err)
+			sent.Error = &fault
 		}
-		answers = append(answers, told)
+		all[i] = sent
 	}
-	if err := a.printAnswers(answers); err != nil {
-		return fmt.Errorf("%d of %s sent, but the output failed: %w", len(to)-failed, plural(len(to), "message"), err)
+	o.wait, o.timeout = api.Verified, paneTimeout
+	if to.Way() == api.WayInbox {
+		for i := range members {
+			send(i)
+		}
+	} else { // each waits until it is typed
+		var sending sync.WaitGroup
+		for i := range members {
+			sending.Go(func() { send(i) })
+		}
+		sending.Wait()
 	}
-	s.answerNote(ctx, to...)
-	if failed > 0 {
-		return api.Decide(worst.Code, "the output says which, and why", "%d of %s could not be sent", failed, plural(len(to), "message"))
+	for i, s := range all {
+		if s.Member == "" {
+			all[i].Team, all[i].Member = to.Name(), members[i]
+		}
+		if s.Error != nil && to.Way() == api.WayPane && (s.State == "" || s.State == api.Failed) {
+			all[i].State = api.NotSent
+		}
 	}
-	return nil
+	worst := bridge.Worst(all)
+	if err := a.printAll(all); err != nil {
+		failed := len(slices.DeleteFunc(slices.Clone(all), func(s api.Sent) bool { return s.Error == nil }))
+		return fmt.Errorf("%d of %s sent, but the output failed: %w", len(all)-failed, plural(len(all), "message"), err)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if to.Way() == api.WayInbox {
+		a.answerNote(ctx, to, o.from, members...)
+	}
+	return worst
 }
 
-// outcome is what became of the message to one member.
-type outcome struct {
-	mail.Delivered
-	fault api.Error // without a code: none
-}
-
-func (a *app) printAnswers(answers []outcome) error {
+// printAll prints what became of the messages of a broadcast.
+func (a *app) printAll(all []api.Sent) error {
 	if a.json {
-		list := make([]api.Sent, 0, len(answers))
-		for _, told := range answers {
-			sent := view.Sent(told.Delivered)
-			if told.fault.Code != "" {
-				sent.Error = &told.fault
-			}
-			list = append(list, sent)
-		}
-		return a.printJSON(list)
+		return a.printJSON(all)
 	}
-	for _, told := range answers {
-		if f := told.fault; f.Code != "" {
-			a.warn("%s@%s: %s", told.Member, told.Team, f.Message)
-			if f.Hint != "" {
-				a.say("hint", f.Hint)
+	for _, s := range all {
+		f := s.Error
+		if f == nil || s.State != api.Failed && s.State != "" {
+			if err := a.printSent(s); err != nil {
+				return err
 			}
+		}
+		if f == nil {
 			continue
 		}
-		if err := a.printf("%s\n", a.sentLine(told.Delivered)); err != nil {
-			return err
+		a.warn("%s@%s: %s", s.Member, s.Team, f.Message)
+		if f.Hint != "" {
+			a.say("hint", f.Hint)
 		}
-		a.reachNote(told.Delivered)
 	}
 	return nil
 }

@@ -533,7 +533,7 @@ func closed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(r.Close())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := bridge(ts, ctx, args[1:])
+	cmd := teambridge(ts, ctx, args[1:])
 	cmd.Stdout, cmd.Stderr = w, ts.Stderr()
 	wantStatus(ts, args[0], cmd.Run())
 }
@@ -548,7 +548,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := bridge(ts, ctx, args[2:])
+	cmd := teambridge(ts, ctx, args[2:])
 	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
 	ts.Check(cmd.Start())
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -574,7 +574,7 @@ func typing(ts *testscript.TestScript, neg bool, args []string) {
 	r, w, err := os.Pipe()
 	ts.Check(err)
 	defer w.Close()
-	cmd := bridge(ts, context.Background(), args)
+	cmd := teambridge(ts, context.Background(), args)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r, ts.Stdout(), ts.Stderr()
 	ts.Check(cmd.Start())
 	defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
@@ -585,8 +585,8 @@ func typing(ts *testscript.TestScript, neg bool, args []string) {
 	wantStatus(ts, strconv.Itoa(api.ExitInterrupted), cmd.Wait())
 }
 
-// bridge is teambridge as the script's own commands start it.
-func bridge(ts *testscript.TestScript, ctx context.Context, args []string) *exec.Cmd {
+// teambridge is the program as the script's own commands start it.
+func teambridge(ts *testscript.TestScript, ctx context.Context, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "teambridge", args...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "TEST_LOCK_HOLD", "GORACE", "PATH", "NOTIFY_SOCKET", "ENABLE_SESSION_PROTOCOL_SEND"} {

@@ -106,7 +106,7 @@ func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]st
 		names = append(names, pane.Team)
 	}
 	if slices.Contains([]string{"history", "search", "export"}, cmd.Name()) && a.completesState() {
-		if j, err := a.journalIfAny(cmd.Context()); err == nil && j != nil {
+		if j, err := a.local().Journal(cmd.Context()); err == nil && j != nil {
 			ended, _ := j.Teams(cmd.Context(), journal.Query{Root: root.Path()})
 			for _, e := range ended {
 				if strings.HasPrefix(e.Team.Team, prefix) && !slices.Contains(names, e.Team.Team) {
@@ -173,7 +173,7 @@ func (a *app) messageIDs(ctx context.Context) []string {
 
 // deliveryIDs lists the deliveries that have not ended.
 func (a *app) deliveryIDs(ctx context.Context) (words []string) {
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.local().Ledger(ctx)
 	if err != nil || l == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (a *app) deliveryIDs(ctx context.Context) (words []string) {
 
 // relayIDs lists the relays that were added.
 func (a *app) relayIDs(ctx context.Context) (words []string) {
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.local().Ledger(ctx)
 	if err != nil || l == nil {
 		return nil
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
-	"teambridge/inbox/mail"
 	"teambridge/inbox/simagent"
+	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/teams"
 )
 
@@ -58,7 +59,6 @@ type demonstration struct {
 	start time.Time
 	team  *teams.Team
 	sim   *simagent.Team
-	you   *sender
 	lead  *deafLead
 	err   error // the first of the output
 }
@@ -162,15 +162,11 @@ func answer(takes time.Duration) simagent.Handler {
 }
 
 func (d *demonstration) run(ctx context.Context) error {
-	var err error
 	d.say("a team is there: %s, with team-lead, worker and reviewer (simulated)", d.team.Name())
 	if err := d.headless(ctx); err != nil {
 		return err
 	}
 	if err := d.join(ctx); err != nil {
-		return err
-	}
-	if d.you, err = d.app.sender(ctx, d.team, sendOptions{}); err != nil {
 		return err
 	}
 	for _, m := range []struct{ to, text string }{
@@ -235,12 +231,16 @@ func (d *demonstration) join(ctx context.Context) error {
 	return nil
 }
 
+func (d *demonstration) send(ctx context.Context, to, id, text string) (api.Sent, error) {
+	return d.app.local().Send(ctx, d.team.Name(), to, bridge.Message{ID: id, NewMessage: api.NewMessage{Text: text}})
+}
+
 // exchange sends a message and follows it to its answer.
 func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 	agent := d.sim.Agent(to)
 	before := len(agent.Log())
 	sentAt := time.Now()
-	s, err := d.you.send(ctx, to, mail.Message{Text: text})
+	s, err := d.send(ctx, to, "", text)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (d *demonstration) twice(ctx context.Context) error {
 	agent := d.sim.Agent("worker")
 	before := len(agent.Log())
 	for range 2 {
-		s, err := d.you.send(ctx, "worker", mail.Message{ID: "deploy-1", Text: "deploy, once"})
+		s, err := d.send(ctx, "worker", "deploy-1", "deploy, once")
 		if err != nil {
 			return err
 		}

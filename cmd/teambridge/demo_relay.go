@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/mail"
 	"teambridge/inbox/simagent"
 	"teambridge/relay"
 	"teambridge/relay/claude"
@@ -86,11 +85,11 @@ func (h *deafLead) close() error {
 // relayed sends a message to the lead and follows it through the relay.
 func (d *demonstration) relayed(ctx context.Context, text string) error {
 	sentAt := time.Now()
-	s, err := d.you.send(ctx, simagent.Lead, mail.Message{Text: text})
+	s, err := d.send(ctx, simagent.Lead, "", text)
 	if err != nil {
 		return err
 	}
-	if !s.Reachable() {
+	if !s.Reachable {
 		return fmt.Errorf("the lead counts as %s, and its relay runs", s.Reach)
 	}
 	d.say("→ team-lead  %q: verified in its inbox after %.1f ms", text, ms(sentAt))

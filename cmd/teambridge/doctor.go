@@ -427,7 +427,7 @@ func (x *examination) state(ctx context.Context, root *teams.Root) {
 			"chmod 700 "+dir+", as teambridge doctor --fix does").
 			remedy = func() error { return os.Chmod(dir, info.Mode().Perm()&0o700) }
 	}
-	l, err := x.app.ledgerIfAny(ctx)
+	l, err := x.app.local().Ledger(ctx)
 	if err != nil {
 		x.add(problem, "ledger", "", filepath.Join(dir, "ledger.db"), view.Describe(err),
 			x.goesOn(root, err, "messages are sent only with --force, and no history has them"))
@@ -483,7 +483,7 @@ func runtimeArgs(command string) string {
 	program, _, _ := strings.Cut(command, " ")
 	switch {
 	case strings.HasPrefix(command, "http://"), strings.HasPrefix(command, "https://"):
-		return "--runtime opencode --url " + shellQuote(command)
+		return "--runtime opencode --url " + view.ShellQuote(command)
 	case strings.HasPrefix(filepath.Base(program), fleet.OpenCode):
 		return "--runtime opencode -- " + command
 	}
@@ -501,7 +501,7 @@ func (x *examination) killedLauncher(s ledger.Session, h ledger.Handoff, waiting
 		level, kept = problem, kept+"; messages wait for it: "+strconv.Itoa(waiting)
 	}
 	x.add(level, "killed_launcher", s.Team, s.Command, fmt.Sprintf("the launcher of the session of %s@%s was killed%s", s.Inbox, s.Team, kept),
-		fmt.Sprintf("run it again in its directory to go on with the session: teambridge run --local --team %s --as %s -- COMMAND", shellQuote(s.Team), shellQuote(s.Inbox)))
+		fmt.Sprintf("run it again in its directory to go on with the session: teambridge run --local --team %s --as %s -- COMMAND", view.ShellQuote(s.Team), view.ShellQuote(s.Inbox)))
 }
 
 // relay reports an agent that does not stay alive, and messages that wait for one whose
@@ -548,6 +548,6 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, root *teams.R
 		waits = fmt.Sprintf("%d messages wait", n)
 	}
 	x.add(problem, "no_relay", s.Team, s.Command, fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits),
-		fmt.Sprintf("teambridge run --team %s --as %s %s", shellQuote(s.Team), shellQuote(s.Inbox), runtimeArgs(s.Command)))
+		fmt.Sprintf("teambridge run --team %s --as %s %s", view.ShellQuote(s.Team), view.ShellQuote(s.Inbox), runtimeArgs(s.Command)))
 	return nil
 }

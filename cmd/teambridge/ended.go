@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
-	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -21,7 +18,7 @@ type listedTeam struct {
 
 // allTeams prints the teams that exist, and then those that have ended.
 func (a *app) allTeams(ctx context.Context, root *teams.Root, infos []api.Team) error {
-	ended, err := a.ended(ctx, root, "")
+	ended, err := a.local().Ended(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -55,103 +52,12 @@ func (a *app) allTeams(ctx context.Context, root *teams.Root, infos []api.Team) 
 		return err
 	}
 	if len(ended) > 0 {
-		a.note("%s", historyHint(ended[0].Team.Team))
+		a.note("%s", view.HistoryHint(ended[0].Team.Team))
 	}
 	return nil
 }
 
-// ended returns the teams in the journal, or those of one name, that no longer exist under
-// root. The one that was heard last comes first.
-func (a *app) ended(ctx context.Context, root *teams.Root, name string) ([]journal.TeamRecord, error) {
-	var err error
-	if a.state, err = a.findState(a.state); err != nil { // it was not needed up to now
-		return nil, err
-	}
-	j, err := a.journalIfAny(ctx)
-	if err != nil || j == nil {
-		return nil, err
-	}
-	q := journal.Query{Root: root.Path(), Team: name}
-	a.replicate(ctx, j, q)
-	list, err := j.Teams(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	_, panes, err := a.panesIfAny(ctx)
-	if err != nil {
-		a.debug("panes are not known: %v", err)
-	}
-	list = slices.DeleteFunc(list, func(r journal.TeamRecord) bool {
-		if len(panes) > 0 && r.Team == paneInstance(panes) {
-			return true
-		}
-		t, err := root.Team(r.Team.Team)
-		if err != nil {
-			return !errors.As(err, new(*teams.NotFoundError))
-		}
-		defer t.Close()
-		c, err := t.Config(ctx)
-		return err != nil || c.Instance() == r.Team
-	})
-	slices.SortStableFunc(list, func(a, b journal.TeamRecord) int { return b.LastHeard.Compare(a.LastHeard) })
-	return list, nil
-}
-
-// orEnded returns the error of opening a team by name: another one if it has ended.
-func (a *app) orEnded(ctx context.Context, root *teams.Root, name string, err error) error {
-	if !errors.As(err, new(*teams.NotFoundError)) {
-		return err
-	}
-	ended, jerr := a.ended(ctx, root, name)
-	if jerr != nil {
-		a.debug("whether the team has ended is not known: %s", view.Describe(jerr))
-	}
-	if len(ended) == 0 {
-		return err
-	}
-	return api.Decide(api.CodeGone, historyHint(name),
-		"the team %s has ended; it was last heard %s", name, lastHeard(ended[0].LastHeard))
-}
-
-// historyHint says how to see what was said in a team that has ended.
-func historyHint(team string) string {
-	return "see what was said: teambridge history --team " + shellQuote(team)
-}
-
 // endedNote says that a team has ended while it was watched.
 func (a *app) endedNote(team string) {
-	a.note("the team %s has ended; %s", team, historyHint(team))
-}
-
-// lastHeard is "at" a time of today, or "on" an earlier day.
-func lastHeard(t time.Time) string {
-	if len(clock(t)) == len("15:04:05") {
-		return "at " + clock(t)
-	}
-	return "on " + clock(t)
-}
-
-// teamWith opens the team of MEMBER[@TEAM], and returns the member's name. Without a team it
-// is the only living one that has the member, or else the default one.
-func (a *app) teamWith(ctx context.Context, address string) (_ *teams.Team, member string, err error) {
-	member, team := teams.Split(address)
-	named, err := a.namedTeam(team)
-	if err != nil {
-		return nil, "", err
-	}
-	if named == "" && member != "" {
-		root, err := a.root()
-		if err != nil {
-			return nil, "", err
-		}
-		found, err := root.Living(ctx, member)
-		if err != nil {
-			return nil, "", err
-		}
-		if len(found) == 1 {
-			named = found[0]
-		}
-	}
-	t, err := a.team(ctx, named)
-	return t, member, err
+	a.note("the team %s has ended; %s", team, view.HistoryHint(team))
 }

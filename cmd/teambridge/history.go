@@ -91,7 +91,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 			}
 		}
 	}
-	a.replicate(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
+	a.local().Refresh(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	if o.since == "" {
 		return j, q, nil
 	}
@@ -190,7 +190,7 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 		sources = append(sources, journal.Map(j.Search(ctx, strings.Join(words, " "), q), func(h journal.Hit) (*journal.Message, error) { return &h.Message, nil }))
 	}
 	messages := journal.Merge(q.Newest, func(m journal.Message) int64 { return m.Seq }, sources...)
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.local().Ledger(ctx)
 	if err != nil {
 		a.warn("%s; relays are not shown", view.Describe(err))
 	}
@@ -454,7 +454,7 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if c.BytesBefore, c.LedgerBefore, err = sizes(ctx, j, l); err != nil {
 		return err
 	}
-	a.replicate(ctx, j, journal.Query{})
+	a.local().Refresh(ctx, j, journal.Query{})
 	worked, err := j.PruneEnvelopes(ctx, time.Now().Add(-o.workOlderThan))
 	if err != nil {
 		return err

@@ -150,10 +150,10 @@ func (a *app) stopped(ctx context.Context) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("read the JSON of the hook: %w", err)
 	}
-	if l, err := a.ledgerIfAny(ctx); err != nil || l == nil {
+	if l, err := a.local().Ledger(ctx); err != nil || l == nil {
 		return err // without a ledger nobody has sent anything
 	}
-	panes, err := a.panes(ctx)
+	panes, err := a.local().Panes(ctx)
 	if err != nil {
 		return err
 	}
@@ -357,13 +357,13 @@ const hookGuard = " || exit 1"
 // hookCommand is the command of the hook: own with the directories that it would not find
 // by itself.
 func (a *app) hookCommand(own string) string {
-	command := shellQuote(own) + " hook stop"
+	command := view.ShellQuote(own) + " hook stop"
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
-		command += " --state-dir " + shellQuote(a.state)
+		command += " --state-dir " + view.ShellQuote(a.state)
 	}
 	if a.claudeDir != "" {
 		if dir, err := filepath.Abs(a.claudeDir); err == nil {
-			command += " --claude-dir " + shellQuote(dir)
+			command += " --claude-dir " + view.ShellQuote(dir)
 		}
 	}
 	return command + hookGuard

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams/rawjson"
 )
 
@@ -141,7 +142,7 @@ func TestHookProgram(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/usr/bin/teambridge", "/a b/it's/teambridge"} {
-		if got, ok := hookProgram(shellQuote(path)+" hook stop", ""); !ok || got != path {
+		if got, ok := hookProgram(view.ShellQuote(path)+" hook stop", ""); !ok || got != path {
 			t.Errorf("%s: got %q, %v", path, got, ok)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/status/bridge"
 	"teambridge/teams"
 )
 
@@ -242,7 +243,7 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 		}
 		return notFound("list them with: teambridge read user", "%s", what)
 	}
-	return a.sendTo(ctx, t, to.From, body, o)
+	return a.sendTo(ctx, &bridge.Target{Team: t, Members: []string{to.From}}, body, o)
 }
 
 // newest returns the last message of the team that has the newest one.

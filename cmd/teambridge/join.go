@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/mail"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -65,7 +66,7 @@ func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	if err := a.answer(place{t.Name(), as}, "joined %s as %s\n", t.Name(), as); err != nil {
 		return err
 	}
-	a.note("agents can now write to %q; read it with: teambridge read %s", as, shellQuote(as))
+	a.note("agents can now write to %q; read it with: teambridge read %s", as, view.ShellQuote(as))
 	return nil
 }
 

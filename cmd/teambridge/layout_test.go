@@ -61,9 +61,13 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/terminal", "relay/toolcall", "relay/wire",
 		"status", "status/api", "teams", "teams/lockedfile",
 	},
+	"status/bridge": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal",
+		"status/api", "status/view", "teams", "teams/lockedfile",
+	},
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
-		"status", "status/api", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
+		"status", "status/api", "status/bridge", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
 	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},

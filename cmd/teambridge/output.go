@@ -39,6 +39,7 @@ import (
 	"unicode/utf8"
 
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -229,7 +230,7 @@ func (a *app) fail(ctx context.Context, err error) int {
 	}
 	// Who waits for a team that ends meanwhile has named no team that does not exist.
 	if errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) && a.chosen != "" {
-		f.Hint = "the team has ended and its files are gone; " + historyHint(a.chosen)
+		f.Hint = "the team has ended and its files are gone; " + view.HistoryHint(a.chosen)
 	}
 	if a.json {
 		if line, err := jsonLine(map[string]api.Error{"error": f}); err == nil {

@@ -127,34 +127,6 @@ no agent is in the pane.`,
 	return cmd
 }
 
-// panes returns the terminal panes of the Claude directory.
-func (a *app) panes(ctx context.Context) (*pane.Panes, error) {
-	root, err := a.root()
-	if err != nil {
-		return nil, err
-	}
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return pane.New(pane.Options{
-		Root: root, Ledger: l, State: a.state, Locker: a.locks(), Warn: func(err error) { a.warn("%s", view.Describe(err)) },
-	}), nil
-}
-
-// panesIfAny returns the registered panes; none if there is no ledger.
-func (a *app) panesIfAny(ctx context.Context) (*pane.Panes, []pane.Pane, error) {
-	if l, err := a.ledgerIfAny(ctx); err != nil || l == nil {
-		return nil, nil, err
-	}
-	p, err := a.panes(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, err := p.List(ctx)
-	return p, list, err
-}
-
 // socket is the socket of the tmux server that a flag names, else of the one of this
 // terminal; "" is the default server.
 func (a *app) socket(flag string) (string, error) {
@@ -188,7 +160,7 @@ func (a *app) paneAdd(ctx context.Context, r pane.Registration) (err error) {
 	if r.Socket, err = a.socket(r.Socket); err != nil {
 		return err
 	}
-	panes, err := a.panes(ctx)
+	panes, err := a.local().Panes(ctx)
 	if err != nil {
 		return err
 	}
@@ -233,28 +205,12 @@ func paneHint(err error) error {
 	return notFound("there are: "+strings.Join(there, ", "), "there is no pane %q", missing.Target)
 }
 
-// paneViews looks at panes, all at the same time.
-func (a *app) paneViews(ctx context.Context, panes *pane.Panes, list []pane.Pane) ([]pane.View, error) {
-	views, errs := make([]pane.View, len(list)), make([]error, len(list))
-	done := make(chan struct{})
-	for i, p := range list {
-		go func() {
-			views[i], errs[i] = panes.Look(ctx, p)
-			done <- struct{}{}
-		}()
-	}
-	for range list {
-		<-done
-	}
-	return views, errors.Join(errs...)
-}
-
 func (a *app) paneList(ctx context.Context) error {
-	panes, list, err := a.panesIfAny(ctx)
+	list, err := a.local().Registered(ctx)
 	if err != nil {
 		return err
 	}
-	views, err := a.paneViews(ctx, panes, list)
+	views, err := a.local().Look(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -289,7 +245,7 @@ type paneRemoved struct {
 }
 
 func (a *app) paneRemove(ctx context.Context, name string) error {
-	panes, err := a.panes(ctx)
+	panes, err := a.local().Panes(ctx)
 	if err != nil {
 		return err
 	}
@@ -323,7 +279,7 @@ func (a *app) paneTest(ctx context.Context, args []string, o paneTestOptions) er
 	if (len(args) > 0) == (o.target != "") {
 		return usage("usage: teambridge pane test NAME|--pane TARGET", "pane test takes a name or --pane")
 	}
-	panes, err := a.panes(ctx)
+	panes, err := a.local().Panes(ctx)
 	if err != nil {
 		return err
 	}
@@ -367,18 +323,10 @@ func heldStatus(held terminal.Reason) error {
 		return nil
 	case held == terminal.Gone || held == terminal.Dead:
 		return exitStatus(api.ExitNotFound)
-	case noAgent(held):
+	case held.NoAgent():
 		return exitStatus(api.ExitRefused)
 	}
 	return exitStatus(api.ExitTimeout)
-}
-
-// noAgent reports whether a message is held because no agent is in the pane.
-func noAgent(held terminal.Reason) bool { return held == terminal.NotAgent || held == terminal.NotRaw }
-
-// lasting reports whether what holds a message does not pass by itself: there is no agent.
-func lasting(held terminal.Reason) bool {
-	return held == terminal.Gone || held == terminal.Dead || noAgent(held)
 }
 
 // unregistered returns a pane that has no name.
@@ -413,8 +361,8 @@ func (a *app) printTested(t paneTested, v pane.View) error {
 		state += ": " + look.Detail
 	}
 	line("state", state)
-	if lasting(terminal.Reason(t.Held)) {
-		if noAgent(terminal.Reason(t.Held)) {
+	if terminal.Reason(t.Held).Lasting() {
+		if terminal.Reason(t.Held).NoAgent() {
 			line("input", "lines: no agent reads its keys")
 		}
 	} else {
@@ -461,7 +409,7 @@ func (a *app) completeTargets(cmd *cobra.Command, _ []string, prefix string) ([]
 
 // paneNames lists the names of the registered panes.
 func (a *app) paneNames(ctx context.Context) (names []string) {
-	_, list, _ := a.panesIfAny(ctx)
+	list, _ := a.local().Registered(ctx)
 	for _, p := range list {
 		names = append(names, p.Inbox)
 	}

@@ -22,7 +22,7 @@ func (x *examination) panes(ctx context.Context, root *teams.Root) error {
 		return nil // reported
 	}
 	x.hooks(root)
-	panes, list, err := x.app.panesIfAny(ctx)
+	list, err := x.app.local().Registered(ctx)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (x *examination) panes(ctx context.Context, root *teams.Root) error {
 		x.add(problem, "no_tmux", pane.Team, "", "panes are registered, and there is no tmux in $PATH", "install tmux 3.3 or newer")
 		return nil
 	}
-	views, err := x.app.paneViews(ctx, panes, list)
+	views, err := x.app.local().Look(ctx, list)
 	if err != nil {
 		if ctx.Err() == nil {
 			x.add(problem, "panes", pane.Team, "", view.Describe(err), "")
@@ -51,7 +51,7 @@ func (x *examination) panes(ctx context.Context, root *teams.Root) error {
 		switch {
 		case v.State == pane.Gone:
 			x.add(notice, "pane_gone", pane.Team, v.Pane.Ref.Socket, fmt.Sprintf("the pane %s of %s is gone", v.Pane.Ref.ID, name),
-				fmt.Sprintf("teambridge pane add %[1]s --pane TARGET --replace; or: teambridge pane remove %[1]s", shellQuote(name)))
+				fmt.Sprintf("teambridge pane add %[1]s --pane TARGET --replace; or: teambridge pane remove %[1]s", view.ShellQuote(name)))
 			continue
 		case v.State == pane.NoAgent:
 			x.add(notice, "pane_without_agent", pane.Team, "", fmt.Sprintf("no agent is in the pane of %s: %s", name, v.Why), "start it there; messages to it are refused until then")
@@ -60,7 +60,7 @@ func (x *examination) panes(ctx context.Context, root *teams.Root) error {
 				"teambridge hook install, in that directory; or for all projects: teambridge hook install --user")
 		}
 		if waiting := v.Waiting(); len(waiting) > 0 && waiting[0].Detail != "" {
-			x.add(notice, "pane_held", pane.Team, "", fmt.Sprintf("%s to %s waits: %s", plural(len(waiting), "message"), name, waiting[0].Detail), "see it with: teambridge pane test "+shellQuote(name))
+			x.add(notice, "pane_held", pane.Team, "", fmt.Sprintf("%s to %s waits: %s", plural(len(waiting), "message"), name, waiting[0].Detail), "see it with: teambridge pane test "+view.ShellQuote(name))
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (x *examination) hooks(root *teams.Root) {
 			program, _ := hookProgram(h.command, own)
 			if _, err := os.Stat(program); filepath.IsAbs(program) && errors.Is(err, fs.ErrNotExist) {
 				x.add(problem, "hook_gone", "", path, "the Stop hook runs a program that is gone, "+program+": Claude Code reports an error at the end of each turn",
-					"teambridge hook install --file "+shellQuote(path)+", or uninstall")
+					"teambridge hook install --file "+view.ShellQuote(path)+", or uninstall")
 			} else {
 				x.add(checked, "hook", "", path, "the Stop hook is installed", "")
 			}

@@ -11,56 +11,29 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
 
 // registered returns the panes with these names, which may have @tmux behind them; all if
 // there are no names. It is an error if there are none.
-func (a *app) registered(ctx context.Context, names []string) (*pane.Panes, []pane.Pane, error) {
-	panes, list, err := a.panesIfAny(ctx)
-	if err != nil {
-		return nil, nil, err
+func (a *app) registered(ctx context.Context, names []string) ([]pane.Pane, error) {
+	members := make([]string, len(names))
+	for i, name := range names {
+		members[i], _ = teams.Split(name)
 	}
-	if len(list) == 0 {
-		return nil, nil, notFound("register one with: teambridge pane add NAME --pane TARGET", "no panes are registered")
-	}
-	if len(names) == 0 {
-		return panes, list, nil
-	}
-	var some []pane.Pane
-	for _, name := range names {
-		name = strings.TrimSuffix(name, "@"+pane.Team)
-		i := slices.IndexFunc(list, func(p pane.Pane) bool { return p.Inbox == name })
-		if i < 0 {
-			return nil, nil, &pane.NotFoundError{Name: name, Panes: list}
-		}
-		some = append(some, list[i])
-	}
-	return panes, some, nil
-}
-
-// arePanes reports whether the team that is named, with --team or in a name such as
-// NAME@TEAM, is that of the panes; or, if none is named, whether all names are of panes.
-func (a *app) arePanes(ctx context.Context, names []string) (bool, error) {
-	if to, err := a.isPanes(ctx); err != nil || to {
-		return to, err
-	}
-	for _, name := range names {
-		if _, _, ok, err := a.paneNamed(ctx, name); err != nil || !ok {
-			return false, err
-		}
-	}
-	return len(names) > 0, nil
+	to, err := a.local().In(ctx, pane.Team, members...)
+	return to.Panes, err
 }
 
 // paneStatuses returns what the agents in panes do: in those with these names, or in all.
 func (a *app) paneStatuses(ctx context.Context, names []string) ([]api.Status, error) {
-	panes, list, err := a.registered(ctx, names)
+	list, err := a.registered(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	views, err := a.paneViews(ctx, panes, list)
+	views, err := a.local().Look(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +83,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // paneMembers lists the panes as members of their team.
 func (a *app) paneMembers(ctx context.Context) ([]api.Member, error) {
-	panes, list, err := a.registered(ctx, nil)
+	list, err := a.registered(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	views, err := a.paneViews(ctx, panes, list)
+	views, err := a.local().Look(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +100,11 @@ func (a *app) waitForPanes(ctx context.Context, o waitOptions) error {
 	if o.member != "" {
 		names = []string{o.member}
 	}
-	panes, list, err := a.registered(ctx, names)
+	list, err := a.registered(ctx, names)
+	if err != nil {
+		return err
+	}
+	panes, err := a.local().Panes(ctx)
 	if err != nil {
 		return err
 	}
@@ -161,15 +138,15 @@ func (a *app) waitForPanes(ctx context.Context, o waitOptions) error {
 // ended counts as idle among several.
 func panesAre(ctx context.Context, panes *pane.Panes, list []pane.Pane, what string) (bool, error) {
 	for _, p := range list {
-		closed, why, err := paneClosed(ctx, p)
-		over := lasting(closed)
+		err := bridge.Closed(ctx, p)
+		over := errors.Is(err, api.CodeGone) || errors.Is(err, api.CodeRefused)
 		switch {
-		case err != nil:
+		case err != nil && !over:
 			return false, err
 		case what == forTerminated && !over:
 			return false, nil
 		case what == forIdle && over:
-			return false, notFound("see what is there with: teambridge pane test "+shellQuote(p.Inbox), "%s will not become idle: %s", p.Inbox, why)
+			return false, notFound("see what is there with: teambridge pane test "+view.ShellQuote(p.Inbox), "%s will not become idle: %s", p.Inbox, strings.TrimPrefix(err.Error(), p.Name()+"@"+p.Team+": "))
 		case over:
 			continue
 		}
@@ -224,11 +201,11 @@ func (a *app) readPanes(ctx context.Context, names []string, o readOptions) erro
 	case o.history:
 		return usage("omit it, and see: teambridge history --team "+pane.Team, "--history is not for panes")
 	}
-	panes, list, err := a.registered(ctx, names)
+	list, err := a.registered(ctx, names)
 	if err != nil {
 		return err
 	}
-	views, err := a.paneViews(ctx, panes, list)
+	views, err := a.local().Look(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -248,22 +225,6 @@ func (a *app) readPanes(ctx context.Context, names []string, o readOptions) erro
 		a.note("no messages wait for %s", strings.Join(append([]string{"panes"}, names...), " "))
 	}
 	return a.printFeed(pane.Team, shown)
-}
-
-// paneTeam is the team of the registered panes as "teams" lists it; ok is false if there are
-// none.
-func (a *app) paneTeam(ctx context.Context) (team api.Team, ok bool) {
-	if !a.completesState() {
-		return team, false
-	}
-	_, list, err := a.panesIfAny(ctx)
-	if err != nil {
-		a.warn("%s; panes are not known", view.Describe(err))
-	}
-	if len(list) == 0 {
-		return team, false
-	}
-	return view.PaneTeam(list), true
 }
 
 // paneInstance is the team of the registered panes as the journal knows it.

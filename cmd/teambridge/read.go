@@ -73,15 +73,14 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if o.limit < 0 {
 		return usage("", "--limit %d is negative", o.limit)
 	}
-	if to, err := a.arePanes(ctx, names); err != nil {
-		return err
-	} else if to {
-		return a.readPanes(ctx, names, o)
-	}
-	t, err := a.teamOf(ctx, names)
+	to, err := a.target(ctx, names...)
 	if err != nil {
 		return err
 	}
+	if to.Way() == api.WayPane {
+		return a.readPanes(ctx, names, o)
+	}
+	t := to.Team
 	all := len(names) == 0 && !o.markRead
 	if names, err = a.readable(ctx, t, names, o.markRead); err != nil {
 		return err
@@ -173,11 +172,11 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.journalIfAny(ctx)
+	j, err := a.local().Journal(ctx)
 	if err != nil || j == nil {
 		return nil, err
 	}
-	a.replicate(ctx, j, journal.Query{Root: t.Root().Path(), Team: c.Team})
+	a.local().Refresh(ctx, j, journal.Query{Root: t.Root().Path(), Team: c.Team})
 	there := map[string]int{}
 	for name, rows := range now {
 		for i := range rows {
@@ -210,19 +209,6 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 		now[name] = rows
 	}
 	return past, nil
-}
-
-// teamOf opens the team in names such as INBOX@TEAM, or the default one.
-func (a *app) teamOf(ctx context.Context, names []string) (*teams.Team, error) {
-	shared := ""
-	for _, name := range names {
-		_, team := teams.Split(name)
-		if team != "" && shared != "" && team != shared {
-			return nil, usage("read them separately", "the inboxes are of two teams, %s and %s", shared, team)
-		}
-		shared = max(shared, team)
-	}
-	return a.team(ctx, shared)
 }
 
 // readable returns the inboxes to read, or with mark those to mark as read.
@@ -266,7 +252,7 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.local().Ledger(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,16 +29,6 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 		a.opened = append(a.opened, j.Close)
 	}
 	return j, err
-}
-
-// journalIfAny opens the journal, if anything was recorded or sent; else it is nil.
-func (a *app) journalIfAny(ctx context.Context) (*journal.Journal, error) {
-	for _, name := range []string{"journal.db", "ledger.db"} {
-		if _, err := os.Stat(filepath.Join(a.state, name)); !errors.Is(err, fs.ErrNotExist) {
-			return a.journal(ctx)
-		}
-	}
-	return nil, nil
 }
 
 // journalWait is how long a command that can do without the journal waits for its lock.

@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -82,36 +79,6 @@ func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (know
 		}
 	}
 	return known, asked, silent, nil
-}
-
-// ledgerIfAny opens the ledger, or returns nil if it does not exist.
-func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
-	if _, err := os.Stat(filepath.Join(a.state, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return a.ledger(ctx)
-}
-
-// replicate copies the messages of the ledger into the journal, and looks which of those
-// that q selects are still in their inboxes. If that fails, it warns.
-func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query) {
-	err := func() error {
-		l, err := a.ledgerIfAny(ctx)
-		if err != nil || l == nil {
-			return err
-		}
-		_, err = replicate.Copy(ctx, l, j)
-		return err
-	}()
-	if err == nil {
-		var boxes []journal.InboxKey
-		if boxes, err = j.Occupied(ctx, q); err == nil {
-			err = replicate.Look(ctx, j, boxes...)
-		}
-	}
-	if err != nil && ctx.Err() == nil {
-		a.warn("%s; the latest messages may be missing", view.Describe(err))
-	}
 }
 
 // record fills the journal from the ledger and the inboxes of t until stop is called. poke

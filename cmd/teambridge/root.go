@@ -18,8 +18,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -69,6 +72,8 @@ type app struct {
 	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
 	dir       *teams.Root
+	files     *bridge.Local    // see local
+	kept      *journal.Journal // see recorded
 	sends     *ledger.Ledger
 	sendsErr  error
 	opened    []func() error
@@ -374,6 +379,47 @@ func (a *app) namedTeam(name string) (string, error) {
 	return name, nil
 }
 
+// local does operations on the files.
+func (a *app) local() *bridge.Local {
+	if a.files == nil {
+		a.completesState()
+		tmux, _ := a.socket("") // of the environment, which has no error
+		a.files = bridge.New(bridge.Options{
+			Root: a.root, Ledger: a.ledger, Journal: a.recorded, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
+			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
+		})
+	}
+	return a.files
+}
+
+// recorded returns the journal of the command's recorder, or else opens it once.
+func (a *app) recorded(ctx context.Context) (_ *journal.Journal, err error) {
+	if a.recording != nil {
+		return a.recording.journal, nil
+	}
+	if a.kept == nil {
+		a.kept, err = a.journal(ctx)
+	}
+	return a.kept, err
+}
+
+// scope is what the flags, the environment and the directory say.
+func (a *app) scope() api.Scope {
+	s := api.Scope{Team: a.teamName}
+	s.Default, _ = a.lookup("TEAMBRIDGE_TEAM")
+	s.Dir, _ = a.cwd() // without it, teams are not told apart by it
+	return s
+}
+
+// target returns what names such as MEMBER[@TEAM] mean, which it closes at the end.
+func (a *app) target(ctx context.Context, names ...string) (*bridge.Target, error) {
+	to, err := a.local().Target(ctx, a.scope(), names...)
+	if err == nil && to.Team != nil {
+		a.opens(to.Team)
+	}
+	return &to, err
+}
+
 // team opens the team that an argument such as MEMBER@TEAM names, or, if name is empty,
 // the default one.
 func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
@@ -381,28 +427,19 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := a.root()
-	if err != nil {
-		return nil, err
+	s := a.scope()
+	s.Team = name
+	t, err := a.local().Team(ctx, s)
+	if err == nil {
+		a.opens(t)
 	}
-	var t *teams.Team
-	if name != "" {
-		if t, err = root.Team(name); err != nil {
-			err = a.orEnded(ctx, root, name, err)
-		}
-	} else {
-		var cwd string
-		if cwd, err = a.cwd(); err == nil {
-			t, err = root.Choose(ctx, cwd)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
+	return t, err
+}
+
+func (a *app) opens(t *teams.Team) {
 	a.closeUnwritten(t)
 	a.chosen = t.Name()
 	a.debug("team %s", t.Name())
-	return t, nil
 }
 
 // findState returns the state directory. flag is --state-dir.

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -12,13 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
-	"teambridge/inbox/mail"
 	"teambridge/relay/mode"
 	"teambridge/status/api"
-	"teambridge/status/client"
-	"teambridge/status/view"
+	"teambridge/status/bridge"
 	"teambridge/teams"
 )
 
@@ -34,7 +30,6 @@ type sendOptions struct {
 
 	protocol bool // the text may be an object of Claude Code's own protocol
 	dryRun   bool
-	served   bool // send through a service, if one runs
 	wait     string
 	timeout  time.Duration
 	mode     string // JSON; this and isolated need a relay of the service
@@ -156,91 +151,83 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 			return err
 		}
 	}
-	panes, p, found, err := a.paneNamed(ctx, address)
+	to, err := a.target(ctx, address)
 	if err != nil {
 		return err
 	}
-	if !found {
-		t, name, err := a.teamWith(ctx, address)
-		if err != nil {
-			return err
-		}
-		if o.via == "" {
-			if err := o.suitsInbox(); err != nil {
-				return err
-			}
-			return a.sendTo(ctx, t, name, body, o)
-		}
-		if panes, p, err = a.paneOfMember(ctx, t, name); err != nil {
-			return err
-		}
-	}
-	if err := o.suitsPane(); err != nil {
+	return a.sendTo(ctx, to, body, o)
+}
+
+// sendTo sends a text to a target, and prints what became of it.
+func (a *app) sendTo(ctx context.Context, to *bridge.Target, body string, o sendOptions) error {
+	if err := o.suits(to); err != nil {
 		return err
 	}
 	a.leaveOpen = true
-	return a.sendToPane(ctx, panes, p, body, o)
-}
-
-// sendTo sends a text to a member of t, and prints what became of it.
-func (a *app) sendTo(ctx context.Context, t *teams.Team, name, body string, o sendOptions) error {
-	o.served, a.leaveOpen = true, true
-	s, err := a.sender(ctx, t, o)
-	if err != nil {
-		return err
-	}
-	if err := s.Validate(o.message(body)); err != nil {
-		return err
-	}
-	member, err := s.resolve(name)
-	if err != nil {
-		return err
-	}
-	answer, err := s.send(ctx, member, o.message(body))
-	if err != nil {
-		if answer.ID != "" && o.id == "" && !o.dryRun {
-			a.note("the id of the message was %s", answer.ID)
+	sent, err := a.deliver(ctx, to, o.message(body), o)
+	typed := o.typed(to) && sent.State != "" && sent.State != api.Failed
+	if err != nil && !typed {
+		if sent.ID != "" && o.id == "" && !o.dryRun {
+			a.note("the id of the message was %s", sent.ID)
 		}
 		return err
 	}
+	perr := a.printSent(sent)
+	switch {
+	case perr != nil && !o.dryRun:
+		return fmt.Errorf("the message %s to %s is %s, but the output failed: %w", sent.ID, sent.Member, sent.State, perr)
+	case err != nil || perr != nil:
+		return cmp.Or(err, perr)
+	case typed && o.notify && !o.dryRun:
+		a.notifyNote(ctx, to)
+	case !typed:
+		a.answerNote(ctx, to, o.from, sent.Member)
+	}
+	return nil
+}
+
+// typed reports whether the message is typed into a pane.
+func (o *sendOptions) typed(to *bridge.Target) bool {
+	return to.Way() == api.WayPane || o.via == api.ViaPane
+}
+
+// suits returns an error if a flag is given that a message to the target cannot have.
+func (o *sendOptions) suits(to *bridge.Target) error {
+	if o.typed(to) {
+		return o.suitsPane()
+	}
+	return o.suitsInbox()
+}
+
+func (o *sendOptions) message(text string) bridge.Message {
+	return bridge.Message{ID: o.id, Follow: o.wait != "" && o.wait != api.Verified, NewMessage: api.NewMessage{
+		Text: text, Summary: o.summary, Color: o.color, From: o.from, Protocol: o.protocol, Mode: json.RawMessage(o.mode), Isolated: o.isolated, Force: o.force, DryRun: o.dryRun,
+		PaneOptions: api.PaneOptions{Via: o.via, Policy: o.policy, SaveDraft: o.saveDraft, NotifyOnStop: o.notify},
+	}}
+}
+
+// printSent prints what became of a message.
+func (a *app) printSent(s api.Sent) error {
 	if a.json {
-		err = a.printJSON(view.Sent(answer))
-	} else {
-		err = a.printf("%s\n", a.sentLine(answer))
-		a.reachNote(answer)
-		s.answerNote(ctx, member)
+		return a.printJSON(s)
 	}
-	if err != nil && !o.dryRun {
-		return fmt.Errorf("the message %s is in the inbox of %s, but the output failed: %w", answer.ID, answer.Member, err)
+	colour := green
+	switch s.State {
+	case api.Waiting, api.Unconfirmed, api.NotSent:
+		colour = yellow
 	}
-	return err
-}
-
-// resolve returns the member that a name means.
-func (s *sender) resolve(name string) (string, error) {
-	member, err := s.Resolve(name, s.opts.force)
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
-		return "", &api.Decided{Err: err, Code: api.CodeNotFound,
-			Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
-	}
-	return member, err
-}
-
-func (o *sendOptions) message(text string) mail.Message {
-	return mail.Message{ID: o.id, Text: text, Summary: o.summary, Color: o.color, Protocol: o.protocol}
-}
-
-func (a *app) sentLine(s mail.Delivered) string {
-	state := a.paint(green, s.State)
+	state := a.paint(colour, s.State)
 	if s.Deduplicated {
 		state += ", was sent before"
 	}
-	return fmt.Sprintf("%s  %s@%s  %s  %s", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.Waited.Milliseconds())))
+	err := a.printf("%s  %s@%s  %s  %s\n", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
+	a.reachNote(s)
+	return err
 }
 
 // reachNote warns if nobody is likely to read a message.
-func (a *app) reachNote(s mail.Delivered) {
-	switch s.Reach {
+func (a *app) reachNote(s api.Sent) {
+	switch teams.Deliverability(s.Reach) {
 	case teams.NotMember:
 		a.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
 	case teams.LeadGone:
@@ -253,6 +240,13 @@ func (a *app) reachNote(s mail.Delivered) {
 		a.note("the session of %s is at a person's terminal: this waits in the inbox until it moves; see teambridge switch", s.Member)
 	case teams.Unread:
 		a.note("older messages to %s have not been read for minutes", s.Member)
+	}
+}
+
+// answerNote notes what to do if one of the recipients cannot answer.
+func (a *app) answerNote(ctx context.Context, to *bridge.Target, from string, members ...string) {
+	if !a.json && a.local().Unanswerable(ctx, to, from, members...) {
+		a.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
 	}
 }
 
@@ -285,171 +279,4 @@ func (a *app) text(ctx context.Context, arg string) (string, error) {
 		return "", &inbox.InvalidError{Field: "text", Reason: fmt.Sprintf("on standard input has more than the %d bytes that are allowed", inbox.MaxText)}
 	}
 	return s, nil
-}
-
-// sender sends to the members of one team, and prints what the person should know.
-type sender struct {
-	*mail.Sender
-	app     *app
-	ledger  *ledger.Ledger // nil: it could not be opened, or the service has it
-	service *client.Client // nil: write to the inboxes
-	opts    sendOptions
-
-	ledgerErr error // why the ledger could not be opened; then only what is forced is sent
-
-	journal *journal.Journal // for messages that are followed; nil: not open, or the recorder has it
-	warned  bool             // that these are not recorded
-}
-
-// answerNote notes what to do if one of the recipients cannot answer.
-func (s *sender) answerNote(ctx context.Context, members ...string) {
-	if !s.app.json && s.unanswerable(ctx, members) {
-		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
-	}
-}
-
-func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender, error) {
-	o.wait = cmp.Or(o.wait, api.Verified) // commands without the flag
-	s := &sender{app: a, opts: o}
-	config, err := t.Config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// Opening the ledger may write, which --dry-run must not. Its checks do not need the
-	// name under which we joined.
-	if o.served && !o.dryRun {
-		s.service = a.service(t.Root())
-	}
-	if s.service == nil && !o.dryRun {
-		if err := s.remember(ctx); err != nil {
-			return nil, err
-		}
-	}
-	s.Sender, err = mail.New(ctx, s.options(ctx, t, config))
-	return s, err
-}
-
-// remember opens the ledger, which makes sending under an id idempotent, and from which the
-// history gets every message.
-func (s *sender) remember(ctx context.Context) (err error) {
-	if s.ledger, err = s.app.ledger(ctx); err == nil {
-		return nil
-	}
-	if !s.opts.force {
-		return fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
-	}
-	s.ledgerErr = err
-	return nil
-}
-
-func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
-	return mail.Options{
-		Team: t, Config: config, Locker: s.app.locks(), Ledger: s.ledger, From: s.opts.from,
-		Facts:   func(member string) teams.Facts { return s.app.facts(ctx, s.ledger, t, config, member) },
-		Journal: s.history, RecordWithin: cmp.Or(s.app.wait, journalWait), Unrecorded: s.unrecorded,
-	}
-}
-
-// history returns the journal of the command's recorder, or else opens it.
-func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
-	if s.app.recording != nil {
-		return s.app.recording.journal, nil
-	}
-	if s.journal == nil {
-		if s.journal, err = s.app.journal(ctx); err != nil {
-			s.unrecorded(err)
-			return nil, err
-		}
-	}
-	return s.journal, err
-}
-
-// unrecorded warns once that the journal cannot be used. The message is sent anyway.
-func (s *sender) unrecorded(err error) {
-	if !s.warned {
-		s.app.warn("%s; the history may lack this message", view.Describe(err))
-		s.warned = true
-	}
-}
-
-// put puts a message into the inbox of member, and records it with track. It returns what
-// is known even if there is an error.
-func (s *sender) put(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
-	d, err := s.Put(ctx, member, m, inbox.AppendOptions{Force: s.opts.force, Track: track})
-	switch {
-	case err == nil && s.ledgerErr != nil:
-		s.app.warn("the message is in the inbox, but will not be in the history: %v", s.ledgerErr)
-	case d.Unrecorded != nil:
-		s.app.warn("the message is in the inbox, but that was not recorded: %v", d.Unrecorded)
-	}
-	if err == nil && d.Seen != nil {
-		s.Record(ctx, journal.SnapshotOf(s.Key(d), d.Seen))
-	}
-	d.Seen = nil
-	return d, err
-}
-
-// toInbox puts a message into the inbox of member, and waits if asked to. It returns what
-// is known even if there is an error.
-func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
-	if s.opts.dryRun {
-		d, err := s.Check(ctx, member, m)
-		if err == nil {
-			d.State = api.DryRun
-		}
-		return d, err
-	}
-	follow := s.opts.wait != api.Verified
-	d, err := s.put(ctx, member, m, follow)
-	if err != nil {
-		return d, err
-	}
-	if !follow {
-		if d.Reachable() && s.Waiting(ctx, d) {
-			d.Reach = teams.Unread
-		}
-		return d, nil
-	}
-	wait, cancel := within(ctx, s.opts.timeout, "")
-	defer cancel()
-	defer s.app.working("waiting until %s has taken the message", d.Member)()
-	taken := false
-	if s.opts.wait == api.Seen {
-		taken, err = s.AwaitSeen(wait, d)
-	} else {
-		err = s.Await(wait, d)
-	}
-	d.Waited = time.Since(d.Start)
-	switch {
-	case err == nil:
-		d.State = s.opts.wait
-	case ctx.Err() != nil:
-		err = context.Cause(ctx)
-	case wait.Err() != nil && taken:
-		err = s.notSeen(d)
-	case wait.Err() != nil:
-		err = s.notTaken(wait, d)
-	}
-	return d, err
-}
-
-// notTaken is the error for a message that was not taken before ctx ended.
-func (s *sender) notTaken(ctx context.Context, d mail.Delivered) error {
-	what := "nothing shows that " + d.Member + " has taken the message"
-	if box, err := s.app.inbox(s.Team(), d.Member); err == nil {
-		rows, err := box.Read(ctx)
-		if t := inbox.Track(rows, d.ID); err == nil && t != nil && t.Look(&inbox.Seen{Rows: rows}, teams.Unsure) == inbox.Unconsumed {
-			what = d.Member + " has not taken the message, which stays in its inbox"
-		}
-	}
-	return api.Decide(api.CodeTimeout, "", "timed out after %s: %s", s.opts.timeout, what)
-}
-
-// notSeen is the error for a message that was taken, but is not known to have been seen.
-func (s *sender) notSeen(d mail.Delivered) error {
-	hint := ""
-	if _, found := s.Conversation(d).Read(); !found {
-		hint = "no transcript of " + d.Member + " was found"
-	}
-	return api.Decide(api.CodeTimeout, hint, "timed out after %s: %s has taken the message, but nothing shows that its model was given it", s.opts.timeout, d.Member)
 }

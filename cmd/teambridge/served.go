@@ -3,21 +3,19 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"teambridge/inbox"
-	"teambridge/inbox/mail"
 	"teambridge/inbox/sqlite"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -190,125 +188,150 @@ func notRelayed(why string) error {
 		"--mode and --isolated are for agents that a service relays to: %s", why)
 }
 
-// send sends a message through the service, else, or if that fails, into the inbox of
-// member. It returns what is known even if there is an error.
-func (s *sender) send(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
-	if s.service == nil {
-		if s.opts.needsRelay() && (!s.opts.dryRun || s.app.service(s.Team().Root()) == nil) {
-			why := "no service runs"
-			if _, err := client.Find(s.app.state, s.Team().Root().Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				why = view.Describe(err)
-			}
-			return mail.Delivered{}, notRelayed(why)
+// deliver sends a message through the service, if one runs, since it follows the message after
+// the command has ended, and prompts the agents that it runs. Else, or if that fails, it uses the
+// files, under the same id, so that the message is sent once. Then it waits, if asked to, and
+// for what is typed into a pane. It returns what is known even if there is an error.
+func (a *app) deliver(ctx context.Context, to *bridge.Target, m bridge.Message, o sendOptions) (api.Sent, error) {
+	root, err := a.root()
+	if err != nil {
+		return api.Sent{}, err
+	}
+	ctx = bridge.WithPerson(ctx)
+	var c *client.Client
+	if o.via == "" { // the service may not know the tmux server of others
+		c = a.service(root)
+	}
+	if c != nil {
+		defer c.Close()
+	} else if o.needsRelay() {
+		why := "no service runs"
+		if _, err := client.Find(a.state, root.Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			why = view.Describe(err)
 		}
-		return s.toInbox(ctx, member, m)
+		return api.Sent{}, notRelayed(why)
+	}
+	if c == nil || o.dryRun {
+		if o.dryRun {
+			m.Mode, m.Isolated = nil, false // which a relay of the service would check
+		}
+		return a.deliverHere(ctx, to, m, o)
+	}
+	if to.Way() == api.WayPane {
+		if err := bridge.Closed(ctx, to.Panes[0]); err != nil {
+			return api.Sent{}, err
+		}
 	}
 	chosen := m.ID
 	m.ID = cmp.Or(m.ID, uuid.NewString())
-	d, err := s.viaService(ctx, member, m)
+	start := time.Now()
+	asking, done := a.present(ctx, c)
+	sent, err := c.Send(asking, to.Name(), to.Member(), m.ID, m.NewMessage)
+	done()
+	if err != nil {
+		sent = api.Sent{Team: to.Name(), Member: to.Member(), ID: m.ID, State: api.Failed}
+	} else if sent, err = a.awaitServed(ctx, c, to, sent, o); o.awaits(to) != "" {
+		sent.WaitedMs = time.Since(start).Milliseconds()
+	}
+	err = refusal(err)
 	failure, ok := errors.AsType[*serviceError](err)
 	switch {
-	case !ok, s.opts.needsRelay() && failure.sent:
-		return d, err
-	case s.opts.needsRelay():
+	case !ok, o.needsRelay() && failure.sent:
+		return sent, err
+	case o.needsRelay():
 		// In an inbox it would be a teammate's message, and change no mode.
-		return d, notRelayed(view.Describe(err))
+		return sent, notRelayed(view.Describe(err))
 	}
-	if err := s.fallback(ctx, failure); err != nil {
-		return d, err
-	}
+	a.debug("going on without the service: %v", failure)
 	if !failure.sent {
 		m.ID = chosen
 	}
-	direct, err := s.toInbox(ctx, member, m)
-	if d.State == api.Verified || chosen == "" {
-		direct.Deduplicated = d.Deduplicated // not because of what the service did
+	here, err := a.deliverHere(ctx, to, m, o)
+	if sent.State != api.Failed || chosen == "" {
+		here.Deduplicated = sent.Deduplicated // not because of what the service did
 	}
-	return direct, err
+	return here, err
 }
 
-// viaService sends a message through the service, and waits if asked to. After a
-// *serviceError the message can still be put into the inbox, under the same id.
-func (s *sender) viaService(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
-	d := mail.Delivered{Team: s.Team().Name(), Member: member, ID: m.ID, State: api.Failed, Reach: teams.Reachable, Start: time.Now()}
-	asking, done := s.app.present(ctx, s.service)
-	sent, err := s.service.Send(asking, d.Team, member, d.ID, api.NewMessage{
-		Text: m.Text, Summary: m.Summary, Color: m.Color, From: s.opts.from, Force: s.opts.force,
-		Mode: json.RawMessage(s.opts.mode), Isolated: s.opts.isolated, Protocol: m.Protocol,
-	})
-	done()
-	if err != nil {
-		return d, refusal(err)
+// awaits is the state of a message that the command waits for, or "".
+func (o *sendOptions) awaits(to *bridge.Target) string {
+	switch {
+	case o.dryRun:
+		return ""
+	case o.typed(to):
+		return api.Confirmed
+	case o.wait == api.Verified:
+		return ""
 	}
-	d.ID, d.State, d.Deduplicated, d.Recorded = sent.ID, sent.State, sent.Deduplicated, true
-	d.Waited = time.Duration(sent.WaitedMs) * time.Millisecond
-	if !sent.Reachable {
-		d.Reach = teams.Deliverability(sent.Reach)
+	return o.wait
+}
+
+// deliverHere sends a message without the service, and waits if asked to.
+func (a *app) deliverHere(ctx context.Context, to *bridge.Target, m bridge.Message, o sendOptions) (api.Sent, error) {
+	sent, err := a.local().SendTo(ctx, to, m)
+	if err == nil && o.dryRun && sent.Reason != "" {
+		a.note("it would wait now: %s", sent.Reason)
 	}
-	if s.opts.wait == api.Verified {
-		return d, nil
+	until := o.awaits(to)
+	if err != nil || until == "" {
+		return sent, err
 	}
-	s.app.debug("the service has sent it, and waits")
-	wait, cancel := within(ctx, s.opts.timeout, "")
+	defer a.showsWait(ctx, sent)()
+	return a.local().Await(ctx, sent, until, o.timeout)
+}
+
+// showsWait shows that a message is waited for and, of one to a pane, why it waits, until stop is
+// called.
+func (a *app) showsWait(ctx context.Context, s api.Sent) (stop func()) {
+	done := a.working("waiting until %s has taken the message", s.Member)
+	if s.State != api.Waiting {
+		return done
+	}
+	noted := a.noteHeld(ctx, s.Delivery)
+	return func() { noted(); done() }
+}
+
+// awaitServed waits for what a message comes to that the service has sent, if asked to. The
+// error is one of package client if the service failed.
+func (a *app) awaitServed(ctx context.Context, c *client.Client, to *bridge.Target, s api.Sent, o sendOptions) (api.Sent, error) {
+	until := o.awaits(to)
+	if until == "" {
+		return s, nil
+	}
+	a.debug("the service has sent it, and waits")
+	defer a.showsWait(ctx, s)()
+	if until == api.Confirmed {
+		return a.local().Await(ctx, s, until, o.timeout)
+	}
+	wait, cancel := within(ctx, o.timeout, "")
 	defer cancel()
-	defer s.app.working("waiting until %s has taken the message", member)()
-	until := s.service.Settled
-	if s.opts.wait == api.Seen {
-		until = s.service.Seen
+	settled := c.Settled
+	if until == api.Seen {
+		settled = c.Seen
 	}
-	r, err := until(wait, d.Team, member, d.ID)
-	d.Waited = time.Since(d.Start)
+	r, err := settled(wait, s.Team, s.Member, s.ID)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return d, context.Cause(ctx)
+		return s, context.Cause(ctx)
 	case err != nil && wait.Err() != nil:
 		asking, done := context.WithTimeout(ctx, answerWait)
 		defer done()
-		if last, err := s.service.Receipt(asking, d.Team, member, d.ID); err == nil && last.State == api.Consumed && s.opts.wait == api.Seen {
-			return d, s.notSeen(d)
+		if last, err := c.Receipt(asking, s.Team, s.Member, s.ID); err == nil && last.State == api.Consumed && until == api.Seen {
+			return s, a.local().NotSeen(to.Team, s, o.timeout)
 		}
-		return d, s.notTaken(wait, d)
+		return s, a.local().NotTaken(ctx, to.Team, s, o.timeout)
 	case errors.Is(err, client.ErrUnreachable):
-		return d, &serviceError{sent: true, err: err}
+		return s, &serviceError{sent: true, err: err}
 	case err != nil:
-		return d, refusal(err)
+		return s, err
 	case r.State == api.Lost:
-		return d, api.Decide(api.CodeLost, view.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
+		return s, api.Decide(api.CodeLost, view.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
 	case r.State == api.Unknown:
-		if err := s.Team().Exists(); errors.Is(err, teams.ErrTeamGone) {
-			return d, err
+		if err := to.Team.Exists(); errors.Is(err, teams.ErrTeamGone) {
+			return s, err
 		}
-		return d, api.Decide(api.CodeUnknown, view.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
+		return s, api.Decide(api.CodeUnknown, view.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
 	}
-	d.State = s.opts.wait
-	return d, nil
-}
-
-// fallback makes s write to inboxes itself, after the service has failed.
-func (s *sender) fallback(ctx context.Context, why *serviceError) error {
-	s.app.debug("going on without the service: %v", why)
-	s.service = nil
-	if err := s.remember(ctx); err != nil {
-		return err
-	}
-	m, err := mail.New(ctx, s.options(ctx, s.Team(), s.Config()))
-	if err == nil {
-		s.Sender = m
-	}
-	return err
-}
-
-// unanswerable reports whether one of these members cannot write to the sender's name.
-func (s *sender) unanswerable(ctx context.Context, members []string) bool {
-	if !slices.ContainsFunc(members, func(m string) bool { return s.Answerable(m) == teams.No }) {
-		return false
-	}
-	if s.service == nil || !slices.ContainsFunc(s.Config().Members, teams.Member.Guest) {
-		return true
-	}
-	// The service has the ledger, and so knows whether one of the guests is us.
-	asking, done := s.app.present(ctx, s.service)
-	defer done()
-	t, err := s.service.Team(asking, s.Team().Name())
-	return err == nil && !t.Answerable // it is for a hint
+	s.State = until
+	return s, nil
 }

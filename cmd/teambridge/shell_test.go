@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"teambridge/status/view"
+	"testing"
+)
 
 func TestShellQuote(t *testing.T) {
 	t.Parallel()
@@ -17,7 +20,7 @@ func TestShellQuote(t *testing.T) {
 		"mid$dle":   "'mid$dle'",
 		"-as":       "-as",
 	} {
-		if got := shellQuote(text); got != want {
+		if got := view.ShellQuote(text); got != want {
 			t.Errorf("%q becomes %s, want %s", text, got, want)
 		}
 	}

@@ -65,15 +65,14 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 		return usage("", "--output must be %s", outputWide)
 	}
 	wide := output == outputWide
-	if to, err := a.arePanes(ctx, args); err != nil {
-		return err
-	} else if to {
-		return a.statusOfPanes(ctx, args, watch, wide)
-	}
-	t, err := a.teamOf(ctx, args)
+	to, err := a.target(ctx, args...)
 	if err != nil {
 		return err
 	}
+	if to.Way() == api.WayPane {
+		return a.statusOfPanes(ctx, args, watch, wide)
+	}
+	t := to.Team
 	now := statuses{app: a, root: t.Root(), team: t.Name()}
 	defer func() { err = errors.Join(err, now.close()) }()
 	infos, err := now.of(ctx, t, args)

@@ -78,7 +78,7 @@ func (a *app) undecided(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, panes, err := a.panesIfAny(ctx)
+	panes, err := a.local().Registered(ctx)
 	if err != nil {
 		a.warn("%s; panes are not known", view.Describe(err))
 	}

@@ -185,7 +185,7 @@ func (a *app) moving(ctx context.Context, l *ledger.Ledger, root *teams.Root) ([
 
 // movable lists the sessions that can move.
 func (a *app) movable(ctx context.Context) (words []string) {
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.local().Ledger(ctx)
 	if err != nil || l == nil {
 		return nil
 	}

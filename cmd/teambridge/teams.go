@@ -42,12 +42,11 @@ func (a *app) teams(ctx context.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	infos, err := view.Teams(ctx, root)
-	if err != nil {
+	infos, err := a.local().Teams(ctx)
+	if err != nil && infos != nil {
+		a.warn("%s; panes are not known", view.Describe(err))
+	} else if err != nil {
 		return err
-	}
-	if panes, ok := a.paneTeam(ctx); ok {
-		infos = view.WithPanes(infos, panes)
 	}
 	if all {
 		return a.allTeams(ctx, root, infos)
@@ -94,25 +93,24 @@ not known whether its relays are stopped; 6 config.json is corrupt.`,
 }
 
 func (a *app) members(ctx context.Context) error {
-	if to, err := a.isPanes(ctx); err != nil {
+	to, err := a.target(ctx)
+	if err != nil {
 		return err
-	} else if to {
+	}
+	if to.Way() == api.WayPane {
 		infos, err := a.paneMembers(ctx)
 		if err != nil {
 			return err
 		}
 		return a.printMembers(infos)
 	}
-	t, err := a.team(ctx, "")
-	if err != nil {
-		return err
-	}
+	t := to.Team
 	infos, err := view.Members(ctx, t)
 	if err != nil {
 		return err
 	}
 	var silent error
-	if l, err := a.ledgerIfAny(ctx); err != nil {
+	if l, err := a.local().Ledger(ctx); err != nil {
 		a.warn("%s; relays are not shown", view.Describe(err))
 	} else if l != nil {
 		var relays map[string]*api.Relay

@@ -138,7 +138,7 @@ func (a *app) openCodeSession(ctx context.Context, name string) (*openCodeSessio
 
 // sessionOf finds the session that a relay runs, by its id or by the member.
 func (a *app) sessionOf(ctx context.Context, name string) (s ledger.Session, found bool, err error) {
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.local().Ledger(ctx)
 	if err != nil || l == nil {
 		return ledger.Session{}, false, err
 	}
@@ -168,7 +168,7 @@ func (a *app) sessionOf(ctx context.Context, name string) (s ledger.Session, fou
 
 // openCodeSettings finds how the agent of a session was started, if it is one of OpenCode.
 func (a *app) openCodeSettings(ctx context.Context, s ledger.Session, settings *ledger.Relay) (id string, found bool, err error) {
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.local().Ledger(ctx)
 	if err != nil {
 		return "", false, err
 	}
@@ -299,7 +299,7 @@ func (a *app) transcriptPath(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if l, err := a.ledgerIfAny(ctx); err != nil {
+	if l, err := a.local().Ledger(ctx); err != nil {
 		return "", err
 	} else if l != nil {
 		s, found, err := l.Session(ctx, key)

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -79,15 +80,14 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	if o.member != "" {
 		names = []string{o.member}
 	}
-	if to, err := a.arePanes(ctx, names); err != nil {
-		return err
-	} else if to {
-		return a.waitForPanes(ctx, o)
-	}
-	t, name, err := a.teamWith(ctx, o.member)
+	to, err := a.target(ctx, names...)
 	if err != nil {
 		return err
 	}
+	if to.Way() == api.WayPane {
+		return a.waitForPanes(ctx, o)
+	}
+	t, name := to.Team, to.Member()
 	var ours []string
 	if o.what == forReply {
 		if ours, err = a.ours(ctx, t); err != nil {
@@ -211,7 +211,7 @@ func never(infos []api.Status, what, name string, t *teams.Team) error {
 			subject = "no " + what + " from " + name + " will come"
 		}
 	}
-	return notFound(historyHint(t.Name()), "%s: %s", subject, why)
+	return notFound(view.HistoryHint(t.Name()), "%s: %s", subject, why)
 }
 
 // settled is how long an agent without waiting messages must be idle to count as idle.

@@ -112,15 +112,14 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 		}
 		return a.follow(ctx, root, nil, nil, o, p)
 	}
-	if to, err := a.arePanes(ctx, names); err != nil {
-		return err
-	} else if to {
-		return a.watchPanes(ctx, names, o, p)
-	}
-	t, err := a.teamOf(ctx, names)
+	to, err := a.target(ctx, names...)
 	if err != nil {
 		return err
 	}
+	if to.Way() == api.WayPane {
+		return a.watchPanes(ctx, names, o, p)
+	}
+	t := to.Team
 	// Without names also those of inboxes that are not there yet.
 	if len(names) > 0 {
 		if names, err = a.readable(ctx, t, names, false); err != nil {
@@ -136,7 +135,7 @@ func (a *app) watchPanes(ctx context.Context, names []string, o watchOptions, p 
 	if err != nil {
 		return err
 	}
-	_, some, err := a.registered(ctx, names)
+	some, err := a.registered(ctx, names)
 	if err != nil {
 		return err
 	}

@@ -256,14 +256,19 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 
 // begin returns what is known of a message before it is sent.
 func (s *Sender) begin(member string, m Message) Delivered {
+	return Delivered{
+		Team: s.opts.Team.Name(), Member: member, ID: m.ID, State: Failed, Start: time.Now(),
+		Reach: s.Reach(member),
+	}
+}
+
+// Reach says who will read a message to a member.
+func (s *Sender) Reach(member string) teams.Deliverability {
 	var facts teams.Facts
 	if s.opts.Facts != nil {
 		facts = s.opts.Facts(member)
 	}
-	return Delivered{
-		Team: s.opts.Team.Name(), Member: member, ID: m.ID, State: Failed, Start: time.Now(),
-		Reach: s.config.Deliverability(member, facts),
-	}
+	return s.config.Deliverability(member, facts)
 }
 
 // Check reports what is known to prevent [Sender.Put], and writes nothing.

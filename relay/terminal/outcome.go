@@ -56,3 +56,10 @@ const (
 	NotTaken  Reason = "not_taken"  // the text stayed in the composer, although Enter was pressed three times
 	NotProven Reason = "not_proven" // Enter was pressed, and nothing shows what became of it
 )
+
+// NoAgent reports whether a message is held because no agent is in the pane.
+func (r Reason) NoAgent() bool { return r == NotAgent || r == NotRaw }
+
+// Lasting reports whether what holds a message does not pass by itself: the pane is gone, or no
+// agent is in it.
+func (r Reason) Lasting() bool { return r == Gone || r == Dead || r.NoAgent() }

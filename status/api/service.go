@@ -162,6 +162,9 @@ type NewMessage struct {
 	// whether the id was sent before.
 	Force bool `json:"force,omitempty"`
 
+	// DryRun checks everything, and sends nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+
 	PaneOptions // if it is typed into a pane
 }
 

@@ -15,23 +15,16 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 )
 
 // Keys of the context of a request.
 type (
 	unixKey   struct{} // bool: it came through the unix socket
 	visitKey  struct{} // *visitor: its connection, over TCP
-	personKey struct{} // bool: see [Person]
 	cookieKey struct{} // bool: a person, authenticated by the cookie of a page
 	endedKey  struct{} // <-chan struct{}: closed once the person is none any more
 )
-
-// Person reports whether the request of ctx comes from a person: through the unix socket,
-// or with the token or the cookie of a browser that is signed in.
-func Person(ctx context.Context) bool {
-	person, _ := ctx.Value(personKey{}).(bool)
-	return person
-}
 
 func connContext(ctx context.Context, c net.Conn) context.Context {
 	if v, ok := c.(*visitor); ok {
@@ -40,7 +33,9 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, unixKey{}, c.LocalAddr().Network() == "unix")
 }
 
-// guard refuses requests of other sites, authenticates the others, and recovers from panics.
+// guard refuses requests of other sites, authenticates the others, and recovers from panics. A
+// request is a person's ([bridge.Person]) through the unix socket, or with the token or the
+// cookie of a browser that is signed in.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -80,7 +75,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				answer.Header().Set("Connection", "close") // it costs something as long as it is open
 			}
 		}
-		next.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, personKey{}, person)))
+		if person {
+			ctx = bridge.WithPerson(ctx)
+		}
+		next.ServeHTTP(answer, r.WithContext(ctx))
 	})
 }
 

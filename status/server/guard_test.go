@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/teams/lockedfile"
 )
 
@@ -113,7 +114,7 @@ func TestPerson(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, func(s *Server) {
 		s.opts.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if Person(r.Context()) {
+			if bridge.Person(r.Context()) {
 				w.WriteHeader(http.StatusTeapot)
 			}
 		})

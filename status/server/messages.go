@@ -163,9 +163,9 @@ func (s *Server) instance(ctx context.Context, name string, createdAt int64) (te
 	if ctx.Err() != nil {
 		return teams.Instance{}, ctx.Err()
 	}
-	if panes, err := s.registered(ctx, name); err != nil {
+	if panes, err := s.panes.List(ctx); err != nil {
 		return teams.Instance{}, err
-	} else if len(panes) > 0 && (createdAt == 0 || createdAt == panes[0].CreatedAt) {
+	} else if name == pane.Team && len(panes) > 0 && (createdAt == 0 || createdAt == panes[0].CreatedAt) {
 		return teams.Instance{Team: pane.Team, CreatedAt: panes[0].CreatedAt}, nil
 	}
 	recorded, jerr := s.reads.Inboxes(ctx, journal.Query{Root: s.opts.Root.Path()})

@@ -2,20 +2,15 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
-	"time"
 
-	"teambridge/inbox/ledger"
-	"teambridge/inbox/mail"
-	"teambridge/relay"
-	"teambridge/relay/fleet"
 	"teambridge/status/api"
-	"teambridge/status/view"
+	"teambridge/status/bridge"
 )
 
 // isPayloads reports whether the body of a request is payloads of the session protocol:
@@ -36,15 +31,8 @@ func isPayloads(r *http.Request) (bool, error) {
 	return true, nil
 }
 
-// payloadLine is one line of a body: a prompt, unless its form is dropped.
-type payloadLine struct {
-	number int
-	taken  bool
-	input  relay.Input
-}
-
 // payloads reads the body of a request.
-func (s *Server) payloads(r *http.Request) ([]payloadLine, error) {
+func (s *Server) payloads(r *http.Request) ([]bridge.Payload, error) {
 	data, err := io.ReadAll(r.Body)
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, api.Decide(api.CodeBodyTooLarge, "", "the body is larger than %d bytes", large.Limit)
@@ -52,7 +40,7 @@ func (s *Server) payloads(r *http.Request) ([]payloadLine, error) {
 	if err != nil {
 		return nil, api.Decide(api.CodeBody, "nothing was sent", "the body: %v", err)
 	}
-	var lines []payloadLine
+	var lines []bridge.Payload
 	number := 0
 	for text := range bytes.Lines(data) {
 		number++
@@ -61,18 +49,14 @@ func (s *Server) payloads(r *http.Request) ([]payloadLine, error) {
 		}
 		in, taken, err := s.opts.Payloads.Parse(text)
 		if err != nil {
-			return nil, invalidLine(number, err)
+			return nil, bridge.InvalidLine(number, err)
 		}
-		lines = append(lines, payloadLine{number, taken, in})
+		lines = append(lines, bridge.Payload{Line: number, Dropped: !taken, Input: in})
 	}
 	if len(lines) == 0 {
 		return nil, api.Decide(api.CodeBody, seeDocument, "the body has no payloads")
 	}
 	return lines, nil
-}
-
-func invalidLine(number int, err error) error {
-	return api.Decide(api.CodeInvalid, "nothing was sent; check all lines with: teambridge wire validate", "line %d: %s", number, view.Describe(err))
 }
 
 // sendPayloads sends payloads of the session protocol as prompts, all or none.
@@ -84,73 +68,9 @@ func (s *Server) sendPayloads(w http.ResponseWriter, r *http.Request) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.sendFrom(w, r, "", func(sender *sending) (int, any, error) {
-		member, err := sender.Resolve(r.PathValue("member"), false)
-		if err != nil {
-			return 0, nil, err
-		}
-		answer, err := s.promptAll(r.Context(), sender.Sender, member, lines)
-		for _, result := range answer.Results {
-			if result.Sent != nil && !result.Sent.Deduplicated {
-				return http.StatusCreated, answer, err
-			}
-		}
-		return http.StatusOK, answer, err
-	})
-}
-
-// promptAll sends those lines that are taken as prompts.
-func (s *Server) promptAll(ctx context.Context, sender *mail.Sender, member string, lines []payloadLine) (answer api.SentPayloads, err error) {
-	start := time.Now()
-	prompts, reason, err := s.promptable(ctx, sender, member)
-	if err != nil {
+	answer, err := s.local.SendPayloads(r.Context(), r.PathValue("team"), r.PathValue("member"), lines, s.opts.Payloads.Dropped())
+	if err != nil || !slices.ContainsFunc(answer.Results, func(r api.PayloadResult) bool { return r.Sent != nil && !r.Sent.Deduplicated }) {
 		return answer, err
 	}
-	if reason != "" {
-		return answer, notPromptable(reason)
-	}
-	var inputs []relay.Input
-	for _, l := range lines {
-		if !l.taken {
-			continue
-		}
-		if err := sender.Validate(mail.Message{ID: l.input.ID, Text: l.input.Text, Summary: l.input.Summary}); err != nil {
-			return answer, invalidLine(l.number, err)
-		}
-		l.input.From, l.input.DefaultFrom = sender.From(), sender.DefaultFrom()
-		inputs = append(inputs, l.input)
-	}
-	var results []relay.PromptResult
-	if len(inputs) > 0 {
-		results, err = prompts(ctx, inputs...)
-	}
-	switch {
-	case errors.Is(err, ledger.ErrWritten):
-		return answer, api.Decide(api.CodeConflict, "nothing was sent; give it another id", "%s", view.Describe(err))
-	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
-		return answer, notPromptable(view.Describe(err))
-	case err != nil:
-		return answer, err
-	}
-	sent := s.sentPrompt(ctx, sender, member)
-	answer.Results = make([]api.PayloadResult, 0, len(lines))
-	for _, l := range lines {
-		result := api.PayloadResult{Line: l.number}
-		if l.taken {
-			one := sent
-			one.ID, one.Deduplicated, one.Delivery = results[0].ID, results[0].Again, results[0].Delivery
-			one.WaitedMs = time.Since(start).Milliseconds()
-			result.Sent, results = &one, results[1:]
-		} else {
-			result.Dropped = s.opts.Payloads.Dropped()
-			answer.Dropped++
-		}
-		answer.Results = append(answer.Results, result)
-	}
-	return answer, nil
-}
-
-func notPromptable(reason string) error {
-	return api.Decide(api.CodeInvalid, "nothing was sent; send it as application/json to put it into the inbox",
-		"payloads are only for prompts to an agent that this service relays to: %s", reason)
+	return nil, write(w, http.StatusCreated, answer)
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 )
 
 // route is one route of the API. openapi.json describes them.
@@ -99,7 +100,7 @@ func (h *header) WriteHeader(status int)      { h.status = status }
 // answer returns the handler of a route.
 func (s *Server) answer(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !route.open && !Person(r.Context()) {
+		if !route.open && !bridge.Person(r.Context()) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="teambridge"`)
 			s.fail(w, r, api.Decide(api.CodeUnauthorized, "the token is in "+api.TokenPath(s.opts.State), "the token in the header Authorization is missing or wrong"))
 			return

@@ -205,7 +205,7 @@ func TestFollowedIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sender, err := r.sender(t.Context(), team, mail.User)
+	sender, err := mail.New(t.Context(), mail.Options{Team: team, Locker: r.locker, Ledger: r.ledger, From: mail.User})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,18 @@
 package server
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/view"
 )
 
@@ -34,38 +39,6 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// sending is a sender, and what it has put into inboxes.
-type sending struct {
-	*mail.Sender
-	put []mail.Delivered
-}
-
-// sendFrom sends messages to the team that a request names, follows those in inboxes,
-// and answers as send says.
-func (s *Server) sendFrom(w http.ResponseWriter, r *http.Request, from string, send func(*sending) (code int, answer any, err error)) (any, error) {
-	t, err := s.opts.Root.Team(r.PathValue("team"))
-	if err != nil {
-		return nil, err
-	}
-	followed := false // the follower has the team
-	defer func() {
-		if !followed {
-			_ = t.Close()
-		}
-	}()
-	sender, err := s.sender(r.Context(), t, from)
-	if err != nil {
-		return nil, err
-	}
-	all := &sending{Sender: sender}
-	code, answer, err := send(all)
-	if err != nil {
-		return nil, err
-	}
-	followed = s.follower.follow(sender, all.put)
-	return nil, write(w, code, answer)
-}
-
 func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
 	if payloads, err := isPayloads(r); err != nil {
 		return nil, err
@@ -76,38 +49,15 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts, err := promptOptionsOf(m)
-	if err != nil {
-		return nil, err
-	}
 	id, err := idempotencyKey(r)
 	if err != nil {
 		return nil, err
 	}
-	if to, found, err := s.paneFor(r.Context(), r.PathValue("team"), r.PathValue("member"), m.PaneOptions); err != nil {
-		return nil, err
-	} else if found {
-		answer, err := s.sendToPane(r.Context(), to, id, m)
-		if err != nil {
-			return nil, err
-		}
-		if answer.Deduplicated {
-			return answer, nil
-		}
-		return nil, write(w, http.StatusCreated, answer)
+	sent, err := s.local.Send(r.Context(), r.PathValue("team"), r.PathValue("member"), bridge.Message{NewMessage: m, ID: id})
+	if err != nil || sent.Deduplicated || m.DryRun {
+		return sent, err
 	}
-	return s.sendFrom(w, r, m.From, func(sender *sending) (int, any, error) {
-		member, err := sender.Resolve(r.PathValue("member"), m.Force)
-		if err != nil {
-			return 0, nil, err
-		}
-		message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
-		answer, err := s.deliver(r.Context(), sender, member, message, opts, m.Force)
-		if answer.Deduplicated {
-			return http.StatusOK, answer, err
-		}
-		return http.StatusCreated, answer, err
-	})
+	return nil, write(w, http.StatusCreated, sent)
 }
 
 // broadcast sends a message to every agent, even if one of them cannot be written to.
@@ -120,38 +70,40 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	if panes, err := s.registered(r.Context(), r.PathValue("team")); err != nil {
+	to, err := s.local.In(r.Context(), r.PathValue("team"))
+	if err != nil {
 		return nil, err
-	} else if len(panes) > 0 {
-		return s.broadcastToPanes(w, r, panes, id, m)
-	} else if m.PaneOptions != (api.PaneOptions{}) {
-		return nil, onlyForPanes()
 	}
-	return s.sendFrom(w, r, m.From, func(sender *sending) (int, any, error) {
-		message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
-		if err := sender.Validate(message); err != nil {
-			return 0, nil, err
-		}
-		to, err := sender.Audience(m.Except, m.IncludeLead)
-		if err != nil {
-			return 0, nil, err
-		}
-		if len(to) == 0 {
-			return 0, nil, api.Decide(api.CodeNotFound, "includeLead sends it to the lead too", "no agent of %s to send to", sender.Team().Name())
-		}
-		answers := make([]api.Sent, 0, len(to))
-		code := http.StatusCreated
-		for _, member := range to {
-			if id != "" {
-				message.ID = id + "-" + member // each message has an id of its own
-			}
-			answer, err := s.deliver(r.Context(), sender, member, message, promptOptions{}, false)
-			if err != nil {
-				answer.Error = new(view.Explain(err))
-				code = http.StatusMultiStatus
-			}
-			answers = append(answers, answer)
-		}
-		return code, answers, nil
-	})
+	defer to.Close() // nothing was written through it
+	all, err := s.local.Broadcast(r.Context(), &to, id, m)
+	if err != nil {
+		return nil, err
+	}
+	code := http.StatusCreated
+	if slices.ContainsFunc(all, func(s api.Sent) bool { return s.Error != nil }) {
+		code = http.StatusMultiStatus
+	}
+	return nil, write(w, code, all)
+}
+
+// recordSent records a message, which the tap can miss, and then its receipt, even if the
+// client has gone away. A receipt without its message would be useless.
+func (s *Server) recordSent(ctx context.Context, sender *mail.Sender, d mail.Delivered) {
+	ctx, key := context.WithoutCancel(ctx), sender.Key(d)
+	var ahead []string
+	if d.Tracked != nil {
+		ahead = d.Tracked.Ahead
+	}
+	var err error
+	if d.Seen != nil {
+		// The follower looks next, whether or not the journal wants another look.
+		_, err = s.journal.Observe(ctx, journal.SnapshotOf(key, d.Seen))
+	}
+	if err == nil {
+		_, err = s.journal.Verified(ctx, key, time.Now(), ahead...)
+	}
+	if err != nil {
+		s.log.Warn("a sent message was not recorded", "id", d.ID, "err", view.Describe(err))
+	}
+	s.news.tell()
 }

@@ -85,6 +85,7 @@ import (
 	"teambridge/relay/wire"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/atomicfile"
@@ -142,6 +143,7 @@ type Server struct {
 	news     *hub             // the journal has more
 	statuses *statusCache
 	follower *follower
+	local    *bridge.Local
 	codes    codes // for signing browsers in
 	rejoiner *rejoiner
 
@@ -418,6 +420,17 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Root: s.opts.Root, Ledger: s.ledger, State: s.opts.State, Locker: s.locker, Recorded: s.replicator.Poke, Changed: s.watch.changed, Warn: s.warn("typing into panes"),
 	})
 	s.follower = &follower{Server: s, added: make(chan struct{}, 1)}
+	s.local = bridge.New(bridge.Options{
+		Root:    func() (*teams.Root, error) { return s.opts.Root, nil },
+		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
+		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
+		State:   s.opts.State, Locker: s.locker, Tmux: s.tmux,
+		Warn:  s.warn("sending"),
+		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
+		Service: &bridge.Service{
+			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke,
+		},
+	})
 	return nil
 }
 

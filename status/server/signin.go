@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 )
 
 // So that nobody has to type the token into a browser, whoever is signed in without a
@@ -194,7 +195,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 			Name: s.cookieName(), Value: s.cookie(token, now.Add(cookieLife)), Path: "/", MaxAge: int(cookieLife.Seconds()),
 			HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		})
-	case !Person(r.Context()):
+	case !bridge.Person(r.Context()):
 		to = "/#/expired"
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)

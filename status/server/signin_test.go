@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 )
 
 // paged makes a service serve a page that says who asks for it.
 func paged(s *Server) {
 	s.opts.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "the page, person %v", Person(r.Context()))
+		fmt.Fprintf(w, "the page, person %v", bridge.Person(r.Context()))
 	})
 }
 

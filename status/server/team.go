@@ -1,14 +1,11 @@
 package server
 
 import (
-	"context"
 	_ "embed"
 	"net/http"
 	"time"
 
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/mail"
 	"teambridge/relay"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
@@ -37,27 +34,21 @@ func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) (any, error) {
 }
 
 func (s *Server) teams(_ http.ResponseWriter, r *http.Request) (any, error) {
-	list, err := view.Teams(r.Context(), s.opts.Root)
-	if err != nil {
-		return nil, err
-	}
-	panes, err := s.registered(r.Context(), pane.Team)
-	if len(panes) > 0 {
-		list = view.WithPanes(list, view.PaneTeam(panes))
-	}
-	return list, err
+	return s.local.Teams(r.Context())
 }
 
 // ofPanes answers a request about the team of the panes as does do, and one about another team
 // as otherwise does.
 func (s *Server) ofPanes(r *http.Request, do func([]pane.Pane) (any, error), otherwise func(*teams.Team) (any, error)) (any, error) {
-	name := r.PathValue("team")
-	if list, err := s.registered(r.Context(), name); err != nil {
+	to, err := s.local.In(r.Context(), r.PathValue("team"))
+	if err != nil {
 		return nil, err
-	} else if len(list) > 0 {
-		return do(list)
 	}
-	return withTeam(s.opts.Root, name, otherwise)
+	defer to.Close() // nothing was written through it
+	if to.Way() == api.WayPane {
+		return do(to.Panes)
+	}
+	return otherwise(to.Team)
 }
 
 // withTeam calls do with a team.
@@ -71,29 +62,7 @@ func withTeam(root *teams.Root, name string, do func(*teams.Team) (any, error)) 
 }
 
 func (s *Server) team(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.ofPanes(r, func(list []pane.Pane) (any, error) { return s.paneTeam(r.Context(), list) }, func(t *teams.Team) (any, error) {
-		sender, err := s.sender(r.Context(), t, "")
-		if err != nil {
-			return nil, err
-		}
-		ours, err := mail.Ours(r.Context(), s.ledger, t, sender.Config())
-		return api.TeamDetail{
-			Team: view.Team(t, sender.Config(), time.Now()), Ours: ours, From: sender.From(), Answerable: sender.AllAnswerable(),
-		}, err
-	})
-}
-
-func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.Sender, error) {
-	c, err := t.Config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return mail.New(ctx, mail.Options{
-		Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from,
-		Facts:      func(member string) teams.Facts { return s.facts(ctx, t, c, member) },
-		Journal:    func(context.Context) (*journal.Journal, error) { return s.journal, nil },
-		Unrecorded: s.warn("what was seen of an inbox is not recorded"), Conversations: &s.conversations,
-	})
+	return s.local.Detail(r.Context(), r.PathValue("team"))
 }
 
 // place asks for the session of a member to be moved. It does not wait for that: snapshots

@@ -1,0 +1,159 @@
+// Package bridge does what people and programs ask for, once for all ways of asking: the
+// command line and the service call it, and differ in how they are asked and how they answer.
+//
+//	to, err := local.Target(ctx, api.Scope{Dir: cwd}, "worker")
+//	defer to.Close()
+//	sent, err := local.SendTo(ctx, &to, "", api.NewMessage{Text: "hello"})
+//
+// Target is the only place that decides which team is meant, and whether a name is that of a
+// member or of a pane. Each way to reach somebody is a file: row.go, prompt.go and pane.go.
+package bridge
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay/fleet"
+	"teambridge/relay/pane"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// Options says on which files a [Local] works. All but those of a service are needed.
+//
+// Root, Ledger and Journal are asked when something is first needed, so that a message costs
+// nothing that it does not need. They return the same each time.
+type Options struct {
+	Root    func() (*teams.Root, error)
+	Ledger  func(context.Context) (*ledger.Ledger, error)
+	Journal func(context.Context) (*journal.Journal, error)
+	State   string // the directory of ledger, journal and locks
+	Locker  *lockedfile.Locker
+
+	// Tmux is the socket of the tmux server with the panes that config.json names; "" is that
+	// of a plain tmux.
+	Tmux string
+
+	RecordWithin time.Duration // how long recording what was seen may take; 0: without a limit
+
+	Warn  func(error)                        // gets what was not recorded, or not told
+	Debug func(format string, values ...any) // gets what is only for hints
+
+	// Service has what only a service runs; nil in a command.
+	Service *Service
+}
+
+// Service is what a service adds to a [Local]: messages of a person become prompts of the
+// agents that it runs, it follows what was sent, and it types into panes.
+type Service struct {
+	Fleet         *fleet.Fleet // nil if it runs no agents
+	Panes         *pane.Panes
+	Conversations *teams.Conversations
+
+	// Record records what was put into an inbox, and Follow follows it. It returns whether it
+	// keeps the team of the sender open.
+	Record func(context.Context, *mail.Sender, mail.Delivered)
+	Follow func(*mail.Sender, []mail.Delivered) bool
+	Poke   func() // there is news in the ledger
+}
+
+// Local does operations on the files of this machine. It may be used by several goroutines.
+type Local struct {
+	opts Options
+
+	mu     sync.Mutex
+	panes  *pane.Panes
+	sent   map[string]*following // what a command has put into inboxes, by [followed]
+	typing map[string]bool       // deliveries that a command types into panes itself
+	warned bool                  // that the journal cannot be used
+}
+
+// New returns a Local. It opens nothing.
+func New(opts Options) *Local {
+	l := &Local{opts: opts, sent: map[string]*following{}, typing: map[string]bool{}}
+	if opts.Service != nil {
+		l.panes = opts.Service.Panes
+	}
+	return l
+}
+
+// Ledger opens the ledger, or returns nil if nothing was ever sent, joined or registered.
+func (l *Local) Ledger(ctx context.Context) (*ledger.Ledger, error) {
+	if l.opts.State == "" {
+		return nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(l.opts.State, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return l.opts.Ledger(ctx)
+}
+
+// Panes returns what types into panes.
+func (l *Local) Panes(ctx context.Context) (*pane.Panes, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.panes != nil {
+		return l.panes, nil
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	lg, err := l.opts.Ledger(ctx)
+	if err == nil {
+		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Locker: l.opts.Locker, Warn: l.opts.Warn})
+	}
+	return l.panes, err
+}
+
+// Registered returns the registered panes, sorted by name: none if there is no ledger.
+func (l *Local) Registered(ctx context.Context) ([]pane.Pane, error) {
+	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
+		return nil, err
+	}
+	p, err := l.Panes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.List(ctx)
+}
+
+// Look looks at panes now, at all of them at the same time.
+func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	panes, err := l.Panes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views, errs := make([]pane.View, len(list)), make([]error, len(list))
+	var looks sync.WaitGroup
+	for i, p := range list {
+		looks.Go(func() { views[i], errs[i] = panes.Look(ctx, p) })
+	}
+	looks.Wait()
+	return views, errors.Join(errs...)
+}
+
+type personKey struct{}
+
+// WithPerson says that a person asks for what is done with ctx.
+func WithPerson(ctx context.Context) context.Context {
+	return context.WithValue(ctx, personKey{}, true)
+}
+
+// Person reports whether a person asks, and not a program: prompts are for persons alone.
+// Nobody is one by default.
+func Person(ctx context.Context) bool {
+	person, _ := ctx.Value(personKey{}).(bool)
+	return person
+}

@@ -1,0 +1,104 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/replicate"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// Journal opens the journal, if anything was recorded or sent; else it is nil.
+func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
+	if l.opts.State == "" {
+		return nil, nil
+	}
+	for _, name := range []string{"journal.db", "ledger.db"} {
+		if _, err := os.Stat(filepath.Join(l.opts.State, name)); !errors.Is(err, fs.ErrNotExist) {
+			return l.opts.Journal(ctx)
+		}
+	}
+	return nil, nil
+}
+
+// Refresh copies the messages of the ledger into the journal, and looks which of those that q
+// selects are still in their inboxes. If that fails, it warns.
+func (l *Local) Refresh(ctx context.Context, j *journal.Journal, q journal.Query) {
+	lg, err := l.Ledger(ctx)
+	if err == nil && lg != nil {
+		_, err = replicate.Copy(ctx, lg, j)
+	}
+	if err == nil {
+		var boxes []journal.InboxKey
+		if boxes, err = j.Occupied(ctx, q); err == nil {
+			err = replicate.Look(ctx, j, boxes...)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		l.opts.Warn(fmt.Errorf("%s; the latest messages may be missing", view.Describe(err)))
+	}
+}
+
+// Ended returns the teams in the journal, or those of one name, that no longer exist. The one
+// that was heard last comes first.
+func (l *Local) Ended(ctx context.Context, name string) ([]journal.TeamRecord, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	j, err := l.Journal(ctx)
+	if err != nil || j == nil {
+		return nil, err
+	}
+	q := journal.Query{Root: root.Path(), Team: name}
+	l.Refresh(ctx, j, q)
+	list, err := j.Teams(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	panes, err := l.Registered(ctx)
+	if err != nil {
+		l.opts.Debug("panes are not known: %v", err)
+	}
+	list = slices.DeleteFunc(list, func(r journal.TeamRecord) bool {
+		if len(panes) > 0 && r.Team == (teams.Instance{Team: pane.Team, CreatedAt: panes[0].CreatedAt}) {
+			return true
+		}
+		t, err := root.Team(r.Team.Team)
+		if err != nil {
+			return !errors.As(err, new(*teams.NotFoundError))
+		}
+		defer t.Close()
+		c, err := t.Config(ctx)
+		return err != nil || c.Instance() == r.Team
+	})
+	slices.SortStableFunc(list, func(a, b journal.TeamRecord) int { return b.LastHeard.Compare(a.LastHeard) })
+	return list, nil
+}
+
+// orEnded returns the error of opening a team by name: another one if it has ended.
+func (l *Local) orEnded(ctx context.Context, name string, err error) error {
+	ended, jerr := l.Ended(ctx, name)
+	if jerr != nil {
+		l.opts.Debug("whether the team has ended is not known: %s", view.Describe(jerr))
+	}
+	if len(ended) == 0 {
+		return err
+	}
+	heard, now := ended[0].LastHeard.Local(), time.Now()
+	when := heard.Format("on 2006-01-02 15:04")
+	if heard.Year() == now.Year() && heard.YearDay() == now.YearDay() {
+		when = heard.Format("at 15:04:05")
+	}
+	return api.Decide(api.CodeGone, view.HistoryHint(name), "the team %s has ended; it was last heard %s", name, when)
+}

@@ -1,0 +1,64 @@
+package bridge
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox/mail"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// Teams returns all teams, sorted by name, with that of the registered panes.
+func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	list, err := view.Teams(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	panes, err := l.Registered(ctx)
+	if len(panes) > 0 && !realPanes(list) {
+		list = view.WithPanes(list, view.PaneTeam(panes))
+	}
+	return list, err
+}
+
+// realPanes reports whether a real team has the name of that of the panes.
+func realPanes(list []api.Team) bool {
+	for _, t := range list {
+		if t.Team == pane.Team {
+			return true
+		}
+	}
+	return false
+}
+
+// Detail returns a team, and the names of the person in it.
+func (l *Local) Detail(ctx context.Context, team string) (d api.TeamDetail, err error) {
+	to, err := l.In(ctx, team)
+	if err != nil {
+		return d, err
+	}
+	defer to.Close() // nothing was written through it
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return d, err
+	}
+	if to.Way() == api.WayPane {
+		ours, err := mail.OursIn(ctx, lg, to.Panes[0].Root, teams.Instance{Team: pane.Team, CreatedAt: to.Panes[0].CreatedAt})
+		return api.TeamDetail{Team: view.PaneTeam(to.Panes), Ours: ours, From: mail.User}, err
+	}
+	r, err := l.row(ctx, &to, "", false, false)
+	if err != nil {
+		return d, err
+	}
+	ours, err := mail.Ours(ctx, lg, to.Team, r.sender.Config())
+	return api.TeamDetail{
+		Team: view.Team(to.Team, r.sender.Config(), time.Now()), Ours: ours, From: r.sender.From(), Answerable: r.sender.AllAnswerable(),
+	}, err
+}

@@ -1,0 +1,200 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// prompter puts user prompts into the queue of one member, as [relay.Prompts] does.
+type prompter func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error)
+
+// promptable returns what takes user prompts for a member: a relay of this service, or the
+// launcher of a session that can move. If there is none, or the sender is no person, it
+// returns the reason.
+func (r *row) promptable(ctx context.Context, member string) (prompts prompter, reason string, err error) {
+	s, t := r.opts.Service, r.to.Team
+	if s == nil {
+		return nil, "no service runs", nil
+	}
+	if !Person(ctx) {
+		return nil, "a program sends them", nil
+	}
+	lg, err := r.opts.Ledger(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	ours, err := mail.Ours(ctx, lg, t, r.sender.Config())
+	if err != nil {
+		return nil, "", err
+	}
+	if !slices.Contains(ours, r.sender.From()) {
+		return nil, fmt.Sprintf("%q is not one of your names", r.sender.From()), nil
+	}
+	if s.Fleet != nil {
+		id, serving, err := s.Fleet.Serving(ctx, t, member)
+		if err != nil {
+			return nil, "", err
+		}
+		if serving {
+			return func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error) {
+				return s.Fleet.Prompts(ctx, id, ins...)
+			}, "", nil
+		}
+	}
+	info, _, err := relay.Stat(ctx, lg, r.opts.State, t, r.sender.Config(), member)
+	if err != nil {
+		return nil, "", err
+	}
+	if info.Handoff == nil {
+		return nil, "no relay of this service serves " + member, nil
+	}
+	return func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error) {
+		results, err := relay.Prompts(ctx, lg, info.InboxKey, ins...)
+		if err == nil {
+			s.Poke()
+		}
+		return results, err
+	}, "", nil
+}
+
+// prompt sends a message as a user prompt. If that is impossible, it returns the reason.
+func (r *row) prompt(ctx context.Context, member string, m mail.Message, opts promptOptions) (sent api.Sent, reason string, err error) {
+	start := time.Now()
+	sent = api.Sent{Team: r.to.Name(), Member: member, ID: m.ID, State: api.Failed}
+	prompts, reason, err := r.promptable(ctx, member)
+	if err != nil || reason != "" {
+		return sent, reason, err
+	}
+	if err := r.sender.Validate(m); err != nil {
+		return sent, "", err
+	}
+	if m.ID == "" {
+		m.ID = uuid.NewString()
+	}
+	results, err := prompts(ctx, relay.Input{
+		Text: m.Text, Mode: opts.mode, Isolated: opts.isolated, ID: m.ID, From: r.sender.From(), DefaultFrom: r.sender.DefaultFrom(), Summary: m.Summary, Color: m.Color,
+		Protocol: m.Protocol,
+	})
+	switch {
+	case errors.Is(err, ledger.ErrWritten):
+		return sent, "it was put into the inbox before", nil // and putting it again tells what happened to it
+	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
+		return sent, err.Error(), nil
+	case err != nil:
+		return sent, "", err
+	}
+	sent = r.prompted(ctx, member)
+	sent.ID, sent.Deduplicated, sent.Delivery = results[0].ID, results[0].Again, results[0].Delivery
+	sent.WaitedMs = time.Since(start).Milliseconds()
+	return sent, "", nil
+}
+
+// prompted is the part of an answer that is the same for all prompts to a member.
+func (r *row) prompted(ctx context.Context, member string) api.Sent {
+	sent := api.Sent{Team: r.to.Name(), Member: member, State: api.Verified, Recorded: true}
+	reach := r.sender.Reach(member)
+	if reach == teams.AtTerminal {
+		reach = teams.Reachable // a prompt moves the session
+	}
+	if sent.Reachable = reach == teams.Reachable; !sent.Reachable {
+		sent.Reach = string(reach)
+	}
+	return sent
+}
+
+// A Payload is a line of the session protocol: a prompt, unless its form is dropped.
+type Payload struct {
+	Line    int // in what was sent, from 1
+	Dropped bool
+	Input   relay.Input
+}
+
+// SendPayloads sends payloads of the session protocol to a member as prompts: all or, if there
+// is an error, none. form is what those that are dropped are called.
+func (l *Local) SendPayloads(ctx context.Context, team, member string, lines []Payload, form string) (answer api.SentPayloads, err error) {
+	start := time.Now()
+	to, err := l.In(ctx, team, member)
+	if err != nil {
+		return answer, err
+	}
+	defer to.Close() // nothing was written through it
+	if to.Way() == api.WayPane {
+		return answer, notPromptable(member + " is a pane")
+	}
+	r, err := l.row(ctx, &to, "", false, false)
+	if err != nil {
+		return answer, err
+	}
+	if member, err = r.sender.Resolve(member, false); err != nil {
+		return answer, err
+	}
+	prompts, reason, err := r.promptable(ctx, member)
+	if err != nil {
+		return answer, err
+	}
+	if reason != "" {
+		return answer, notPromptable(reason)
+	}
+	var inputs []relay.Input
+	for _, p := range lines {
+		if p.Dropped {
+			continue
+		}
+		if err := r.sender.Validate(mail.Message{ID: p.Input.ID, Text: p.Input.Text, Summary: p.Input.Summary}); err != nil {
+			return answer, InvalidLine(p.Line, err)
+		}
+		p.Input.From, p.Input.DefaultFrom = r.sender.From(), r.sender.DefaultFrom()
+		inputs = append(inputs, p.Input)
+	}
+	var results []relay.PromptResult
+	if len(inputs) > 0 {
+		results, err = prompts(ctx, inputs...)
+	}
+	switch {
+	case errors.Is(err, ledger.ErrWritten):
+		return answer, api.Decide(api.CodeConflict, "nothing was sent; give it another id", "%s", view.Describe(err))
+	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
+		return answer, notPromptable(view.Describe(err))
+	case err != nil:
+		return answer, err
+	}
+	sent := r.prompted(ctx, member)
+	answer.Results = make([]api.PayloadResult, 0, len(lines))
+	for _, p := range lines {
+		result := api.PayloadResult{Line: p.Line}
+		if p.Dropped {
+			result.Dropped = form
+			answer.Dropped++
+		} else {
+			one := sent
+			one.ID, one.Deduplicated, one.Delivery = results[0].ID, results[0].Again, results[0].Delivery
+			one.WaitedMs = time.Since(start).Milliseconds()
+			result.Sent, results = &one, results[1:]
+		}
+		answer.Results = append(answer.Results, result)
+	}
+	return answer, nil
+}
+
+// InvalidLine is the error for a payload that cannot be sent.
+func InvalidLine(number int, err error) error {
+	return api.Decide(api.CodeInvalid, "nothing was sent; check all lines with: teambridge wire validate", "line %d: %s", number, view.Describe(err))
+}
+
+func notPromptable(reason string) error {
+	return api.Decide(api.CodeInvalid, "nothing was sent; send it as application/json to put it into the inbox",
+		"payloads are only for prompts to an agent that this service relays to: %s", reason)
+}

@@ -1,0 +1,198 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
+	"teambridge/relay"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// row is the way of a row in a member's inbox.
+type row struct {
+	*Local
+	sender *mail.Sender
+	to     *Target
+	force  bool
+	blind  error // why nothing remembers what is sent, which was forced
+	put    []mail.Delivered
+}
+
+// row returns the way into the inboxes of a team. A dry run opens no ledger, which may write.
+func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun bool) (*row, error) {
+	r := &row{Local: l, to: to, force: force}
+	opts := mail.Options{Team: to.Team, Locker: l.opts.Locker, From: from}
+	var err error
+	if opts.Config, err = to.Team.Config(ctx); err != nil {
+		return nil, err
+	}
+	if !dryRun {
+		if opts.Ledger, err = l.opts.Ledger(ctx); err != nil {
+			if !force {
+				return nil, fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
+			}
+			opts.Ledger, r.blind = nil, err
+		}
+	}
+	opts.Facts = func(member string) teams.Facts {
+		f, err := relay.Facts(ctx, opts.Ledger, l.opts.State, to.Team, opts.Config, member)
+		if err != nil { // it is for a hint
+			l.opts.Debug("whether %s is relayed to is not known: %v", member, err)
+		}
+		return f
+	}
+	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.opts.Journal, l.opts.RecordWithin, l.unrecorded
+	if s := l.opts.Service; s != nil {
+		opts.Conversations = s.Conversations
+	}
+	r.sender, err = mail.New(ctx, opts)
+	return r, err
+}
+
+// Put puts a message into the inbox of a member, to be followed by its sender, which it returns
+// too. from is the name of that sender, as in [mail.Options].
+func (l *Local) Put(ctx context.Context, t *teams.Team, member, from string, m mail.Message) (*mail.Sender, mail.Delivered, error) {
+	r, err := l.row(ctx, &Target{Team: t}, from, false, false)
+	if err != nil {
+		return nil, mail.Delivered{}, err
+	}
+	d, err := r.append(ctx, member, m, true)
+	return r.sender, d, err
+}
+
+// unrecorded warns once that the journal cannot be used. The message is sent anyway.
+func (l *Local) unrecorded(err error) {
+	l.mu.Lock()
+	warned := l.warned && l.opts.Service == nil
+	l.warned = true
+	l.mu.Unlock()
+	if !warned {
+		l.opts.Warn(fmt.Errorf("%s; the history may lack this message", view.Describe(err)))
+	}
+}
+
+// send sends a message to a member: as a prompt if it can be one, else as a row.
+func (r *row) send(ctx context.Context, member string, m mail.Message, opts promptOptions, follow bool) (api.Sent, error) {
+	sent, reason, err := r.prompt(ctx, member, m, opts)
+	if err != nil || reason == "" {
+		return sent, err
+	}
+	if opts != (promptOptions{}) {
+		return sent, api.Decide(api.CodeInvalid, "without mode and isolated, it is put into the inbox as a teammate's message",
+			"mode and isolated are only for prompts to an agent that this service relays to: %s", reason)
+	}
+	d, err := r.append(ctx, member, m, follow || r.opts.Service != nil)
+	if err != nil {
+		return view.Sent(d), err
+	}
+	if follow || r.opts.Service != nil {
+		r.put = append(r.put, d)
+	}
+	if d.Reachable() && r.sender.Waiting(ctx, d) {
+		d.Reach = teams.Unread
+	}
+	return view.Sent(d), nil
+}
+
+// follow lets what was put into inboxes be followed. Then nothing more may be sent: who follows
+// it closes the team.
+func (r *row) follow() {
+	if s := r.opts.Service; s != nil {
+		r.to.kept = s.Follow(r.sender, r.put)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range r.put {
+		r.sent[followed(view.Sent(d))] = &following{r.sender, d}
+	}
+}
+
+// append puts a message into the inbox of a member, and records what was seen of one to track.
+// It returns what is known even if there is an error.
+func (r *row) append(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
+	d, err := r.sender.Put(ctx, member, m, inbox.AppendOptions{Force: r.force, Track: track})
+	switch {
+	case err != nil:
+		return d, err
+	case r.blind != nil:
+		r.opts.Warn(fmt.Errorf("the message is in the inbox, but will not be in the history: %w", r.blind))
+	case d.Unrecorded != nil:
+		r.opts.Warn(fmt.Errorf("the message is in the inbox, but that was not recorded: %w", d.Unrecorded))
+	}
+	switch s := r.opts.Service; {
+	case s != nil:
+		s.Record(ctx, r.sender, d)
+	case d.Seen != nil:
+		r.sender.Record(ctx, journal.SnapshotOf(r.sender.Key(d), d.Seen))
+	}
+	d.Seen = nil // it is large
+	return d, nil
+}
+
+// following is a message that was put into an inbox here, and what can tell what becomes of it.
+type following struct {
+	sender *mail.Sender
+	d      mail.Delivered
+}
+
+func followed(s api.Sent) string { return s.Team + "\n" + s.Member + "\n" + s.ID }
+
+// awaitRow waits until the agent has taken a message that this process has put into its inbox,
+// or until its model was given it.
+func (l *Local) awaitRow(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	l.mu.Lock()
+	f := l.sent[followed(s)]
+	l.mu.Unlock()
+	if f == nil {
+		return s, fmt.Errorf("bridge: the message %q to %s was not sent by this process", s.ID, s.Member)
+	}
+	taken := false
+	var err error
+	if until == api.Seen {
+		taken, err = f.sender.AwaitSeen(ctx, f.d)
+	} else {
+		err = f.sender.Await(ctx, f.d)
+	}
+	switch {
+	case err == nil:
+		s.State = until
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case taken:
+		err = l.NotSeen(f.sender.Team(), s, timeout)
+	default:
+		err = l.NotTaken(ctx, f.sender.Team(), s, timeout)
+	}
+	return s, err
+}
+
+// NotTaken is the error for a message that was not taken within a time. ctx may have ended.
+func (l *Local) NotTaken(ctx context.Context, t *teams.Team, s api.Sent, after time.Duration) error {
+	what := "nothing shows that " + s.Member + " has taken the message"
+	if box, err := inbox.Open(t, s.Member, l.opts.Locker); err == nil {
+		rows, err := box.Read(context.WithoutCancel(ctx))
+		if t := inbox.Track(rows, s.ID); err == nil && t != nil && t.Look(&inbox.Seen{Rows: rows}, teams.Unsure) == inbox.Unconsumed {
+			what = s.Member + " has not taken the message, which stays in its inbox"
+		}
+	}
+	return api.Decide(api.CodeTimeout, "", "timed out after %s: %s", after, what)
+}
+
+// NotSeen is the error for a message that was taken, but is not known to have been seen within
+// a time.
+func (l *Local) NotSeen(t *teams.Team, s api.Sent, after time.Duration) error {
+	hint := ""
+	if c, err := t.Config(context.Background()); err == nil {
+		if _, found := t.Agent(c, s.Member).Conversation(time.Now()).Read(); !found {
+			hint = "no transcript of " + s.Member + " was found"
+		}
+	}
+	return api.Decide(api.CodeTimeout, hint, "timed out after %s: %s has taken the message, but nothing shows that its model was given it", after, s.Member)
+}

@@ -1,0 +1,243 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"teambridge/inbox/mail"
+	"teambridge/relay/mode"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// Message is a message to send.
+type Message struct {
+	api.NewMessage
+	ID     string // sending again under the same id is sending once; "": a new one
+	Follow bool   // [Local.Await] will be asked about it. A service follows all
+}
+
+func (m *Message) mail() mail.Message {
+	return mail.Message{ID: m.ID, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
+}
+
+// Send sends a message to a member of a team, as [Local.SendTo] does.
+func (l *Local) Send(ctx context.Context, team, member string, m Message) (api.Sent, error) {
+	to, err := l.In(ctx, team, member)
+	if err != nil {
+		return api.Sent{}, err
+	}
+	defer to.Close() // nothing was written through it
+	return l.SendTo(ctx, &to, m)
+}
+
+// SendTo sends a message to the only member of a target. It is typed into a pane, if the target
+// or the message says so; a message of a person to an agent of the service is a prompt; and
+// all others become a row of the member's inbox, since everybody can write rows, and a row must
+// never become a prompt.
+//
+// Of what was put into a queue, the state is [api.Verified] or [api.Waiting]: see
+// [Local.Await]. If there is an error, what is known is returned even then, and nothing was
+// sent if the state is empty.
+func (l *Local) SendTo(ctx context.Context, to *Target, m Message) (api.Sent, error) {
+	opts, err := promptOptionsOf(m.NewMessage)
+	if err != nil {
+		return api.Sent{}, err
+	}
+	if m.Via != "" && m.Via != api.ViaPane {
+		return api.Sent{}, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", m.Via)
+	}
+	if to.Way() == api.WayPane || m.Via == api.ViaPane {
+		p, err := l.paneOf(ctx, to)
+		if err != nil {
+			return api.Sent{}, err
+		}
+		if opts != (promptOptions{}) {
+			return api.Sent{}, api.Decide(api.CodeInvalid, seeDocument, "mode and isolated are only for prompts to an agent that this service relays to")
+		}
+		return l.sendToPane(ctx, p, m)
+	}
+	if m.PaneOptions != (api.PaneOptions{}) {
+		return api.Sent{}, onlyForPanes()
+	}
+	box, err := l.row(ctx, to, m.From, m.Force, m.DryRun)
+	if err != nil {
+		return api.Sent{}, err
+	}
+	message := m.mail()
+	if err := box.sender.Validate(message); err != nil {
+		return api.Sent{}, err
+	}
+	member, err := box.sender.Resolve(to.Member(), m.Force)
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
+		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
+	}
+	if err != nil {
+		return api.Sent{}, err
+	}
+	if m.DryRun {
+		d, err := box.sender.Check(ctx, member, message)
+		if err == nil {
+			d.State = api.DryRun
+		}
+		return view.Sent(d), err
+	}
+	defer box.follow()
+	return box.send(ctx, member, message, opts, m.Follow)
+}
+
+// Broadcast sends a message to all agents of a target, as [Local.SendTo] does. If id is not "",
+// each message has the id ID-MEMBER. If it cannot be sent to one, the others still get it: the
+// error is in what is returned for that one.
+func (l *Local) Broadcast(ctx context.Context, to *Target, id string, m api.NewBroadcast) (all []api.Sent, err error) {
+	one := func(member string) string {
+		if id == "" {
+			return ""
+		}
+		return id + "-" + member
+	}
+	add := func(s api.Sent, err error) {
+		if err != nil {
+			s.Error = new(view.Explain(err))
+		}
+		all = append(all, s)
+	}
+	members, box, err := l.audience(ctx, to, m)
+	if err != nil {
+		return nil, err
+	}
+	if to.Way() == api.WayPane {
+		for _, p := range to.Panes {
+			if slices.Contains(members, p.Inbox) {
+				add(l.sendToPane(ctx, p, Message{ID: one(p.Inbox), NewMessage: api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From, PaneOptions: m.PaneOptions}}))
+			}
+		}
+		return all, nil
+	}
+	defer box.follow()
+	for _, member := range members {
+		add(box.send(ctx, member, mail.Message{ID: one(member), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}, promptOptions{}, false))
+	}
+	return all, nil
+}
+
+// Audience returns the names of those that a message to all agents of a target is for.
+func (l *Local) Audience(ctx context.Context, to *Target, m api.NewBroadcast) ([]string, error) {
+	members, _, err := l.audience(ctx, to, m)
+	return members, err
+}
+
+func (l *Local) audience(ctx context.Context, to *Target, m api.NewBroadcast) (members []string, box *row, err error) {
+	if to.Way() == api.WayPane {
+		if m.Via != "" {
+			return nil, nil, api.Decide(api.CodeInvalid, seeDocument, "via is not for panes")
+		}
+		list, err := pane.Audience(to.Panes, m.From, m.Except)
+		for _, p := range list {
+			members = append(members, p.Inbox)
+		}
+		if err == nil && len(list) == 0 {
+			err = api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
+		}
+		return members, nil, err
+	}
+	if m.PaneOptions != (api.PaneOptions{}) {
+		return nil, nil, onlyForPanes()
+	}
+	if box, err = l.row(ctx, to, m.From, false, false); err != nil {
+		return nil, nil, err
+	}
+	if err := box.sender.Validate(mail.Message{Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}); err != nil {
+		return nil, nil, err
+	}
+	members, err = box.sender.Audience(m.Except, m.IncludeLead)
+	if err == nil && len(members) == 0 {
+		err = api.Decide(api.CodeNotFound, "list the members with: teambridge members; --include-lead, or includeLead in the API, sends to the lead too",
+			"there is nobody to send to in %s", to.Name())
+	}
+	return members, box, err
+}
+
+// Unanswerable reports whether one of the members cannot write to the sender of a message.
+func (l *Local) Unanswerable(ctx context.Context, to *Target, from string, members ...string) bool {
+	// First without the ledger, which knows whether the person has joined the team.
+	for _, dry := range []bool{true, false} {
+		r, err := l.row(ctx, to, from, true, dry)
+		if err != nil || !slices.ContainsFunc(members, func(m string) bool { return r.sender.Answerable(m) == teams.No }) {
+			return false // it is for a hint
+		}
+	}
+	return true
+}
+
+// Await waits until a message has come so far: to [api.Consumed] or [api.Seen] in an inbox, to
+// [api.Confirmed] in a pane. A pane that this process has put it into the queue of is typed
+// into by Await. It returns the message as it is then, even if there is an error:
+// [api.CodeTimeout] after a timeout that is not 0, and what became of the message instead.
+func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	start := time.Now()
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		wait, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	var err error
+	if until == api.Confirmed {
+		s, err = l.awaitPane(ctx, wait, s)
+	} else {
+		s, err = l.awaitRow(wait, s, until, timeout)
+	}
+	s.WaitedMs += time.Since(start).Milliseconds()
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx)
+	}
+	return s, err
+}
+
+// promptOptions say how an agent works on a prompt. No row of an inbox can say that.
+type promptOptions struct {
+	mode     mode.Mode
+	isolated bool
+}
+
+func promptOptionsOf(m api.NewMessage) (opts promptOptions, err error) {
+	opts.isolated = m.Isolated
+	if len(m.Mode) > 0 && string(m.Mode) != "null" {
+		if opts.mode, err = mode.Parse(m.Mode); err != nil {
+			err = api.Decide(api.CodeInvalid, seeDocument, "mode: %v", err)
+		}
+	}
+	return opts, err
+}
+
+const seeDocument = "see GET /openapi.json"
+
+func onlyForPanes() error {
+	return api.Decide(api.CodeInvalid, "without them, it is put into the inbox", "via, policy, saveDraft and notifyOnStop are only for panes")
+}
+
+// Worst returns the error that a broadcast ends with, given what became of each message: nil if
+// all were sent.
+func Worst(all []api.Sent) error {
+	var worst api.Error
+	failed := 0
+	for _, s := range all {
+		if s.Error != nil {
+			if failed++; s.Error.Code.Exit() > worst.Code.Exit() || worst.Code == "" {
+				worst = *s.Error
+			}
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	what := "messages"
+	if len(all) == 1 {
+		what = "message"
+	}
+	return api.Decide(worst.Code, "the output says which, and why", "%d of %d %s could not be sent", failed, len(all), what)
+}

@@ -1,0 +1,188 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// Target is what a scope and names mean: members of a team, or panes. Close it.
+type Target struct {
+	Team    *teams.Team // nil if the names are those of panes
+	Members []string    // as they were asked for, without their team; none: all
+	Panes   []pane.Pane // those with these names, or all
+
+	kept bool // by what follows the message
+}
+
+// Way says how a message reaches the target: [api.WayInbox] or [api.WayPane].
+func (t *Target) Way() string {
+	if t.Team == nil {
+		return api.WayPane
+	}
+	return api.WayInbox
+}
+
+// Name returns the name of the team.
+func (t *Target) Name() string {
+	if t.Team == nil {
+		return pane.Team
+	}
+	return t.Team.Name()
+}
+
+// Member is the only name that was asked for, or "".
+func (t *Target) Member() string {
+	if len(t.Members) != 1 {
+		return ""
+	}
+	return t.Members[0]
+}
+
+// Close closes the team.
+func (t *Target) Close() error {
+	if t.Team == nil || t.kept {
+		return nil
+	}
+	return t.Team.Close()
+}
+
+// Target returns what names such as MEMBER or MEMBER@TEAM mean. The team is the one that the
+// scope or the names give. Otherwise the names are those of panes, if all of them are; or else
+// the team is the only living one that has them all, or the one that [teams.Root.Choose]
+// chooses. Whether a team has the members is only looked up for that.
+//
+// The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Local.Team],
+// *[pane.NotFoundError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
+// for a pane whose name a member has too.
+func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (Target, error) {
+	shared := ""
+	members := make([]string, len(names))
+	for i, name := range names {
+		var team string
+		if members[i], team = teams.Split(name); team != "" && shared != "" && team != shared {
+			return Target{}, api.Decide(api.CodeUsage, "read them separately", "the inboxes are of two teams, %s and %s", shared, team)
+		}
+		shared = max(shared, team)
+	}
+	switch {
+	case shared != "" && s.Team != "" && shared != s.Team:
+		return Target{}, twoTeams(s.Team, shared)
+	case shared != "" || s.Team != "" || s.Default != "":
+		return l.In(ctx, cmp.Or(shared, s.Team, s.Default), members...)
+	}
+	list, err := l.Registered(ctx)
+	if err != nil { // there are still the inboxes
+		l.opts.Debug("panes are not known: %v", err)
+	}
+	living, err := l.living(ctx, members)
+	if err != nil {
+		return Target{}, err
+	}
+	if some, ok := named(list, members); ok && len(members) > 0 {
+		if len(living) > 0 {
+			who := strings.Join(members, " and ")
+			return Target{}, api.Decide(api.CodeAmbiguousTeam, fmt.Sprintf("say which: %s@%s, or %s@%s", who, pane.Team, who, strings.Join(living, ", "+who+"@")),
+				"%s is a pane, and a member of %s", who, strings.Join(living, " and of "))
+		}
+		return Target{Members: members, Panes: some}, nil
+	}
+	if len(living) == 1 {
+		return l.In(ctx, living[0], members...)
+	}
+	t, err := l.Team(ctx, s)
+	return Target{Team: t, Members: members}, err
+}
+
+func twoTeams(flag, name string) error {
+	return api.Decide(api.CodeUsage, "omit one of them", "--team says %q and the name says %q", flag, name)
+}
+
+// In returns what members of a team of this name mean, as [Local.Target] does. The team of the
+// registered panes is [pane.Team], unless somebody gave that name to a real one.
+func (l *Local) In(ctx context.Context, team string, members ...string) (Target, error) {
+	if team != pane.Team {
+		t, err := l.Team(ctx, api.Scope{Team: team})
+		return Target{Team: t, Members: members}, err
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return Target{}, err
+	}
+	if t, err := root.Team(team); err == nil { // which doctor reports
+		return Target{Team: t, Members: members}, nil
+	} else if !errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) {
+		return Target{}, err
+	}
+	list, err := l.Registered(ctx)
+	if err != nil {
+		return Target{}, err
+	}
+	if some, ok := named(list, members); ok && len(list) > 0 {
+		return Target{Members: members, Panes: some}, nil
+	}
+	if len(list) == 0 {
+		return Target{}, api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "no panes are registered")
+	}
+	i := slices.IndexFunc(members, func(m string) bool { _, ok := named(list, []string{m}); return !ok })
+	return Target{}, &pane.NotFoundError{Name: members[i], Panes: list}
+}
+
+// named returns the panes that have these names, or all if there are no names; ok is false if
+// one of the names is not that of a pane.
+func named(list []pane.Pane, names []string) (some []pane.Pane, ok bool) {
+	if len(names) == 0 {
+		return list, true
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(list, func(p pane.Pane) bool { return p.Inbox == name })
+		if i < 0 {
+			return nil, false
+		}
+		some = append(some, list[i])
+	}
+	return some, true
+}
+
+// living returns the names of the living teams that have all members; none if there are no
+// members.
+func (l *Local) living(ctx context.Context, members []string) (all []string, err error) {
+	root, err := l.opts.Root()
+	for i, m := range members {
+		if err != nil || m == "" {
+			return nil, err
+		}
+		var found []string
+		if found, err = root.Living(ctx, m); i == 0 {
+			all = found
+		}
+		all = slices.DeleteFunc(all, func(team string) bool { return !slices.Contains(found, team) })
+	}
+	return all, err
+}
+
+// Team opens the team that a scope means: that of its name, or the one that
+// [teams.Root.Choose] chooses. The error is [api.CodeGone] for one that has ended, if anything
+// of it was recorded. The caller closes the team.
+func (l *Local) Team(ctx context.Context, s api.Scope) (*teams.Team, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	name := cmp.Or(s.Team, s.Default)
+	if name == "" {
+		return root.Choose(ctx, s.Dir)
+	}
+	t, err := root.Team(name)
+	if l.opts.Service == nil && errors.As(err, new(*teams.NotFoundError)) {
+		err = l.orEnded(ctx, name, err)
+	}
+	return t, err
+}
