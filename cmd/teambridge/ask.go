@@ -105,7 +105,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		o.from = t.Root().MemberName(ctx, t.Name(), o.from) // the reply comes to this inbox
 	}
 	// Before joining: a message that is not sent must not change the team.
-	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
+	draft := inbox.Message{From: cmp.Or(o.from, api.Guest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 	if err := cmp.Or(draft.Check(), draft.CheckProtocol(c)); err != nil {
 		return err
 	}
@@ -188,11 +188,15 @@ func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config) (str
 	if err != nil || guest != "" {
 		return guest, err
 	}
-	if err := a.joinAs(ctx, t, c, defaultGuest); err != nil {
+	dir, err := a.cwd()
+	if err != nil {
 		return "", err
 	}
-	a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", t.Name(), defaultGuest)
-	return defaultGuest, nil
+	if _, err := a.local().Join(ctx, t.Name(), api.NewJoin{As: api.Guest, Dir: dir}); err != nil {
+		return "", err
+	}
+	a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", t.Name(), api.Guest)
+	return api.Guest, nil
 }
 
 // The ways in which an answer comes.

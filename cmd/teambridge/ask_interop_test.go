@@ -38,7 +38,7 @@ func (u *user) asks(args ...string) answered {
 func (u *user) heard(text string) {
 	u.t.Helper()
 	u.trace(text)
-	for _, name := range []string{u.team.Member, "team-lead", defaultGuest} {
+	for _, name := range []string{u.team.Member, "team-lead", api.Guest} {
 		rows, err := os.ReadFile(u.team.Inbox(name))
 		u.t.Logf("inbox of %s (%v): %s", name, err, rows[max(0, len(rows)-1500):])
 	}
@@ -77,7 +77,7 @@ func TestAskRealAgent(t *testing.T) {
 		t.Parallel()
 		u := newUser(t, v)
 		ctx := deadline(t, 2*time.Minute)
-		const us = defaultGuest
+		const us = api.Guest
 
 		a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(us, "it is this [a-1]"))
 		if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
@@ -165,7 +165,7 @@ func TestAskRealAgentThatIsSilent(t *testing.T) {
 		t.Error("told of before the turn with the message has ended")
 	}
 	u.busy(ctx, "a last one [t-3]")
-	if a := u.asks("worker", "[q-3]\n"+replyCall(defaultGuest, "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
+	if a := u.asks("worker", "[q-3]\n"+replyCall(api.Guest, "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
 		t.Errorf("%+v", a)
 	}
 	for _, m := range []string{"[q-1]", "[t-1]", "[t-2]", "[q-2]", "[t-3]", "[q-3]"} {

@@ -15,7 +15,6 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/teams"
 )
 
@@ -220,19 +219,15 @@ func (d *demonstration) status(ctx context.Context) (err error) {
 }
 
 func (d *demonstration) join(ctx context.Context) error {
-	c, err := d.team.Config(ctx)
-	if err != nil {
+	if _, err := d.app.local().Join(ctx, d.team.Name(), api.NewJoin{As: api.Guest}); err != nil {
 		return err
 	}
-	if err := d.app.joinAs(ctx, d.team, c, defaultGuest); err != nil {
-		return err
-	}
-	d.say("you joined as %s, so that agents can answer", defaultGuest)
+	d.say("you joined as %s, so that agents can answer", api.Guest)
 	return nil
 }
 
 func (d *demonstration) send(ctx context.Context, to, id, text string) (api.Sent, error) {
-	return d.app.local().Send(ctx, d.team.Name(), to, bridge.Message{ID: id, NewMessage: api.NewMessage{Text: text}})
+	return d.app.local().Send(ctx, d.team.Name(), to, id, api.NewMessage{Text: text})
 }
 
 // exchange sends a message and follows it to its answer.
@@ -290,7 +285,7 @@ func (d *demonstration) twice(ctx context.Context) error {
 
 // reply waits until an answer is in our inbox.
 func (d *demonstration) reply(ctx context.Context, text string) (inbox.Row, error) {
-	box, err := d.app.inbox(d.team, defaultGuest)
+	box, err := d.app.inbox(d.team, api.Guest)
 	if err != nil {
 		return inbox.Row{}, err
 	}

@@ -112,11 +112,7 @@ func (d *demonstration) stay(ctx context.Context, ended chan error) error {
 
 // converse sends the first messages, and waits until they are answered and the lead asks.
 func (d *demonstration) converse(ctx context.Context, c *client.Client) error {
-	began, err := d.team.Config(ctx)
-	if err != nil {
-		return err
-	}
-	if err := d.app.joinAs(ctx, d.team, began, defaultGuest); err != nil {
+	if _, err := d.app.local().Join(ctx, d.team.Name(), api.NewJoin{As: api.Guest}); err != nil {
 		return err
 	}
 	asked := []struct{ to, text string }{
@@ -213,7 +209,7 @@ func simulate(takes time.Duration) simagent.Handler {
 	return func(_ context.Context, turn simagent.Turn) simagent.Reply {
 		r := simagent.Reply{Lasts: takes}
 		for _, row := range turn.Rows {
-			if row.Kind() != "message" || row.From != defaultGuest {
+			if row.Kind() != "message" || row.From != api.Guest {
 				continue
 			}
 			text := said["else"]

@@ -140,18 +140,18 @@ func TestRealTeammate(t *testing.T) {
 			if after, err := os.ReadFile(config); err != nil || !bytes.Equal(before, after) {
 				t.Errorf("join changed config.json: %v", err)
 			}
-			u.must("join", "--as", defaultGuest)
+			u.must("join", "--as", api.Guest)
 		} else {
 			u.must("join")
 		}
-		u.must("send", "worker", "now answer [m-2]\n"+replyCall(defaultGuest, "here it is [r-1]"))
-		if d := u.delivery(ctx, "[m-2]"); d.From != defaultGuest || d.Verified != "" {
+		u.must("send", "worker", "now answer [m-2]\n"+replyCall(api.Guest, "here it is [r-1]"))
+		if d := u.delivery(ctx, "[m-2]"); d.From != api.Guest || d.Verified != "" {
 			t.Errorf("after joining: delivered as %+v", d)
 		}
-		if _, err := u.team.WaitText(ctx, defaultGuest, "[r-1]"); err != nil {
+		if _, err := u.team.WaitText(ctx, api.Guest, "[r-1]"); err != nil {
 			t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
 		}
-		if out := u.must("read", defaultGuest); !strings.Contains(out, "worker → operator") || !strings.Contains(out, "here it is [r-1]") {
+		if out := u.must("read", api.Guest); !strings.Contains(out, "worker → operator") || !strings.Contains(out, "here it is [r-1]") {
 			t.Errorf("read printed:\n%s", out)
 		}
 

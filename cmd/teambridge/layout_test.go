@@ -65,6 +65,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal",
 		"status/api", "status/view", "teams", "teams/lockedfile",
 	},
+	"status/bridge/bridgetest": {"inbox", "status/api", "status/view", "teams/teamstest"}, // of tests alone
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
 		"status", "status/api", "status/bridge", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",

@@ -382,12 +382,8 @@ func (a *app) markRead(ctx context.Context, t *teams.Team, shown []item) error {
 		}
 	}
 	for name, ids := range ids {
-		box, err := a.inbox(t, name)
-		if err != nil {
+		if _, err := a.local().MarkRead(ctx, t.Name(), api.MarkRead{Inbox: name, IDs: ids}); err != nil {
 			return err
-		}
-		if _, err := box.MarkRead(ctx, ids...); err != nil {
-			return fmt.Errorf("mark as read: %w", err)
 		}
 	}
 	return nil

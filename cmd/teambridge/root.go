@@ -429,7 +429,7 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	}
 	s := a.scope()
 	s.Team = name
-	t, err := a.local().Team(ctx, s)
+	t, err := a.local().Open(ctx, s)
 	if err == nil {
 		a.opens(t)
 	}
@@ -487,13 +487,4 @@ func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
 		}
 	}
 	return a.sends, a.sendsErr
-}
-
-// joinRecord is the ledger's record of a membership.
-func joinRecord(t *teams.Team, c *teams.Config, m teams.Membership) ledger.Join {
-	instance := c.Instance()
-	return ledger.Join{
-		Root: t.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt,
-		Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
-	}
 }

@@ -1,5 +1,56 @@
 package api
 
+import "context"
+
+// Bridge is what people and programs can ask for. Package bridge does it on the files of this
+// machine, and package client asks a service. Both pass the suite of package bridgetest.
+//
+// A team is named, and "tmux" is the team of the registered panes. The errors have the codes of
+// this package; those of both for one thing are the same.
+type Bridge interface {
+	// Teams returns all teams, sorted by name.
+	Teams(ctx context.Context) ([]Team, error)
+	// Team returns one team, and the names of the person in it.
+	Team(ctx context.Context, team string) (TeamDetail, error)
+
+	// Send sends a message to a member; "lead" is the lead. Sending again under the same id is
+	// sending once. If id is "", it gets a new one.
+	Send(ctx context.Context, team, member, id string, m NewMessage) (Sent, error)
+	// Broadcast sends a message to every agent of a team. A result has an Error if that message
+	// could not be sent. If id is not "", each message has the id ID-MEMBER.
+	Broadcast(ctx context.Context, team, id string, m NewBroadcast) ([]Sent, error)
+	// MarkRead marks messages in an inbox of the person as read.
+	MarkRead(ctx context.Context, team string, m MarkRead) (Marked, error)
+
+	// Join joins a team under a name that its agents can write to. Joining twice is joining
+	// once. The error is [CodeJoinNotNeeded] if they can write to "user", and no name was
+	// chosen.
+	Join(ctx context.Context, team string, n NewJoin) (Membership, error)
+	// Leave leaves a team under a name or, if it is empty, under every name that was joined
+	// under, and returns them. Inboxes stay.
+	Leave(ctx context.Context, team, as string) ([]Membership, error)
+}
+
+// Guest is the name that a person joins under, if none is chosen.
+const Guest = "operator"
+
+// NewJoin says how to join a team.
+type NewJoin struct {
+	As  string `json:"as,omitempty"`  // the name; default: [Guest]
+	Dir string `json:"dir,omitempty"` // the directory of the person; default: that of the lead
+}
+
+// Leave says which name to leave a team under.
+type Leave struct {
+	As string `json:"as,omitempty"` // default: every name that was joined under
+}
+
+// Membership is a team, and the name of the person in it.
+type Membership struct {
+	Team   string `json:"team"`
+	Member string `json:"member"`
+}
+
 // Scope is what flags, the environment and the directory say about the team that is meant.
 type Scope struct {
 	Team    string // its name, if somebody gave one

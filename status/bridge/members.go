@@ -38,8 +38,8 @@ func realPanes(list []api.Team) bool {
 	return false
 }
 
-// Detail returns a team, and the names of the person in it.
-func (l *Local) Detail(ctx context.Context, team string) (d api.TeamDetail, err error) {
+// Team returns a team, and the names of the person in it.
+func (l *Local) Team(ctx context.Context, team string) (d api.TeamDetail, err error) {
 	to, err := l.In(ctx, team)
 	if err != nil {
 		return d, err

@@ -26,13 +26,13 @@ func (m *Message) mail() mail.Message {
 }
 
 // Send sends a message to a member of a team, as [Local.SendTo] does.
-func (l *Local) Send(ctx context.Context, team, member string, m Message) (api.Sent, error) {
+func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
 	to, err := l.In(ctx, team, member)
 	if err != nil {
 		return api.Sent{}, err
 	}
 	defer to.Close() // nothing was written through it
-	return l.SendTo(ctx, &to, m)
+	return l.SendTo(ctx, &to, Message{NewMessage: m, ID: id})
 }
 
 // SendTo sends a message to the only member of a target. It is typed into a pane, if the target
@@ -90,10 +90,15 @@ func (l *Local) SendTo(ctx context.Context, to *Target, m Message) (api.Sent, er
 	return box.send(ctx, member, message, opts, m.Follow)
 }
 
-// Broadcast sends a message to all agents of a target, as [Local.SendTo] does. If id is not "",
+// Broadcast sends a message to all agents of a team, as [Local.SendTo] does. If id is not "",
 // each message has the id ID-MEMBER. If it cannot be sent to one, the others still get it: the
 // error is in what is returned for that one.
-func (l *Local) Broadcast(ctx context.Context, to *Target, id string, m api.NewBroadcast) (all []api.Sent, err error) {
+func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) (all []api.Sent, err error) {
+	to, err := l.In(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close() // nothing was written through it
 	one := func(member string) string {
 		if id == "" {
 			return ""
@@ -106,7 +111,7 @@ func (l *Local) Broadcast(ctx context.Context, to *Target, id string, m api.NewB
 		}
 		all = append(all, s)
 	}
-	members, box, err := l.audience(ctx, to, m)
+	members, box, err := l.audience(ctx, &to, m)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (t *Target) Close() error {
 // the team is the only living one that has them all, or the one that [teams.Root.Choose]
 // chooses. Whether a team has the members is only looked up for that.
 //
-// The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Local.Team],
+// The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Local.Open],
 // *[pane.NotFoundError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
 // for a pane whose name a member has too.
 func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (Target, error) {
@@ -97,7 +97,7 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (Targe
 	if len(living) == 1 {
 		return l.In(ctx, living[0], members...)
 	}
-	t, err := l.Team(ctx, s)
+	t, err := l.Open(ctx, s)
 	return Target{Team: t, Members: members}, err
 }
 
@@ -109,7 +109,7 @@ func twoTeams(flag, name string) error {
 // registered panes is [pane.Team], unless somebody gave that name to a real one.
 func (l *Local) In(ctx context.Context, team string, members ...string) (Target, error) {
 	if team != pane.Team {
-		t, err := l.Team(ctx, api.Scope{Team: team})
+		t, err := l.Open(ctx, api.Scope{Team: team})
 		return Target{Team: t, Members: members}, err
 	}
 	root, err := l.opts.Root()
@@ -168,10 +168,10 @@ func (l *Local) living(ctx context.Context, members []string) (all []string, err
 	return all, err
 }
 
-// Team opens the team that a scope means: that of its name, or the one that
+// Open opens the team that a scope means: that of its name, or the one that
 // [teams.Root.Choose] chooses. The error is [api.CodeGone] for one that has ended, if anything
 // of it was recorded. The caller closes the team.
-func (l *Local) Team(ctx context.Context, s api.Scope) (*teams.Team, error) {
+func (l *Local) Open(ctx context.Context, s api.Scope) (*teams.Team, error) {
 	root, err := l.opts.Root()
 	if err != nil {
 		return nil, err

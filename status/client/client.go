@@ -72,6 +72,8 @@ type Client struct {
 	back    backOff
 }
 
+var _ api.Bridge = (*Client)(nil)
+
 // ErrUnreachable means that the service did not answer.
 var ErrUnreachable = errors.New("the service does not answer")
 

@@ -71,6 +71,8 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			return err
 		},
 		func(ctx context.Context) error { _, err := c.MarkRead(ctx, "t", api.MarkRead{}); return err },
+		func(ctx context.Context) error { _, err := c.Join(ctx, "t", api.NewJoin{}); return err },
+		func(ctx context.Context) error { _, err := c.Leave(ctx, "t", ""); return err },
 		func(ctx context.Context) error { _, err := c.SignIn(ctx, false); return err },
 		func(ctx context.Context) error { _, err := c.Attention(ctx, "t"); return err },
 		func(ctx context.Context) error { _, err := c.Dismiss(ctx, "a"); return err },

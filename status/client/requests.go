@@ -152,6 +152,16 @@ func (c *Client) MarkRead(ctx context.Context, team string, m api.MarkRead) (don
 	return done, c.do(ctx, http.MethodPost, teamPath(team)+"/read", nil, m, &done)
 }
 
+// Join joins a team; see [api.Bridge].
+func (c *Client) Join(ctx context.Context, team string, n api.NewJoin) (m api.Membership, err error) {
+	return m, c.do(ctx, http.MethodPost, teamPath(team)+"/join", nil, n, &m)
+}
+
+// Leave leaves a team; see [api.Bridge].
+func (c *Client) Leave(ctx context.Context, team, as string) (left []api.Membership, err error) {
+	return left, c.do(ctx, http.MethodPost, teamPath(team)+"/leave", nil, api.Leave{As: as}, &left)
+}
+
 // SignIn returns a URL that opens the page of the service, signed in. It works once. With
 // file, there is also a file that forwards to it, for the arguments of a browser. The
 // error is [api.CodeRefused] if the service listens only on a unix socket.

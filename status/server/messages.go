@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -276,28 +275,5 @@ func (s *Server) markRead(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(m.IDs) == 0 {
-		return nil, api.Decide(api.CodeInvalid, "", "there are no ids to mark as read")
-	}
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
-		ctx := r.Context()
-		c, err := t.Config(ctx)
-		if err != nil {
-			return nil, err
-		}
-		ours, err := mail.Ours(ctx, s.ledger, t, c)
-		if err != nil {
-			return nil, err
-		}
-		name := cmp.Or(m.Inbox, mail.User)
-		if !slices.Contains(ours, name) {
-			return nil, api.Decide(api.CodeRefused, "only your own messages can be marked as read", "%s would never get messages that somebody else marked as read", name)
-		}
-		box, err := inbox.Open(t, name, s.locker)
-		if err != nil {
-			return nil, err
-		}
-		n, err := box.MarkRead(ctx, m.IDs...)
-		return api.Marked{Inbox: name, Marked: n}, err
-	})
+	return s.local.MarkRead(r.Context(), r.PathValue("team"), m)
 }

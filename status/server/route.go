@@ -35,6 +35,8 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/messages", handle: s.send, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/broadcast", handle: s.broadcast, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
+		{method: "POST", path: "/v1/teams/{team}/join", handle: s.join, changes: true},
+		{method: "POST", path: "/v1/teams/{team}/leave", handle: s.leave, changes: true},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/place", handle: s.place, changes: true},
 		{method: "GET", path: "/v1/attention", handle: s.attention},

@@ -12,7 +12,6 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/status/view"
 )
 
@@ -53,7 +52,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent, err := s.local.Send(r.Context(), r.PathValue("team"), r.PathValue("member"), bridge.Message{NewMessage: m, ID: id})
+	sent, err := s.local.Send(r.Context(), r.PathValue("team"), r.PathValue("member"), id, m)
 	if err != nil || sent.Deduplicated || m.DryRun {
 		return sent, err
 	}
@@ -70,12 +69,7 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.local.In(r.Context(), r.PathValue("team"))
-	if err != nil {
-		return nil, err
-	}
-	defer to.Close() // nothing was written through it
-	all, err := s.local.Broadcast(r.Context(), &to, id, m)
+	all, err := s.local.Broadcast(r.Context(), r.PathValue("team"), id, m)
 	if err != nil {
 		return nil, err
 	}

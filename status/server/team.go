@@ -62,7 +62,23 @@ func withTeam(root *teams.Root, name string, do func(*teams.Team) (any, error)) 
 }
 
 func (s *Server) team(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.local.Detail(r.Context(), r.PathValue("team"))
+	return s.local.Team(r.Context(), r.PathValue("team"))
+}
+
+func (s *Server) join(_ http.ResponseWriter, r *http.Request) (any, error) {
+	n, err := body[api.NewJoin](r)
+	if err != nil {
+		return nil, err
+	}
+	return s.local.Join(r.Context(), r.PathValue("team"), n)
+}
+
+func (s *Server) leave(_ http.ResponseWriter, r *http.Request) (any, error) {
+	m, err := body[api.Leave](r)
+	if err != nil {
+		return nil, err
+	}
+	return s.local.Leave(r.Context(), r.PathValue("team"), m.As)
 }
 
 // place asks for the session of a member to be moved. It does not wait for that: snapshots

@@ -1,0 +1,278 @@
+// Package bridgetest is the suite that each [api.Bridge] passes, on the files of this machine as
+// through a service. It is for tests alone.
+package bridgetest
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"teambridge/inbox"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams/teamstest"
+)
+
+// The captured teams: in the newer one, agents cannot write to "user".
+const (
+	older = teamstest.Older
+	newer = teamstest.Newer
+)
+
+type world struct {
+	*teamstest.Fixture
+	*testing.T
+	b api.Bridge
+}
+
+// Run runs the suite. open returns a bridge to the teams of a fixture, which it may change. A
+// person asks.
+func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
+	t.Helper()
+	for name, do := range map[string]func(*world){
+		"teams": func(w *world) {
+			all, err := w.b.Teams(w.Context())
+			w.must(err)
+			if len(all) != 2 || all[0].Team != older || all[1].Team != newer {
+				w.Errorf("the teams are %+v", all)
+			}
+		},
+		"a team": func(w *world) {
+			d, err := w.b.Team(w.Context(), newer)
+			w.must(err)
+			if d.Team.Team != newer || d.From != "user" || d.Answerable || !slices.Equal(d.Ours, []string{"user"}) {
+				w.Errorf("the team is %+v", d)
+			}
+			_, err = w.b.Team(w.Context(), "session-2de3961e")
+			w.fails(err, api.CodeNotFound)
+		},
+		"no team":      func(w *world) { w.refused(api.CodeNotFound, "nobody", "worker", api.NewMessage{Text: "x"}) },
+		"a bad name":   func(w *world) { w.refused(api.CodeInvalid, "..", "worker", api.NewMessage{Text: "x"}) },
+		"no panes":     func(w *world) { w.refused(api.CodeNotFound, api.TeamPanes, "worker", api.NewMessage{Text: "x"}) },
+		"no member":    func(w *world) { w.refused(api.CodeNotFound, newer, "wroker", api.NewMessage{Text: "x"}) },
+		"blank":        func(w *world) { w.refused(api.CodeInvalid, newer, "worker", api.NewMessage{Text: " "}) },
+		"a bad colour": func(w *world) { w.refused(api.CodeInvalid, newer, "worker", api.NewMessage{Text: "x", Color: "mauve"}) },
+		"a protocol message": func(w *world) {
+			w.refused(api.CodeRefused, newer, "worker", api.NewMessage{Text: `{"type":"shutdown_request"}`})
+		},
+		"a protocol message in the name of an agent": func(w *world) {
+			w.refused(api.CodeRefused, newer, "worker", api.NewMessage{Text: `{"type":"shutdown_request"}`, From: "team-lead", Protocol: true})
+		},
+		"a mode without a relay": func(w *world) {
+			w.refused(api.CodeInvalid, newer, "worker", api.NewMessage{Text: "x", Mode: []byte(`{"model": "opus"}`)})
+		},
+		"isolated without a relay": func(w *world) {
+			w.refused(api.CodeInvalid, newer, "worker", api.NewMessage{Text: "x", Isolated: true})
+		},
+		"a bad mode": func(w *world) {
+			w.refused(api.CodeInvalid, newer, "worker", api.NewMessage{Text: "x", Mode: []byte(`{"modle": "opus"}`)})
+		},
+		"options of panes": func(w *world) {
+			w.refused(api.CodeInvalid, newer, "worker", api.NewMessage{Text: "x", PaneOptions: api.PaneOptions{Policy: api.PolicyUrgent}})
+		},
+		"a way that is none": func(w *world) {
+			w.refused(api.CodeInvalid, newer, "worker", api.NewMessage{Text: "x", PaneOptions: api.PaneOptions{Via: "mail"}})
+		},
+		"a member without a pane": func(w *world) {
+			w.refused(api.CodeConflict, older, "worker", api.NewMessage{Text: "x", PaneOptions: api.PaneOptions{Via: api.ViaPane}})
+		},
+		"a message": func(w *world) {
+			s, err := w.b.Send(w.Context(), newer, "worker", "", api.NewMessage{Text: "hello", Summary: "a greeting"})
+			w.must(err)
+			if s.Team != newer || s.Member != "worker" || s.ID == "" || s.State != api.Verified || s.Deduplicated || !s.Recorded {
+				w.Errorf("it is %+v", s)
+			}
+			if last := w.last("worker"); last.Text != "hello" || last.From != "user" || last.Summary != "a greeting" || last.ID() != s.ID {
+				w.Errorf("the last row is %+v", last)
+			}
+		},
+		"the lead": func(w *world) {
+			s, err := w.b.Send(w.Context(), newer, "lead", "", api.NewMessage{Text: "hello"})
+			w.must(err)
+			if s.Member != "team-lead" || w.last("team-lead").Text != "hello" {
+				w.Errorf("it is %+v", s)
+			}
+		},
+		"an id": func(w *world) {
+			for i := range 2 {
+				s, err := w.b.Send(w.Context(), newer, "worker", "job-1", api.NewMessage{Text: "once"})
+				w.must(err)
+				if s.ID != "job-1" || s.State != api.Verified || s.Deduplicated != (i == 1) {
+					w.Errorf("it is %+v", s)
+				}
+			}
+			w.once("worker", "once")
+			_, err := w.b.Send(w.Context(), newer, "worker", "job-1", api.NewMessage{Text: "another"})
+			w.fails(err, api.CodeIDTaken)
+			w.once("worker", "once")
+		},
+		"a dry run": func(w *world) {
+			before := w.content("worker")
+			s, err := w.b.Send(w.Context(), newer, "worker", "job-1", api.NewMessage{Text: "hello", DryRun: true})
+			w.must(err)
+			if s.State != api.DryRun || s.Recorded || w.content("worker") != before {
+				w.Errorf("it is %+v", s)
+			}
+			w.refused(api.CodeNotFound, newer, "wroker", api.NewMessage{Text: "x", DryRun: true})
+		},
+		"an inbox that nobody reads": func(w *world) {
+			s, err := w.b.Send(w.Context(), newer, "nobody", "", api.NewMessage{Text: "hello", Force: true})
+			w.must(err)
+			if s.Reachable || s.Reach != "not-a-member" || w.last("nobody").Text != "hello" {
+				w.Errorf("it is %+v", s)
+			}
+		},
+		"a corrupt inbox": func(w *world) {
+			w.must(os.WriteFile(w.Inbox(newer, "worker").Path(), []byte("[} "), 0o600))
+			_, err := w.b.Send(w.Context(), newer, "worker", "", api.NewMessage{Text: "hello"})
+			w.fails(err, api.CodeCorrupt)
+			if w.content("worker") != "[} " {
+				w.Errorf("it is %q now", w.content("worker"))
+			}
+		},
+		"to all": func(w *world) {
+			all, err := w.b.Broadcast(w.Context(), newer, "job-2", api.NewBroadcast{Text: "hello", IncludeLead: true})
+			w.must(err)
+			if len(all) < 2 {
+				w.Fatalf("sent to %+v", all)
+			}
+			for _, s := range all {
+				if s.State != api.Verified || s.ID != "job-2-"+s.Member || w.last(s.Member).Text != "hello" {
+					w.Errorf("it is %+v", s)
+				}
+			}
+			again, err := w.b.Broadcast(w.Context(), newer, "job-2", api.NewBroadcast{Text: "hello", IncludeLead: true})
+			w.must(err)
+			if slices.ContainsFunc(again, func(s api.Sent) bool { return !s.Deduplicated }) {
+				w.Errorf("again: %+v", again)
+			}
+			_, err = w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: "hello", Except: []string{"wroker"}})
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: " "})
+			w.fails(err, api.CodeInvalid)
+			_, err = w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: "hello", PaneOptions: api.PaneOptions{SaveDraft: true}})
+			w.fails(err, api.CodeInvalid)
+		},
+		"to all but one whose inbox is corrupt": func(w *world) {
+			w.must(os.WriteFile(w.Inbox(newer, "worker").Path(), []byte("[} "), 0o600))
+			all, err := w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: "hello", IncludeLead: true})
+			w.must(err)
+			for _, s := range all {
+				if corrupt := s.Member == "worker"; corrupt != (s.Error != nil) || corrupt && (s.Error.Code != api.CodeCorrupt || s.State != api.Failed) {
+					w.Errorf("it is %+v", s)
+				}
+			}
+		},
+		"joining": func(w *world) {
+			for range 2 {
+				m, err := w.b.Join(w.Context(), newer, api.NewJoin{})
+				w.must(err)
+				if m != (api.Membership{Team: newer, Member: api.Guest}) {
+					w.Errorf("joined as %+v", m)
+				}
+			}
+			if d, err := w.b.Team(w.Context(), newer); err != nil || d.From != api.Guest || !d.Answerable || !slices.Equal(d.Ours, []string{"user", api.Guest}) {
+				w.Errorf("the team is %+v, %v", d, err)
+			}
+			if s, err := w.b.Send(w.Context(), newer, "worker", "", api.NewMessage{Text: "hello"}); err != nil || w.last("worker").From != api.Guest {
+				w.Errorf("sent %+v, %v", s, err)
+			}
+			_, err := w.b.Join(w.Context(), newer, api.NewJoin{As: "worker"})
+			w.fails(err, api.CodeRefused)
+			_, err = w.b.Leave(w.Context(), newer, "alice")
+			w.fails(err, api.CodeNotFound)
+			left, err := w.b.Leave(w.Context(), newer, "")
+			w.must(err)
+			if !slices.Equal(left, []api.Membership{{Team: newer, Member: api.Guest}}) {
+				w.Errorf("left %+v", left)
+			}
+			_, err = w.b.Leave(w.Context(), newer, "")
+			w.fails(err, api.CodeNotFound)
+		},
+		"joining where that is not needed": func(w *world) {
+			_, err := w.b.Join(w.Context(), older, api.NewJoin{})
+			w.fails(err, api.CodeJoinNotNeeded)
+			m, err := w.b.Join(w.Context(), older, api.NewJoin{As: "alice"})
+			w.must(err)
+			if m.Member != "alice" {
+				w.Errorf("joined as %+v", m)
+			}
+		},
+		"marking as read": func(w *world) {
+			_, err := w.b.Send(w.Context(), newer, "user", "to-user", api.NewMessage{Text: "hello", Force: true})
+			w.must(err)
+			for i := range 2 {
+				m, err := w.b.MarkRead(w.Context(), newer, api.MarkRead{IDs: []string{"to-user"}})
+				w.must(err)
+				if m != (api.Marked{Inbox: "user", Marked: 1 - i}) || !w.last("user").Read {
+					w.Errorf("marked %+v", m)
+				}
+			}
+			_, err = w.b.MarkRead(w.Context(), newer, api.MarkRead{Inbox: "worker", IDs: []string{"to-user"}})
+			w.fails(err, api.CodeRefused)
+			_, err = w.b.MarkRead(w.Context(), newer, api.MarkRead{})
+			w.fails(err, api.CodeInvalid)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion)
+			do(&world{f, t, open(t, f)})
+		})
+	}
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// fails wants an error with a code, and with a text.
+func (w *world) fails(err error, code api.Code) {
+	w.Helper()
+	if err == nil || !errors.Is(err, code) && view.Explain(err).Code != code || strings.TrimSpace(err.Error()) == "" {
+		w.Errorf("the error is %v, want %s", err, code)
+	}
+}
+
+// refused wants a message to be refused, and nothing to be written.
+func (w *world) refused(code api.Code, team, member string, m api.NewMessage) {
+	w.Helper()
+	before := w.content("worker")
+	_, err := w.b.Send(w.Context(), team, member, "", m)
+	w.fails(err, code)
+	if w.content("worker") != before {
+		w.Errorf("something was written")
+	}
+}
+
+func (w *world) content(member string) string {
+	w.Helper()
+	data, err := os.ReadFile(w.Inbox(newer, member).Path())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		w.Fatal(err)
+	}
+	return string(data)
+}
+
+// last returns the last row of an inbox.
+func (w *world) last(member string) inbox.Row {
+	w.Helper()
+	rows, err := w.Inbox(newer, member).Read(w.Context())
+	w.must(err)
+	return rows[len(rows)-1]
+}
+
+// once wants one row with a text.
+func (w *world) once(member, text string) {
+	w.Helper()
+	rows, err := w.Inbox(newer, member).Read(w.Context())
+	w.must(err)
+	if n := len(slices.DeleteFunc(rows, func(r inbox.Row) bool { return r.Text != text })); n != 1 {
+		w.Errorf("%d rows have the text %q", n, text)
+	}
+}

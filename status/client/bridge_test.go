@@ -1,0 +1,19 @@
+package client_test
+
+import (
+	"testing"
+
+	"teambridge/status/api"
+	"teambridge/status/bridge/bridgetest"
+	"teambridge/teams/teamstest"
+)
+
+// A service answers as the files do.
+func TestBridge(t *testing.T) {
+	t.Parallel()
+	bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge {
+		w := &world{f, t}
+		w.serve()
+		return w.find()
+	})
+}
