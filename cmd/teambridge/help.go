@@ -47,9 +47,9 @@ It works on the teams' own inbox files under the lock that Claude Code takes,
 reads back what it wrote, and reports what became of it.
 
 ` + rest + `A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
-is alive, else the one whose lead runs in this directory. "send", "ask" and
-"wait" first look for the only living team that has the member, and "status"
-shows all teams that could be meant.
+is alive, else the one whose lead runs in this directory. Commands that read,
+watch or write to members first look for the only living team that has them,
+and "status" without one shows all teams that could be meant.
 
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
 refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it

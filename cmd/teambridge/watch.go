@@ -311,3 +311,8 @@ func (a *app) answerEntry(m journal.Message) string {
 	a.indent(&b, text)
 	return b.String()
 }
+
+// endedNote says that a team has ended while it was watched.
+func (a *app) endedNote(team string) {
+	a.note("the team %s has ended; %s", team, view.HistoryHint(team))
+}

@@ -17,7 +17,9 @@ import (
 
 // local is a [bridge.Local] as a command has it.
 func local(t *testing.T, f *teamstest.Fixture) *bridge.Local {
-	l := sync.OnceValues(func() (*ledger.Ledger, error) { return ledger.Open(context.Background(), filepath.Join(f.State, "ledger.db")) })
+	l := sync.OnceValues(func() (*ledger.Ledger, error) {
+		return ledger.Open(context.Background(), filepath.Join(f.State, "ledger.db"))
+	})
 	j := sync.OnceValues(func() (*journal.Journal, error) {
 		return journal.Open(context.Background(), filepath.Join(f.State, "journal.db"))
 	})
