@@ -2,12 +2,18 @@ package bridge_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
+	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/status/bridge/bridgetest"
@@ -15,8 +21,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// local is a [bridge.Local] as a command has it.
-func local(t *testing.T, f *teamstest.Fixture) *bridge.Local {
+// options are those of a [bridge.Local] as a command has it.
+func options(t *testing.T, f *teamstest.Fixture) bridge.Options {
 	l := sync.OnceValues(func() (*ledger.Ledger, error) {
 		return ledger.Open(context.Background(), filepath.Join(f.State, "ledger.db"))
 	})
@@ -31,22 +37,70 @@ func local(t *testing.T, f *teamstest.Fixture) *bridge.Local {
 			t.Error("the journal cannot be opened or closed", err)
 		}
 	})
-	return bridge.New(bridge.Options{
+	return bridge.Options{
 		Root:   func() (*teams.Root, error) { return f.Root, nil },
 		Ledger: func(context.Context) (*ledger.Ledger, error) { return l() }, Journal: func(context.Context) (*journal.Journal, error) { return j() },
 		State: f.State, Locker: f.Locker, Warn: func(err error) { t.Error(err) }, Debug: t.Logf,
-	})
+	}
 }
 
 func TestLocal(t *testing.T) {
 	t.Parallel()
-	bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge { return local(t, f) })
+	bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge { return bridge.New(options(t, f)) })
 }
 
-// Prompts are for persons: a program that uses the files is none unless it says so.
-func TestNobodyIsAPersonByDefault(t *testing.T) {
+// A program gets no prompt and no pane: those are for persons, and nobody is one by default.
+func TestProgramsCannotPrompt(t *testing.T) {
 	t.Parallel()
-	if bridge.Person(t.Context()) || !bridge.Person(bridge.WithPerson(t.Context())) {
-		t.Error("who is a person is not what was said")
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	opts := options(t, f)
+	opts.Service = &bridge.Service{}
+	l, err := opts.Ledger(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Service.Panes = pane.New(pane.Options{Root: f.Root, Ledger: l, State: f.State, Locker: f.Locker})
+	if _, err := l.AddPane(t.Context(), ledger.Pane{
+		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(terminal.Claude), At: time.Now(),
+	}, false); err != nil {
+		t.Fatal(err)
+	}
+	b := bridge.New(opts)
+	program, person := t.Context(), bridge.WithPerson(t.Context())
+	if _, err := b.Send(program, api.TeamPanes, "build", "", api.NewMessage{Text: "x"}); !errors.Is(err, api.CodeForbidden) {
+		t.Errorf("a program types into a pane: %v", err)
+	}
+	if s, err := b.Send(person, api.TeamPanes, "build", "", api.NewMessage{Text: "x"}); err != nil || s.State != api.Waiting {
+		t.Errorf("a person types into a pane: %+v, %v", s, err)
+	}
+	for ctx, want := range map[context.Context]string{program: "a program sends them", person: "no relay of this service serves worker"} {
+		if _, err := b.Send(ctx, teamstest.Newer, "worker", "", api.NewMessage{Text: "x", Isolated: true}); !errors.Is(err, api.CodeInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a prompt: %v, want %q", err, want)
+		}
+	}
+}
+
+// An entry in config.json that the ledger does not know could never be removed again.
+func TestUnrecordedJoinIsTakenBack(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	opts := options(t, f)
+	closed, err := ledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil || closed.Close() != nil {
+		t.Fatal(err)
+	}
+	opts.Ledger = func(context.Context) (*ledger.Ledger, error) { return closed, nil }
+	path := filepath.Join(f.Root.Path(), "teams", teamstest.Newer, "config.json")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bridge.New(opts).Join(t.Context(), teamstest.Newer, api.NewJoin{})
+	after, rerr := os.ReadFile(path)
+	if err == nil || rerr != nil || !strings.Contains(err.Error(), "taken back") {
+		t.Errorf("joined: %v, %v", err, rerr)
+	}
+	if string(after) != string(before) {
+		t.Errorf("config.json is %s", after)
 	}
 }
