@@ -61,7 +61,7 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	}
 	opts.Service.Panes = pane.New(pane.Options{Root: f.Root, Ledger: l, State: f.State, Locker: f.Locker})
 	if _, err := l.AddPane(t.Context(), ledger.Pane{
-		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(terminal.Claude), At: time.Now(),
+		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(terminal.Claude), At: time.Now(), PID: 1, Server: 1,
 	}, false); err != nil {
 		t.Fatal(err)
 	}
