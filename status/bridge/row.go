@@ -105,7 +105,7 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 // it closes the team.
 func (r *row) follow() {
 	if s := r.opts.Service; s != nil {
-		r.to.kept = s.Follow(r.sender, r.put)
+		r.to.kept = len(r.put) > 0 && s.Follow(r.sender, r.put)
 		return
 	}
 	r.mu.Lock()
