@@ -233,28 +233,12 @@ func paneHint(err error) error {
 	return notFound("there are: "+strings.Join(there, ", "), "there is no pane %q", missing.Target)
 }
 
-// paneViews looks at panes, all at the same time.
-func (a *app) paneViews(ctx context.Context, panes *pane.Panes, list []pane.Pane) ([]pane.View, error) {
-	views, errs := make([]pane.View, len(list)), make([]error, len(list))
-	done := make(chan struct{})
-	for i, p := range list {
-		go func() {
-			views[i], errs[i] = panes.Look(ctx, p)
-			done <- struct{}{}
-		}()
-	}
-	for range list {
-		<-done
-	}
-	return views, errors.Join(errs...)
-}
-
 func (a *app) paneList(ctx context.Context) error {
 	panes, list, err := a.panesIfAny(ctx)
 	if err != nil {
 		return err
 	}
-	views, err := a.paneViews(ctx, panes, list)
+	views, err := panes.LookAll(ctx, list)
 	if err != nil {
 		return err
 	}

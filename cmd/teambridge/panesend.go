@@ -16,6 +16,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
+	"teambridge/relay/stophook"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/status/client"
@@ -478,7 +479,7 @@ func (a *app) notifyNote(ctx context.Context, p pane.Pane) {
 	if err != nil || a.service(root) != nil {
 		return
 	}
-	if seen, err := p.Ref.Look(ctx); err != nil || !a.hooked(root, seen.Path) {
+	if seen, err := p.Ref.Look(ctx); err != nil || !stophook.Installed(root.Path(), seen.Path) {
 		a.note("no service runs, and the Stop hook is not installed there: the end of the task is not reported until one of them is; see teambridge hook install --help")
 	}
 }

@@ -60,7 +60,7 @@ func (a *app) paneStatuses(ctx context.Context, names []string) ([]api.Status, e
 	if err != nil {
 		return nil, err
 	}
-	views, err := a.paneViews(ctx, panes, list)
+	views, err := panes.LookAll(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (a *app) paneMembers(ctx context.Context) ([]api.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	views, err := a.paneViews(ctx, panes, list)
+	views, err := panes.LookAll(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (a *app) readPanes(ctx context.Context, names []string, o readOptions) erro
 	if err != nil {
 		return err
 	}
-	views, err := a.paneViews(ctx, panes, list)
+	views, err := panes.LookAll(ctx, list)
 	if err != nil {
 		return err
 	}
