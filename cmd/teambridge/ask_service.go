@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"strings"
 	"time"
 
-	"teambridge/inbox/sqlite"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/doctor"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -78,42 +76,15 @@ func (a *app) service(root *teams.Root) *client.Client {
 		}
 		return nil
 	}
-	if card, names := a.strayed(root); len(names) > 0 {
+	if pid, moved := doctor.MovedDatabases(a.state, root.Path()); moved != "" {
 		if !a.strays {
-			a.warn("the service (process %d) is not used: while it ran, %s moved away or replaced in %s; end it, and see: teambridge doctor", card.PID, wasWere(names), a.state)
+			a.warn("the service (process %d) is not used: while it ran, %s moved away or replaced in %s; end it, and see: teambridge doctor", pid, moved, a.state)
 			a.strays = true
 		}
 		return nil
 	}
 	a.debug("asking the service at %s", c.Where())
 	return c
-}
-
-func wasWere(names []string) string {
-	if len(names) == 1 {
-		return names[0] + " was"
-	}
-	return strings.Join(names, " and ") + " were"
-}
-
-// strayed returns the names of the databases in the state directory that the running service
-// does not have open, as far as the system tells. A service of this version ends when that
-// happens, and one of an earlier version goes on recording where nobody looks.
-func (a *app) strayed(root *teams.Root) (card api.Card, names []string) {
-	card, err := api.ReadCard(a.state, root.Path())
-	if err != nil {
-		return card, nil
-	}
-	// In another container, the process of this number is another one.
-	if it, _ := sqlite.Uses(card.PID, api.LockPath(a.state, root.Path())); !it {
-		return card, nil
-	}
-	for _, name := range []string{"ledger.db", "journal.db"} {
-		if uses, known := sqlite.Uses(card.PID, filepath.Join(a.state, name)); known && !uses {
-			names = append(names, name)
-		}
-	}
-	return card, names
 }
 
 // answerWait is how long a request may take before the service is asked whether it is there,

@@ -11,6 +11,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/shell"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
@@ -374,7 +375,7 @@ func (a *app) waitsNote(ctx context.Context, team string) {
 	}
 	how := "teambridge inbox"
 	if team != "" {
-		how += " --team " + view.ShellQuote(team)
+		how += " --team " + shell.Quote(team)
 	}
 	switch len(list) {
 	case 0:

@@ -15,11 +15,11 @@ import (
 	"teambridge/inbox/simagent"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/fleet"
+	"teambridge/relay/shell"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
-	"teambridge/status/view"
 )
 
 // playground is what demo --keep prints with --json.
@@ -176,11 +176,11 @@ func (d *demonstration) invite(ctx context.Context) error {
 	fmt.Fprintf(&b, "\nThe page (signs in one browser, once, within a minute):\n\n    %s\n", p.Page)
 	fmt.Fprintf(&b, "\nIn another terminal:\n\n")
 	for _, name := range []string{"CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEAMBRIDGE_TEAM"} {
-		fmt.Fprintf(&b, "    export %s=%s\n", name, view.ShellQuote(p.Environment[name]))
+		fmt.Fprintf(&b, "    export %s=%s\n", name, shell.Quote(p.Environment[name]))
 	}
 	if _, err := exec.LookPath("teambridge"); err != nil {
 		if exe, err := os.Executable(); err == nil {
-			fmt.Fprintf(&b, "    alias teambridge=%s\n", view.ShellQuote(exe))
+			fmt.Fprintf(&b, "    alias teambridge=%s\n", shell.Quote(exe))
 		}
 	}
 	for _, c := range p.Commands {

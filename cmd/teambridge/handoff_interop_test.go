@@ -33,9 +33,9 @@ type seat struct {
 // stepLimit bounds each step, so that a test that hangs says where.
 const stepLimit = 2 * time.Minute
 
-// shell starts the program each time it is asked to, as a person would, and writes down
+// startLoop starts the program each time it is asked to, as a person would, and writes down
 // its process, the modes of the terminal before and after it, and its exit status.
-const shell = `
+const startLoop = `
 cd "$1" && dir=$2 && shift 2
 n=0
 while :; do
@@ -65,7 +65,7 @@ func newSeat(t *testing.T, v teams.Version, respond standin.Responder, flags ...
 	if err := os.WriteFile(settings, []byte(`{"skipDangerousModePermissionPrompt": true}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program := append([]string{"sh", "-c", shell, "sh", s.home.Work, s.dir,
+	program := append([]string{"sh", "-c", startLoop, "sh", s.home.Work, s.dir,
 		"teambridge", "run", "--local", "--team", s.team, "--create-team", "--"}, s.command...)
 	s.terminal = standin.StartProgram(t, s.home, []string{"TEAMBRIDGE_STATE=" + s.state, "GORACE=atexit_sleep_ms=0"}, program...)
 	t.Cleanup(func() {

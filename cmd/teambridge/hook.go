@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/relay/pane"
+	"teambridge/relay/stophook"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams/atomicfile"
@@ -169,14 +168,8 @@ type hookFile struct {
 	path   string // of the file itself, not of a link to it
 	record string // the file in which we keep what we made
 	data   []byte // nil: there is no file
-	made   made
+	made   stophook.Made
 	known  bool // made was recorded
-}
-
-// hookRecord is what we keep of a settings file that has our hook.
-type hookRecord struct {
-	File string `json:"file"`
-	Made made   `json:"made"`
 }
 
 // openHookFile locks and reads the settings file that o names.
@@ -189,8 +182,7 @@ func (a *app) openHookFile(ctx context.Context, o hookOptions) (_ *hookFile, unl
 	if f.path, err = regularFile(path); err != nil {
 		return nil, nil, err
 	}
-	sum := sha256.Sum256([]byte(f.path))
-	f.record = filepath.Join(a.hookRecords(), hex.EncodeToString(sum[:8])+".json")
+	f.record = stophook.RecordPath(a.state, f.path)
 	unlock, err = lockedfile.HoldWithin(ctx, time.Minute, filepath.Join(a.state, "locks"), "hooks of "+f.path)
 	if err != nil {
 		return nil, nil, err
@@ -198,20 +190,16 @@ func (a *app) openHookFile(ctx context.Context, o hookOptions) (_ *hookFile, unl
 	if f.data, err = readIfAny(f.path); err != nil {
 		return nil, nil, errors.Join(err, unlock())
 	}
-	var r hookRecord
-	if err := readJSON(f.record, &r); err == nil {
+	if r, err := stophook.ReadRecord(f.record); err == nil {
 		f.made, f.known = r.Made, true
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		a.debug("%s: %v", f.record, err)
 	}
 	if !f.known { // of a hook that somebody else copied here, or the state directory is another
-		f.made = made{Hooks: true, Stop: true}
+		f.made = stophook.Made{Hooks: true, Stop: true}
 	}
 	return f, unlock, nil
 }
-
-// hookRecords is the directory of the files that say where hooks were installed.
-func (a *app) hookRecords() string { return filepath.Join(a.state, "hooks") }
 
 // settingsPath returns the path of the settings file that o names.
 func (a *app) settingsPath(o hookOptions) (string, error) {
@@ -304,7 +292,7 @@ func (a *app) hookInstall(ctx context.Context, o hookOptions) (err error) {
 	if f.data == nil {
 		old = []byte("{}\n")
 	}
-	data, m, err := installHook(old, own, answer.Command, f.made)
+	data, m, err := stophook.Install(old, own, answer.Command, f.made)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -339,34 +327,30 @@ func (a *app) hookInstall(ctx context.Context, o hookOptions) (err error) {
 }
 
 // remember keeps what was made in the settings file.
-func (f *hookFile) remember(m made) error {
+func (f *hookFile) remember(m stophook.Made) error {
 	if err := os.MkdirAll(filepath.Dir(f.record), 0o700); err != nil {
 		return err
 	}
-	data, err := json.Marshal(hookRecord{File: f.path, Made: m})
+	data, err := json.Marshal(stophook.Record{File: f.path, Made: m})
 	if err != nil {
 		return err
 	}
 	return atomicfile.Write(f.record, data)
 }
 
-// hookGuard is the end of the command. A Stop hook that exits with 2 keeps the agent from
-// stopping, and an older teambridge would, as it knows no hooks.
-const hookGuard = " || exit 1"
-
 // hookCommand is the command of the hook: own with the directories that it would not find
 // by itself.
 func (a *app) hookCommand(own string) string {
-	command := view.ShellQuote(own) + " hook stop"
+	var flags []string
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
-		command += " --state-dir " + view.ShellQuote(a.state)
+		flags = append(flags, "--state-dir", a.state)
 	}
 	if a.claudeDir != "" {
 		if dir, err := filepath.Abs(a.claudeDir); err == nil {
-			command += " --claude-dir " + view.ShellQuote(dir)
+			flags = append(flags, "--claude-dir", dir)
 		}
 	}
-	return command + hookGuard
+	return stophook.Command(own, flags...)
 }
 
 // ownBinary is the path of this program, for what runs it later.
@@ -395,7 +379,7 @@ func (a *app) hookUninstall(ctx context.Context, o hookOptions) (err error) {
 	own, _ := os.Executable() // else the hook is known by its name
 	data, empty := f.data, false
 	if f.data != nil {
-		if data, empty, err = uninstallHook(f.data, own, f.made); err != nil {
+		if data, empty, err = stophook.Uninstall(f.data, own, f.made); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay/shell"
 	"teambridge/status/api"
-	"teambridge/status/view"
 )
 
 func newJoin(a *app) *cobra.Command {
@@ -54,7 +54,7 @@ func (a *app) join(ctx context.Context, as string) error {
 	if err := a.answer(m, "joined %s as %s\n", m.Team, m.Member); err != nil {
 		return err
 	}
-	a.note("agents can now write to %q; read it with: teambridge read %s", m.Member, view.ShellQuote(m.Member))
+	a.note("agents can now write to %q; read it with: teambridge read %s", m.Member, shell.Quote(m.Member))
 	return nil
 }
 

@@ -35,6 +35,8 @@ var mayImport = map[string][]string{
 	"relay/agent":              {"relay/wire"},
 	"relay/mode":               {"teams/rawjson"},
 	"relay/profile":            {},
+	"relay/shell":              {},
+	"relay/stophook":           {"relay/shell", "teams/rawjson"},
 	"relay/pipe":               {"relay/mode"},
 	"relay/terminal":           {},
 	"relay/wire":               {},
@@ -58,17 +60,21 @@ var mayImport = map[string][]string{
 	"status/api":               {}, // plain structs and codes: what a client links
 	"status/markdown":          {},
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/terminal", "relay/toolcall", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/stophook", "relay/shell", "relay/terminal", "relay/toolcall", "relay/wire",
 		"status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",
 		"status/api", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge/bridgetest": {"inbox", "status/api", "status/view", "teams/teamstest"}, // of tests alone
+	"status/doctor": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/fleet", "relay/opencode", "relay/pane", "relay/process", "relay/shell", "relay/stophook", "relay/terminal",
+		"status/api", "status/client", "status/view", "teams", "teams/flock", "teams/lockedfile",
+	},
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
-		"status", "status/api", "status/bridge", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
+		"status", "status/api", "status/bridge", "status/doctor", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
 	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},

@@ -316,26 +316,8 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// clock shows a time to a person: only the time of day if it is today.
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	t = t.Local()
-	if now := time.Now(); now.Year() == t.Year() && now.YearDay() == t.YearDay() {
-		return t.Format("15:04:05")
-	}
-	return t.Format("2006-01-02 15:04")
-}
+func clock(t time.Time) string { return view.Clock(t) }
 
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "x"):
-		one += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
+func plural(n int, one string) string { return view.Plural(n, one) }
 
 func dash(s string) string { return cmp.Or(s, "-") }

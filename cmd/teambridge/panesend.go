@@ -14,6 +14,8 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/shell"
+	"teambridge/relay/stophook"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/status/view"
@@ -137,7 +139,7 @@ func (a *app) askPane(ctx context.Context, to *bridge.Target, body string, o ask
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case wait.Err() != nil && m.Task != ledger.TaskEnded:
-		return api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+view.ShellQuote(p.Team),
+		return api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shell.Quote(p.Team),
 			"timed out after %s: no answer from %s", o.timeout, p.Inbox)
 	case err != nil:
 		return err
@@ -165,7 +167,7 @@ func (a *app) notifyNote(ctx context.Context, to *bridge.Target) {
 	if err != nil || to.Way() != api.WayPane || a.service(root) != nil {
 		return
 	}
-	if seen, err := to.Panes[0].Ref.Look(ctx); err != nil || !a.hooked(root, seen.Path) {
+	if seen, err := to.Panes[0].Ref.Look(ctx); err != nil || !stophook.Installed(root.Path(), seen.Path) {
 		a.note("no service runs, and the Stop hook is not installed there: the end of the task is not reported until one of them is; see teambridge hook install --help")
 	}
 }

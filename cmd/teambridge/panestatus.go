@@ -10,6 +10,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/relay/pane"
+	"teambridge/relay/shell"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/status/view"
@@ -146,7 +147,7 @@ func panesAre(ctx context.Context, panes *pane.Panes, list []pane.Pane, what str
 		case what == forTerminated && !over:
 			return false, nil
 		case what == forIdle && over:
-			return false, notFound("see what is there with: teambridge pane test "+view.ShellQuote(p.Inbox), "%s will not become idle: %s", p.Inbox, strings.TrimPrefix(err.Error(), p.Name()+"@"+p.Team+": "))
+			return false, notFound("see what is there with: teambridge pane test "+shell.Quote(p.Inbox), "%s will not become idle: %s", p.Inbox, strings.TrimPrefix(err.Error(), p.Name()+"@"+p.Team+": "))
 		case over:
 			continue
 		}

@@ -80,7 +80,7 @@ type app struct {
 	leaveOpen bool      // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
 	helpAll   bool      // --help-all
 	recording *recorder // the one that runs in this command; nil: none
-	strays    bool      // it was told that the service is not used; see strayed
+	strays    bool      // it was told that the service is not used; see service
 
 	silent      error     // why the service did not answer when it was last asked; nil if it did
 	silentSince time.Time // when that was

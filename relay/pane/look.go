@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -20,6 +21,17 @@ func (p *Panes) Look(ctx context.Context, of Pane) (View, error) {
 	}
 	v.Messages, err = p.opts.Ledger.PaneMessages(ctx, of.InboxKey)
 	return v, err
+}
+
+// LookAll looks at panes, all at the same time, as [Panes.Look] does at one.
+func (p *Panes) LookAll(ctx context.Context, list []Pane) ([]View, error) {
+	views, errs := make([]View, len(list)), make([]error, len(list))
+	var looks sync.WaitGroup
+	for i, of := range list {
+		looks.Go(func() { views[i], errs[i] = p.Look(ctx, of) })
+	}
+	looks.Wait()
+	return views, errors.Join(errs...)
 }
 
 func (p *Panes) see(ctx context.Context, of Pane) (View, error) {

@@ -135,13 +135,7 @@ func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	if err != nil {
 		return nil, err
 	}
-	views, errs := make([]pane.View, len(list)), make([]error, len(list))
-	var looks sync.WaitGroup
-	for i, p := range list {
-		looks.Go(func() { views[i], errs[i] = panes.Look(ctx, p) })
-	}
-	looks.Wait()
-	return views, errors.Join(errs...)
+	return panes.LookAll(ctx, list)
 }
 
 type personKey struct{}

@@ -9,6 +9,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
+	"teambridge/relay/shell"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -47,7 +48,7 @@ func Closed(ctx context.Context, p pane.Pane) error {
 func notTyped(name, team string, held terminal.Reason, why, hint string) error {
 	switch {
 	case held == terminal.Gone, held == terminal.Dead:
-		return api.Decide(api.CodeGone, "give it another pane with: teambridge pane add "+view.ShellQuote(name)+" --pane TARGET --replace", "%s@%s: %s", name, team, why)
+		return api.Decide(api.CodeGone, "give it another pane with: teambridge pane add "+shell.Quote(name)+" --pane TARGET --replace", "%s@%s: %s", name, team, why)
 	case held.Lasting():
 		return api.Decide(api.CodeRefused, "start the agent there, and send again", "%s@%s: %s", name, team, why)
 	}

@@ -75,6 +75,8 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		func(ctx context.Context) error { _, err := c.Leave(ctx, "t", ""); return err },
 		func(ctx context.Context) error { _, err := c.SignIn(ctx, false); return err },
 		func(ctx context.Context) error { _, err := c.Attention(ctx, "t"); return err },
+		func(ctx context.Context) error { _, err := c.Findings(ctx, "t"); return err },
+		func(ctx context.Context) error { _, err := c.Fix(ctx, "t"); return err },
 		func(ctx context.Context) error { _, err := c.Dismiss(ctx, "a"); return err },
 		func(ctx context.Context) error { _, err := c.Relays(ctx, ""); return err },
 		func(ctx context.Context) error {

@@ -206,6 +206,17 @@ func idHeader(id string) (http.Header, error) {
 	return http.Header{"Idempotency-Key": []string{`"` + id + `"`}}, nil
 }
 
+// Findings returns what keeps messages to a team from arriving; if team is "", to all teams,
+// with what is in order. Nothing is changed.
+func (c *Client) Findings(ctx context.Context, team string) (r api.Report, err error) {
+	return r, c.get(ctx, "/v1/doctor", queryOf("team", team), &r)
+}
+
+// Fix does what Findings does, and fixes what blocks agents and belongs to nobody.
+func (c *Client) Fix(ctx context.Context, team string) (r api.Report, err error) {
+	return r, c.do(ctx, http.MethodPost, withQuery("/v1/doctor/fix", queryOf("team", team)), nil, nil, &r)
+}
+
 // queryOf returns a query of names and values without those that are zero.
 func queryOf(pairs ...any) url.Values {
 	q := url.Values{}

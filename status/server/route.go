@@ -41,6 +41,8 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/place", handle: s.place, changes: true},
 		{method: "GET", path: "/v1/attention", handle: s.attention},
 		{method: "POST", path: "/v1/attention/dismiss", handle: s.dismiss, changes: true},
+		{method: "GET", path: "/v1/doctor", handle: s.findings, large: true},
+		{method: "POST", path: "/v1/doctor/fix", handle: s.fix, large: true, changes: true, bare: true},
 		{method: "GET", path: "/v1/panes", handle: s.listPanes},
 		{method: "POST", path: "/v1/panes", handle: s.addPane, changes: true},
 		{method: "GET", path: "/v1/panes/{pane}", handle: s.lookAtPane},

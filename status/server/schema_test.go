@@ -210,7 +210,7 @@ func TestDocumentHasTheFields(t *testing.T) {
 	types := []any{
 		api.Health{}, api.SignIn{}, api.ServiceVersion{}, api.Team{}, api.TeamDetail{}, api.Member{}, api.Status{}, api.Evidence{}, api.Record{}, api.Relay{}, api.Fate{},
 		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.Work{}, api.Envelope{}, api.Envelopes{},
-		api.NewMessage{}, api.NewBroadcast{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
+		api.NewMessage{}, api.NewBroadcast{}, api.Report{}, api.Finding{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
 		api.RelayEntry{}, api.Place{}, api.NewPlace{}, api.Placed{}, api.Question{}, api.Hold{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},
 		api.Pane{}, api.PaneLook{}, api.NewPane{}, api.Error{}, api.MarkRead{}, api.Marked{}, api.NewJoin{}, api.Leave{}, api.Membership{}, api.Snapshot{}, api.Attention{}, api.Dismiss{}, api.MessageEvent{}, api.Reset{}, api.Problem{},
 	}

@@ -39,8 +39,8 @@
 // The registered tmux panes are the members of the team [pane.Team], which has no directory.
 // What a person sends to one is a user prompt, too: it goes through the ledger into the queue
 // of the pane (package relay/pane), which the service runs. A request never waits until it is
-// typed, and never looks at a pane, except for GET /v1/panes/{pane}: the service looks at all
-// of them every 2 s. While none is registered, it runs no tmux. A receipt is consumed once the
+// typed, and never looks at a pane, except for GET /v1/panes/{pane} and the checkup of
+// /v1/doctor: the service looks at all of them every 2 s. While none is registered, it runs no tmux. A receipt is consumed once the
 // agent has taken the message, seen once its model was given it, lost if it was not sent, and
 // unknown if nobody knows.
 //

@@ -15,6 +15,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
 	"teambridge/relay/profile"
+	"teambridge/relay/stophook"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -92,6 +93,8 @@ func classify(err error) (api.Code, string) {
 		return api.CodeNotFound, "list the profiles with: teambridge profile list"
 	case errors.As(err, new(*profile.FileError)):
 		return api.CodeInvalid, "see all with: teambridge profile list"
+	case errors.As(err, new(*stophook.FormatError)):
+		return api.CodeCorrupt, "nothing was changed; repair the file by hand, or choose another with --file"
 	case errors.As(err, new(*fleet.LeadError)):
 		return api.CodeRefused, "an interactive agent reads its inbox by itself"
 	}

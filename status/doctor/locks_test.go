@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 	"teambridge/teams/flock"
 )
 
-// It does not run beside others: a process that they start has all files open for a moment.
+// It does not run next to others: a process that they start has all files open for a moment.
 func TestLockUser(t *testing.T) {
 	ended := exec.Command(os.Args[0], "-test.run=^$")
 	if err := ended.Run(); err != nil {
@@ -74,5 +74,11 @@ func TestLockUser(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
 	}
 }

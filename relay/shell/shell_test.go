@@ -1,11 +1,8 @@
-package main
+package shell
 
-import (
-	"teambridge/status/view"
-	"testing"
-)
+import "testing"
 
-func TestShellQuote(t *testing.T) {
+func TestQuote(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"operator":  "operator",
@@ -20,7 +17,7 @@ func TestShellQuote(t *testing.T) {
 		"mid$dle":   "'mid$dle'",
 		"-as":       "-as",
 	} {
-		if got := view.ShellQuote(text); got != want {
+		if got := Quote(text); got != want {
 			t.Errorf("%q becomes %s, want %s", text, got, want)
 		}
 	}

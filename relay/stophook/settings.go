@@ -1,0 +1,164 @@
+package stophook
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"teambridge/teams/rawjson"
+)
+
+// Files returns the paths of the settings files that apply in a directory: the user's, in the
+// Claude directory, and those of the project. Without a directory, the user's alone.
+func Files(claudeDir, dir string) []string {
+	files := []string{filepath.Join(claudeDir, "settings.json")}
+	if dir != "" {
+		files = append(files, filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json"))
+	}
+	return files
+}
+
+// Installed reports whether one of the settings files that apply in a directory has our hook.
+func Installed(claudeDir, dir string) bool {
+	return slices.ContainsFunc(Files(claudeDir, dir), func(path string) bool { return len(Programs(path)) > 0 })
+}
+
+// Programs returns the program of each of our hooks in a settings file. One that cannot be
+// read has none.
+func Programs(path string) (programs []string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	own, _ := os.Executable() // else the hook is known by its name
+	s, err := parse(data, own)
+	if err != nil {
+		return nil
+	}
+	for _, h := range s.hooks() {
+		program, _ := programOf(h.command, own)
+		programs = append(programs, program)
+	}
+	return programs
+}
+
+// In a settings file, hooks are objects in lists of lists, by event:
+//
+//	{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "…"}]}]}}
+const (
+	hooksKey   = "hooks"
+	stopEvent  = "Stop"
+	commandKey = "command"
+)
+
+// settings is the content of a settings file, and where in it the hooks are.
+type settings struct {
+	data   []byte
+	own    string         // this program
+	whole  rawjson.Span   // the object that it is
+	events *rawjson.Field // of whole; nil: none
+	stop   *rawjson.Field // of events; nil: none
+}
+
+// parse finds the hooks in a settings file. What is not as expected is an error.
+func parse(data []byte, own string) (*settings, error) {
+	const space = " \t\r\n"
+	s := &settings{data: data, own: own,
+		whole: rawjson.Span{Start: len(data) - len(bytes.TrimLeft(data, space)), End: len(bytes.TrimRight(data, space))}}
+	if s.whole.Start > s.whole.End {
+		return nil, invalid("the file is empty")
+	}
+	var err error
+	if s.events, err = s.member(s.whole, hooksKey, "", '{'); err != nil || s.events == nil {
+		return s, err
+	}
+	s.stop, err = s.member(s.events.Value, stopEvent, hooksKey+".", '[')
+	return s, err
+}
+
+// FormatError means that a settings file is not as expected, so that it is not changed.
+type FormatError struct{ Err error }
+
+func (e *FormatError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *FormatError) Unwrap() error { return e.Err }
+
+func invalid(format string, args ...any) error {
+	return &FormatError{fmt.Errorf(format, args...)}
+}
+
+// member returns the member of the object at in that has a name; nil if it has none.
+func (s *settings) member(in rawjson.Span, name, path string, kind byte) (*rawjson.Field, error) {
+	fields, err := rawjson.Fields(in.Of(s.data))
+	if err != nil {
+		return nil, invalid("%w", err)
+	}
+	var found *rawjson.Field
+	for i, f := range fields {
+		if f.Name != name {
+			continue
+		}
+		if found != nil {
+			return nil, invalid("%s%s is in it twice", path, name)
+		}
+		found = &fields[i]
+		found.Key, found.Value = f.Key.Within(in), f.Value.Within(in)
+		if rawjson.Kind(found.Value.Of(s.data)) != kind {
+			return nil, invalid("%s%s is not %s", path, name, map[byte]string{'{': "an object", '[': "an array"}[kind])
+		}
+	}
+	return found, nil
+}
+
+// stopHook is one hook of ours.
+type stopHook struct {
+	entry, at int          // its entry in the array, and its place in that
+	list      rawjson.Span // the hooks of the entry
+	others    int          // other hooks in the list
+	bare      bool         // the entry has nothing but the list
+	command   string
+	value     rawjson.Span // of the command
+}
+
+// hooks returns the hooks that run teambridge. What has another form belongs to others.
+func (s *settings) hooks() (found []stopHook) {
+	if s.stop == nil {
+		return nil
+	}
+	entries, _ := rawjson.Elements(s.stop.Value.Of(s.data))
+	for i, e := range entries {
+		e = e.Within(s.stop.Value)
+		fields, err := rawjson.Fields(e.Of(s.data))
+		if err != nil {
+			continue
+		}
+		for _, f := range fields {
+			list := f.Value.Within(e)
+			hooks, err := rawjson.Elements(list.Of(s.data))
+			if f.Name != hooksKey || err != nil {
+				continue
+			}
+			for n, h := range hooks {
+				h = h.Within(list)
+				fields2, err := rawjson.Fields(h.Of(s.data))
+				if err != nil {
+					continue
+				}
+				for _, f := range fields2 {
+					value := f.Value.Within(h)
+					command, err := rawjson.Text(value.Of(s.data))
+					if f.Name != commandKey || err != nil {
+						continue
+					}
+					if _, ok := programOf(command, s.own); ok {
+						found = append(found, stopHook{i, n, list, len(hooks) - 1, len(fields) == 1, command, value})
+					}
+				}
+			}
+		}
+	}
+	return found
+}

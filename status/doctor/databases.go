@@ -1,0 +1,107 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/sqlite"
+	"teambridge/status/api"
+	"teambridge/status/client"
+	"teambridge/status/view"
+)
+
+func (x *examination) state(ctx context.Context) {
+	dir := x.State
+	if dir == "" {
+		x.add(api.LevelProblem, "no_state", "", "", "there is no home directory for teambridge's own files", "set $TEAMBRIDGE_STATE")
+		return
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // nothing was sent yet
+	}
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		x.add(api.LevelProblem, "open_state", "", dir, fmt.Sprintf("others can read teambridge's files (mode %o)", info.Mode().Perm()),
+			"chmod 700 "+dir+", as teambridge doctor --fix does").
+			remedy = func() error { return os.Chmod(dir, info.Mode().Perm()&0o700) }
+	}
+	l, err := x.Ledger(ctx)
+	if err != nil {
+		x.add(api.LevelProblem, "ledger", "", filepath.Join(dir, "ledger.db"), view.Describe(err),
+			x.goesOn(err, "messages are sent only with --force, and no history has them"))
+		return
+	}
+	if l == nil {
+		return
+	}
+	if err := x.relays(ctx, l); err != nil {
+		x.add(api.LevelProblem, "ledger", "", "", err.Error(), "")
+	}
+}
+
+// databases reports the size of the databases, and since when messages are recorded.
+func (x *examination) databases(ctx context.Context) error {
+	size := func(name string) (path, text string, there bool) {
+		path = filepath.Join(x.State, name)
+		var bytes int64
+		for _, suffix := range []string{"", "-wal"} {
+			if info, err := os.Stat(path + suffix); err == nil {
+				bytes += info.Size()
+				there = true
+			}
+		}
+		return path, fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)), there
+	}
+	if path, text, there := size("ledger.db"); there {
+		x.add(api.LevelOK, "ledger_size", "", path, "the ledger has "+text, "")
+	}
+	path, text, there := size("journal.db")
+	if !there {
+		x.add(api.LevelNote, "no_journal", "", path, "nothing is recorded yet", `"teambridge watch" and the service record messages`)
+		return nil
+	}
+	j, err := x.Journal(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	since := "no messages have been recorded"
+	if err == nil {
+		for m, merr := range j.Messages(ctx, journal.Query{Root: x.Root.Path(), Limit: 1}) {
+			if err = merr; err == nil {
+				since = "messages have been recorded since " + view.Clock(m.FirstSeen)
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, journal.ErrBusy):
+		x.add(api.LevelNote, "journal", "", path, view.Describe(err), "look again later")
+		return nil
+	case err != nil:
+		x.add(api.LevelProblem, "journal", "", path, view.Describe(err), x.goesOn(err, "messages can be sent, but what others write is not recorded, and there is no history"))
+		return nil
+	}
+	x.add(api.LevelOK, "journal_size", "", path, since+"; the journal has "+text, "teambridge gc deletes old ones")
+	return nil
+}
+
+// goesOn says what works if this command cannot use a database because of why: otherwise,
+// unless a service has it open.
+func (x *examination) goesOn(why error, otherwise string) string {
+	c, err := client.Find(x.State, x.Root.Path())
+	if err != nil {
+		return otherwise
+	}
+	c.Close()
+	if _, moved := MovedDatabases(x.State, x.Root.Path()); moved != "" {
+		return otherwise
+	}
+	if errors.Is(why, sqlite.ErrInUse) {
+		return "the service still uses it: what goes through the service is recorded there"
+	}
+	return "the service still has it open: what goes through the service may not be recorded"
+}

@@ -1,0 +1,113 @@
+// Package doctor finds what keeps messages from arriving, and says what to do about it:
+//
+//	report, err := doctor.Checkup{Root: root, State: stateDir, …}.Run(ctx, "", false)
+//
+// A checkup changes nothing unless it is told to fix what it finds. Then it removes what
+// belongs to nobody, such as a file in the place of a lock and temporary files of killed
+// processes, and makes the state directory private. What may be in use stays, and an inbox
+// is never changed.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/status/api"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// Checkup is what is looked at, and with what. All fields but Dir and Wait are needed.
+type Checkup struct {
+	Root   *teams.Root
+	State  string             // the state directory; "" if there is none, which is a problem
+	Locker *lockedfile.Locker // of the inboxes
+
+	// LookupEnv looks up a variable of the environment in which agents are started.
+	LookupEnv func(string) (string, bool)
+	Dir       string        // the project whose settings count, too; "": none
+	Wait      time.Duration // how long the service may take to answer; 0: 1 s
+
+	// Ledger and Journal return the databases. That one cannot be opened is a finding.
+	// Ledger returns nil if there is none yet; Journal is called only if its file exists.
+	Ledger  func(context.Context) (*ledger.Ledger, error)
+	Journal func(context.Context) (*journal.Journal, error)
+}
+
+// Run looks at one team, or, if team is "", at everything. With fix, it also fixes what it
+// can. What is wrong is in the report; the error is that of ctx, or says that the teams cannot
+// be listed or that there is no such team.
+func (c Checkup) Run(ctx context.Context, team string, fix bool) (api.Report, error) {
+	x := &examination{Checkup: c}
+	if err := x.examine(ctx, team); err != nil {
+		return api.Report{}, err
+	}
+	r := api.Report{Findings: make([]api.Finding, 0, len(x.findings)), Teams: x.teams, Inboxes: x.inboxes}
+	for _, f := range x.findings {
+		if fix && f.remedy != nil {
+			err := f.remedy()
+			if f.Fixed = err == nil; err != nil {
+				f.Advice = fmt.Sprintf("it could not be fixed: %v", err)
+			}
+		}
+		r.Findings = append(r.Findings, f.Finding)
+	}
+	return r, nil
+}
+
+// examination is one run of a checkup.
+type examination struct {
+	Checkup
+	findings []*finding
+	teams    int // that were looked at
+	inboxes  int // that were looked at
+}
+
+type finding struct {
+	api.Finding
+	remedy func() error // fixes it; nil: nothing does
+}
+
+func (x *examination) examine(ctx context.Context, only string) error {
+	all, err := x.Root.Teams()
+	if err != nil {
+		return err
+	}
+	if only != "" {
+		t, err := x.Root.Team(only)
+		if err != nil {
+			return err
+		}
+		t.Close()
+		all = slices.DeleteFunc(all, func(l teams.Listing) bool { return l.Name != only })
+	} else if err := x.environment(ctx, all); err != nil {
+		return err
+	}
+	x.teams = len(all)
+	for _, l := range all {
+		if err := x.team(ctx, l); err != nil {
+			return err
+		}
+	}
+	if only == "" {
+		if err := x.leftTeams(); err != nil {
+			return err
+		}
+		if err := x.panes(ctx); err != nil {
+			return err
+		}
+	}
+	x.state(ctx)
+	return nil
+}
+
+// add adds a finding. team and path may be empty.
+func (x *examination) add(level, code, team, path, message, advice string) *finding {
+	f := &finding{Finding: api.Finding{Level: level, Code: code, Team: team, Path: path, Message: message, Advice: advice}}
+	x.findings = append(x.findings, f)
+	return f
+}

@@ -1,0 +1,168 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"teambridge/inbox/sqlite"
+	"teambridge/relay/process"
+	"teambridge/status/api"
+	"teambridge/teams/flock"
+	"teambridge/teams/lockedfile"
+)
+
+// objects looks in a directory for things in the place of locks, locks that nobody holds,
+// and our own leftovers; if only is not empty, just for those of that file.
+func (x *examination) objects(team, dir, only string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // reported by who has to read it, or not there yet
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if of, ok := lockedfile.TempOf(e.Name()); ok && (only == "" || of == only) {
+			x.leftover(team, path, e)
+			continue
+		}
+		of, ok := strings.CutSuffix(e.Name(), ".lock")
+		if ok && strings.HasSuffix(of, ".json") && (only == "" || of == only) {
+			x.lock(team, path, e)
+		}
+	}
+}
+
+// lock examines what is in a lock's place.
+func (x *examination) lock(team, path string, e fs.DirEntry) {
+	info, err := e.Info()
+	if err != nil {
+		return // released while we looked
+	}
+	inside, derr := os.ReadDir(path)
+	what, remove := "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so", os.Remove
+	switch {
+	case !e.IsDir():
+	case derr != nil:
+		return
+	case len(inside) > 0:
+		what, remove = fmt.Sprintf("a lock directory with something in it (%s): no agent can take it over", inside[0].Name()), os.RemoveAll
+	case time.Since(info.ModTime()) > lockedfile.StaleAfter:
+		x.add(api.LevelNote, "stale_lock", team, path, fmt.Sprintf("a lock that nobody has touched for more than %s", lockedfile.StaleAfter), "it does no harm: the next writer takes it over")
+		return
+	default:
+		return
+	}
+	f := x.add(api.LevelProblem, "foreign_lock", team, path, what, removable)
+	if why := lockUser(path); why != "" {
+		f.Advice = why + "; look again later"
+		return
+	}
+	f.remedy = func() error {
+		if why := lockUser(path); why != "" { // since it was looked at
+			return errors.New(why)
+		}
+		return removeSame(path, info, remove)
+	}
+}
+
+const removable = "teambridge doctor --fix removes it"
+
+// leftover reports a temporary file of ours. One that is young may be in use.
+func (x *examination) leftover(team, path string, e fs.DirEntry) {
+	info, err := e.Info()
+	if err != nil || time.Since(info.ModTime()) < 2*lockedfile.StaleAfter {
+		return
+	}
+	x.add(api.LevelNote, "leftover", team, path, "a temporary file of a teambridge that was killed",
+		"the next message to this inbox removes it, as does teambridge doctor --fix").
+		remedy = func() error { return removeSame(path, info, os.Remove) }
+}
+
+// removeSame removes path unless it has changed.
+func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
+	now, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()):
+		return errors.New("it has changed since it was looked at")
+	}
+	return remove(path)
+}
+
+// lockUser says why what other programs left in the place of a lock may be in use; "" if
+// nothing shows that. A directory is in use if something in it is.
+func lockUser(path string) (why string) {
+	err := filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		switch {
+		case time.Since(info.ModTime()) < lockedfile.StaleAfter:
+			why = fmt.Sprintf("it is in use: it was changed less than %s ago", lockedfile.StaleAfter)
+		case info.Mode().IsRegular(): // opening a pipe would wait for its other end
+			why = fileUser(path)
+		}
+		if why != "" {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil && why == "" {
+		return fmt.Sprintf("it may be in use: %v", err)
+	}
+	return why
+}
+
+// fileUser is lockUser for a regular file.
+func fileUser(path string) string {
+	if users, _ := sqlite.Users(path); len(users) > 0 {
+		return fmt.Sprintf("it is in use: %s has it open", users[0])
+	}
+	held, err := flock.Held(path)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("it may be in use: %v", err)
+	case held:
+		return "it is in use: a process holds its lock"
+	}
+	start, err := readStart(path)
+	if err != nil {
+		return fmt.Sprintf("it may be in use: %v", err)
+	}
+	// Programs write their process id into the first line, or use it as the name of the file.
+	first, _, _ := strings.Cut(start, "\n")
+	for _, text := range []string{first, filepath.Base(path)} {
+		pid, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil {
+			continue
+		}
+		if alive, _ := (process.Predecessor{PID: pid}).Alive(); alive {
+			return fmt.Sprintf("it is in use: process %d, which it names, is running", pid)
+		}
+	}
+	return ""
+}
+
+// readStart returns the first bytes of a file.
+func readStart(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, 64))
+	return string(data), err
+}

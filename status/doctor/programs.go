@@ -1,0 +1,187 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"teambridge/relay/fleet"
+	"teambridge/relay/opencode"
+	"teambridge/relay/stophook"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// environment reports what is around the teams: versions of Claude Code, the switch for
+// teams, the service and the databases.
+func (x *examination) environment(ctx context.Context, listings []teams.Listing) error {
+	x.claudeCode(ctx, listings)
+	if path, err := x.lookPath(fleet.OpenCode); err == nil {
+		x.openCode(path)
+	}
+	x.teamsEnabled()
+	x.service(ctx)
+	return x.databases(ctx)
+}
+
+// claudeCode reports the versions that are installed, and that agents run.
+func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) {
+	found := map[teams.Version][]string{}
+	add := func(v teams.Version, where string) {
+		if v.Known() {
+			found[v] = append(found[v], where)
+		}
+	}
+	if path, err := x.lookPath("claude"); err != nil {
+		x.add(api.LevelNote, "no_claude_code", "", "", "there is no claude in $PATH", `install Claude Code, or give "teambridge run" the path of one`)
+	} else if v := installedVersion(path, "@anthropic-ai/claude-code"); v.Known() {
+		add(v, path)
+	} else {
+		x.add(api.LevelOK, "claude_code", "", path, "Claude Code of an unknown version", "claude --version tells it")
+	}
+	for _, l := range listings {
+		if l.Orphan || l.Err != nil {
+			continue
+		}
+		t, err := x.Root.Team(l.Name)
+		if err != nil {
+			continue // the examination of the team says it
+		}
+		if c, err := t.Config(ctx); err == nil {
+			for _, m := range c.Members {
+				add(t.Agent(c, m.Name).Version(), m.Name+"@"+l.Name)
+			}
+		}
+		t.Close()
+	}
+	for _, v := range slices.SortedFunc(maps.Keys(found), teams.Version.Compare) {
+		where := found[v]
+		slices.Sort(where)
+		if n := len(where); n > 5 {
+			where = append(where[:5], fmt.Sprintf("%d more", n-5))
+		}
+		x.add(api.LevelOK, "claude_code", "", strings.Join(where, ", "), "Claude Code "+v.String(), knownOf(v))
+	}
+}
+
+// knownOf says what is known of a version.
+func knownOf(v teams.Version) string {
+	var yes, no, unsure []string
+	for _, t := range []teams.Trait{
+		teams.TeamAtStart, teams.RemovesTaken, teams.MarksFirst, teams.RefusesUser, teams.HeadlessDeaf, teams.Lifecycle, teams.LeadProcessWritten,
+	} {
+		switch v.Has(t) {
+		case teams.Yes:
+			yes = append(yes, string(t))
+		case teams.No:
+			no = append(no, string(t))
+		default:
+			unsure = append(unsure, string(t))
+		}
+	}
+	var parts []string
+	for _, p := range []struct {
+		is     string
+		traits []string
+	}{{"it ", yes}, {"not yet: ", no}, {"not measured: ", unsure}} {
+		if len(p.traits) > 0 {
+			parts = append(parts, p.is+strings.Join(p.traits, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// openCode reports the version of an OpenCode, and whether its agents can be relayed to.
+func (x *examination) openCode(path string) {
+	v := installedVersion(path, "opencode-")
+	switch {
+	case !v.Known():
+		x.add(api.LevelOK, "opencode", "", path, "OpenCode of an unknown version", "opencode --version tells it; run needs 1.18 or newer")
+	case v.Compare(teams.Version{Major: 1, Minor: 18}) < 0:
+		x.add(api.LevelNote, "old_opencode", "", path, "OpenCode "+v.String()+" cannot be an agent", "install 1.18 or newer with: npm install -g opencode-ai")
+	case opencode.Passed(x.State, v.String()):
+		x.add(api.LevelOK, "opencode", "", path, "OpenCode "+v.String(), "it has what agents need")
+	default:
+		x.add(api.LevelOK, "opencode", "", path, "OpenCode "+v.String(), "whether it has what agents need is checked when the first one starts")
+	}
+}
+
+// installedVersion returns the version of the program at path, which is not run: an
+// installer puts it into the name of the file, and npm into a package.json next to it,
+// of a package whose name begins with prefix.
+func installedVersion(path, prefix string) teams.Version {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return teams.Version{}
+	}
+	if v, err := teams.ParseVersion(filepath.Base(real)); err == nil {
+		return v
+	}
+	dir := filepath.Dir(real)
+	for range 3 {
+		var p struct{ Name, Version string }
+		if readJSON(filepath.Join(dir, "package.json"), &p) == nil && strings.HasPrefix(p.Name, prefix) {
+			v, _ := teams.ParseVersion(p.Version)
+			return v
+		}
+		dir = filepath.Dir(dir)
+	}
+	return teams.Version{}
+}
+
+func readJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, v)
+}
+
+// lookPath finds a program in $PATH.
+func (x *examination) lookPath(name string) (string, error) {
+	path, _ := x.LookupEnv("PATH")
+	for _, dir := range filepath.SplitList(path) {
+		if filepath.IsAbs(dir) {
+			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return found, nil
+			}
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// teamsSwitch is the variable without which Claude Code makes no teams.
+const teamsSwitch = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
+
+// teamsEnabled reports whether Claude Code makes teams when it is started here.
+func (x *examination) teamsEnabled() {
+	on := func(value string) bool {
+		return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value)))
+	}
+	if value, _ := x.LookupEnv(teamsSwitch); on(value) {
+		x.add(api.LevelOK, "teams_enabled", "", "", "agent teams are enabled: "+teamsSwitch+" is set", "")
+		return
+	}
+	files := stophook.Files(x.Root.Path(), x.Dir)
+	for _, path := range files {
+		var s struct{ Env map[string]any }
+		err := readJSON(path, &s)
+		switch {
+		case err == nil && on(fmt.Sprint(s.Env[teamsSwitch])):
+			x.add(api.LevelOK, "teams_enabled", "", path, "agent teams are enabled: "+teamsSwitch+" is in the settings", "")
+			return
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			x.add(api.LevelNote, "settings", "", path, "the settings cannot be read: "+err.Error(), "")
+		}
+	}
+	x.add(api.LevelNote, "teams_disabled", "", files[0], "agent teams are not enabled in this environment or in the settings",
+		`set `+teamsSwitch+`=1, or add "env": {"`+teamsSwitch+`": "1"} to the settings, and start Claude Code again`)
+}

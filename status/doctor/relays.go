@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
+	"teambridge/relay/shell"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+func (x *examination) relays(ctx context.Context, l *ledger.Ledger) error {
+	sessions, err := l.Sessions(ctx, x.Root.Path())
+	if err != nil {
+		return err
+	}
+	for _, s := range sessions {
+		if err := x.relay(ctx, l, s); err != nil && !errors.Is(err, teams.ErrTeamGone) {
+			x.add(api.LevelProblem, "relay", s.Team, "", view.Describe(err), "")
+		}
+	}
+	if err := x.openCodeRelays(ctx, l); err != nil {
+		return err
+	}
+	holds, err := l.Holds(ctx, x.Root.Path())
+	if err != nil {
+		return err
+	}
+	for _, h := range holds {
+		t, err := x.Root.Team(h.Team)
+		if err != nil {
+			continue // it has ended
+		}
+		if c, err := t.Config(ctx); err == nil && c.Instance().CreatedAt == h.CreatedAt {
+			x.add(api.LevelNote, "held", h.Team, "", "the messages of "+h.Sender+" to "+h.Inbox+" are held: "+h.Reason,
+				fmt.Sprintf("teambridge relay release %s@%s %s", h.Inbox, h.Team, h.Sender))
+		}
+		_ = t.Close()
+	}
+	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
+	if err == nil && len(failed) > 0 {
+		x.add(api.LevelNote, "dead_letters", failed[0].Team, "", fmt.Sprintf("%s could not be delivered, the last because: %s", view.Plural(len(failed), "message"), failed[0].Reason),
+			"list them with: teambridge relay list; retry them with: teambridge relay retry")
+	}
+	return err
+}
+
+// runtimeArgs are the arguments of run for what a relay has started. The ledger has no more
+// than that.
+func runtimeArgs(command string) string {
+	program, _, _ := strings.Cut(command, " ")
+	switch {
+	case strings.HasPrefix(command, "http://"), strings.HasPrefix(command, "https://"):
+		return "--runtime opencode --url " + shell.Quote(command)
+	case strings.HasPrefix(filepath.Base(program), fleet.OpenCode):
+		return "--runtime opencode -- " + command
+	}
+	return "-- " + command
+}
+
+// killedLauncher reports a session that was left at a terminal or a relay, with the number
+// of messages that wait for it.
+func (x *examination) killedLauncher(s ledger.Session, h ledger.Handoff, waiting int) {
+	level, kept := api.LevelNote, ""
+	if h.Draft != "" {
+		level, kept = api.LevelProblem, "; what was at its prompt is kept"
+	}
+	if waiting > 0 {
+		level, kept = api.LevelProblem, kept+"; messages wait for it: "+strconv.Itoa(waiting)
+	}
+	x.add(level, "killed_launcher", s.Team, s.Command, fmt.Sprintf("the launcher of the session of %s@%s was killed%s", s.Inbox, s.Team, kept),
+		fmt.Sprintf("run it again in its directory to go on with the session: teambridge run --local --team %s --as %s -- COMMAND", shell.Quote(s.Team), shell.Quote(s.Inbox)))
+}
+
+// relay reports an agent that does not stay alive, and messages that wait for one whose
+// relay does not run. Sessions of a team that has ended do not matter.
+func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Session) error {
+	t, err := x.Root.Team(s.Team)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil || c.Instance().CreatedAt != s.CreatedAt {
+		return err
+	}
+	if s.Dead != "" {
+		x.add(api.LevelProblem, "dead_relay", s.Team, s.Command, "the agent that is "+s.Inbox+" does not stay alive: "+s.Dead,
+			"run it again with teambridge run; if it was added, with teambridge relay retry; what waits for it is kept")
+		return nil
+	}
+	f, err := relay.Facts(ctx, l, x.State, t, c, s.Inbox)
+	if err != nil || !f.Headless || f.Relayed {
+		return err
+	}
+	o, _, err := relay.Stat(ctx, l, x.State, t, c, s.Inbox)
+	if err != nil {
+		return err
+	}
+	unread, err := view.Unread(ctx, t, s.Inbox)
+	if err != nil {
+		return err
+	}
+	if h, found, err := l.Handoff(ctx, s.InboxKey); err != nil || found && s.State != ledger.RelayEnded {
+		x.killedLauncher(s, h, o.Queue+unread)
+		return err
+	}
+	if o.Queue+unread == 0 {
+		return nil
+	}
+	how, waits := "has ended", "1 message waits"
+	if s.State != ledger.RelayEnded {
+		how = "is gone"
+	}
+	if n := o.Queue + unread; n > 1 {
+		waits = fmt.Sprintf("%d messages wait", n)
+	}
+	x.add(api.LevelProblem, "no_relay", s.Team, s.Command, fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits),
+		fmt.Sprintf("teambridge run --team %s --as %s %s", shell.Quote(s.Team), shell.Quote(s.Inbox), runtimeArgs(s.Command)))
+	return nil
+}
+
+// openCodeRelays reports agents of the service whose OpenCode is not installed.
+func (x *examination) openCodeRelays(ctx context.Context, l *ledger.Ledger) error {
+	list, err := l.Relays(ctx, x.Root.Path())
+	for _, r := range list {
+		if r.Runtime != fleet.OpenCode || r.URL != "" {
+			continue
+		}
+		program := append(r.Command, fleet.OpenCode)[0]
+		find := x.lookPath
+		if filepath.Base(program) != program {
+			find = exec.LookPath
+			if !filepath.IsAbs(program) {
+				program = filepath.Join(r.Dir, program)
+			}
+		}
+		if _, err := find(program); err != nil {
+			x.add(api.LevelProblem, "no_opencode", r.Team, program, "the OpenCode of "+r.Member+"@"+r.Team+" is not installed",
+				"npm install -g opencode-ai; the service needs it in its $PATH, or add the relay again with the command of one")
+		}
+	}
+	return err
+}

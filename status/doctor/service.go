@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"teambridge/inbox/sqlite"
+	"teambridge/status/api"
+	"teambridge/status/client"
+	"teambridge/status/view"
+)
+
+// service reports whether the service runs and answers.
+func (x *examination) service(ctx context.Context) {
+	const start = "start it with: teambridge serve; or have systemd do it: teambridge service install"
+	c, err := client.Find(x.State, x.Root.Path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		x.add(api.LevelNote, "no_service", "", "", "no service runs: messages of others are recorded only while a command such as watch runs", start)
+		return
+	case err != nil:
+		x.add(api.LevelProblem, "service", "", "", view.Describe(err), "restart it with this teambridge")
+		return
+	}
+	defer c.Close()
+	if pid, moved := MovedDatabases(x.State, x.Root.Path()); moved != "" {
+		x.add(api.LevelProblem, "service_files", "", x.State, moved+" moved away or replaced while the service ran: what it records is not in the history here, and what it sent can be sent twice",
+			fmt.Sprintf("end process %d; move the files that it has back, each with its -wal, unless you can do without what is in them; then %s", pid, start))
+		return
+	}
+	card, _ := api.ReadCard(x.State, x.Root.Path())
+	wait := cmp.Or(x.Wait, time.Second)
+	asking, done := context.WithTimeoutCause(ctx, 2*wait, &client.UnreachableError{Where: c.Where(), Sent: true, Err: fmt.Errorf("not even to a health check within %s", 2*wait)})
+	defer done()
+	if err := c.Health(asking); err != nil {
+		x.add(api.LevelProblem, "service", "", c.Where(), view.Describe(err), fmt.Sprintf("end process %d, and %s", card.PID, start))
+		return
+	}
+	x.add(api.LevelOK, "service", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service runs and records: process %d", card.PID), "")
+}
+
+// MovedDatabases returns the process of the service, and which databases in the state
+// directory it does not have open, as "ledger.db was"; "" if it has all, or if the system does
+// not tell. A service of this version ends when that happens, and one of an earlier version
+// goes on recording where nobody looks.
+func MovedDatabases(state, root string) (pid int, moved string) {
+	card, err := api.ReadCard(state, root)
+	if err != nil {
+		return 0, ""
+	}
+	// In another container, the process of this number is another one.
+	if it, _ := sqlite.Uses(card.PID, api.LockPath(state, root)); !it {
+		return card.PID, ""
+	}
+	var names []string
+	for _, name := range []string{"ledger.db", "journal.db"} {
+		if uses, known := sqlite.Uses(card.PID, filepath.Join(state, name)); known && !uses {
+			names = append(names, name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return card.PID, ""
+	case 1:
+		return card.PID, names[0] + " was"
+	}
+	return card.PID, strings.Join(names, " and ") + " were"
+}

@@ -1,0 +1,97 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"teambridge/relay"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+func (x *examination) team(ctx context.Context, l teams.Listing) error {
+	path := filepath.Join(x.Root.Path(), "teams", l.Name)
+	switch {
+	case l.Err != nil:
+		x.add(api.LevelProblem, "unreadable_team", l.Name, path, view.Describe(l.Err), "teambridge leaves it alone")
+		return nil
+	case l.Orphan:
+		x.add(api.LevelNote, "orphan_team", l.Name, path, "a team directory without config.json: what a crash, or a deletion that did not finish, leaves behind",
+			"remove it, if no session of this name is running")
+	}
+	t, err := x.Root.Team(l.Name)
+	if errors.Is(err, teams.ErrTeamGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	c := &teams.Config{Team: l.Name}
+	if !l.Orphan {
+		switch got, err := t.Config(ctx); {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, teams.ErrTeamGone):
+			return nil // it has just ended
+		case err != nil:
+			x.add(api.LevelProblem, "corrupt_config", l.Name, filepath.Join(path, "config.json"), view.Describe(err),
+				"messages cannot be sent to this team; its session, if it runs, may repair it")
+		default:
+			c = got
+			x.config(path, t, c)
+		}
+	}
+	x.objects(l.Name, path, "config.json")
+	names, err := t.Inboxes()
+	if err != nil {
+		x.add(api.LevelProblem, "unreadable_inboxes", l.Name, filepath.Join(path, "inboxes"), view.Describe(err), "check its permissions")
+		return nil
+	}
+	x.inboxes += len(names)
+	for _, name := range names {
+		if err := x.inbox(ctx, t, c, name); err != nil {
+			return err
+		}
+	}
+	x.objects(l.Name, filepath.Join(path, "inboxes"), "")
+	return nil
+}
+
+// config examines what config.json says.
+func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
+	lead, _ := c.Lead()
+	// The process in it may be that of an earlier run, whose relay another one has taken over.
+	served, err := relay.Running(x.State, t, lead.Name)
+	if err != nil {
+		x.add(api.LevelNote, "unknown_relay", c.Team, path, view.Describe(err), "look at the locks in the state directory")
+	}
+	if !served && t.LeadState(c, time.Now()) == teams.Gone {
+		process, advice := "", "nobody reads messages to it; remove the directory"
+		if pid, _ := t.Leader(c); pid != 0 {
+			process = fmt.Sprintf(" (%d)", pid)
+		}
+		if c.LeadProcess != nil { // other versions do not take it back
+			advice += ", or resume its session " + c.LeadSessionID
+		}
+		x.add(api.LevelNote, "stale_team", c.Team, path, "the process that led this team"+process+" has ended without cleaning up", advice)
+	}
+	for _, fault := range c.Faults {
+		x.add(api.LevelNote, "odd_config", c.Team, filepath.Join(path, "config.json"), view.Describe(fault), "it is ignored")
+	}
+}
+
+// leftTeams reports what is left of teams that were being made or removed.
+func (x *examination) leftTeams() error {
+	paths, err := x.Root.Leftovers()
+	for _, path := range paths {
+		x.add(api.LevelNote, "leftover", "", path, "what is left of a team that a teambridge was making or removing when it was killed",
+			"teambridge run --create-team removes it, as do teambridge gc and teambridge doctor --fix").
+			remedy = x.Root.Sweep
+	}
+	return err
+}
