@@ -82,19 +82,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// paneMembers lists the panes as members of their team.
-func (a *app) paneMembers(ctx context.Context) ([]api.Member, error) {
-	list, err := a.registered(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	views, err := a.local().Look(ctx, list)
-	if err != nil {
-		return nil, err
-	}
-	return view.PaneMembers(views), nil
-}
-
 // waitForPanes waits until something happens in the panes with these names, or in any.
 func (a *app) waitForPanes(ctx context.Context, o waitOptions) error {
 	var names []string

@@ -324,15 +324,21 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger, team string) (l
 // relaysServed asks the service, if one runs, for its relays in one team or all. It is not
 // asked if none was added there.
 func (a *app) relaysServed(ctx context.Context, l *ledger.Ledger, root *teams.Root, team string) (list []api.RelayEntry, answered bool, err error) {
-	added, err := l.Relays(ctx, root.Path())
-	if err != nil || !slices.ContainsFunc(added, func(r ledger.Relay) bool { return team == "" || r.Team == team }) {
-		return nil, false, err
+	if !hasRelays(ctx, l, root, team) {
+		return nil, false, nil
 	}
 	answered, err = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
 		list, err = c.Relays(ctx, team)
 		return err
 	})
 	return list, answered, err
+}
+
+// hasRelays reports whether relays were added to the service, for one team or any. Only then
+// there is something that the service alone knows.
+func hasRelays(ctx context.Context, l *ledger.Ledger, root *teams.Root, team string) bool {
+	added, err := l.Relays(ctx, root.Path())
+	return err != nil || slices.ContainsFunc(added, func(r ledger.Relay) bool { return team == "" || r.Team == team })
 }
 
 func (a *app) printRelays(list []api.RelayEntry) error {

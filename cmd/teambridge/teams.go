@@ -11,6 +11,7 @@ import (
 
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -147,32 +148,25 @@ func (a *app) members(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if to.Way() == api.WayPane {
-		infos, err := a.paneMembers(ctx)
-		if err != nil {
-			return err
-		}
-		return a.printMembers(infos)
-	}
-	t := to.Team
-	infos, err := view.Members(ctx, t)
+	root, err := a.root()
 	if err != nil {
 		return err
 	}
-	var silent error
-	if l, err := a.local().Ledger(ctx); err != nil {
-		a.warn("%s; relays are not shown", view.Describe(err))
-	} else if l != nil {
-		var relays map[string]*api.Relay
-		relays, _, silent, err = a.relays(ctx, l, t)
-		if err != nil {
+	var infos []api.Member
+	served, silent := false, error(nil)
+	if l, err := a.local().Ledger(ctx); err == nil && l != nil && hasRelays(ctx, l, root, to.Name()) {
+		served, silent = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
+			infos, err = c.Members(ctx, to.Name())
 			return err
-		}
-		for i := range infos {
-			if r := relays[infos[i].Member]; r != nil {
-				infos[i].Relay, infos[i].Place = r.State, r.Place
-			}
-		}
+		})
+	}
+	if served {
+		return a.printMembers(infos)
+	}
+	if infos, err = a.local().Members(ctx, to.Name()); err != nil && infos != nil {
+		a.warn("%s; relays are not shown", view.Describe(err))
+	} else if err != nil {
+		return err
 	}
 	return errors.Join(a.printMembers(infos), unheard(silent))
 }

@@ -13,6 +13,9 @@ type Bridge interface {
 	// Team returns one team, and the names of the person in it.
 	Team(ctx context.Context, team string) (TeamDetail, error)
 
+	// Members returns the members of a team, then the inboxes without a member.
+	Members(ctx context.Context, team string) ([]Member, error)
+
 	// Send sends a message to a member; "lead" is the lead. Sending again under the same id is
 	// sending once. If id is "", it gets a new one.
 	Send(ctx context.Context, team, member, id string, m NewMessage) (Sent, error)

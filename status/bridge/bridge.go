@@ -23,6 +23,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
+	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -63,6 +64,11 @@ type Service struct {
 	Record func(context.Context, *mail.Sender, mail.Delivered)
 	Follow func(*mail.Sender, []mail.Delivered) bool
 	Poke   func() // there is news in the ledger
+
+	// Relays returns the relays of a team's members, by member, and Seen what was seen of panes
+	// at the last look: no request looks at them.
+	Relays func(context.Context, *teams.Team) (map[string]*api.Relay, error)
+	Seen   func(context.Context, []pane.Pane) ([]pane.View, error)
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
@@ -126,10 +132,14 @@ func (l *Local) Registered(ctx context.Context) ([]pane.Pane, error) {
 	return p.List(ctx)
 }
 
-// Look looks at panes now, at all of them at the same time.
+// Look returns what is in panes. It looks at all of them at the same time, or shows what the
+// service saw last.
 func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
 	if len(list) == 0 {
 		return nil, nil
+	}
+	if s := l.opts.Service; s != nil {
+		return s.Seen(ctx, list)
 	}
 	panes, err := l.Panes(ctx)
 	if err != nil {

@@ -28,6 +28,42 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	return list, err
 }
 
+// Members returns the members of a team, then the inboxes without a member; see [api.Bridge].
+func (l *Local) Members(ctx context.Context, team string) ([]api.Member, error) {
+	to, err := l.In(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close() // nothing was written through it
+	if to.Way() == api.WayPane {
+		views, err := l.Look(ctx, to.Panes)
+		return view.PaneMembers(views), err
+	}
+	list, err := view.Members(ctx, to.Team)
+	if err != nil {
+		return nil, err
+	}
+	relays, err := l.relays(ctx, to.Team)
+	for i, m := range list {
+		if r := relays[m.Member]; r != nil {
+			list[i].Relay, list[i].Place = r.State, r.Place
+		}
+	}
+	return list, err
+}
+
+// relays returns the relays of a team's members, by member.
+func (l *Local) relays(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
+	if s := l.opts.Service; s != nil {
+		return s.Relays(ctx, t)
+	}
+	lg, err := l.Ledger(ctx)
+	if err != nil || lg == nil {
+		return nil, err
+	}
+	return view.Relays(ctx, lg, l.opts.State, t)
+}
+
 // realPanes reports whether a real team has the name of that of the panes.
 func realPanes(list []api.Team) bool {
 	for _, t := range list {

@@ -114,22 +114,7 @@ func (s *Server) place(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.ofPanes(r, func(list []pane.Pane) (any, error) {
-		views, err := s.seen(r.Context(), list)
-		return view.PaneMembers(views), err
-	}, func(t *teams.Team) (any, error) {
-		list, err := view.Members(r.Context(), t)
-		if err != nil {
-			return nil, err
-		}
-		relays, _, err := s.relaysOf(r.Context(), t)
-		for i := range list {
-			if r := relays[list[i].Member]; r != nil {
-				list[i].Relay, list[i].Place = r.State, r.Place
-			}
-		}
-		return list, err
-	})
+	return s.local.Members(r.Context(), r.PathValue("team"))
 }
 
 func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -48,6 +48,16 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			_, err = w.b.Team(w.Context(), "session-2de3961e")
 			w.fails(err, api.CodeNotFound)
 		},
+		"members": func(w *world) {
+			list, err := w.b.Members(w.Context(), newer)
+			w.must(err)
+			i := slices.IndexFunc(list, func(m api.Member) bool { return m.Member == "worker" })
+			if i < 0 || list[0].Member != "team-lead" || list[0].Role != api.RoleLead || list[i].Role != api.RoleAgent || list[i].Team != newer {
+				w.Errorf("the members are %+v", list)
+			}
+			_, err = w.b.Members(w.Context(), "nobody")
+			w.fails(err, api.CodeNotFound)
+		},
 		"no team":      func(w *world) { w.refused(api.CodeNotFound, "nobody", "worker", api.NewMessage{Text: "x"}) },
 		"a bad name":   func(w *world) { w.refused(api.CodeInvalid, "..", "worker", api.NewMessage{Text: "x"}) },
 		"no panes":     func(w *world) { w.refused(api.CodeNotFound, api.TeamPanes, "worker", api.NewMessage{Text: "x"}) },
