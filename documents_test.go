@@ -1,4 +1,4 @@
-package main
+package teambridge_test
 
 import (
 	"io/fs"
@@ -19,7 +19,7 @@ var documents = []string{
 // sources returns the Go files of the module, by their path from its top.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
-	top := os.DirFS(filepath.Join("..", ".."))
+	top := os.DirFS(".")
 	files := map[string]string{}
 	err := fs.WalkDir(top, ".", func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -96,7 +96,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	extensions := []string{"go", "md", "json", "db", "jsonl", "token", "txtar", "yml", "js", "lock", "sock", "example"}
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)|<img src="([^":]+)"`)
 	for _, document := range documents {
-		data, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(document)))
+		data, err := os.ReadFile(filepath.FromSlash(document))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -117,7 +117,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 			}
 		}
 		for _, m := range link.FindAllStringSubmatch(string(data), -1) {
-			target := filepath.Join("..", "..", filepath.FromSlash(path.Join(path.Dir(document), m[1]+m[2])))
+			target := filepath.FromSlash(path.Join(path.Dir(document), m[1]+m[2]))
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", document, m[1]+m[2], err)
 			}
@@ -132,7 +132,7 @@ func TestPromisesHaveTests(t *testing.T) {
 		t.Skip("not with -short: it reads all sources")
 	}
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join("..", "..", ".github", "PROMISES.md"))
+	data, err := os.ReadFile(filepath.Join(".github", "PROMISES.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestPromisesHaveTests(t *testing.T) {
 		}
 		command := row[1]
 		if lane, ok := strings.CutPrefix(strings.Trim(strings.TrimSpace(command), "`"), ".ci/long "); ok {
-			script, err := os.ReadFile(filepath.Join("..", "..", ".ci", "long"))
+			script, err := os.ReadFile(filepath.Join(".ci", "long"))
 			if err != nil || !strings.Contains(string(script), "\n"+lane+")\n") {
 				t.Errorf("%q: .ci/long has no %s: %v", promise, lane, err)
 			}
@@ -192,7 +192,7 @@ func TestPromisesHaveTests(t *testing.T) {
 // Each command that scripts have is in the table of CONTRIBUTING.md, and no other.
 func TestScriptCommandsAreDocumented(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("script_test.go")
+	source, err := os.ReadFile(filepath.Join("cmd", "teambridge", "script_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestScriptCommandsAreDocumented(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\t+"(\w+)": `).FindAllStringSubmatch(list, -1) {
 		commands = append(commands, m[1])
 	}
-	data, err := os.ReadFile(filepath.Join("..", "..", ".github", "CONTRIBUTING.md"))
+	data, err := os.ReadFile(filepath.Join(".github", "CONTRIBUTING.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,11 +226,11 @@ func TestScriptCommandsAreDocumented(t *testing.T) {
 // The examples of the guide are those that examples.txtar runs.
 func TestGuideExamples(t *testing.T) {
 	t.Parallel()
-	script, err := os.ReadFile(filepath.Join("..", "..", "testdata", "script", "examples.txtar"))
+	script, err := os.ReadFile(filepath.Join("testdata", "script", "examples.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	guide, err := os.ReadFile(filepath.Join("..", "..", ".github", "GUIDE.md"))
+	guide, err := os.ReadFile(filepath.Join(".github", "GUIDE.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
