@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"teambridge/inbox/mail"
@@ -22,7 +23,7 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 		return nil, err
 	}
 	panes, err := l.Registered(ctx)
-	if len(panes) > 0 && !realPanes(list) {
+	if len(panes) > 0 && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == pane.Team }) {
 		list = view.WithPanes(list, view.PaneTeam(panes))
 	}
 	return list, err
@@ -62,16 +63,6 @@ func (l *Local) relays(ctx context.Context, t *teams.Team) (map[string]*api.Rela
 		return nil, err
 	}
 	return view.Relays(ctx, lg, l.opts.State, t)
-}
-
-// realPanes reports whether a real team has the name of that of the panes.
-func realPanes(list []api.Team) bool {
-	for _, t := range list {
-		if t.Team == pane.Team {
-			return true
-		}
-	}
-	return false
 }
 
 // Team returns a team, and the names of the person in it.
