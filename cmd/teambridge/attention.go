@@ -279,8 +279,7 @@ func withMessages(list []api.Attention, all []teamFeed) []errand {
 		found = append(found, errand{Attention: w})
 	}
 	for _, t := range all {
-		for _, e := range t.feed {
-			m := view.Message(t.team.Name(), e.Entry)
+		for _, m := range t.feed {
 			i := slices.IndexFunc(found, func(w errand) bool {
 				return w.Kind == api.WaitsUnread && w.Team == m.Team && w.Member == m.Inbox && w.From == m.From
 			})
@@ -314,8 +313,8 @@ func (a *app) printWaits(list []errand, all []teamFeed) error {
 				if len(t.feed) > 0 {
 					b.WriteString(a.paint(bold, "team "+escape(t.team.Name(), false)) + "\n")
 				}
-				for _, e := range t.feed {
-					b.WriteString(a.entry(e.Entry, false))
+				for _, m := range t.feed {
+					b.WriteString(a.entry(m))
 				}
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
+	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -157,14 +158,14 @@ func (a *app) questionIDs(ctx context.Context) (words []string) {
 // messageIDs lists the messages to the person, the newest first.
 func (a *app) messageIDs(ctx context.Context) []string {
 	words := []string{described(lastMessage, "the newest message to you")}
-	all, err := a.ownInboxes(ctx)
+	all, _, err := a.ownInboxes(ctx, api.Reading{})
 	if err != nil {
 		return words
 	}
 	for _, t := range all {
-		for _, e := range slices.Backward(t.feed) {
-			if e.Kind() == "message" && e.ID() != "" {
-				words = append(words, described(escape(shortID(e.ID()), false), e.From+": "+e.Text))
+		for _, m := range slices.Backward(t.feed) {
+			if m.Kind == "message" && m.ID != "" {
+				words = append(words, described(escape(shortID(m.ID), false), m.From+": "+m.Text))
 			}
 		}
 	}

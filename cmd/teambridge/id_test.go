@@ -1,7 +1,7 @@
 package main
 
 import (
-	"strings"
+	"teambridge/status/view"
 	"testing"
 )
 
@@ -20,23 +20,8 @@ func TestShortID(t *testing.T) {
 		if got != want {
 			t.Errorf("shortID(%q) = %q, want %q", id, got, want)
 		}
-		if whole, err := wholeID(got, []string{id, "other"}); whole != id || err != nil {
-			t.Errorf("wholeID(%q) = %q, %v; want %q", got, whole, err, id)
+		if whole, err := view.WholeID(got, []string{id, "other"}); whole != id || err != nil {
+			t.Errorf("view.WholeID(%q) = %q, %v; want %q", got, whole, err, id)
 		}
-	}
-}
-
-func TestWholeID(t *testing.T) {
-	t.Parallel()
-	ids := []string{"abcd", "abcde", "abcdf", "abcdf", "xyz1", "review-12"}
-	for query, want := range map[string]string{
-		"abcd": "abcd", "abcdf": "abcdf", "xyz1": "xyz1", "xyz": "", "revi": "review-12", "none": "", "": "",
-	} {
-		if got, err := wholeID(query, ids); got != want || err != nil {
-			t.Errorf("wholeID(%q) = %q, %v; want %q", query, got, err, want)
-		}
-	}
-	if got, err := wholeID("abcd", ids[1:]); err == nil || got != "" || !strings.Contains(err.Error(), `several ids begin with "abcd"`) {
-		t.Errorf(`wholeID("abcd") = %q, %v; want an error`, got, err)
 	}
 }

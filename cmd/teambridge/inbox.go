@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -46,26 +48,17 @@ type inboxOptions struct{ protocol, mark, dismiss bool }
 // A teamFeed is what is in the person's own inboxes of one team.
 type teamFeed struct {
 	team *teams.Team
-	feed []item
+	feed []api.Message
 }
 
 func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 	done := a.working("looking through the teams")
 	defer done()
-	all, fault := a.ownInboxes(ctx)
+	all, hidden, fault := a.ownInboxes(ctx, api.Reading{Unread: true, Protocol: o.protocol})
 	if ctx.Err() != nil || all == nil && fault != nil {
 		return fault
 	}
 	faults := []error{fault}
-	hidden := 0
-	for i, t := range all {
-		shown, left, err := readOptions{unread: true, protocol: o.protocol}.filter(t.feed)
-		if err != nil {
-			return err
-		}
-		all[i].feed = shown
-		hidden += left
-	}
 	root, err := a.root()
 	if err != nil {
 		return err
@@ -97,7 +90,7 @@ func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 	}
 	if o.mark {
 		for _, t := range all {
-			faults = append(faults, a.markRead(ctx, t.team, t.feed))
+			faults = append(faults, a.markRead(ctx, t.team.Name(), t.feed))
 		}
 	}
 	return errors.Join(faults...)
@@ -105,26 +98,26 @@ func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 
 // ownInboxes reads the person's own inboxes in the named team, or in all. With an error it
 // returns those that could be read.
-func (a *app) ownInboxes(ctx context.Context) (all []teamFeed, err error) {
+func (a *app) ownInboxes(ctx context.Context, q api.Reading) (all []teamFeed, hidden int, err error) {
 	var list []*teams.Team
 	named, err := a.namedTeam("")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if named != "" {
 		t, err := a.team(ctx, named)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		list = append(list, t)
 	} else {
 		root, err := a.root()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		names, err := root.Teams()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		for _, l := range names {
 			if l.Orphan || l.Err != nil {
@@ -139,37 +132,21 @@ func (a *app) ownInboxes(ctx context.Context) (all []teamFeed, err error) {
 	}
 	var faults []error
 	for _, t := range list {
-		rows, err := a.ownRows(ctx, t)
+		q.Own = true
+		found, err := a.local().Read(ctx, t.Name(), q)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, 0, context.Cause(ctx)
 		}
 		if err != nil && !errors.Is(err, teams.ErrTeamGone) {
 			faults = append(faults, err)
 		}
-		all = append(all, teamFeed{t, feed(nil, rows)})
-	}
-	return all, errors.Join(faults...)
-}
-
-// ownRows reads the person's own inboxes in a team. With an error it returns those that
-// could be read.
-func (a *app) ownRows(ctx context.Context, t *teams.Team) (map[string][]inbox.Row, error) {
-	names, err := a.ours(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	var faults []error
-	rows := map[string][]inbox.Row{}
-	for _, name := range names {
-		box, err := a.inbox(t, name)
-		if err != nil {
-			return nil, err
+		for _, note := range found.Notes { // it has no content
+			faults = append(faults, api.Decide(api.CodeBusy, "try again", "%s", note))
 		}
-		if rows[name], err = box.Read(ctx); err != nil && !errors.Is(err, inbox.ErrMissing) {
-			faults = append(faults, err)
-		}
+		faults = append(faults, problems(found)...)
+		all, hidden = append(all, teamFeed{t, found.Messages}), hidden+found.Hidden
 	}
-	return rows, errors.Join(faults...)
+	return all, hidden, errors.Join(faults...)
 }
 
 const lastMessage = "last"
@@ -204,33 +181,33 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 	if err != nil {
 		return err
 	}
-	all, err := a.ownInboxes(ctx)
+	all, _, err := a.ownInboxes(ctx, api.Reading{})
 	if err != nil {
 		return err // the message could be in what was not read
 	}
 	var ids []string
 	for i, t := range all {
-		all[i].feed = slices.DeleteFunc(t.feed, func(e item) bool { return e.Kind() != "message" })
-		for _, e := range all[i].feed {
-			ids = append(ids, e.ID())
+		all[i].feed = slices.DeleteFunc(t.feed, func(m api.Message) bool { return m.Kind != "message" })
+		for _, m := range all[i].feed {
+			ids = append(ids, m.ID)
 		}
 	}
 	var t *teams.Team
-	var to item
+	var to api.Message
 	if query == lastMessage {
 		t, to = newest(all)
 	} else {
-		id, err := wholeID(query, ids)
+		id, err := view.WholeID(query, ids)
 		if err != nil {
 			return err
 		}
 		for _, f := range all {
-			for _, e := range f.feed {
+			for _, m := range f.feed {
 				switch {
-				case e.ID() != id:
+				case m.ID != id:
 				case t == nil:
-					t, to = f.team, e
-				case t != f.team || to.From != e.From: // an agent can copy an id
+					t, to = f.team, m
+				case t != f.team || to.From != m.From: // an agent can copy an id
 					return usage("name the recipient with: teambridge send", "several messages to you have the id %s", id)
 				}
 			}
@@ -247,15 +224,15 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 }
 
 // newest returns the last message of the team that has the newest one.
-func newest(all []teamFeed) (t *teams.Team, last item) {
+func newest(all []teamFeed) (t *teams.Team, last api.Message) {
 	var at time.Time
 	for _, f := range all {
 		if len(f.feed) == 0 {
 			continue
 		}
-		e := f.feed[len(f.feed)-1]
-		if sent, _ := e.Time(); t == nil || sent.After(at) {
-			t, last, at = f.team, e, sent
+		m := f.feed[len(f.feed)-1]
+		if sent, _ := (&inbox.Row{Timestamp: m.Timestamp}).Time(); t == nil || sent.After(at) {
+			t, last, at = f.team, m, sent
 		}
 	}
 	return t, last

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/relay/pane"
 	"teambridge/relay/shell"
@@ -179,40 +178,6 @@ func (a *app) waitPaneMessage(ctx context.Context, panes *pane.Panes, list []pan
 			}
 		}
 	}
-}
-
-// readPanes prints the messages that wait for panes.
-func (a *app) readPanes(ctx context.Context, names []string, o readOptions) error {
-	switch {
-	case o.markRead:
-		return usage("to give one up: teambridge relay drop", "--mark-read is not for panes")
-	case o.history:
-		return usage("omit it, and see: teambridge history --team "+pane.Team, "--history is not for panes")
-	}
-	list, err := a.registered(ctx, names)
-	if err != nil {
-		return err
-	}
-	views, err := a.local().Look(ctx, list)
-	if err != nil {
-		return err
-	}
-	rows := map[string][]inbox.Row{}
-	for _, v := range views {
-		for _, m := range v.Waiting() {
-			rows[v.Pane.Inbox] = append(rows[v.Pane.Inbox], inbox.Row{
-				From: m.From, Text: string(m.Raw), Timestamp: m.At.UTC().Format("2006-01-02T15:04:05.000Z"), Summary: m.Summary, MessageID: m.ID,
-			})
-		}
-	}
-	shown, _, err := o.filter(feed(nil, rows))
-	if err != nil {
-		return err
-	}
-	if len(shown) == 0 {
-		a.note("no messages wait for %s", strings.Join(append([]string{"panes"}, names...), " "))
-	}
-	return a.printFeed(pane.Team, shown)
 }
 
 // paneInstance is the team of the registered panes as the journal knows it.

@@ -190,6 +190,6 @@ func findDelivery(ctx context.Context, l *ledger.Ledger, prefix string) (string,
 	for _, d := range all {
 		ids = append(ids, d.UUID)
 	}
-	id, err := wholeID(prefix, ids)
+	id, err := view.WholeID(prefix, ids)
 	return cmp.Or(id, prefix), err
 }

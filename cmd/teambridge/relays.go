@@ -228,7 +228,7 @@ func (a *app) pick(ctx context.Context, root *teams.Root, query string, all []ca
 		func(c candidate) bool {
 			return root != nil && c.root == root.Path() && (team == "" || c.team == team) && c.member == root.MemberName(ctx, c.team, member)
 		},
-		func(c candidate) bool { return len(query) >= minPrefix && strings.HasPrefix(c.id, query) },
+		func(c candidate) bool { return len(query) >= view.MinPrefix && strings.HasPrefix(c.id, query) },
 	} {
 		last := -1
 		var found []string

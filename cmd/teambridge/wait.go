@@ -90,7 +90,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	t, name := to.Team, to.Member()
 	var ours []string
 	if o.what == forReply {
-		if ours, err = a.ours(ctx, t); err != nil {
+		if ours, err = a.local().Ours(ctx, t); err != nil {
 			return err
 		}
 	}

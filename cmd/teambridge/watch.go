@@ -122,7 +122,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 	t := to.Team
 	// Without names also those of inboxes that are not there yet.
 	if len(names) > 0 {
-		if names, err = a.readable(ctx, t, names, false); err != nil {
+		if names, err = a.local().Inboxes(ctx, t, names, false); err != nil {
 			return err
 		}
 	}
@@ -295,9 +295,9 @@ func (a *app) printRecorded(m journal.Message) error {
 	if m.Answer != "" {
 		return a.print([]byte(a.answerEntry(m)))
 	}
-	e := m.Entry()
-	e.Read = e.Read || !m.GoneAt.IsZero() // in a history most are gone
-	return a.print([]byte(a.entry(e, false)))
+	shown := view.Recorded(m)
+	shown.Read, shown.Gone = shown.Read || shown.Gone, false // in a history most are gone
+	return a.print([]byte(a.entry(shown)))
 }
 
 // answerEntry is the answer of a headless agent, for a person.

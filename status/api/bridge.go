@@ -1,6 +1,9 @@
 package api
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Bridge is what people and programs can ask for. Package bridge does it on the files of this
 // machine, and package client asks a service. Both pass the suite of package bridgetest.
@@ -22,6 +25,10 @@ type Bridge interface {
 	// Broadcast sends a message to every agent of a team. A result has an Error if that message
 	// could not be sent. If id is not "", each message has the id ID-MEMBER.
 	Broadcast(ctx context.Context, team, id string, m NewBroadcast) ([]Sent, error)
+	// Read returns messages that are in inboxes, oldest first, and with History those that have
+	// left them. An inbox that cannot be read is a problem of the answer, not an error. Of panes,
+	// it returns what waits to be typed.
+	Read(ctx context.Context, team string, q Reading) (Rows, error)
 	// MarkRead marks messages in an inbox of the person as read.
 	MarkRead(ctx context.Context, team string, m MarkRead) (Marked, error)
 
@@ -66,3 +73,25 @@ const (
 	WayInbox = "inbox" // a row of the member's inbox or, to an agent of the service, a prompt
 	WayPane  = "pane"  // it is typed into a tmux pane
 )
+
+// Reading says which messages to read. The zero value is all that are there, but for
+// confirmations.
+type Reading struct {
+	Inboxes  []string  // "lead", "user" or members; none: all
+	Own      bool      // only inboxes of the person; the error is [CodeRefused] if Inboxes has another
+	From     string    // only of this sender
+	Since    time.Time // only after this time; zero: at any time
+	After    string    // only after the message with this id, or with the only one that begins so
+	Unread   bool      // only unread ones
+	Protocol bool      // also confirmations that nobody needs to read
+	History  bool      // also what was recorded and has left its inbox
+	Limit    int       // only the last ones; 0: all
+}
+
+// Rows are messages that were read from inboxes.
+type Rows struct {
+	Messages []Message `json:"messages"`
+	Hidden   int       `json:"hidden"`             // confirmations that were left out
+	Problems []Error   `json:"problems,omitempty"` // with inboxes that are not in Messages
+	Notes    []string  `json:"notes,omitempty"`    // what else may be missing
+}

@@ -71,6 +71,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			return err
 		},
 		func(ctx context.Context) error { _, err := c.MarkRead(ctx, "t", api.MarkRead{}); return err },
+		func(ctx context.Context) error { _, err := c.Read(ctx, "t", api.Reading{}); return err },
 		func(ctx context.Context) error { _, err := c.Join(ctx, "t", api.NewJoin{}); return err },
 		func(ctx context.Context) error { _, err := c.Leave(ctx, "t", ""); return err },
 		func(ctx context.Context) error { _, err := c.SignIn(ctx, false); return err },

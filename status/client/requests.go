@@ -147,6 +147,16 @@ func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadc
 	return list, c.do(ctx, http.MethodPost, teamPath(team)+"/broadcast", header, m, &list)
 }
 
+// Read returns messages that are in inboxes; see [api.Bridge].
+func (c *Client) Read(ctx context.Context, team string, q api.Reading) (found api.Rows, err error) {
+	v := queryOf("inbox", strings.Join(q.Inboxes, ","), "own", q.Own, "from", q.From, "after", q.After, "unread", q.Unread, "protocol", q.Protocol,
+		"history", q.History, "limit", q.Limit)
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	return found, c.get(ctx, teamPath(team)+"/inboxes", v, &found)
+}
+
 // MarkRead marks messages in an inbox of the person as read.
 func (c *Client) MarkRead(ctx context.Context, team string, m api.MarkRead) (done api.Marked, err error) {
 	return done, c.do(ctx, http.MethodPost, teamPath(team)+"/read", nil, m, &done)

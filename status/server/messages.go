@@ -269,6 +269,22 @@ func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return api.Found{Hits: append([]api.Hit{}, list...), More: more}, nil
 }
 
+// inboxes answers with what is in inboxes now.
+func (s *Server) inboxes(_ http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "inbox", "own", "from", "since", "after", "unread", "protocol", "history", "limit")
+	q := api.Reading{
+		Own: p.flag("own"), From: p.text("from"), Since: p.time("since"), After: p.text("after"), Unread: p.flag("unread"), Protocol: p.flag("protocol"),
+		History: p.flag("history"), Limit: int(p.number("limit", 0)),
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	if names := p.text("inbox"); names != "" {
+		q.Inboxes = strings.Split(names, ",")
+	}
+	return s.local.Read(r.Context(), r.PathValue("team"), q)
+}
+
 // markRead marks messages as read in an inbox of the person.
 func (s *Server) markRead(_ http.ResponseWriter, r *http.Request) (any, error) {
 	m, err := body[api.MarkRead](r)

@@ -34,6 +34,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/teams/{team}/messages", handle: s.messages, large: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/messages", handle: s.send, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/broadcast", handle: s.broadcast, changes: true},
+		{method: "GET", path: "/v1/teams/{team}/inboxes", handle: s.inboxes, large: true},
 		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/join", handle: s.join, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/leave", handle: s.leave, changes: true},

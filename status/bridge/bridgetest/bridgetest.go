@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"teambridge/inbox"
 	"teambridge/status/api"
@@ -209,6 +210,47 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if m.Member != "alice" {
 				w.Errorf("joined as %+v", m)
 			}
+		},
+		"reading": func(w *world) {
+			for _, id := range []string{"read-1", "read-2"} {
+				_, err := w.b.Send(w.Context(), newer, "user", id, api.NewMessage{Text: id, Force: true})
+				w.must(err)
+			}
+			w.must(os.WriteFile(w.Inbox(newer, "worker").Path(), []byte("[} "), 0o600))
+			found, err := w.b.Read(w.Context(), newer, api.Reading{})
+			w.must(err)
+			if n := len(found.Messages); n < 2 || found.Messages[n-1].ID != "read-2" || found.Messages[n-1].Read || len(found.Problems) != 1 || found.Problems[0].Code != api.CodeCorrupt {
+				w.Errorf("read %+v", found)
+			}
+			for name, tc := range map[string]struct {
+				q    api.Reading
+				want []string
+			}{
+				"one inbox":        {api.Reading{Inboxes: []string{"user"}}, []string{"read-1", "read-2"}},
+				"own":              {api.Reading{Own: true}, []string{"read-1", "read-2"}},
+				"after":            {api.Reading{Inboxes: []string{"user"}, After: "read-1"}, []string{"read-2"}},
+				"the last":         {api.Reading{Inboxes: []string{"user"}, Limit: 1}, []string{"read-2"}},
+				"of somebody else": {api.Reading{Inboxes: []string{"user"}, From: "worker"}, nil},
+				"unread":           {api.Reading{Inboxes: []string{"user"}, Unread: true}, []string{"read-1", "read-2"}},
+				"later":            {api.Reading{Inboxes: []string{"user"}, Since: time.Now().Add(time.Hour)}, nil},
+			} {
+				found, err := w.b.Read(w.Context(), newer, tc.q)
+				var ids []string
+				for _, m := range found.Messages {
+					ids = append(ids, m.ID)
+				}
+				if err != nil || !slices.Equal(ids, tc.want) || found.Messages == nil {
+					w.Errorf("%s: %q, %v; want %q", name, ids, err, tc.want)
+				}
+			}
+			_, err = w.b.Read(w.Context(), newer, api.Reading{Inboxes: []string{"team-lead"}, Own: true})
+			w.fails(err, api.CodeRefused)
+			_, err = w.b.Read(w.Context(), newer, api.Reading{Inboxes: []string{"wroker"}})
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.Read(w.Context(), newer, api.Reading{After: "read-3"})
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.Read(w.Context(), newer, api.Reading{After: "read"})
+			w.fails(err, api.CodeUsage)
 		},
 		"marking as read": func(w *world) {
 			_, err := w.b.Send(w.Context(), newer, "user", "to-user", api.NewMessage{Text: "hello", Force: true})

@@ -1,0 +1,230 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// Read returns messages that are in inboxes; see [api.Bridge].
+func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api.Rows, err error) {
+	to, err := l.In(ctx, team, q.Inboxes...)
+	if err != nil {
+		return found, err
+	}
+	defer to.Close() // nothing was written through it
+	if q.Limit < 0 {
+		return found, api.Decide(api.CodeInvalid, "", "the limit %d is negative", q.Limit)
+	}
+	var past, now map[string][]inbox.Row
+	if to.Way() == api.WayPane {
+		now, err = l.untyped(ctx, &to, q)
+	} else {
+		past, now, err = l.rows(ctx, to.Team, q, &found)
+		if q.From != "" {
+			q.From = to.Team.Root().MemberName(ctx, team, q.From)
+		}
+	}
+	if err != nil {
+		return found, err
+	}
+	all := map[string][]inbox.Row{}
+	for _, inboxes := range []map[string][]inbox.Row{past, now} {
+		for name, rows := range inboxes {
+			all[name] = append(all[name], rows...)
+		}
+	}
+	entries := inbox.Merge(all)
+	after := -1
+	if q.After != "" {
+		ids := make([]string, len(entries))
+		for i, e := range entries {
+			ids[i] = e.ID()
+		}
+		id, err := view.WholeID(q.After, ids)
+		if err != nil {
+			return found, err
+		}
+		if after = slices.Index(ids, id); id == "" || after < 0 {
+			return found, api.Decide(api.CodeNotFound, "list the ids with: teambridge read --protocol --json", "no message that is there has the id %s", q.After)
+		}
+	}
+	found.Messages = []api.Message{}
+	for i, e := range entries {
+		gone := e.Index < len(past[e.Inbox])
+		at, dated := e.Time() // an invalid time may be any
+		switch {
+		case i <= after, dated && !q.Since.IsZero() && !at.After(q.Since), q.From != "" && e.From != q.From, q.Unread && (e.Read || gone):
+		case !q.Protocol && e.Noise():
+			found.Hidden++
+		default:
+			m := view.Message(to.Name(), e)
+			m.Gone = gone
+			found.Messages = append(found.Messages, m)
+		}
+	}
+	if q.Limit > 0 && len(found.Messages) > q.Limit {
+		found.Messages = found.Messages[len(found.Messages)-q.Limit:]
+	}
+	return found, nil
+}
+
+// untyped returns the messages that wait for panes.
+func (l *Local) untyped(ctx context.Context, to *Target, q api.Reading) (map[string][]inbox.Row, error) {
+	switch {
+	case q.Own:
+		return nil, api.Decide(api.CodeInvalid, "to give one up: teambridge relay drop", "panes have no inboxes of the person")
+	case q.History:
+		return nil, api.Decide(api.CodeInvalid, "omit it, and see: teambridge history --team "+to.Name(), "panes have no history of inboxes")
+	}
+	views, err := l.Look(ctx, to.Panes)
+	rows := map[string][]inbox.Row{}
+	for _, v := range views {
+		for _, m := range v.Waiting() {
+			rows[v.Pane.Inbox] = append(rows[v.Pane.Inbox], inbox.Row{
+				From: m.From, Text: string(m.Raw), Timestamp: m.At.UTC().Format(inbox.TimestampLayout), Summary: m.Summary, MessageID: m.ID,
+			})
+		}
+	}
+	return rows, err
+}
+
+// rows returns what was and what is in inboxes of a team. If one cannot be read, the others still
+// are.
+func (l *Local) rows(ctx context.Context, t *teams.Team, q api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error) {
+	names, err := l.Inboxes(ctx, t, q.Inboxes, q.Own)
+	if err != nil {
+		return nil, nil, err
+	}
+	now = map[string][]inbox.Row{}
+	unreadable := map[string]bool{}
+	for _, name := range names {
+		box, err := inbox.Open(t, name, nil) // reading takes no lock
+		if err != nil {
+			return nil, nil, err
+		}
+		switch now[name], err = box.Read(ctx); {
+		case err == nil, errors.Is(err, inbox.ErrMissing):
+		case errors.Is(err, inbox.ErrEmpty):
+			// An inbox without messages is an empty array, so something went wrong.
+			found.Notes = append(found.Notes, view.Describe(err))
+		case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
+			return nil, nil, err
+		default:
+			found.Problems = append(found.Problems, view.Explain(err))
+			unreadable[name] = true
+		}
+	}
+	if !q.History {
+		return nil, now, nil
+	}
+	all := len(q.Inboxes) == 0 && !q.Own
+	past, err = l.past(ctx, t, func(name string) bool { return all || slices.Contains(names, name) }, now, unreadable)
+	if err != nil && ctx.Err() == nil {
+		found.Notes = append(found.Notes, fmt.Sprintf("%s; earlier messages are not shown", view.Describe(err)))
+		err = nil
+	}
+	return past, now, err
+}
+
+// past returns the recorded messages that have left their inboxes. Those that should still
+// be in an unreadable inbox are put into now.
+func (l *Local) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j, err := l.Journal(ctx)
+	if err != nil || j == nil {
+		return nil, err
+	}
+	l.Refresh(ctx, j, journal.Query{Root: t.Root().Path(), Team: c.Team})
+	there := map[string]int{}
+	for name, rows := range now {
+		for i := range rows {
+			there[name+"/"+rows[i].Key()]++
+		}
+	}
+	past, hidden := map[string][]inbox.Row{}, map[string][]inbox.Row{}
+	// Newest first: of equal rows, the last ones are still there.
+	q := journal.Query{Root: t.Root().Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Newest: true}
+	for m, err := range j.Messages(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		key := m.Inbox + "/" + m.Key()
+		switch {
+		case !wanted(m.Inbox), m.Answer != "":
+		case there[key] > 0:
+			there[key]--
+		case unreadable[m.Inbox] && m.GoneAt.IsZero():
+			hidden[m.Inbox] = append(hidden[m.Inbox], m.Row)
+		default:
+			past[m.Inbox] = append(past[m.Inbox], m.Row)
+		}
+	}
+	for _, rows := range past {
+		slices.Reverse(rows)
+	}
+	for name, rows := range hidden {
+		slices.Reverse(rows)
+		now[name] = rows
+	}
+	return past, nil
+}
+
+// Inboxes returns the inboxes of a team that names mean, or all; with own, only those of the
+// person.
+func (l *Local) Inboxes(ctx context.Context, t *teams.Team, names []string, own bool) (wanted []string, err error) {
+	for _, name := range names {
+		found, err := t.Resolve(ctx, name)
+		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" && name == mail.User {
+			found, err = name, nil // nobody has written to the person yet
+		}
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, found)
+	}
+	if !own {
+		if len(names) == 0 {
+			return t.Inboxes()
+		}
+		return wanted, nil
+	}
+	ours, err := l.Ours(ctx, t)
+	if err != nil || len(names) == 0 {
+		return ours, err
+	}
+	for _, name := range wanted {
+		if !slices.Contains(ours, name) {
+			return nil, api.Decide(api.CodeRefused, "--mark-read is for \"user\" and for the name you joined under",
+				"cannot mark messages to %s as read: it would never get them", name)
+		}
+	}
+	return wanted, nil
+}
+
+// Ours returns the inboxes of the person in a team.
+func (l *Local) Ours(ctx context.Context, t *teams.Team) ([]string, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if lg == nil { // no team was joined
+		return []string{mail.User}, nil
+	}
+	return mail.Ours(ctx, lg, t, c)
+}
