@@ -190,7 +190,7 @@ func (l *Local) NotTaken(ctx context.Context, t *teams.Team, s api.Sent, after t
 func (l *Local) NotSeen(t *teams.Team, s api.Sent, after time.Duration) error {
 	hint := ""
 	if c, err := t.Config(context.Background()); err == nil {
-		if _, found := t.Agent(c, s.Member).Conversation(time.Now()).Read(); !found {
+		if len(t.Agent(c, s.Member).Transcripts()) == 0 {
 			hint = "no transcript of " + s.Member + " was found"
 		}
 	}

@@ -179,10 +179,10 @@ func (l *Local) Unanswerable(ctx context.Context, to *Target, from string, membe
 	return true
 }
 
-// Await waits until a message has come so far: to [api.Consumed] or [api.Seen] in an inbox, to
-// [api.Confirmed] in a pane. A pane that this process has put it into the queue of is typed
-// into by Await. It returns the message as it is then, even if there is an error:
-// [api.CodeTimeout] after a timeout that is not 0, and what became of the message instead.
+// Await waits until a message has come to a state: [api.Consumed] or [api.Seen] in an inbox,
+// [api.Confirmed] in a pane. What this process has put into the queue of a pane, Await types.
+// It returns the message as it is then, even if there is an error: [api.CodeTimeout] after a
+// timeout that is not 0, or what became of the message instead.
 func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	start := time.Now()
 	wait, cancel := ctx, context.CancelFunc(func() {})
@@ -240,9 +240,5 @@ func Worst(all []api.Sent) error {
 	if failed == 0 {
 		return nil
 	}
-	what := "messages"
-	if len(all) == 1 {
-		what = "message"
-	}
-	return api.Decide(worst.Code, "the output says which, and why", "%d of %d %s could not be sent", failed, len(all), what)
+	return api.Decide(worst.Code, "the output says which, and why", "%d of %s could not be sent", failed, view.Plural(len(all), "message"))
 }
