@@ -64,7 +64,7 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 	if err != nil && m.Added {
 		// An unrecorded entry could never be removed again.
 		_, lerr := t.Leave(ctx, l.opts.Locker, m)
-		err = errors.Join(fmt.Errorf("join %s: not recorded, and so taken back: %w", t.Name(), err), lerr)
+		err = errors.Join(fmt.Errorf("join %s: taken back, because it was not recorded: %w", t.Name(), err), lerr)
 	}
 	return joined, err
 }

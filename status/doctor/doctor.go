@@ -2,7 +2,7 @@
 //
 //	report, err := doctor.Checkup{Root: root, State: stateDir, …}.Run(ctx, "", false)
 //
-// A checkup changes nothing unless it is told to fix what it finds. Then it removes what
+// A checkup changes nothing unless it is to fix what it finds. Then it removes what
 // belongs to nobody, such as a file in the place of a lock and temporary files of killed
 // processes, and makes the state directory private. What may be in use stays, and an inbox
 // is never changed.
