@@ -149,8 +149,11 @@ func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadc
 
 // Read returns messages that are in inboxes; see [api.Bridge].
 func (c *Client) Read(ctx context.Context, team string, q api.Reading) (found api.Rows, err error) {
-	v := queryOf("inbox", strings.Join(q.Inboxes, ","), "own", q.Own, "from", q.From, "after", q.After, "unread", q.Unread, "protocol", q.Protocol,
+	v := queryOf("own", q.Own, "from", q.From, "after", q.After, "unread", q.Unread, "protocol", q.Protocol,
 		"history", q.History, "limit", q.Limit)
+	for _, name := range q.Inboxes {
+		v.Add("inbox", name)
+	}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}

@@ -111,7 +111,8 @@ type params struct {
 	err    error
 }
 
-// parseParams parses the query of r. Unknown and repeated parameters are mistakes.
+// parseParams parses the query of r. Unknown parameters are mistakes, and repeated ones too, but
+// for those that are known with "…" after the name.
 func parseParams(r *http.Request, known ...string) *params {
 	p := &params{}
 	p.values, p.err = url.ParseQuery(r.URL.RawQuery)
@@ -120,6 +121,7 @@ func parseParams(r *http.Request, known ...string) *params {
 	}
 	for name, values := range p.values {
 		switch {
+		case slices.Contains(known, name+"…") && !slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }):
 		case !slices.Contains(known, name):
 			p.invalid("unknown parameter %s; there is %s", name, strings.Join(known, ", "))
 		case len(values) > 1:

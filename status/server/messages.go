@@ -271,7 +271,7 @@ func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // inboxes answers with what is in inboxes now.
 func (s *Server) inboxes(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "inbox", "own", "from", "since", "after", "unread", "protocol", "history", "limit")
+	p := parseParams(r, "inbox…", "own", "from", "since", "after", "unread", "protocol", "history", "limit")
 	q := api.Reading{
 		Own: p.flag("own"), From: p.text("from"), Since: p.time("since"), After: p.text("after"), Unread: p.flag("unread"), Protocol: p.flag("protocol"),
 		History: p.flag("history"), Limit: int(p.number("limit", 0)),
@@ -279,9 +279,7 @@ func (s *Server) inboxes(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	if names := p.text("inbox"); names != "" {
-		q.Inboxes = strings.Split(names, ",")
-	}
+	q.Inboxes = p.values["inbox"]
 	return s.local.Read(r.Context(), r.PathValue("team"), q)
 }
 

@@ -216,10 +216,12 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				_, err := w.b.Send(w.Context(), newer, "user", id, api.NewMessage{Text: id, Force: true})
 				w.must(err)
 			}
+			_, err := w.b.Send(w.Context(), newer, "a, b", "read-3", api.NewMessage{Text: "to a name with a comma", Force: true})
+			w.must(err)
 			w.must(os.WriteFile(w.Inbox(newer, "worker").Path(), []byte("[} "), 0o600))
 			found, err := w.b.Read(w.Context(), newer, api.Reading{})
 			w.must(err)
-			if n := len(found.Messages); n < 2 || found.Messages[n-1].ID != "read-2" || found.Messages[n-1].Read || len(found.Problems) != 1 || found.Problems[0].Code != api.CodeCorrupt {
+			if n := len(found.Messages); n < 2 || found.Messages[n-1].ID != "read-3" || found.Messages[n-1].Read || len(found.Problems) != 1 || found.Problems[0].Code != api.CodeCorrupt {
 				w.Errorf("read %+v", found)
 			}
 			for name, tc := range map[string]struct {
@@ -227,6 +229,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				want []string
 			}{
 				"one inbox":        {api.Reading{Inboxes: []string{"user"}}, []string{"read-1", "read-2"}},
+				"several":          {api.Reading{Inboxes: []string{"user", "a, b"}}, []string{"read-1", "read-2", "read-3"}},
 				"own":              {api.Reading{Own: true}, []string{"read-1", "read-2"}},
 				"after":            {api.Reading{Inboxes: []string{"user"}, After: "read-1"}, []string{"read-2"}},
 				"the last":         {api.Reading{Inboxes: []string{"user"}, Limit: 1}, []string{"read-2"}},
@@ -247,7 +250,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.fails(err, api.CodeRefused)
 			_, err = w.b.Read(w.Context(), newer, api.Reading{Inboxes: []string{"wroker"}})
 			w.fails(err, api.CodeNotFound)
-			_, err = w.b.Read(w.Context(), newer, api.Reading{After: "read-3"})
+			_, err = w.b.Read(w.Context(), newer, api.Reading{After: "read-4"})
 			w.fails(err, api.CodeNotFound)
 			_, err = w.b.Read(w.Context(), newer, api.Reading{After: "read"})
 			w.fails(err, api.CodeUsage)
