@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"status/markdown":          {},
 	"status/view": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/stophook", "relay/shell", "relay/terminal", "relay/toolcall", "relay/wire",
-		"status", "status/api", "teams", "teams/lockedfile",
+		"status", "status/api", "status/markdown", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,12 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/server"
-	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
@@ -85,11 +83,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	// If the Claude directory is gone, its messages are still found.
 	if root, err := a.root(); err == nil {
 		q.Root = root.Path()
-		for _, name := range []*string{&q.Inbox, &q.From, &o.with} {
-			if *name != "" {
-				*name = root.MemberName(ctx, q.Team, *name)
-			}
-		}
+		a.local().MemberNames(ctx, q.Team, &q.Inbox, &q.From, &o.with)
 	}
 	a.local().Refresh(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	if o.since == "" {
@@ -176,38 +170,19 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 	if err != nil {
 		return err
 	}
-	queries := []journal.Query{q}
-	if o.with != "" {
-		queries = []journal.Query{q, q}
-		queries[0].From, queries[1].Inbox = o.with, o.with
+	s := bridge.Selection{
+		Query: q, With: o.with, Words: strings.Join(words, " "), Protocol: o.protocol, MessagesOnly: o.work.messagesOnly, Thinking: o.work.thinking,
 	}
-	var sources []iter.Seq2[journal.Message, error]
-	for _, q := range queries {
-		if len(words) == 0 {
-			sources = append(sources, j.Messages(ctx, q))
-			continue
-		}
-		sources = append(sources, journal.Map(j.Search(ctx, strings.Join(words, " "), q), func(h journal.Hit) (*journal.Message, error) { return &h.Message, nil }))
-	}
-	messages := journal.Merge(q.Newest, func(m journal.Message) int64 { return m.Seq }, sources...)
-	l, err := a.local().Ledger(ctx)
-	if err != nil {
-		a.warn("%s; relays are not shown", view.Describe(err))
-	}
-	var found []recorded
+	found := []api.Record{}
 	hidden := 0
-	for m, err := range o.work.records(ctx, j, l, queries[0], messages, strings.Join(words, " ")) { // work is from an agent
+	for h, err := range a.local().Records(ctx, j, s, &hidden) {
 		if value, ok := errors.AsType[*journal.ValueError](err); ok {
 			return usage("", "search words: %s", value.Reason)
 		}
 		if err != nil {
 			return err
 		}
-		if m.work == nil && !o.protocol && m.Noise() {
-			hidden++
-			continue
-		}
-		if found = append(found, m); o.limit > 0 && len(found) == o.limit {
+		if found = append(found, h.Record); o.limit > 0 && len(found) == o.limit {
 			break
 		}
 	}
@@ -215,80 +190,41 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 	switch {
 	case len(words) > 0:
 		if len(found) == 0 {
-			a.note("no messages match %q", strings.Join(words, " "))
+			a.note("no messages match %q", s.Words)
 		}
 	case len(found)+hidden == 0:
 		a.note("the journal is empty; \"teambridge watch\" records messages")
 	default:
 		// A message that was sent without a service is recorded a little later.
-		slices.SortStableFunc(found, func(a, b recorded) int { return a.FirstSeen.Compare(b.FirstSeen) })
+		slices.SortStableFunc(found, func(a, b api.Record) int { return a.FirstSeen.Compare(b.FirstSeen) })
 		defer a.hiddenNote(hidden)
 	}
 	done()
-	return a.printHistory(ctx, j, l, found)
+	if a.json {
+		return a.printJSON(found)
+	}
+	return a.printHistory(found)
 }
 
-// printHistory prints messages of any team, with a line where the team changes. l may be nil.
-func (a *app) printHistory(ctx context.Context, j *journal.Journal, l *ledger.Ledger, found []recorded) error {
-	var messages []journal.Message
-	for _, m := range found {
-		if m.work == nil {
-			messages = append(messages, m.Message)
-		}
-	}
-	became := map[int64]*api.Fate{} // by number
-	if l != nil {
-		fates, err := view.Fates(ctx, l, messages)
-		if err != nil {
-			return err
-		}
-		for i, m := range messages {
-			became[m.Seq] = fates[i]
-		}
-	}
-	receipts := make([]*journal.Receipt, len(found))
-	for i, m := range found {
-		id := m.ID()
-		if m.work != nil || m.Answer != "" || strings.TrimSpace(id) == "" || len(id) > inbox.MaxID {
-			continue // it was not sent
-		}
-		key := inbox.SendKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox, ID: id}
-		if r, ok, err := j.Receipt(ctx, key); err != nil {
-			return err
-		} else if ok {
-			receipts[i] = &r
-		}
-	}
-	if a.json {
-		records := make([]api.Record, 0, len(found))
-		for i, m := range found {
-			if m.work != nil {
-				records = append(records, *m.work)
-				continue
-			}
-			shown := view.Record(m.Message, receipts[i])
-			shown.Relay = became[m.Seq]
-			records = append(records, shown)
-		}
-		return a.printJSON(records)
-	}
+// printHistory prints messages of any team, with a line where the team changes.
+func (a *app) printHistory(found []api.Record) error {
 	var last teams.Instance
-	for i, m := range found {
-		if m.Team != last {
-			last = m.Team
+	for _, r := range found {
+		if now := instanceOf(r); now != last {
+			last = now
 			if err := a.teamLine(last); err != nil {
 				return err
 			}
 		}
-		if err := a.printRecord(m); err != nil {
+		if err := a.printRecord(r); err != nil {
 			return err
 		}
 		fates := ""
-		if r := receipts[i]; r != nil && (r.State == journal.Lost || r.State == journal.Unknown) {
-			fates = "    " + a.paint(yellow, escape(string(r.State)+": "+r.Reason, false)) + "\n"
+		if r := r.Receipt; r != nil && (r.State == api.Lost || r.State == api.Unknown) {
+			fates = "    " + a.paint(yellow, escape(r.State+": "+r.Reason, false)) + "\n"
 		}
-		if f := became[m.Seq]; f != nil {
-			fates += "    " + a.paint(dim, escape(fateText(f), false)) + "\n"
+		if r.Relay != nil {
+			fates += "    " + a.paint(dim, escape(fateText(r.Relay), false)) + "\n"
 		}
 		if err := a.print([]byte(fates)); err != nil {
 			return err

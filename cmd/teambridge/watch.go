@@ -13,6 +13,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -229,43 +230,44 @@ func (v *viewer) change(ctx context.Context, rec *recorder, c journal.Change) er
 	switch {
 	case c.Kind == journal.Appeared:
 		if c.Message.Root == v.root {
-			return v.show(recorded{Message: c.Message})
+			return v.show(view.Record(c.Message, nil))
 		}
 	case c.Kind == journal.Said && !v.opts.work.messagesOnly && c.Envelope.Root == v.root:
 		e, err := view.Envelope(ctx, rec.journal, rec.sends(ctx), c.Envelope)
 		if err != nil || e.Record == nil || e.Record.Kind == api.KindThinking && !v.opts.work.thinking {
 			return err
 		}
-		return v.show(work(*e.Record))
+		return v.show(*e.Record)
 	}
 	return nil
 }
 
-func (v *viewer) show(r recorded) error {
+func (v *viewer) show(r api.Record) error {
+	team := instanceOf(r)
 	switch {
-	case !v.all && r.Team != v.team, len(v.names) > 0 && !slices.Contains(v.names, r.Inbox), v.opts.from != "" && r.From != v.opts.from:
+	case !v.all && team != v.team, len(v.names) > 0 && !slices.Contains(v.names, r.Inbox), v.opts.from != "" && r.From != v.opts.from:
 		return nil
-	case r.work == nil && !v.opts.protocol && r.Noise():
+	case r.Work == nil && !v.opts.protocol && r.Noise:
 		v.hidden++
 		return nil
-	case r.work == nil && v.program != nil:
-		o, err := occurred(view.Recorded(r.Message))
+	case r.Work == nil && v.program != nil:
+		o, err := occurred(r.Message)
 		if err != nil {
 			return err
 		}
 		v.program.run(o)
 	}
-	if v.all && r.Team != v.last && !v.json {
-		v.last = r.Team
+	if v.all && team != v.last && !v.json {
+		v.last = team
 		if err := v.teamLine(v.last); err != nil {
 			return err
 		}
 	}
-	agent := journal.InboxKey{Team: r.Team, Inbox: r.Inbox}
+	agent := journal.InboxKey{Team: team, Inbox: r.Inbox}
 	switch {
-	case r.work != nil && r.work.Kind == api.KindText:
-		v.said[agent] = r.work.Work.Turn + "\n" + strings.TrimSpace(r.work.Text)
-	case r.work == nil && r.Answer != "" && !v.json && v.said[agent] == r.Answer+"\n"+strings.TrimSpace(r.Text):
+	case r.Work != nil && r.Kind == api.KindText:
+		v.said[agent] = r.Work.Turn + "\n" + strings.TrimSpace(r.Text)
+	case r.Answer != nil && !v.json && v.said[agent] == r.Answer.Frame+"\n"+strings.TrimSpace(r.Text):
 		r.Text = "[its last text, above]"
 	}
 	return v.printRecord(r)
@@ -277,9 +279,10 @@ func (v *viewer) replay(ctx context.Context, rec *recorder, team string) error {
 	if err := sinceQuery(ctx, rec.journal, v.opts.since, &q); err != nil {
 		return err
 	}
-	for r, err := range v.opts.work.records(ctx, rec.journal, rec.sends(ctx), q, rec.journal.Messages(ctx, q), "") {
+	s := bridge.Selection{Query: q, Protocol: true, MessagesOnly: v.opts.work.messagesOnly, Thinking: v.opts.work.thinking}
+	for h, err := range v.local().Records(ctx, rec.journal, s, nil) {
 		if err == nil {
-			err = v.show(r)
+			err = v.show(h.Record)
 		}
 		if err != nil {
 			return err
@@ -288,24 +291,15 @@ func (v *viewer) replay(ctx context.Context, rec *recorder, team string) error {
 	return nil
 }
 
-func (a *app) printRecorded(m journal.Message) error {
-	if a.json {
-		return a.printJSON(view.Recorded(m))
-	}
-	if m.Answer != "" {
-		return a.print([]byte(a.answerEntry(m)))
-	}
-	shown := view.Recorded(m)
-	shown.Read, shown.Gone = shown.Read || shown.Gone, false // in a history most are gone
-	return a.print([]byte(a.entry(shown)))
-}
+// printRecorded prints a message of the journal.
+func (a *app) printRecorded(m journal.Message) error { return a.printRecord(view.Record(m, nil)) }
 
 // answerEntry is the answer of a headless agent, for a person.
-func (a *app) answerEntry(m journal.Message) string {
+func (a *app) answerEntry(r api.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s answers  %s\n", a.paint(dim, clock(m.FirstSeen)), a.paint(bold, escape(m.From, false)), a.paint(dim, escape(shortID(m.ID()), false)))
-	text := m.Text
-	if m.Truncated() {
+	fmt.Fprintf(&b, "%s  %s answers  %s\n", a.paint(dim, clock(r.FirstSeen)), a.paint(bold, escape(r.From, false)), a.paint(dim, escape(shortID(r.ID), false)))
+	text := r.Text
+	if r.Answer.Truncated {
 		text += "\n[the rest was not kept]"
 	}
 	a.indent(&b, text)

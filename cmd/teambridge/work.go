@@ -1,17 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
 	"teambridge/status/api"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -28,42 +23,27 @@ func (o *workOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.thinking, "thinking", false, "include the reasoning of agents")
 }
 
-// recorded is a message or, with work, what an agent said or did. That has of the message what
-// every record has.
-type recorded struct {
-	journal.Message
-	work *api.Record
+// instanceOf returns the team of a record.
+func instanceOf(r api.Record) teams.Instance {
+	return teams.Instance{Team: r.Team, CreatedAt: r.CreatedAt}
 }
 
-// work returns a record of work as one of both.
-func work(r api.Record) recorded {
-	m := journal.Message{Seq: r.Seq, Team: teams.Instance{Team: r.Team, CreatedAt: r.CreatedAt}, Inbox: r.Inbox, FirstSeen: r.FirstSeen}
-	m.From = r.From
-	return recorded{Message: m, work: &r}
-}
-
-// records yields messages, and the work of agents that q selects, in the order of q. l may be nil.
-func (o workOptions) records(ctx context.Context, j *journal.Journal, l *ledger.Ledger, q journal.Query, messages iter.Seq2[journal.Message, error], words string) iter.Seq2[recorded, error] {
-	found := []iter.Seq2[recorded, error]{journal.Map(messages, func(m journal.Message) (*recorded, error) { return &recorded{Message: m}, nil })}
+// printRecord prints a message or what an agent said or did. As JSON, a message has the fields
+// that every row has.
+func (a *app) printRecord(r api.Record) error {
 	switch {
-	case o.messagesOnly:
-	case words != "":
-		found = append(found, journal.Map(view.WorkHits(ctx, j, l, words, q, o.thinking), func(h api.Hit) (*recorded, error) { return new(work(h.Record)), nil }))
-	default:
-		found = append(found, journal.Map(view.Works(ctx, j, l, q, o.thinking), func(r api.Record) (*recorded, error) { return new(work(r)), nil }))
-	}
-	return journal.Merge(q.Newest, func(r recorded) int64 { return r.Seq }, found...)
-}
-
-// printRecord prints a message or what an agent said or did.
-func (a *app) printRecord(r recorded) error {
-	switch {
-	case r.work == nil:
-		return a.printRecorded(r.Message)
+	case a.json && r.Work != nil:
+		return a.printJSON(r)
 	case a.json:
-		return a.printJSON(r.work)
+		return a.printJSON(r.Message)
+	case r.Work != nil:
+		return a.print([]byte(a.workEntry(r)))
+	case r.Answer != nil:
+		return a.print([]byte(a.answerEntry(r)))
 	}
-	return a.print([]byte(a.workEntry(*r.work)))
+	m := r.Message
+	m.Read, m.Gone = m.Read || m.Gone, false // in a history most are gone
+	return a.print([]byte(a.entry(m)))
 }
 
 // workEntry is what an agent said or did, for a person.

@@ -69,3 +69,21 @@ func Map[T, U any](items iter.Seq2[T, error], f func(T) (*U, error)) iter.Seq2[U
 		}
 	}
 }
+
+// Take returns the first items, up to a limit, and until their weights are more than total; and
+// whether there are more. It returns at least one, if there is one.
+func Take[T any](items iter.Seq2[T, error], limit, total int, weight func(*T) int) (list []T, more bool, err error) {
+	for item, err := range items {
+		if err != nil {
+			return nil, false, err
+		}
+		if len(list) == limit {
+			return list, true, nil
+		}
+		if total -= weight(&item); total < 0 && len(list) > 0 {
+			return list, true, nil
+		}
+		list = append(list, item)
+	}
+	return list, false, nil
+}

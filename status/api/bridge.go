@@ -32,6 +32,13 @@ type Bridge interface {
 	// MarkRead marks messages in an inbox of the person as read.
 	MarkRead(ctx context.Context, team string, m MarkRead) (Marked, error)
 
+	// Messages returns recorded messages of a team, and what its agents said and did, oldest
+	// first. The team may have ended.
+	Messages(ctx context.Context, team string, q MessageQuery) (Page, error)
+	// Search returns messages of all teams, and what their agents said and did, the newest
+	// first.
+	Search(ctx context.Context, q SearchQuery) (Found, error)
+
 	// Join joins a team under a name that its agents can write to. Joining twice is joining
 	// once. The error is [CodeJoinNotNeeded] if they can write to "user", and no name was
 	// chosen.
@@ -94,4 +101,45 @@ type Rows struct {
 	Hidden   int       `json:"hidden"`             // confirmations that were left out
 	Problems []Error   `json:"problems,omitempty"` // with inboxes that are not in Messages
 	Notes    []string  `json:"notes,omitempty"`    // what else may be missing
+}
+
+// The number of messages in a [Page], and in what was [Found].
+const (
+	DefaultMessages, MaxMessages = 100, 500
+	DefaultHits, MaxHits         = 20, 100
+)
+
+// MessageQuery selects messages. The zero value selects the last 100 of the team that
+// exists now.
+type MessageQuery struct {
+	Inbox     string // only to this inbox
+	From      string // only of this sender
+	With      string // from this sender or to this inbox; cannot be used with Inbox or From
+	After     int64  // only after this number; 0: from the first one
+	Forward   bool   // the first ones after After, instead of the last ones
+	Before    int64  // only before this number; 0: up to the last one
+	Limit     int    // at most [MaxMessages]; 0: [DefaultMessages]
+	CreatedAt int64  // of the team, in milliseconds, if several teams had the name
+	Protocol  bool   // also confirmations that nobody needs to read
+
+	MessagesOnly bool // without what agents said and did in the middle of their turns
+	Thinking     bool // also the reasoning of agents
+	HTML         bool // also as HTML: see [Record.HTML]
+}
+
+// SearchQuery selects messages by their text. Words is needed.
+type SearchQuery struct {
+	Words    string // all of them must occur; "in quotes" as a phrase, and word* as a prefix
+	Team     string // only in teams of this name
+	Inbox    string // only to this inbox
+	From     string // only of this sender
+	Before   int64  // only before this number; 0: up to the last one
+	Limit    int    // at most [MaxHits]; 0: [DefaultHits]
+	Protocol bool   // also confirmations that nobody needs to read
+
+	CreatedAt    int64     // only in teams created at this time, in milliseconds; 0: at any
+	Since, Until time.Time // only recorded from Since on, before Until; zero: at any time
+
+	MessagesOnly bool // without what agents said and did in the middle of their turns
+	Thinking     bool // also the reasoning of agents
 }

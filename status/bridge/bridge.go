@@ -58,6 +58,7 @@ type Service struct {
 	Fleet         *fleet.Fleet // nil if it runs no agents
 	Panes         *pane.Panes
 	Conversations *teams.Conversations
+	Reads         *journal.Journal // for reading: a long search must not delay what records
 
 	// Record records what was put into an inbox, and Follow follows it. It returns whether it
 	// keeps the team of the sender open.

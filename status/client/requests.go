@@ -50,50 +50,22 @@ func (c *Client) Status(ctx context.Context, team string) (list []api.Status, er
 	return list, c.get(ctx, teamPath(team)+"/status", nil, &list)
 }
 
-// MessageQuery selects messages. The zero value selects the last 100 of the team that
-// exists now.
-type MessageQuery struct {
-	Inbox     string // only to this inbox
-	From      string // only of this sender
-	With      string // from this sender or to this inbox; cannot be used with Inbox or From
-	After     int64  // only after this number; 0: from the first one
-	Forward   bool   // the first ones after After, instead of the last ones
-	Before    int64  // only before this number; 0: up to the last one
-	Limit     int    // at most 500; 0: 100
-	CreatedAt int64  // of the team, in milliseconds, if several teams had the name
-	Protocol  bool   // also confirmations that nobody needs to read
-
-	MessagesOnly bool // without what agents said and did in the middle of their turns
-	Thinking     bool // also the reasoning of agents
-}
+// The queries of [Client.Messages] and [Client.Search].
+type (
+	MessageQuery = api.MessageQuery
+	SearchQuery  = api.SearchQuery
+)
 
 // Messages returns recorded messages of a team, and what its agents said and did, oldest
 // first. The team may have ended.
 func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p api.Page, err error) {
 	v := queryOf("inbox", q.Inbox, "from", q.From, "with", q.With, "before", q.Before,
-		"limit", q.Limit, "createdAt", q.CreatedAt, "protocol", q.Protocol, "thinking", q.Thinking)
+		"limit", q.Limit, "createdAt", q.CreatedAt, "protocol", q.Protocol, "thinking", q.Thinking, "html", q.HTML)
 	withoutWork(v, q.MessagesOnly)
 	if q.Forward || q.After != 0 {
 		v.Set("after", After(q.After))
 	}
 	return p, c.get(ctx, teamPath(team)+"/messages", v, &p)
-}
-
-// SearchQuery selects messages by their text. Words is needed.
-type SearchQuery struct {
-	Words    string // all of them must occur; "in quotes" as a phrase, and word* as a prefix
-	Team     string // only in teams of this name
-	Inbox    string // only to this inbox
-	From     string // only of this sender
-	Before   int64  // only before this number; 0: up to the last one
-	Limit    int    // at most 100; 0: 20
-	Protocol bool   // also confirmations that nobody needs to read
-
-	CreatedAt    int64     // only in teams created at this time, in milliseconds; 0: at any
-	Since, Until time.Time // only recorded from Since on, before Until; zero: at any time
-
-	MessagesOnly bool // without what agents said and did in the middle of their turns
-	Thinking     bool // also the reasoning of agents
 }
 
 // Search returns messages of all teams, and what their agents said and did, the newest first.

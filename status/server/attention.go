@@ -229,7 +229,7 @@ func (c *statusCache) teamWaits(ctx context.Context, t *teams.Team, config *team
 		}
 		about := q
 		about.Inbox, about.ID, about.Newest = r.Inbox, r.ID, true
-		if found, _, err := first(c.source.Journal.Messages(ctx, about), 1, func(*journal.Message) int { return 0 }); err != nil {
+		if found, _, err := journal.Take(c.source.Journal.Messages(ctx, about), 1, 0, func(*journal.Message) int { return 0 }); err != nil {
 			return nil, err
 		} else if len(found) > 0 && found[0].Prompt != "" {
 			continue // its delivery waits, until somebody decides about it

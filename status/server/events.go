@@ -14,6 +14,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -39,7 +40,7 @@ func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error
 	}
 	p := parseParams(r, "after", "before", "limit")
 	q := journal.Query{After: p.number("after", 0), Before: p.number("before", 0)}
-	limit := p.limit(defaultMessages, maxMessages)
+	limit := p.limit(api.DefaultMessages, api.MaxMessages)
 	agent, err := s.agentOf(r, p)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error
 	if page.Seq, err = s.reads.Last(ctx); err != nil {
 		return nil, err
 	}
-	list, more, err := first(s.reads.Envelopes(ctx, journal.EnvelopeQuery{Query: q}), limit, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
+	list, more, err := journal.Take(s.reads.Envelopes(ctx, journal.EnvelopeQuery{Query: q}), limit, bridge.AnswerBytes, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
 	if q.Newest {
 		slices.Reverse(list)
 	}
@@ -263,7 +264,7 @@ func (t *eventStream) change(ctx context.Context, c journal.Change) error {
 		if t.wants(c.Message.Root, c.Message.Team.Team, "") {
 			m := api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)}
 			if t.html {
-				addHTML(&m.Message)
+				view.AddHTML(&m.Message)
 			}
 			return t.event(api.EventMessage, t.at, m)
 		}
@@ -289,7 +290,7 @@ func (t *eventStream) change(ctx context.Context, c journal.Change) error {
 				return err
 			}
 			if t.html && e.Record != nil {
-				addHTML(e.Record)
+				view.AddHTML(e.Record)
 			}
 			return t.event(api.EventEnvelope, t.at, e)
 		}

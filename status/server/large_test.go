@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 )
 
 // An answer has a limit in bytes as well as in messages, and the client goes on as after any
@@ -20,7 +21,7 @@ func TestLargeAnswers(t *testing.T) {
 	for n := range rows {
 		size := 100 << 10
 		if n == rows/2 {
-			size = 2 * answerBytes
+			size = 2 * bridge.AnswerBytes
 		}
 		all = append(all, fmt.Sprintf(`{"from":"worker","text":"%d %s","timestamp":"2026-11-20T17:48:11.432Z","read":false}`, n, strings.Repeat("x", size)))
 	}
@@ -44,7 +45,7 @@ func TestLargeAnswers(t *testing.T) {
 			if more = page.More; len(page.Messages) == 0 {
 				t.Fatalf("%s: nothing in a page, although there was more", path)
 			}
-			if len(a.body) > answerBytes+1<<20 && len(page.Messages) > 1 {
+			if len(a.body) > bridge.AnswerBytes+1<<20 && len(page.Messages) > 1 {
 				t.Errorf("%s: %d bytes for %d messages", path, len(a.body), len(page.Messages))
 			}
 			for _, m := range page.Messages {

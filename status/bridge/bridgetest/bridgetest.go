@@ -255,6 +255,78 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			_, err = w.b.Read(w.Context(), newer, api.Reading{After: "read"})
 			w.fails(err, api.CodeUsage)
 		},
+		"history": func(w *world) {
+			for _, m := range []struct{ to, id, text string }{{"worker", "h-1", "is the build green?"}, {"user", "h-2", "the build is red"}, {"worker", "h-3", "then mend it"}} {
+				_, err := w.b.Send(w.Context(), newer, m.to, m.id, api.NewMessage{Text: m.text, Force: true})
+				w.must(err)
+			}
+			ours := func(list []api.Record) (ids []string) {
+				for _, r := range list {
+					if strings.HasPrefix(r.ID, "h-") {
+						ids = append(ids, r.ID)
+					}
+				}
+				return ids
+			}
+			all, err := w.b.Messages(w.Context(), newer, api.MessageQuery{HTML: true})
+			w.must(err)
+			if !slices.Equal(ours(all.Messages), []string{"h-1", "h-2", "h-3"}) || all.Seq == 0 || !slices.Equal(all.Ours, []string{"user"}) {
+				w.Fatalf("the history is %+v", all)
+			}
+			last := all.Messages[len(all.Messages)-1]
+			if last.Text != "then mend it" || last.HTML != "<p>then mend it</p>" || last.Inbox != "worker" || last.From != "user" || last.Team != newer || last.FirstSeen.IsZero() {
+				w.Errorf("the last one is %+v", last)
+			}
+			for name, tc := range map[string]struct {
+				q    api.MessageQuery
+				want []string
+			}{
+				"an inbox":    {api.MessageQuery{Inbox: "worker"}, []string{"h-1", "h-3"}},
+				"a sender":    {api.MessageQuery{From: "nobody"}, nil},
+				"both ways":   {api.MessageQuery{With: "worker"}, []string{"h-1", "h-3"}},
+				"the last":    {api.MessageQuery{Limit: 1}, []string{"h-3"}},
+				"before":      {api.MessageQuery{Before: last.Seq}, []string{"h-1", "h-2"}},
+				"from there":  {api.MessageQuery{After: last.Seq - 1}, []string{"h-3"}},
+				"nothing new": {api.MessageQuery{After: last.Seq}, nil},
+			} {
+				page, err := w.b.Messages(w.Context(), newer, tc.q)
+				if err != nil || !slices.Equal(ours(page.Messages), tc.want) || page.Messages == nil || page.More != (tc.q.Limit > 0) {
+					w.Errorf("%s: %+v, %v; want %q", name, page, err, tc.want)
+				}
+			}
+			_, err = w.b.Messages(w.Context(), "nobody", api.MessageQuery{})
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.Messages(w.Context(), newer, api.MessageQuery{CreatedAt: 1})
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.Messages(w.Context(), newer, api.MessageQuery{With: "worker", From: "user"})
+			w.fails(err, api.CodeUsage)
+			_, err = w.b.Messages(w.Context(), newer, api.MessageQuery{Limit: api.MaxMessages + 1})
+			w.fails(err, api.CodeUsage)
+		},
+		"searching": func(w *world) {
+			for id, text := range map[string]string{"s-1": "the zebra is striped", "s-2": "so is the Zébra crossing"} {
+				_, err := w.b.Send(w.Context(), newer, "worker", id, api.NewMessage{Text: text})
+				w.must(err)
+			}
+			for words, want := range map[string]int{"zebra": 2, "zeb*": 2, "zebra crossing": 1, `"zebra is"`: 1, "quagga": 0} {
+				found, err := w.b.Search(w.Context(), api.SearchQuery{Words: words})
+				if err != nil || len(found.Hits) != want || found.Hits == nil || want > 0 && !slices.ContainsFunc(found.Hits[0].Snippet, func(p api.Piece) bool { return p.Match }) {
+					w.Errorf("%s: %+v, %v; want %d", words, found, err, want)
+				}
+			}
+			found, err := w.b.Search(w.Context(), api.SearchQuery{Words: "zebra", Limit: 1, Inbox: "worker", Team: newer})
+			if err != nil || len(found.Hits) != 1 || !found.More {
+				w.Errorf("the last one is %+v, %v", found, err)
+			}
+			found, err = w.b.Search(w.Context(), api.SearchQuery{Words: "zebra", Since: time.Now().Add(time.Hour)})
+			if err != nil || len(found.Hits) != 0 {
+				w.Errorf("later: %+v, %v", found, err)
+			}
+			_, err = w.b.Search(w.Context(), api.SearchQuery{Words: " "})
+			w.fails(err, api.CodeUsage)
+			_, err = w.b.Search(w.Context(), api.SearchQuery{Words: "zebra", Limit: api.MaxHits + 1})
+			w.fails(err, api.CodeUsage)
+		},
 		"marking as read": func(w *world) {
 			_, err := w.b.Send(w.Context(), newer, "user", "to-user", api.NewMessage{Text: "hello", Force: true})
 			w.must(err)

@@ -1,0 +1,309 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/inbox/replicate"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// AnswerBytes is about how much the texts of a page of records have; a single one may have more.
+// Whoever asked goes on after the last one, as after the largest number.
+const AnswerBytes = 4 << 20
+
+// Selection says which records of a journal are wanted: messages, and what agents said and did.
+type Selection struct {
+	journal.Query        // but for Limit, with names as they are recorded; see [Local.MemberNames]
+	With          string // from this sender or to this inbox; not with From or Inbox
+	Words         string // that all occur, the newest first; "": not searched for
+	Protocol      bool   // also confirmations that nobody needs to read
+	MessagesOnly  bool   // without what agents said and did in the middle of their turns
+	Thinking      bool   // also the reasoning of agents
+}
+
+// Records yields the records of a journal that s selects, in the order of its query, with their
+// receipts and deliveries. Those that were not searched for have no snippet. hidden, if not nil,
+// counts the confirmations that were left out. The error is *[journal.ValueError] for words that
+// cannot be searched for.
+func (l *Local) Records(ctx context.Context, j *journal.Journal, s Selection, hidden *int) iter.Seq2[api.Hit, error] {
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		l.opts.Warn(fmt.Errorf("%w; relays are not shown", err))
+		lg = nil
+	}
+	queries := []journal.Query{s.Query}
+	if s.With != "" {
+		queries = []journal.Query{s.Query, s.Query}
+		queries[0].From, queries[1].Inbox = s.With, s.With
+	}
+	var found []iter.Seq2[api.Hit, error]
+	show := func(m journal.Message, x *journal.Excerpt) (*api.Hit, error) {
+		if !s.Protocol && m.Noise() {
+			if hidden != nil {
+				*hidden++
+			}
+			return nil, nil
+		}
+		r, err := record(ctx, j, lg, m)
+		if x == nil {
+			return &api.Hit{Record: r}, err
+		}
+		return new(view.Hit(*x, r)), err
+	}
+	for _, q := range queries {
+		if s.Words != "" {
+			found = append(found, journal.Map(j.Search(ctx, s.Words, q), func(h journal.Hit) (*api.Hit, error) { return show(h.Message, &h.Excerpt) }))
+			continue
+		}
+		found = append(found, journal.Map(j.Messages(ctx, q), func(m journal.Message) (*api.Hit, error) { return show(m, nil) }))
+	}
+	switch q := queries[0]; { // from an agent is to its inbox
+	case s.MessagesOnly:
+	case s.Words != "":
+		found = append(found, view.WorkHits(ctx, j, lg, s.Words, q, s.Thinking))
+	default:
+		found = append(found, journal.Map(view.Works(ctx, j, lg, q, s.Thinking), func(r api.Record) (*api.Hit, error) { return &api.Hit{Record: r}, nil }))
+	}
+	return journal.Merge(s.Newest || s.Words != "", func(h api.Hit) int64 { return h.Seq }, found...)
+}
+
+// record returns a message with its receipt and its delivery, if it has them. lg may be nil.
+func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journal.Message) (api.Record, error) {
+	var sent *journal.Receipt
+	if id := m.ID(); m.Answer == "" && strings.TrimSpace(id) != "" && len(id) <= inbox.MaxID { // else not one of ours
+		receipt, found, err := j.Receipt(ctx, inbox.SendKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox, ID: id})
+		if err != nil {
+			return api.Record{}, err
+		}
+		if found {
+			sent = &receipt
+		}
+	}
+	shown := view.Record(m, sent)
+	if lg == nil {
+		return shown, nil
+	}
+	fates, err := view.Fates(ctx, lg, []journal.Message{m})
+	if err == nil {
+		shown.Relay = fates[0]
+	}
+	return shown, err
+}
+
+// Messages returns recorded messages of a team; see [api.Bridge].
+func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (api.Page, error) {
+	page := api.Page{Messages: []api.Record{}}
+	limit, err := limited(q.Limit, api.DefaultMessages, api.MaxMessages)
+	if err == nil && q.With != "" && (q.Inbox != "" || q.From != "") {
+		err = api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
+	}
+	if err != nil {
+		return page, err
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return page, err
+	}
+	j, err := l.reads(ctx)
+	if err != nil {
+		return page, err
+	}
+	instance, err := l.instance(ctx, j, team, q.CreatedAt)
+	if err != nil {
+		return page, err
+	}
+	s := Selection{
+		Query: journal.Query{
+			Root: root.Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: q.Inbox, From: q.From, After: q.After, Before: q.Before,
+			Newest: !q.Forward && q.After == 0 || q.Before != 0,
+		},
+		With: q.With, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
+	}
+	l.MemberNames(ctx, s.Team, &s.Inbox, &s.From, &s.With)
+	page.Ours = []string{mail.User}
+	if lg, err := l.Ledger(ctx); err != nil {
+		return page, err
+	} else if lg != nil { // else no team was joined
+		if page.Ours, err = mail.OursIn(ctx, lg, s.Root, instance); err != nil {
+			return page, err
+		}
+	}
+	if j == nil {
+		return page, nil
+	}
+	l.catchUp(ctx, j, s.Query)
+	if page.Seq, err = j.Last(ctx); err != nil {
+		return page, err
+	}
+	found, more, err := journal.Take(l.Records(ctx, j, s, nil), limit, AnswerBytes, func(h *api.Hit) int {
+		if q.HTML {
+			view.AddHTML(&h.Record)
+		}
+		return len(h.Text) + len(h.HTML)
+	})
+	if err != nil {
+		return page, err
+	}
+	if s.Newest {
+		slices.Reverse(found)
+	}
+	for _, h := range found {
+		page.Messages = append(page.Messages, h.Record)
+	}
+	page.More = more
+	return page, nil
+}
+
+// Search finds messages of all teams, and what agents said and did; see [api.Bridge].
+func (l *Local) Search(ctx context.Context, q api.SearchQuery) (api.Found, error) {
+	answer := api.Found{Hits: []api.Hit{}}
+	limit, err := limited(q.Limit, api.DefaultHits, api.MaxHits)
+	if err != nil {
+		return answer, err
+	}
+	if strings.TrimSpace(q.Words) == "" {
+		return answer, api.Decide(api.CodeUsage, "", "there are no words to search for")
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return answer, err
+	}
+	j, err := l.reads(ctx)
+	if err != nil || j == nil {
+		return answer, err
+	}
+	s := Selection{
+		Query: journal.Query{
+			Root: root.Path(), Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before,
+		},
+		Words: q.Words, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
+	}
+	l.MemberNames(ctx, s.Team, &s.Inbox, &s.From)
+	l.catchUp(ctx, j, s.Query)
+	found, more, err := journal.Take(l.Records(ctx, j, s, nil), limit, AnswerBytes, func(h *api.Hit) int { return len(h.Text) })
+	answer.Hits, answer.More = append(answer.Hits, found...), more
+	return answer, err
+}
+
+// Receipt says what became of a message that a service has sent to a member of a team, which was
+// created at a time in milliseconds if that is not 0. The error is [api.CodeNotFound] if it has
+// sent none under the id.
+func (l *Local) Receipt(ctx context.Context, team string, createdAt int64, member, id string) (api.Receipt, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return api.Receipt{}, err
+	}
+	j, err := l.reads(ctx)
+	if err != nil {
+		return api.Receipt{}, err
+	}
+	instance, err := l.instance(ctx, j, team, createdAt)
+	if err != nil {
+		return api.Receipt{}, err
+	}
+	l.MemberNames(ctx, instance.Team, &member)
+	var receipt journal.Receipt
+	found := false
+	if j != nil {
+		key := inbox.SendKey{Root: root.Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: member, ID: id}
+		receipt, found, err = j.Receipt(ctx, key)
+		if lg, lerr := l.Ledger(ctx); err == nil && !found && lg != nil {
+			// A prompt is in the ledger, which is copied a little later.
+			if _, err = replicate.Copy(ctx, lg, j); err == nil {
+				receipt, found, err = j.Receipt(ctx, key)
+			}
+		} else {
+			err = cmp.Or(err, lerr)
+		}
+	}
+	if err == nil && !found {
+		err = api.Decide(api.CodeNotFound, "the answer to the message has its id", "no message %q was sent to %s of %s through the service", id, member, instance.Team)
+	}
+	return view.Receipt(receipt), err
+}
+
+// limited returns how many items to return, of those that were asked for; 0 is the usual number.
+func limited(asked, usual, most int) (int, error) {
+	if asked < 0 || asked > most {
+		return 0, api.Decide(api.CodeUsage, "", "the limit %d is not between 1 and %d", asked, most)
+	}
+	return cmp.Or(asked, usual), nil
+}
+
+// reads returns the journal for reading; nil if nothing was recorded or sent.
+func (l *Local) reads(ctx context.Context) (*journal.Journal, error) {
+	if s := l.opts.Service; s != nil {
+		return s.Reads, nil
+	}
+	return l.Journal(ctx)
+}
+
+// catchUp brings a journal up to date, which a service does all the time.
+func (l *Local) catchUp(ctx context.Context, j *journal.Journal, q journal.Query) {
+	if l.opts.Service == nil {
+		l.Refresh(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
+	}
+}
+
+// MemberNames replaces names of members of a team, which may have ended, by those under which
+// messages are recorded. Without a Claude directory, they stay as they are.
+func (l *Local) MemberNames(ctx context.Context, team string, names ...*string) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if *name != "" {
+			*name = root.MemberName(ctx, team, *name)
+		}
+	}
+}
+
+// instance returns the team of a name that was created at the given time or, if that is 0, the
+// one that exists, or else the last one that was recorded. j may be nil.
+func (l *Local) instance(ctx context.Context, j *journal.Journal, name string, createdAt int64) (teams.Instance, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return teams.Instance{}, err
+	}
+	t, err := root.Team(name)
+	if err == nil {
+		defer t.Close()
+		var c *teams.Config
+		if c, err = t.Config(ctx); err == nil && (createdAt == 0 || createdAt == c.Instance().CreatedAt) {
+			return c.Instance(), nil
+		}
+	}
+	if ctx.Err() != nil {
+		return teams.Instance{}, ctx.Err()
+	}
+	if panes, err := l.Registered(ctx); err != nil {
+		return teams.Instance{}, err
+	} else if name == pane.Team && len(panes) > 0 && (createdAt == 0 || createdAt == panes[0].CreatedAt) {
+		return teams.Instance{Team: pane.Team, CreatedAt: panes[0].CreatedAt}, nil
+	}
+	if j != nil {
+		recorded, err := j.Inboxes(ctx, journal.Query{Root: root.Path()})
+		if err != nil {
+			return teams.Instance{}, err
+		}
+		for _, i := range slices.Backward(recorded) {
+			if i.Team.Team == name && (createdAt == 0 || i.Team.CreatedAt == createdAt) {
+				return i.Team, nil
+			}
+		}
+	}
+	return teams.Instance{}, cmp.Or(err, error(&teams.NotFoundError{Kind: "team", Query: name}))
+}
