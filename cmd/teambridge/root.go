@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
@@ -72,15 +71,13 @@ type app struct {
 	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
 	dir       *teams.Root
-	files     *bridge.Local    // see local
-	kept      *journal.Journal // see recorded
+	files     *bridge.Local // see local
 	sends     *ledger.Ledger
 	sendsErr  error
 	opened    []func() error
-	leaveOpen bool      // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
-	helpAll   bool      // --help-all
-	recording *recorder // the one that runs in this command; nil: none
-	strays    bool      // it was told that the service is not used; see service
+	leaveOpen bool // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
+	helpAll   bool // --help-all
+	strays    bool // it was told that the service is not used; see service
 
 	silent      error     // why the service did not answer when it was last asked; nil if it did
 	silentSince time.Time // when that was
@@ -385,22 +382,11 @@ func (a *app) local() *bridge.Local {
 		a.completesState()
 		tmux, _ := a.socket("") // of the environment, which has no error
 		a.files = bridge.New(bridge.Options{
-			Root: a.root, Ledger: a.ledger, Journal: a.recorded, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
+			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
 		})
 	}
 	return a.files
-}
-
-// recorded returns the journal of the command's recorder, or else opens it once.
-func (a *app) recorded(ctx context.Context) (_ *journal.Journal, err error) {
-	if a.recording != nil {
-		return a.recording.journal, nil
-	}
-	if a.kept == nil {
-		a.kept, err = a.journal(ctx)
-	}
-	return a.kept, err
 }
 
 // scope is what the flags, the environment and the directory say.

@@ -31,7 +31,8 @@ import (
 // Options says on which files a [Local] works. All but those of a service are needed.
 //
 // Root, Ledger and Journal are asked when something is first needed, so that a message costs
-// nothing that it does not need. They return the same each time.
+// nothing that it does not need. Root and Ledger return the same each time. Journal opens the
+// journal each time; that of a service returns the one that it has.
 type Options struct {
 	Root    func() (*teams.Root, error)
 	Ledger  func(context.Context) (*ledger.Ledger, error)
@@ -66,6 +67,9 @@ type Service struct {
 	Follow func(*mail.Sender, []mail.Delivered) bool
 	Poke   func() // there is news in the ledger
 
+	// News returns a channel that tells when the journal has more. Call done at the end.
+	News func() (news <-chan struct{}, done func())
+
 	// Relays returns the relays of a team's members, by member, and Seen what was seen of panes
 	// at the last look: no request looks at them.
 	Relays func(context.Context, *teams.Team) (map[string]*api.Relay, error)
@@ -76,11 +80,13 @@ type Service struct {
 type Local struct {
 	opts Options
 
-	mu     sync.Mutex
-	panes  *pane.Panes
-	sent   map[string]*following // what a command has put into inboxes, by [followed]
-	typing map[string]bool       // deliveries that a command types into panes itself
-	warned bool                  // that the journal cannot be used
+	mu       sync.Mutex
+	recorder *Recorder        // that runs; nil: none
+	journal  *journal.Journal // see recorded
+	panes    *pane.Panes
+	sent     map[string]*following // what a command has put into inboxes, by [followed]
+	typing   map[string]bool       // deliveries that a command types into panes itself
+	warned   bool                  // that the journal cannot be used
 }
 
 // New returns a Local. It opens nothing.

@@ -25,7 +25,7 @@ func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
 	}
 	for _, name := range []string{"journal.db", "ledger.db"} {
 		if _, err := os.Stat(filepath.Join(l.opts.State, name)); !errors.Is(err, fs.ErrNotExist) {
-			return l.opts.Journal(ctx)
+			return l.recorded(ctx)
 		}
 	}
 	return nil, nil
