@@ -399,7 +399,7 @@ func (a *app) scope() api.Scope {
 
 // target returns what names such as MEMBER[@TEAM] mean, which it closes at the end.
 func (a *app) target(ctx context.Context, names ...string) (*bridge.Target, error) {
-	to, err := a.local().Target(ctx, a.scope(), names...)
+	to, err := a.local().Resolve(ctx, a.scope(), names...)
 	if err == nil && to.Team != nil {
 		a.opens(to.Team)
 	}

@@ -1,11 +1,11 @@
 // Package bridge does what people and programs ask for, once for all ways of asking: the
 // command line and the service call it, and differ in how they are asked and how they answer.
 //
-//	to, err := local.Target(ctx, api.Scope{Dir: cwd}, "worker")
+//	to, err := local.Resolve(ctx, api.Scope{Dir: cwd}, "worker")
 //	defer to.Close()
 //	sent, err := local.SendTo(ctx, &to, "", api.NewMessage{Text: "hello"})
 //
-// Target is the only place that decides which team is meant, and whether a name is that of a
+// Resolve is the only place that decides which team is meant, and whether a name is that of a
 // member or of a pane. Each way to reach somebody is a file: row.go, prompt.go and pane.go.
 package bridge
 
@@ -45,6 +45,12 @@ type Options struct {
 	Tmux string
 
 	RecordWithin time.Duration // how long recording what was seen may take; 0: without a limit
+
+	// What a checkup looks at: the environment in which agents are started, and the project whose
+	// settings count, if any. A service may take AnswerWithin to answer; 0: 1 s.
+	LookupEnv    func(string) (string, bool)
+	Dir          string
+	AnswerWithin time.Duration
 
 	Warn  func(error)                        // gets what was not recorded, or not told
 	Debug func(format string, values ...any) // gets what is only for hints

@@ -86,6 +86,20 @@ func (l *Local) Ended(ctx context.Context, name string) ([]journal.TeamRecord, e
 	return list, nil
 }
 
+// EndedTeams returns the teams that no longer exist; see [api.Bridge].
+func (l *Local) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
+	ended, err := l.Ended(ctx, "")
+	list := make([]api.EndedTeam, 0, len(ended))
+	for _, e := range ended {
+		team := api.EndedTeam{Team: e.Team.Team, LastHeard: e.LastHeard}
+		if e.Team.CreatedAt != 0 {
+			team.CreatedAt = time.UnixMilli(e.Team.CreatedAt).UTC()
+		}
+		list = append(list, team)
+	}
+	return list, err
+}
+
 // orEnded returns the error of opening a team by name: another one if it has ended.
 func (l *Local) orEnded(ctx context.Context, name string, err error) error {
 	ended, jerr := l.Ended(ctx, name)

@@ -424,7 +424,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Root:    func() (*teams.Root, error) { return s.opts.Root, nil },
 		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
 		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
-		State:   s.opts.State, Locker: s.locker, Tmux: s.tmux,
+		State:   s.opts.State, Locker: s.locker, Tmux: s.tmux, LookupEnv: s.lookupEnv,
 		Warn:  s.warn("sending"),
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 		Service: &bridge.Service{
