@@ -21,7 +21,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/view"
+	"teambridge/status/client"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -71,7 +71,9 @@ type app struct {
 	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
 	dir       *teams.Root
-	files     *bridge.Local // see local
+	files     *bridge.Local  // see local
+	core      api.Bridge     // see bridge
+	served    *client.Client // core, if it is a service
 	sends     *ledger.Ledger
 	sendsErr  error
 	opened    []func() error
@@ -374,27 +376,6 @@ func (a *app) namedTeam(name string) (string, error) {
 		name, _ = a.lookup("TEAMBRIDGE_TEAM")
 	}
 	return name, nil
-}
-
-// local does operations on the files.
-func (a *app) local() *bridge.Local {
-	if a.files == nil {
-		a.completesState()
-		tmux, _ := a.socket("") // of the environment, which has no error
-		a.files = bridge.New(bridge.Options{
-			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
-			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
-		})
-	}
-	return a.files
-}
-
-// scope is what the flags, the environment and the directory say.
-func (a *app) scope() api.Scope {
-	s := api.Scope{Team: a.teamName}
-	s.Default, _ = a.lookup("TEAMBRIDGE_TEAM")
-	s.Dir, _ = a.cwd() // without it, teams are not told apart by it
-	return s
 }
 
 // target returns what names such as MEMBER[@TEAM] mean, which it closes at the end.

@@ -276,8 +276,13 @@ func (v *viewer) show(r api.Record) error {
 // replay shows what the journal had before.
 func (v *viewer) replay(ctx context.Context, rec *recorder, team string) error {
 	q := journal.Query{Root: v.root, Team: team, Before: rec.After() + 1}
-	if err := sinceQuery(ctx, rec.Journal(), v.opts.since, &q); err != nil {
-		return err
+	var ok bool
+	if q.Since, ok = parseSince(v.opts.since); !ok {
+		if err := bridge.AfterID(ctx, rec.Journal(), v.opts.since, &q); errors.Is(err, api.CodeNotFound) {
+			return notFound(view.Explain(err).Hint, "--since %s is not a duration, a time, or the id of a message", v.opts.since)
+		} else if err != nil {
+			return err
+		}
 	}
 	s := bridge.Selection{Query: q, Protocol: true, MessagesOnly: v.opts.work.messagesOnly, Thinking: v.opts.work.thinking}
 	for h, err := range v.local().Records(ctx, rec.Journal(), s, nil) {

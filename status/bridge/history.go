@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -183,36 +184,12 @@ func (l *Local) History(ctx context.Context, q api.SearchQuery) (api.Found, erro
 func (l *Local) find(ctx context.Context, q api.SearchQuery, most int) (api.Found, error) {
 	answer := api.Found{Hits: []api.Hit{}}
 	limit, err := limited(q.Limit, api.DefaultHits, most)
-	if err == nil && q.With != "" && (q.Inbox != "" || q.From != "") {
-		err = api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
-	}
 	if err != nil {
 		return answer, err
 	}
-	path := "" // if the Claude directory is gone, its messages are still found
-	if root, err := l.opts.Root(); err == nil {
-		path = root.Path()
-	} else if !errors.As(err, new(*teams.NoRootError)) {
-		return answer, err
-	}
-	j, err := l.reads(ctx)
+	j, s, err := l.selection(ctx, q)
 	if err != nil || j == nil {
 		return answer, err
-	}
-	s := Selection{
-		Query: journal.Query{
-			Root: path, Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
-		},
-		With: q.With, Words: q.Words, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
-	}
-	l.MemberNames(ctx, s.Team, &s.Inbox, &s.From, &s.With)
-	if q.Before == 0 { // else it is a later page
-		l.catchUp(ctx, j, s.Query)
-	}
-	if q.After != "" {
-		if err := afterID(ctx, j, q.After, &s.Query); err != nil {
-			return answer, err
-		}
 	}
 	found, more, err := journal.Take(l.Records(ctx, j, s, &answer.Hidden), limit, AnswerBytes, func(h *api.Hit) int { return len(h.Text) })
 	if value, ok := errors.AsType[*journal.ValueError](err); ok {
@@ -222,9 +199,51 @@ func (l *Local) find(ctx context.Context, q api.SearchQuery, most int) (api.Foun
 	return answer, err
 }
 
-// afterID has a query of the journal begin after the message, or what an agent said or did, that
+// Export writes every message that q selects, oldest first, and what agents said and did, as
+// [journal.Journal.Export] does.
+func (l *Local) Export(ctx context.Context, w io.Writer, q api.SearchQuery) error {
+	j, s, err := l.selection(ctx, q)
+	if err != nil || j == nil {
+		return err
+	}
+	s.Newest = false
+	return j.Export(ctx, w, s.Query)
+}
+
+// selection returns what q selects, and the journal that has it, which is brought up to date; nil
+// if nothing was recorded.
+func (l *Local) selection(ctx context.Context, q api.SearchQuery) (*journal.Journal, Selection, error) {
+	s := Selection{
+		Query: journal.Query{
+			Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
+		},
+		With: q.With, Words: q.Words, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
+	}
+	if q.With != "" && (q.Inbox != "" || q.From != "") {
+		return nil, s, api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
+	}
+	if root, err := l.opts.Root(); err == nil {
+		s.Root = root.Path()
+	} else if !errors.As(err, new(*teams.NoRootError)) { // its messages are still found
+		return nil, s, err
+	}
+	j, err := l.reads(ctx)
+	if err != nil || j == nil {
+		return nil, s, err
+	}
+	l.MemberNames(ctx, s.Team, &s.Inbox, &s.From, &s.With)
+	if q.Before == 0 { // else it is a later page
+		l.catchUp(ctx, j, s.Query)
+	}
+	if q.After != "" {
+		err = AfterID(ctx, j, q.After, &s.Query)
+	}
+	return j, s, err
+}
+
+// AfterID has a query of the journal begin after the message, or what an agent said or did, that
 // has an id, or the only one that begins so.
-func afterID(ctx context.Context, j *journal.Journal, id string, q *journal.Query) error {
+func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Query) error {
 	byID := *q
 	byID.ID = id
 	if len(id) >= view.MinPrefix {
