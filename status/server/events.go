@@ -111,7 +111,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, t *ev
 	// Before anything is read, so that no later change is missed.
 	news, done := s.news.subscribe()
 	defer done()
-	changed, done := s.statuses.changed.subscribe()
+	changed, done := s.shown.subscribe()
 	defer done()
 	ctx := r.Context()
 	at, known, err := s.locate(ctx, at, id)
@@ -310,7 +310,7 @@ func (t *eventStream) snapshot(ctx context.Context) error {
 	if t.agent != "" {
 		return nil
 	}
-	shot, err := t.server.statuses.snapshot(ctx, t.team)
+	shot, err := t.server.statuses.Snapshot(ctx, t.team, t.server.limits.gather)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 
 	"teambridge/relay/pane"
@@ -10,26 +9,12 @@ import (
 	"teambridge/status/view"
 )
 
-// seen returns what is known of panes, with what was seen of each at the last look.
-func (s *Server) seen(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
-	views := make([]pane.View, 0, len(list))
-	for _, p := range list {
-		v := s.watch.view(p)
-		var err error
-		if v.Messages, err = s.ledger.PaneMessages(ctx, p.InboxKey); err != nil {
-			return nil, err
-		}
-		views = append(views, v)
-	}
-	return views, nil
-}
-
 func (s *Server) listPanes(_ http.ResponseWriter, r *http.Request) (any, error) {
 	list, err := s.panes.List(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	views, err := s.seen(r.Context(), list)
+	views, err := s.statuses.Seen(r.Context(), list)
 	shown := make([]api.Pane, 0, len(views))
 	for _, v := range views {
 		shown = append(shown, view.Pane(v))
@@ -68,7 +53,7 @@ func (s *Server) removePane(_ http.ResponseWriter, r *http.Request) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	views, err := s.seen(ctx, []pane.Pane{p})
+	views, err := s.statuses.Seen(ctx, []pane.Pane{p})
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,9 @@
 package server
 
 import (
-	_ "embed"
 	"net/http"
-	"time"
+
+	_ "embed"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
@@ -120,7 +120,8 @@ func (s *Server) place(_ http.ResponseWriter, r *http.Request) (any, error) {
 		n, h, err := move.Ask(ctx)
 		if n > 0 {
 			h.Wanted = move.To
-			s.statuses.relayed(t.Name())
+			s.statuses.Relayed(t.Name())
+			signal(s.dirty)
 		}
 		return api.Placed{Team: t.Name(), Member: member, Place: view.Place(h)}, err
 	})
@@ -132,17 +133,13 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.ofPanes(r, func(list []pane.Pane) (any, error) {
-		views, err := s.seen(r.Context(), list)
+		views, err := s.statuses.Seen(r.Context(), list)
 		states := make([]api.Status, 0, len(views))
 		for _, v := range views {
 			states = append(states, view.PaneStatus(v))
 		}
 		return states, err
 	}, func(t *teams.Team) (any, error) {
-		relays, asked, err := s.relaysOf(r.Context(), t)
-		if err != nil {
-			return nil, err
-		}
-		return view.Statuses(r.Context(), s.statuses.source, t, relays, asked, time.Now())
+		return s.statuses.Status(r.Context(), t)
 	})
 }
