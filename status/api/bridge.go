@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -49,6 +50,14 @@ type Bridge interface {
 	// History returns what Search does, or, without words, all that was recorded, the newest
 	// first.
 	History(ctx context.Context, q SearchQuery) (Found, error)
+
+	// Events yields the events of one team, or of all teams if the name is empty, after the event
+	// with an id, or, if after is "", from now on. The first event is a snapshot, and another one
+	// follows whenever the state changes. Messages, receipts, relay events and envelopes come once
+	// each, in the order of the journal. If events were pruned, or the journal is another one,
+	// there is an [EventReset]: the caller must read everything again. It ends without an error if
+	// ctx ends.
+	Events(ctx context.Context, team, after string) iter.Seq2[Event, error]
 
 	// Join joins a team under a name that its agents can write to. Joining twice is joining
 	// once. The error is [CodeJoinNotNeeded] if they can write to "user", and no name was

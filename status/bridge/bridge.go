@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/attention"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -80,6 +81,12 @@ type Service struct {
 	// at the last look: no request looks at them.
 	Relays func(context.Context, *teams.Team) (map[string]*api.Relay, error)
 	Seen   func(context.Context, []pane.Pane) ([]pane.View, error)
+
+	// States knows the states of all teams. Shown returns a channel that tells when they have
+	// changed; call done at the end. A snapshot may be as old as Gather.
+	States *attention.Cache
+	Shown  func() (changed <-chan struct{}, done func())
+	Gather time.Duration
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
