@@ -28,6 +28,20 @@ type Bridge interface {
 	// Members returns the members of a team, then the inboxes without a member.
 	Members(ctx context.Context, team string) ([]Member, error)
 
+	// Status returns what each agent of a team does.
+	Status(ctx context.Context, team string) ([]Status, error)
+
+	// Attention returns everything that waits for the person, the oldest first: of one team, or of
+	// all if team is "".
+	Attention(ctx context.Context, team string) ([]Attention, error)
+	// Dismiss hides what waits under an id, for as long as it waits, and returns it. The error is
+	// [CodeNotFound] if nothing waits under it, and [CodeInvalid] if it is not dismissable.
+	Dismiss(ctx context.Context, id string) (Attention, error)
+
+	// Relays returns the relays that were added to the service, and those that "teambridge run" runs
+	// or ran: of teams of one name, or of all if team is "".
+	Relays(ctx context.Context, team string) ([]RelayEntry, error)
+
 	// Send sends a message to a member; "lead" is the lead. Sending again under the same id is
 	// sending once. If id is "", it gets a new one.
 	Send(ctx context.Context, team, member, id string, m NewMessage) (Sent, error)

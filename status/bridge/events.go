@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
-	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/attention"
 	"teambridge/status/view"
@@ -40,8 +39,6 @@ type Stream struct {
 	rec     *Recorder
 	shown   <-chan struct{} // a snapshot shows something else; nil: nothing tells
 	done    func()
-	states  *attention.Cache // nil if nothing can be known
-	read    *journal.Journal // by states, of a command
 	root    string
 	at      journal.Position // of the last change that was sent or skipped
 	known   bool             // the position to begin after is one of this journal
@@ -77,7 +74,6 @@ func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	}
 	s := &Stream{l: l, q: q, rec: rec, root: root.Path(), done: func() {}}
 	if service := l.opts.Service; service != nil {
-		s.states = service.States
 		s.shown, s.done = service.Shown()
 	}
 	if s.at, s.known, err = locate(ctx, rec.journal, at, q.IsID); err != nil {
@@ -299,20 +295,20 @@ func (s *Stream) snapshot(ctx context.Context) error {
 	if s.q.Agent != "" {
 		return nil
 	}
-	old := gather
+	old, states := gather, (*attention.Cache)(nil)
 	if service := s.l.opts.Service; service != nil {
-		old = service.Gather
+		old, states = service.Gather, service.States
 	} else if time.Since(s.checked) < gather {
 		return nil // the next look is soon
+	} else if lg := s.rec.Ledger(ctx); lg == nil {
+		return nil // of which it has warned
+	} else {
+		var err error
+		if states, err = s.l.states(ctx, lg, s.q.Team); err != nil {
+			return err
+		}
 	}
 	s.checked = time.Now()
-	states := s.states
-	if states == nil || s.l.opts.Service == nil && s.read != s.rec.journal {
-		if states = s.l.statesOf(ctx, s.rec); states == nil {
-			return nil
-		}
-		s.states, s.read = states, s.rec.journal
-	}
 	shot, err := states.Snapshot(ctx, s.q.Team, old)
 	if err != nil {
 		return err
@@ -328,22 +324,6 @@ func (s *Stream) snapshot(ctx context.Context) error {
 	e := s.event(api.EventSnapshot)
 	e.Snapshot, e.Data = &shot, data
 	return s.sink.Event(e)
-}
-
-// statesOf returns what knows the states of teams by what a recorder records; nil without a
-// ledger.
-func (l *Local) statesOf(ctx context.Context, rec *Recorder) *attention.Cache {
-	lg := rec.Ledger(ctx)
-	if lg == nil {
-		return nil
-	}
-	panes, err := l.Panes(ctx)
-	if err != nil {
-		return nil // with the ledger, which there is
-	}
-	return attention.New(attention.Options{
-		Root: rec.root, State: l.opts.State, Source: status.Source{Journal: rec.journal, Ledger: lg}, Panes: panes, Narrow: true,
-	})
 }
 
 // reset tells the client to read everything again, and goes on from the end of the journal.

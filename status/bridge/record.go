@@ -117,6 +117,13 @@ func (l *Local) recording(r *Recorder) {
 	l.recorder = r
 }
 
+// records reports whether a recorder runs.
+func (l *Local) records() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.recorder != nil
+}
+
 // recorded returns the journal of a recorder that runs, or else opens it once.
 func (l *Local) recorded(ctx context.Context) (_ *journal.Journal, err error) {
 	l.mu.Lock()

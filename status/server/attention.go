@@ -14,7 +14,7 @@ func (s *Server) attention(_ http.ResponseWriter, r *http.Request) (any, error) 
 	if p.err != nil {
 		return nil, p.err
 	}
-	list, err := s.statuses.Attention(r.Context(), p.text("team"))
+	list, err := s.local.Attention(r.Context(), p.text("team"))
 	if html {
 		view.AddPlanHTML(list)
 	}
@@ -27,5 +27,5 @@ func (s *Server) dismiss(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.statuses.Dismiss(r.Context(), d.ID)
+	return s.local.Dismiss(r.Context(), d.ID)
 }

@@ -24,12 +24,12 @@ func (s *Server) relays(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	return s.statuses.Relays(r.Context(), p.text("team"))
+	return s.local.Relays(r.Context(), p.text("team"))
 }
 
 // relay returns the relay with an id.
 func (s *Server) relay(ctx context.Context, id string) (api.RelayEntry, error) {
-	list, err := s.statuses.Relays(ctx, "")
+	list, err := s.local.Relays(ctx, "")
 	if err != nil {
 		return api.RelayEntry{}, err
 	}

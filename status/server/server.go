@@ -436,11 +436,8 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Warn:  s.warn("sending"),
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 		Service: &bridge.Service{
-			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe, Seen: s.statuses.Seen, States: s.statuses, Shown: s.shown.subscribe, Gather: s.limits.gather,
-			Relays: func(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
-				relays, _, err := s.statuses.RelaysOf(ctx, t)
-				return relays, err
-			},
+			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe,
+			States: s.statuses, Shown: s.shown.subscribe, Gather: s.limits.gather,
 		},
 	})
 	return nil

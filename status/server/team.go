@@ -7,7 +7,6 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -48,20 +47,6 @@ func (s *Server) target(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, p.err
 	}
 	return s.local.Target(r.Context(), api.Scope{Team: p.text("team"), Default: p.text("default"), Dir: p.text("dir")}, p.values["name"]...)
-}
-
-// ofPanes answers a request about the team of the panes as does do, and one about another team
-// as otherwise does.
-func (s *Server) ofPanes(r *http.Request, do func([]pane.Pane) (any, error), otherwise func(*teams.Team) (any, error)) (any, error) {
-	to, err := s.local.In(r.Context(), r.PathValue("team"))
-	if err != nil {
-		return nil, err
-	}
-	defer to.Close() // nothing was written through it
-	if to.Way() == api.WayPane {
-		return do(to.Panes)
-	}
-	return otherwise(to.Team)
 }
 
 // withTeam calls do with a team.
@@ -132,14 +117,5 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.ofPanes(r, func(list []pane.Pane) (any, error) {
-		views, err := s.statuses.Seen(r.Context(), list)
-		states := make([]api.Status, 0, len(views))
-		for _, v := range views {
-			states = append(states, view.PaneStatus(v))
-		}
-		return states, err
-	}, func(t *teams.Team) (any, error) {
-		return s.statuses.Status(r.Context(), t)
-	})
+	return s.local.Status(r.Context(), r.PathValue("team"))
 }
