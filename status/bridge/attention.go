@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -43,7 +44,7 @@ func (l *Local) Status(ctx context.Context, team string, members ...string) ([]a
 }
 
 // StatusOf returns what each agent of a team does or, if the target has panes, those in them.
-func (l *Local) StatusOf(ctx context.Context, to *Target) ([]api.Status, error) {
+func (l *Local) StatusOf(ctx context.Context, to *Target) (list []api.Status, err error) {
 	if to.Way() == api.WayPane {
 		views, err := l.Look(ctx, to.Panes)
 		list := make([]api.Status, 0, len(views))
@@ -51,6 +52,13 @@ func (l *Local) StatusOf(ctx context.Context, to *Target) ([]api.Status, error) 
 			list = append(list, view.PaneStatus(v))
 		}
 		return list, err
+	}
+	if l.opts.Service == nil && !l.records() { // what agents do is judged by what they write
+		rec, err := l.Record(ctx, to.Name())
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
 	lg, err := l.Ledger(ctx)
 	if err != nil && ctx.Err() == nil {
