@@ -15,8 +15,9 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/replicate"
 	"teambridge/inbox/sqlite"
-	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
+	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -309,18 +310,20 @@ func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.C
 	}
 }
 
-// statuses returns the status of each member of team.
-func (t *recorder) statuses(ctx context.Context, team *teams.Team) ([]api.Status, error) {
-	l := t.sends(ctx)
-	var relays map[string]*api.Relay
-	var asked map[string]*api.Question
-	if l != nil {
-		var err error
-		if relays, asked, t.silent, err = t.app.relays(ctx, l, team); err != nil {
-			return nil, err
+// statuses returns the status of each member of team. The service is asked if it knows more.
+func (t *recorder) statuses(ctx context.Context, team *teams.Team) (all []api.Status, err error) {
+	t.silent = nil
+	if l := t.sends(ctx); l != nil && hasRelays(ctx, l, t.root, team.Name()) {
+		answered, err := t.app.askService(ctx, t.root, func(ctx context.Context, c *client.Client) (err error) {
+			all, err = c.Status(ctx, team.Name())
+			return err
+		})
+		if answered || isGone(err) {
+			return all, err
 		}
+		t.silent = err
 	}
-	return view.Statuses(ctx, status.Source{Journal: t.journal, Ledger: l}, team, relays, asked, time.Now())
+	return t.app.local().StatusOf(ctx, &bridge.Target{Team: team})
 }
 
 // within bounds a wait; 0 is no bound. what says what has not happened at the timeout.

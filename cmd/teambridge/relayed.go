@@ -57,30 +57,6 @@ func relayState(state string, p *api.Place) string {
 	return state + ", " + p.Text()
 }
 
-// relays returns the relays of a team's members, and the oldest open question of each. Only
-// the service knows the questions, and why a relay is stopped; silent is why it could not be
-// asked.
-func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, silent, err error) {
-	if known, err = view.Relays(ctx, l, a.state, t); err != nil {
-		return nil, nil, nil, err
-	}
-	asked = map[string]*api.Question{}
-	list, _, silent := a.relaysServed(ctx, l, t.Root(), t.Name())
-	for i := range list {
-		e := &list[i]
-		if e.Team != t.Name() || e.Created == nil {
-			continue
-		}
-		if !e.Running {
-			known[e.Member] = &e.Relay
-		}
-		if len(e.Questions) > 0 {
-			asked[e.Member] = &e.Questions[0]
-		}
-	}
-	return known, asked, silent, nil
-}
-
 // record fills the journal from the ledger and the inboxes of t until stop is called. poke
 // makes it read the ledger now. Without a journal it only warns, and returns none.
 func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (j *journal.Journal, poke func(), stop func() error) {

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/client"
@@ -310,15 +309,8 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger, team string) (l
 	if answered || ctx.Err() != nil {
 		return list, nil, silent
 	}
-	if list, err = view.Entries(ctx, l, a.state, root, team); err != nil {
-		return nil, nil, err
-	}
-	for i, e := range list {
-		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			list[i].Reason = idleBecause(silent)
-		}
-	}
-	return list, silent, nil
+	list, err = a.local().Relays(ctx, team)
+	return list, silent, err
 }
 
 // relaysServed asks the service, if one runs, for its relays in one team or all. It is not

@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/attention"
 	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -84,6 +85,7 @@ type app struct {
 
 	silent      error     // why the service did not answer when it was last asked; nil if it did
 	silentSince time.Time // when that was
+	unanswered  error     // the same, for whatever reason it did not
 	alone       bool      // a command that goes on has warned of that
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
@@ -387,6 +389,18 @@ func (a *app) local() *bridge.Local {
 		a.files = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.recorded, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
+			Recording: func() *journal.Journal {
+				if a.recording == nil {
+					return nil
+				}
+				return a.recording.journal
+			},
+			Idle: func() string {
+				if a.unanswered != nil {
+					return attention.SilentService
+				}
+				return attention.NoService
+			},
 		})
 	}
 	return a.files

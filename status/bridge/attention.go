@@ -44,10 +44,11 @@ func (l *Local) StatusOf(ctx context.Context, to *Target) ([]api.Status, error) 
 	return c.Status(ctx, to.Team)
 }
 
-// unknown warns once that the ledger cannot be used. Most of what agents do is known without it.
+// unknown warns once that the ledger cannot be used, unless who records has done so. Most of what
+// agents do is known without it.
 func (l *Local) unknown(err error) {
 	l.mu.Lock()
-	warned := l.noLedger
+	warned := l.noLedger || l.recording()
 	l.noLedger = true
 	l.mu.Unlock()
 	if !warned {
@@ -121,7 +122,7 @@ func (l *Local) states(ctx context.Context, lg *ledger.Ledger, team string) (*at
 	if err != nil {
 		return nil, err
 	}
-	if j != nil && (l.opts.Recording == nil || l.opts.Recording() == nil) {
+	if j != nil && !l.recording() {
 		l.present(ctx, opts, team)
 	}
 	l.mu.Lock()
@@ -131,6 +132,9 @@ func (l *Local) states(ctx context.Context, lg *ledger.Ledger, team string) (*at
 	}
 	return l.cache, nil
 }
+
+// recording reports whether the journal is filled meanwhile.
+func (l *Local) recording() bool { return l.opts.Recording != nil && l.opts.Recording() != nil }
 
 // known says what a command knows.
 func (l *Local) known(lg *ledger.Ledger, j *journal.Journal) (attention.Options, error) {

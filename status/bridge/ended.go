@@ -20,10 +20,8 @@ import (
 
 // Journal opens the journal, if anything was recorded or sent; else it is nil.
 func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
-	if l.opts.Recording != nil {
-		if j := l.opts.Recording(); j != nil {
-			return j, nil
-		}
+	if l.recording() {
+		return l.opts.Recording(), nil
 	}
 	if l.opts.State == "" {
 		return nil, nil
