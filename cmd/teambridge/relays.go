@@ -305,25 +305,18 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger, team string) (l
 	if err != nil {
 		return nil, nil, err
 	}
-	list, answered, silent := a.relaysServed(ctx, l, root, team)
+	answered := false
+	if hasRelays(ctx, l, root, team) {
+		answered, silent = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
+			list, err = c.Relays(ctx, team)
+			return err
+		})
+	}
 	if answered || ctx.Err() != nil {
 		return list, nil, silent
 	}
 	list, err = a.local().Relays(ctx, team)
 	return list, silent, err
-}
-
-// relaysServed asks the service, if one runs, for its relays in one team or all. It is not
-// asked if none was added there.
-func (a *app) relaysServed(ctx context.Context, l *ledger.Ledger, root *teams.Root, team string) (list []api.RelayEntry, answered bool, err error) {
-	if !hasRelays(ctx, l, root, team) {
-		return nil, false, nil
-	}
-	answered, err = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
-		list, err = c.Relays(ctx, team)
-		return err
-	})
-	return list, answered, err
 }
 
 // hasRelays reports whether relays were added to the service, for one team or any. Only then
