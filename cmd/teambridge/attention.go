@@ -47,14 +47,14 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 		return list, silent
 	}
 	if record {
-		rec, err := a.startRecorder(ctx, root, team)
+		rec, err := a.startRecorder(ctx, team)
 		if err != nil {
 			return nil, err
 		}
-		if rec.sends(ctx) != nil { // else it has warned
+		if rec.Ledger(ctx) != nil { // else it has warned
 			list, err = a.local().Attention(ctx, team)
 		}
-		return list, errors.Join(err, rec.close(), unheard(silent))
+		return list, errors.Join(err, rec.Close(), unheard(silent))
 	}
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	defer cancel()
@@ -115,11 +115,11 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 			return err
 		}
 	}
-	rec, err := a.startRecorder(ctx, root, team)
+	rec, err := a.startRecorder(ctx, team)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
+	defer func() { err = errors.Join(err, rec.Close()) }()
 	w := waitWatch{app: a, program: p, team: t}
 	for {
 		list, served, silent := a.waitsServed(ctx, root, team)
@@ -127,7 +127,7 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 		if err == nil {
 			a.without(silent)
 		}
-		if !served && err == nil && rec.sends(ctx) != nil {
+		if !served && err == nil && rec.Ledger(ctx) != nil {
 			list, err = a.local().Attention(ctx, team)
 		}
 		if err == nil {
@@ -137,7 +137,7 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 			err = w.follow(ctx, root, team)
 		}
 		if err == nil && !w.ended() {
-			_, err = rec.changes(ctx, recheck)
+			_, err = rec.Changes(ctx, recheck)
 		}
 		if err != nil {
 			return err

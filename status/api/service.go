@@ -126,6 +126,8 @@ type Page struct {
 type Found struct {
 	Hits []Hit `json:"hits"`
 	More bool  `json:"more"` // there are older ones
+
+	Hidden int `json:"hidden,omitempty"` // confirmations that were left out
 }
 
 // Hit is a message that was found, and the part of it that matches best.
@@ -241,6 +243,23 @@ const (
 	EventReset    = "reset"    // Reset
 )
 
+// Event is one event of a stream. One of the pointers is set, or none if this package
+// does not know the kind of event.
+type Event struct {
+	Name string // EventSnapshot and its like
+	ID   string // the next stream goes on after it
+	Seq  int64  // the number in ID
+
+	Snapshot *Snapshot
+	Message  *MessageEvent
+	Receipt  *Receipt
+	Relay    *RelayEvent
+	Envelope *Envelope
+	Reset    *Reset
+
+	Data json.RawMessage // as it came
+}
+
 // Snapshot is the state of all teams and their agents.
 type Snapshot struct {
 	Teams     []Team      `json:"teams"`
@@ -300,7 +319,7 @@ type Problem struct {
 	Detail  string   `json:"detail"`
 	Code    Code     `json:"code"`
 	Hint    string   `json:"hint"`
-	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found
+	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found, or of teams that could be meant
 }
 
 // Error returns what went wrong.

@@ -114,7 +114,7 @@ func (c *Cache) Snapshot(ctx context.Context, team string, old time.Duration) (a
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.fresh) > old {
-		if err := c.refresh(ctx); err != nil {
+		if err := c.look(ctx, team); err != nil {
 			return api.Snapshot{}, err
 		}
 	}

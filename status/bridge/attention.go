@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"slices"
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
@@ -12,13 +13,31 @@ import (
 )
 
 // Status returns what each agent of a team does; see [api.Bridge].
-func (l *Local) Status(ctx context.Context, team string) ([]api.Status, error) {
-	to, err := l.In(ctx, team)
+func (l *Local) Status(ctx context.Context, team string, members ...string) ([]api.Status, error) {
+	to, err := l.In(ctx, team, members...)
 	if err != nil {
 		return nil, err
 	}
 	defer to.Close() // nothing was written through it
-	return l.StatusOf(ctx, &to)
+	all, err := l.StatusOf(ctx, &to)
+	if err != nil || to.Way() == api.WayPane || len(members) == 0 {
+		return all, err
+	}
+	var some []api.Status
+	for _, name := range members {
+		i := slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name }) // it may have left
+		if i < 0 {
+			if name, err = to.Team.Resolve(ctx, name); err != nil {
+				return nil, err
+			}
+			i = slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name })
+		}
+		if i < 0 {
+			return nil, api.Decide(api.CodeNotFound, "list the members with: teambridge members", "%s is not an agent of %s", name, to.Name())
+		}
+		some = append(some, all[i])
+	}
+	return some, nil
 }
 
 // StatusOf returns what each agent of a team does or, if the target has panes, those in them.
@@ -91,14 +110,11 @@ func (l *Local) states(ctx context.Context, lg *ledger.Ledger, team string) (*at
 	if err != nil {
 		return nil, err
 	}
-	if j != nil && l.opts.Service == nil && !l.recording() {
+	if j != nil && l.opts.Service == nil && !l.records() {
 		l.refresh(ctx, j, func() ([]journal.InboxKey, error) { return l.inboxes(ctx, team) })
 	}
 	return l.known(ctx, status.Source{Journal: j, Ledger: lg})
 }
-
-// recording reports whether the journal is filled meanwhile.
-func (l *Local) recording() bool { return l.opts.Recording != nil && l.opts.Recording() != nil }
 
 // known returns what a ledger and a journal tell, either of which may be missing, or what the service
 // knows. A command keeps what it has read.

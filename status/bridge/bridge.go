@@ -1,11 +1,11 @@
 // Package bridge does what people and programs ask for, once for all ways of asking: the
 // command line and the service call it, and differ in how they are asked and how they answer.
 //
-//	to, err := local.Target(ctx, api.Scope{Dir: cwd}, "worker")
+//	to, err := local.Resolve(ctx, api.Scope{Dir: cwd}, "worker")
 //	defer to.Close()
 //	sent, err := local.SendTo(ctx, &to, "", api.NewMessage{Text: "hello"})
 //
-// Target is the only place that decides which team is meant, and whether a name is that of a
+// Resolve is the only place that decides which team is meant, and whether a name is that of a
 // member or of a pane. Each way to reach somebody is a file: row.go, prompt.go and pane.go.
 package bridge
 
@@ -32,7 +32,8 @@ import (
 // Options says on which files a [Local] works. All but those of a service are needed.
 //
 // Root, Ledger and Journal are asked when something is first needed, so that a message costs
-// nothing that it does not need. They return the same each time.
+// nothing that it does not need. Root and Ledger return the same each time. Journal opens the
+// journal each time; that of a service returns the one that it has.
 type Options struct {
 	Root    func() (*teams.Root, error)
 	Ledger  func(context.Context) (*ledger.Ledger, error)
@@ -46,12 +47,14 @@ type Options struct {
 
 	RecordWithin time.Duration // how long recording what was seen may take; 0: without a limit
 
+	// What a checkup looks at: the environment in which agents are started, and the project whose
+	// settings count, if any. A service may take AnswerWithin to answer; 0: 1 s.
+	LookupEnv    func(string) (string, bool)
+	Dir          string
+	AnswerWithin time.Duration
+
 	Warn  func(error)                        // gets what was not recorded, or not told
 	Debug func(format string, values ...any) // gets what is only for hints
-
-	// Recording returns the journal that somebody fills from the inboxes meanwhile. If it is nil,
-	// or returns nil, states are asked for after a look at all inboxes.
-	Recording func() *journal.Journal
 
 	// Idle says why relays that were added do not run, if no service does; nil:
 	// [attention.NoService].
@@ -75,18 +78,27 @@ type Service struct {
 	Follow func(*mail.Sender, []mail.Delivered) bool
 	Poke   func() // there is news in the ledger
 
-	States *attention.Cache // no request looks at panes: it has what was seen last
+	// News returns a channel that tells when the journal has more. Call done at the end.
+	News func() (news <-chan struct{}, done func())
+
+	// States knows the states of all teams. Shown returns a channel that tells when they have
+	// changed; call done at the end. A snapshot may be as old as Gather.
+	States *attention.Cache
+	Shown  func() (changed <-chan struct{}, done func())
+	Gather time.Duration
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
 type Local struct {
 	opts Options
 
-	mu     sync.Mutex
-	panes  *pane.Panes
-	sent   map[string]*following // what a command has put into inboxes, by [followed]
-	typing map[string]bool       // deliveries that a command types into panes itself
-	warned bool                  // that the journal cannot be used
+	mu       sync.Mutex
+	recorder *Recorder        // that runs; nil: none
+	journal  *journal.Journal // see recorded
+	panes    *pane.Panes
+	sent     map[string]*following // what a command has put into inboxes, by [followed]
+	typing   map[string]bool       // deliveries that a command types into panes itself
+	warned   bool                  // that the journal cannot be used
 
 	cache  *attention.Cache // what a command knows of what waits
 	source status.Source    // of cache

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"teambridge/status/api"
-	"teambridge/status/markdown"
+	"teambridge/status/view"
 )
 
 // attention answers with everything that waits for a person, the oldest first.
@@ -16,18 +16,9 @@ func (s *Server) attention(_ http.ResponseWriter, r *http.Request) (any, error) 
 	}
 	list, err := s.local.Attention(r.Context(), p.text("team"))
 	if html {
-		addPlanHTML(list)
+		view.AddPlanHTML(list)
 	}
 	return list, err
-}
-
-// addPlanHTML adds plans as HTML to what waits for a person.
-func addPlanHTML(list []api.Attention) {
-	for i, a := range list {
-		if a.Kind == api.WaitsPlan && a.Question != nil && a.Question.Plan != "" {
-			list[i].HTML, _ = markdown.HTML(a.Question.Plan)
-		}
-	}
 }
 
 // dismiss hides one thing that waits, until it changes.

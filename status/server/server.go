@@ -432,11 +432,12 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Root:    func() (*teams.Root, error) { return s.opts.Root, nil },
 		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
 		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
-		State:   s.opts.State, Locker: s.locker, Tmux: s.tmux,
+		State:   s.opts.State, Locker: s.locker, Tmux: s.tmux, LookupEnv: s.lookupEnv,
 		Warn:  s.warn("sending"),
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 		Service: &bridge.Service{
-			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, States: s.statuses,
+			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe,
+			States: s.statuses, Shown: s.shown.subscribe, Gather: s.limits.gather,
 		},
 	})
 	return nil

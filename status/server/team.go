@@ -36,6 +36,20 @@ func (s *Server) teams(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.local.Teams(r.Context())
 }
 
+func (s *Server) endedTeams(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return s.local.EndedTeams(r.Context())
+}
+
+// target answers with what names mean.
+func (s *Server) target(_ http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "team", "default", "dir", "name…", "existing")
+	existing := p.flag("existing")
+	if p.err != nil {
+		return nil, p.err
+	}
+	return s.local.Target(r.Context(), api.Scope{Team: p.text("team"), Default: p.text("default"), Dir: p.text("dir"), Existing: existing}, p.values["name"]...)
+}
+
 // withTeam calls do with a team.
 func withTeam(root *teams.Root, name string, do func(*teams.Team) (any, error)) (any, error) {
 	t, err := root.Team(name)
@@ -104,5 +118,9 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.local.Status(r.Context(), r.PathValue("team"))
+	p := parseParams(r, "member…")
+	if p.err != nil {
+		return nil, p.err
+	}
+	return s.local.Status(r.Context(), r.PathValue("team"), p.values["member"]...)
 }
