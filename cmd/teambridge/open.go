@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"teambridge/status/api"
+	"teambridge/status/attention"
 	"teambridge/status/bridge"
 	"teambridge/status/client"
 	"teambridge/status/doctor"
@@ -113,8 +114,13 @@ func (a *app) local() *bridge.Local {
 		a.files = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait,
-			Idle: func() string { return idleBecause(a.silent) },
 			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
+			Idle: func() string {
+				if a.silent != nil || a.unanswered != nil {
+					return attention.SilentService
+				}
+				return attention.NoService
+			},
 		})
 	}
 	return a.files

@@ -12,7 +12,6 @@ import (
 	"teambridge/relay/shell"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -33,15 +32,7 @@ func (a *app) paneStatuses(ctx context.Context, names []string) ([]api.Status, e
 	if err != nil {
 		return nil, err
 	}
-	views, err := a.local().Look(ctx, list)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]api.Status, len(views))
-	for i, v := range views {
-		all[i] = view.PaneStatus(v)
-	}
-	return all, nil
+	return a.local().StatusOf(ctx, &bridge.Target{Panes: list})
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

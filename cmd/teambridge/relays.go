@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/client"
@@ -306,32 +305,18 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger, team string) (l
 	if err != nil {
 		return nil, nil, err
 	}
-	list, answered, silent := a.relaysServed(ctx, l, root, team)
+	answered := false
+	if hasRelays(ctx, l, root, team) {
+		answered, silent = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
+			list, err = c.Relays(ctx, team)
+			return err
+		})
+	}
 	if answered || ctx.Err() != nil {
 		return list, nil, silent
 	}
-	if list, err = view.Entries(ctx, l, a.state, root, team); err != nil {
-		return nil, nil, err
-	}
-	for i, e := range list {
-		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			list[i].Reason = idleBecause(silent)
-		}
-	}
-	return list, silent, nil
-}
-
-// relaysServed asks the service, if one runs, for its relays in one team or all. It is not
-// asked if none was added there.
-func (a *app) relaysServed(ctx context.Context, l *ledger.Ledger, root *teams.Root, team string) (list []api.RelayEntry, answered bool, err error) {
-	if !hasRelays(ctx, l, root, team) {
-		return nil, false, nil
-	}
-	answered, err = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
-		list, err = c.Relays(ctx, team)
-		return err
-	})
-	return list, answered, err
+	list, err = a.local().Relays(ctx, team)
+	return list, silent, err
 }
 
 // hasRelays reports whether relays were added to the service, for one team or any. Only then
