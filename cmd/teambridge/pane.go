@@ -160,7 +160,7 @@ func (a *app) paneAdd(ctx context.Context, r pane.Registration) (err error) {
 	if r.Socket, err = a.socket(r.Socket); err != nil {
 		return err
 	}
-	panes, err := a.local().Panes(ctx)
+	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ type paneRemoved struct {
 }
 
 func (a *app) paneRemove(ctx context.Context, name string) error {
-	panes, err := a.local().Panes(ctx)
+	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (a *app) paneTest(ctx context.Context, args []string, o paneTestOptions) er
 	if (len(args) > 0) == (o.target != "") {
 		return usage("usage: teambridge pane test NAME|--pane TARGET", "pane test takes a name or --pane")
 	}
-	panes, err := a.local().Panes(ctx)
+	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/relay/fleet"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -42,15 +40,7 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 	if err != nil {
 		return err
 	}
-	post, err := fleet.Key(ctx, t, member)
-	if err != nil {
-		return err
-	}
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := view.Release(ctx, l, post, sender)
+	list, err := a.bridge(ctx).Release(ctx, t.Name(), member, sender)
 	if err != nil {
 		return err
 	}
@@ -59,7 +49,7 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 		if sender != "" {
 			from = " from " + sender
 		}
-		return notFound("see it with: teambridge relay list", "no messages%s are held for %s@%s", from, post.Inbox, post.Team)
+		return notFound("see it with: teambridge relay list", "no messages%s are held for %s@%s", from, t.Root().MemberName(ctx, t.Name(), member), t.Name())
 	}
 	if a.json {
 		return a.printJSON(list)

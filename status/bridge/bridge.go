@@ -70,6 +70,11 @@ type Service struct {
 	// at the last look: no request looks at them.
 	Relays func(context.Context, *teams.Team) (map[string]*api.Relay, error)
 	Seen   func(context.Context, []pane.Pane) ([]pane.View, error)
+
+	// Entries returns the relays of one team, or of all if its name is "", and Moving is told
+	// that a session of a team is asked to move.
+	Entries func(ctx context.Context, team string) ([]api.RelayEntry, error)
+	Moving  func(team string)
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
@@ -103,8 +108,8 @@ func (l *Local) Ledger(ctx context.Context) (*ledger.Ledger, error) {
 	return l.opts.Ledger(ctx)
 }
 
-// Panes returns what types into panes.
-func (l *Local) Panes(ctx context.Context) (*pane.Panes, error) {
+// OpenPanes returns what types into panes.
+func (l *Local) OpenPanes(ctx context.Context) (*pane.Panes, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.panes != nil {
@@ -126,7 +131,7 @@ func (l *Local) Registered(ctx context.Context) ([]pane.Pane, error) {
 	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
 		return nil, err
 	}
-	p, err := l.Panes(ctx)
+	p, err := l.OpenPanes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +147,7 @@ func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	if s := l.opts.Service; s != nil {
 		return s.Seen(ctx, list)
 	}
-	panes, err := l.Panes(ctx)
+	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return nil, err
 	}

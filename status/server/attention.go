@@ -121,7 +121,7 @@ func (s *Server) relayWaits(ctx context.Context, createdAt int64, relays []api.R
 			continue
 		}
 		failed, err := s.ledger.Deliveries(ctx, ledger.DeliveryQuery{
-			Root: s.opts.Root.Path(), Team: e.Team, CreatedAt: createdAt, Inbox: e.Member, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxDeliveries,
+			Root: s.opts.Root.Path(), Team: e.Team, CreatedAt: createdAt, Inbox: e.Member, States: []ledger.DeliveryState{ledger.Failed}, Limit: api.MaxDeliveries,
 		})
 		if err != nil {
 			return nil, err

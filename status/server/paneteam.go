@@ -108,7 +108,7 @@ func (c *statusCache) paneWaits(ctx context.Context, e *cachedTeam, views []pane
 			})
 		}
 		failed, err := c.ledger.Deliveries(ctx, ledger.DeliveryQuery{
-			Root: v.Pane.Root, Team: v.Pane.Team, CreatedAt: v.Pane.CreatedAt, Inbox: v.Pane.Inbox, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxDeliveries,
+			Root: v.Pane.Root, Team: v.Pane.Team, CreatedAt: v.Pane.CreatedAt, Inbox: v.Pane.Inbox, States: []ledger.DeliveryState{ledger.Failed}, Limit: api.MaxDeliveries,
 		})
 		if err != nil {
 			return nil, err

@@ -429,6 +429,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 		Service: &bridge.Service{
 			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, Seen: s.seen,
+			Entries: s.relayEntries, Moving: s.statuses.relayed,
 			Relays: func(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
 				relays, _, err := s.relaysOf(ctx, t)
 				return relays, err

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -84,33 +82,11 @@ func (s *Server) leave(_ http.ResponseWriter, r *http.Request) (any, error) {
 // place asks for the session of a member to be moved. It does not wait for that: snapshots
 // say where the session is.
 func (s *Server) place(_ http.ResponseWriter, r *http.Request) (any, error) {
-	wish, err := body[api.NewPlace](r)
+	n, err := body[api.NewPlace](r)
 	if err != nil {
 		return nil, err
 	}
-	if wish.To != api.PlaceLocal && wish.To != api.PlaceRemote {
-		return nil, api.Decide(api.CodeInvalid, seeDocument, "to is %q; it must be %s or %s", wish.To, api.PlaceLocal, api.PlaceRemote)
-	}
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
-		ctx := r.Context()
-		c, err := t.Config(ctx)
-		if err != nil {
-			return nil, err
-		}
-		member, err := t.Resolve(ctx, r.PathValue("member"))
-		if err != nil {
-			return nil, err
-		}
-		move := relay.Move{
-			State: s.opts.State, Ledger: s.ledger, Team: t, Config: c, Member: member, To: ledger.Place(wish.To), Force: wish.Force,
-		}
-		n, h, err := move.Ask(ctx)
-		if n > 0 {
-			h.Wanted = move.To
-			s.statuses.relayed(t.Name())
-		}
-		return api.Placed{Team: t.Name(), Member: member, Place: view.Place(h)}, err
-	})
+	return s.local.Move(r.Context(), r.PathValue("team"), r.PathValue("member"), n)
 }
 
 func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
