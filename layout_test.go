@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	},
 	"status/bridge": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",
-		"status/api", "status/view", "teams", "teams/lockedfile",
+		"status/api", "status/doctor", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge/bridgetest": {"inbox", "status/api", "status/view", "teams/teamstest"}, // of tests alone
 	"status/doctor": {

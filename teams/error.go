@@ -83,6 +83,14 @@ type AmbiguousTeamError struct {
 	Teams []Candidate // sorted by name, two at least
 }
 
+// Choices returns the names of the teams.
+func (e *AmbiguousTeamError) Choices() (names []string) {
+	for _, c := range e.Teams {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 func (e *AmbiguousTeamError) Error() string {
 	names := make([]string, len(e.Teams))
 	for i, c := range e.Teams {

@@ -109,12 +109,12 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err := cmp.Or(draft.Check(), draft.CheckProtocol(c)); err != nil {
 		return err
 	}
-	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
+	rec, err := a.startRecorder(ctx, t.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
-	if err := a.canAnswer(ctx, rec.sends(ctx), t, c, member, anyway); err != nil {
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	if err := a.canAnswer(ctx, rec.Ledger(ctx), t, c, member, anyway); err != nil {
 		return err
 	}
 	all, err := rec.statuses(ctx, t)
@@ -264,7 +264,7 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 		} else if len(q.said) > 0 {
 			wait = lookAgain
 		}
-		list, err := q.rec.changes(ctx, wait)
+		list, err := q.rec.Changes(ctx, wait)
 		if err != nil {
 			return askReply{}, err
 		}

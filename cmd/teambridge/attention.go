@@ -56,14 +56,14 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 // waitsUnserved is waits without a service, or with one that is silent.
 func (a *app) waitsUnserved(ctx context.Context, root *teams.Root, team string, record bool, silent error) (list []api.Attention, err error) {
 	if record {
-		rec, err := a.startRecorder(ctx, root, team)
+		rec, err := a.startRecorder(ctx, team)
 		if err != nil {
 			return nil, err
 		}
-		if l := rec.sends(ctx); l != nil { // else it has warned
-			list, err = a.waitsOf(ctx, root, l, rec.journal, team, silent)
+		if l := rec.Ledger(ctx); l != nil { // else it has warned
+			list, err = a.waitsOf(ctx, root, l, rec.Journal(), team, silent)
 		}
-		return list, errors.Join(err, rec.close())
+		return list, errors.Join(err, rec.Close())
 	}
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	defer cancel()
@@ -151,11 +151,11 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 			return err
 		}
 	}
-	rec, err := a.startRecorder(ctx, root, team)
+	rec, err := a.startRecorder(ctx, team)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
+	defer func() { err = errors.Join(err, rec.Close()) }()
 	var files *server.Unserved // made when needed
 	var read *journal.Journal  // by files
 	var idle string            // what they know why relays do not run
@@ -166,12 +166,12 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 		if err == nil {
 			a.without(silent)
 		}
-		if l := rec.sends(ctx); !served && err == nil && l != nil {
-			if now := idleBecause(silent); files == nil || read != rec.journal || idle != now {
-				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.journal, team, now); err != nil {
+		if l := rec.Ledger(ctx); !served && err == nil && l != nil {
+			if now := idleBecause(silent); files == nil || read != rec.Journal() || idle != now {
+				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.Journal(), team, now); err != nil {
 					return err
 				}
-				read, idle = rec.journal, now
+				read, idle = rec.Journal(), now
 			}
 			list, err = files.Attention(ctx)
 		}
@@ -182,7 +182,7 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 			err = w.follow(ctx, root, team)
 		}
 		if err == nil && !w.ended() {
-			_, err = rec.changes(ctx, recheck)
+			_, err = rec.Changes(ctx, recheck)
 		}
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
-	"teambridge/status/doctor"
 )
 
 func newDoctor(a *app) *cobra.Command {
@@ -42,20 +41,17 @@ no Claude directory, or no such team.`,
 }
 
 func (a *app) doctor(ctx context.Context, fix bool) error {
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
 	team, err := a.namedTeam("")
 	if err != nil {
 		return err
 	}
 	done := a.working("checking")
 	defer done()
-	cwd, _ := a.cwd() // without it, the settings of the project do not count
-	report, err := doctor.Checkup{
-		Root: root, State: a.state, Locker: a.locks(), LookupEnv: a.lookup, Dir: cwd, Wait: a.wait, Ledger: a.local().Ledger, Journal: a.journal,
-	}.Run(ctx, team, fix)
+	examine := a.local().Findings // what is started from this shell counts, not what a service has
+	if fix {
+		examine = a.local().Fix
+	}
+	report, err := examine(ctx, team)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +17,8 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/status/server"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
@@ -58,40 +57,6 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
 
-// query opens the journal, brings it up to date, and returns the query of the flags.
-func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, journal.Query, error) {
-	q := journal.Query{Inbox: o.inbox, From: o.from, Newest: true}
-	if o.limit < 0 {
-		return nil, q, usage("", "--limit %d is negative", o.limit)
-	}
-	if o.with != "" && (o.from != "" || o.inbox != "") {
-		return nil, q, usage("omit one of them", "--with is both directions, and cannot be used with --from or --inbox")
-	}
-	if o.until != "" {
-		var ok bool
-		if q.Until, ok = parseSince(o.until); !ok {
-			return nil, q, usage("as in: --until 2h, --until 2026-11-22T15:04:05Z", "--until %s is not a duration or a time", o.until)
-		}
-	}
-	j, err := a.journal(ctx)
-	if err != nil {
-		return nil, q, err
-	}
-	if q.Team, err = a.namedTeam(""); err != nil {
-		return nil, q, err
-	}
-	// If the Claude directory is gone, its messages are still found.
-	if root, err := a.root(); err == nil {
-		q.Root = root.Path()
-		a.local().MemberNames(ctx, q.Team, &q.Inbox, &q.From, &o.with)
-	}
-	a.local().Refresh(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
-	if o.since == "" {
-		return j, q, nil
-	}
-	return j, q, sinceQuery(ctx, j, o.since, &q)
-}
-
 // parseSince parses a --since that is a duration or a time.
 func parseSince(since string) (limit time.Time, ok bool) {
 	if d, err := parseDuration(since); err == nil {
@@ -99,35 +64,6 @@ func parseSince(since string) (limit time.Time, ok bool) {
 	}
 	at, err := time.Parse(time.RFC3339, since)
 	return at, err == nil
-}
-
-// sinceQuery adds --since to a query of the journal.
-func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journal.Query) error {
-	if at, ok := parseSince(since); ok {
-		q.Since = at
-		return nil
-	}
-	id, err := recordedID(ctx, j, *q, since)
-	if err != nil {
-		return err
-	}
-	byID := *q
-	byID.ID, byID.Limit, byID.Newest = cmp.Or(id, since), 1, true
-	for m, err := range j.Messages(ctx, byID) {
-		if err != nil {
-			return err
-		}
-		q.After = m.Seq
-		return nil
-	}
-	for e, err := range j.Envelopes(ctx, journal.EnvelopeQuery{Query: byID}) {
-		if err != nil {
-			return err
-		}
-		q.After = e.Seq
-		return nil
-	}
-	return notFound("list the ids with: teambridge history --json", "--since %s is not a duration, a time, or the id of a message", since)
 }
 
 func newHistory(a *app) *cobra.Command {
@@ -162,35 +98,73 @@ Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 	return cmd
 }
 
+// query is what the flags select.
+func (o *historyOptions) query(a *app) (api.SearchQuery, error) {
+	q := api.SearchQuery{Inbox: o.inbox, From: o.from, With: o.with, Protocol: o.protocol, MessagesOnly: o.work.messagesOnly, Thinking: o.work.thinking}
+	if o.limit < 0 {
+		return q, usage("", "--limit %d is negative", o.limit)
+	}
+	if o.with != "" && (o.from != "" || o.inbox != "") {
+		return q, usage("omit one of them", "--with is both directions, and cannot be used with --from or --inbox")
+	}
+	var ok bool
+	if o.until != "" {
+		if q.Until, ok = parseSince(o.until); !ok {
+			return q, usage("as in: --until 2h, --until 2026-11-22T15:04:05Z", "--until %s is not a duration or a time", o.until)
+		}
+	}
+	if o.since != "" {
+		if q.Since, ok = parseSince(o.since); !ok {
+			q.After = o.since
+		}
+	}
+	var err error
+	q.Team, err = a.namedTeam("")
+	return q, err
+}
+
+// noSuchSince is the error for --since with an id that no message has; other errors stay.
+func (o *historyOptions) noSuchSince(err error) error {
+	if !errors.Is(err, api.CodeNotFound) || o.since == "" {
+		return err
+	}
+	return notFound(view.Explain(err).Hint, "--since %s is not a duration, a time, or the id of a message", o.since)
+}
+
 // history prints messages of the journal: all, or those that contain the words.
 func (a *app) history(ctx context.Context, words []string, o historyOptions) error {
 	done := a.working("searching")
 	defer done()
-	j, q, err := o.query(ctx, a)
+	q, err := o.query(a)
 	if err != nil {
 		return err
 	}
-	s := bridge.Selection{
-		Query: q, With: o.with, Words: strings.Join(words, " "), Protocol: o.protocol, MessagesOnly: o.work.messagesOnly, Thinking: o.work.thinking,
+	q.Words = strings.Join(words, " ")
+	if len(words) > 0 && strings.TrimSpace(q.Words) == "" {
+		return usage("", "there are no words to search for")
 	}
 	found := []api.Record{}
 	hidden := 0
-	for h, err := range a.local().Records(ctx, j, s, &hidden) {
-		if value, ok := errors.AsType[*journal.ValueError](err); ok {
-			return usage("", "search words: %s", value.Reason)
+	for more := true; more; {
+		if q.Limit = api.MaxMessages; o.limit > 0 {
+			q.Limit = min(q.Limit, o.limit-len(found))
 		}
+		page, err := a.bridge(ctx).History(ctx, q)
 		if err != nil {
-			return err
+			return o.noSuchSince(err)
 		}
-		if found = append(found, h.Record); o.limit > 0 && len(found) == o.limit {
-			break
+		for _, h := range page.Hits {
+			found = append(found, h.Record)
+			q.Before = h.Seq
 		}
+		hidden += page.Hidden
+		more = page.More && len(found) != o.limit
 	}
 	slices.Reverse(found)
 	switch {
 	case len(words) > 0:
 		if len(found) == 0 {
-			a.note("no messages match %q", s.Words)
+			a.note("no messages match %q", q.Words)
 		}
 	case len(found)+hidden == 0:
 		a.note("the journal is empty; \"teambridge watch\" records messages")
@@ -289,21 +263,21 @@ a regular file.`,
 }
 
 func (a *app) export(ctx context.Context, o historyOptions, output string) error {
-	j, q, err := o.query(ctx, a)
+	q, err := o.query(a)
 	if err != nil {
 		return err
 	}
-	q.Newest = false
+	export := func(w io.Writer) error { return o.noSuchSince(a.local().Export(ctx, w, q)) }
 	if output == "" {
 		if file, ok := a.out.w.(*os.File); ok {
 			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // else the line would be in the middle of a pager
 				defer a.working("exporting")()
 			}
 		}
-		return j.Export(ctx, escapedJSON{a.stdout}, q)
+		return export(escapedJSON{a.stdout})
 	}
 	defer a.working("exporting to %s", output)()
-	return exportTo(output, func(w io.Writer) error { return j.Export(ctx, w, q) })
+	return exportTo(output, export)
 }
 
 // exportTo replaces the file at path, or the one that a symbolic link there names.

@@ -39,7 +39,7 @@ join; 6 config.json is corrupt or could not be locked.`,
 }
 
 func (a *app) join(ctx context.Context, as string) error {
-	t, err := a.team(ctx, "")
+	to, err := a.meant(ctx)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (a *app) join(ctx context.Context, as string) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.local().Join(ctx, t.Name(), api.NewJoin{As: as, Dir: dir})
+	m, err := a.bridge(ctx).Join(ctx, to.Team, api.NewJoin{As: as, Dir: dir})
 	if err != nil {
 		return err
 	}
@@ -77,11 +77,11 @@ longer the one that was added.`,
 }
 
 func (a *app) leave(ctx context.Context, as string) (err error) {
-	t, err := a.team(ctx, "")
+	to, err := a.meant(ctx)
 	if err != nil {
 		return err
 	}
-	left, err := a.local().Leave(ctx, t.Name(), as)
+	left, err := a.bridge(ctx).Leave(ctx, to.Team, as)
 	switch {
 	case err != nil:
 		return err

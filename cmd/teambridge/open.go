@@ -1,10 +1,106 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 
 	"teambridge/status/api"
+	"teambridge/status/bridge"
+	"teambridge/status/client"
+	"teambridge/status/doctor"
+	"teambridge/status/view"
 )
 
-// bridge returns what does the operations of this command.
-func (a *app) bridge(context.Context) api.Bridge { return a.local() }
+// Operations are done by the service of the Claude directory, if one runs, or else on the files.
+// A service knows more: what its agents ask, and why one of them stopped. If it runs and does not
+// answer, the files are used, and a command that shows such things fails at its end with
+// [app.unheard]: status 4.
+
+// bridge returns what does the operations of this command, which it chooses once: the service, if
+// one runs, answers, and may change things, or else the files.
+func (a *app) bridge(ctx context.Context) api.Bridge {
+	if a.core == nil {
+		a.core = a.local()
+		if a.served = a.findService(ctx); a.served != nil {
+			a.core = a.served
+			a.opened = append(a.opened, func() error { a.served.Close(); return nil })
+		}
+	}
+	return a.core
+}
+
+// findService returns a client of the service that operations are for; nil if there is none.
+func (a *app) findService(ctx context.Context) *client.Client {
+	root, err := a.root()
+	if err != nil {
+		return nil // which the operation says
+	}
+	c, err := client.FindPatient(a.state, root.Path(), cmp.Or(a.wait, answerWait))
+	var v api.ServiceVersion
+	if err == nil {
+		if pid, moved := doctor.MovedDatabases(a.state, root.Path()); moved != "" {
+			a.warn("the service (process %d) is not used: while it ran, %s moved away or replaced in %s; end it, and see: teambridge doctor", pid, moved, a.state)
+			return nil
+		}
+		v, err = c.Version(ctx)
+	}
+	switch {
+	case err == nil && !v.ReadOnly:
+		a.debug("asking the service at %s", c.Where())
+		return c
+	case err == nil: // what it knows is in the files
+		a.debug("the service at %s is read-only", c.Where())
+		return nil
+	case errors.Is(err, fs.ErrNotExist), ctx.Err() != nil:
+		return nil
+	}
+	if _, gone := client.Find(a.state, root.Path()); errors.Is(gone, fs.ErrNotExist) {
+		return nil // it has just ended
+	}
+	a.debug("going on without the service: %v", err)
+	a.silent = err
+	return nil
+}
+
+// scope is what the flags, the environment and the directory say.
+func (a *app) scope() api.Scope {
+	s := api.Scope{Team: a.teamName}
+	s.Default, _ = a.lookup("TEAMBRIDGE_TEAM")
+	s.Dir, _ = a.cwd() // without it, teams are not told apart by it
+	return s
+}
+
+// meant returns what names such as MEMBER[@TEAM] mean.
+func (a *app) meant(ctx context.Context, names ...string) (api.Target, error) {
+	to, err := a.bridge(ctx).Target(ctx, a.scope(), names...)
+	if err == nil {
+		a.chosen = to.Team
+		a.debug("team %s", to.Team)
+	}
+	return to, err
+}
+
+// local does operations on the files.
+func (a *app) local() *bridge.Local {
+	if a.files == nil {
+		a.completesState()
+		tmux, _ := a.socket("") // of the environment, which has no error
+		dir, _ := a.cwd()       // without it, the settings of the project do not count
+		a.files = bridge.New(bridge.Options{
+			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
+			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait,
+			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
+		})
+	}
+	return a.files
+}
+
+// where is the Claude directory, for messages.
+func (a *app) where() string {
+	if root, err := a.root(); err == nil {
+		return root.Path()
+	}
+	return "-"
+}

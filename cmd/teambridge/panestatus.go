@@ -151,11 +151,11 @@ func (a *app) waitPaneMessage(ctx context.Context, panes *pane.Panes, list []pan
 	if err != nil {
 		return err
 	}
-	rec, err := a.startRecorder(ctx, root, pane.Team)
+	rec, err := a.startRecorder(ctx, pane.Team)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
+	defer func() { err = errors.Join(err, rec.Close()) }()
 	for {
 		// Nobody else may follow the tasks of the panes.
 		for _, p := range list {
@@ -163,7 +163,7 @@ func (a *app) waitPaneMessage(ctx context.Context, panes *pane.Panes, list []pan
 				return ended(ctx, err)
 			}
 		}
-		changes, err := rec.changes(ctx, settled/5)
+		changes, err := rec.Changes(ctx, settled/5)
 		if err != nil {
 			return ended(ctx, err)
 		}

@@ -70,16 +70,16 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if o.limit < 0 {
 		return usage("", "--limit %d is negative", o.limit)
 	}
-	to, err := a.target(ctx, names...)
+	to, err := a.meant(ctx, names...)
 	if err != nil {
 		return err
 	}
-	if to.Way() == api.WayPane {
+	if to.Way == api.WayPane {
 		switch {
 		case o.markRead:
 			return usage("to give one up: teambridge relay drop", "--mark-read is not for panes")
 		case o.history:
-			return usage("omit it, and see: teambridge history --team "+to.Name(), "--history is not for panes")
+			return usage("omit it, and see: teambridge history --team "+to.Team, "--history is not for panes")
 		}
 	}
 	q := api.Reading{Inboxes: to.Members, Own: o.markRead, From: o.from, Unread: o.unread, Protocol: o.protocol, History: o.history, Limit: o.limit}
@@ -89,7 +89,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 			q.After = o.since
 		}
 	}
-	found, err := a.local().Read(ctx, to.Name(), q)
+	found, err := a.bridge(ctx).Read(ctx, to.Team, q)
 	if q.After != "" && errors.Is(err, api.CodeNotFound) && found.Messages == nil {
 		err = &api.Decided{Code: api.CodeNotFound, Hint: view.Explain(err).Hint, Err: fmt.Errorf("--since %s is not a duration, a time, or the id of a message that is there", o.since)}
 	}
@@ -106,13 +106,13 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	a.hiddenNote(found.Hidden)
 	switch {
 	case len(found.Messages) > 0:
-	case to.Way() == api.WayPane:
+	case to.Way == api.WayPane:
 		a.note("no messages wait for %s", strings.Join(append([]string{"panes"}, to.Members...), " "))
 	case len(faults) == 0 && found.Hidden == 0:
 		a.note("no messages to show")
 	}
 	if o.markRead {
-		faults = append(faults, a.markRead(ctx, to.Name(), found.Messages))
+		faults = append(faults, a.markRead(ctx, to.Team, found.Messages))
 	}
 	return errors.Join(faults...)
 }
@@ -199,7 +199,7 @@ func (a *app) markRead(ctx context.Context, team string, shown []api.Message) er
 		}
 	}
 	for name, ids := range ids {
-		if _, err := a.local().MarkRead(ctx, team, api.MarkRead{Inbox: name, IDs: ids}); err != nil {
+		if _, err := a.bridge(ctx).MarkRead(ctx, team, api.MarkRead{Inbox: name, IDs: ids}); err != nil {
 			return err
 		}
 	}

@@ -3,14 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -79,65 +75,6 @@ func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (know
 		}
 	}
 	return known, asked, silent, nil
-}
-
-// record fills the journal from the ledger and the inboxes of t until stop is called. poke
-// makes it read the ledger now. Without a journal it only warns, and returns none.
-func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (j *journal.Journal, poke func(), stop func() error) {
-	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
-	defer cancel()
-	j, err := a.journal(opening)
-	if err != nil {
-		a.warn("%s; messages are not recorded", view.Describe(err))
-		return nil, func() {}, func() error { return nil }
-	}
-	broken := false // the journal; for the tap's goroutine alone
-	r := replicate.New(replicate.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", view.Describe(err)) }})
-	tap := journal.NewTap(journal.TapOptions{
-		Root: t.Root(), Journal: j, Only: func(name string) bool { return name == t.Name() },
-		Warn: func(err error) {
-			again := broken
-			if broken = errors.As(err, new(*journal.Error)); !broken || !again {
-				a.warn("%s", view.Describe(err))
-			}
-		},
-	})
-	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	var parts sync.WaitGroup
-	parts.Go(func() { _ = r.Run(running) }) // it has no error
-	parts.Go(func() {
-		if err := tap.Run(running); err != nil {
-			a.warn("%s; messages are no longer recorded", view.Describe(err))
-		}
-	})
-	return j, r.Poke, func() error {
-		end()
-		parts.Wait()
-		if err := lastLook(context.WithoutCancel(ctx), j, t); err != nil && !broken {
-			a.warn("%s; the latest messages may not be recorded", view.Describe(err))
-		}
-		return j.Close()
-	}
-}
-
-// lastLook records what is in the inboxes of t. The tap may not have seen the latest
-// messages, and the team may be removed next.
-func lastLook(ctx context.Context, j *journal.Journal, t *teams.Team) error {
-	ctx, cancel := context.WithTimeout(ctx, journalWait)
-	defer cancel()
-	c, err := t.Config(ctx)
-	if err != nil {
-		return nil // the team is gone
-	}
-	names, err := t.Inboxes()
-	if err != nil {
-		return nil
-	}
-	var boxes []journal.InboxKey
-	for _, name := range names {
-		boxes = append(boxes, journal.InboxKey{Root: t.Root().Path(), Team: c.Instance(), Inbox: name})
-	}
-	return replicate.Look(ctx, j, boxes...)
 }
 
 // facts returns what config.json does not say about a member. l may be nil.

@@ -18,11 +18,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/view"
+	"teambridge/status/client"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -72,15 +71,15 @@ type app struct {
 	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
 	dir       *teams.Root
-	files     *bridge.Local    // see local
-	kept      *journal.Journal // see recorded
+	files     *bridge.Local  // see local
+	core      api.Bridge     // see bridge
+	served    *client.Client // core, if it is a service
 	sends     *ledger.Ledger
 	sendsErr  error
 	opened    []func() error
-	leaveOpen bool      // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
-	helpAll   bool      // --help-all
-	recording *recorder // the one that runs in this command; nil: none
-	strays    bool      // it was told that the service is not used; see service
+	leaveOpen bool // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
+	helpAll   bool // --help-all
+	strays    bool // it was told that the service is not used; see service
 
 	silent      error     // why the service did not answer when it was last asked; nil if it did
 	silentSince time.Time // when that was
@@ -379,41 +378,9 @@ func (a *app) namedTeam(name string) (string, error) {
 	return name, nil
 }
 
-// local does operations on the files.
-func (a *app) local() *bridge.Local {
-	if a.files == nil {
-		a.completesState()
-		tmux, _ := a.socket("") // of the environment, which has no error
-		a.files = bridge.New(bridge.Options{
-			Root: a.root, Ledger: a.ledger, Journal: a.recorded, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
-			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
-		})
-	}
-	return a.files
-}
-
-// recorded returns the journal of the command's recorder, or else opens it once.
-func (a *app) recorded(ctx context.Context) (_ *journal.Journal, err error) {
-	if a.recording != nil {
-		return a.recording.journal, nil
-	}
-	if a.kept == nil {
-		a.kept, err = a.journal(ctx)
-	}
-	return a.kept, err
-}
-
-// scope is what the flags, the environment and the directory say.
-func (a *app) scope() api.Scope {
-	s := api.Scope{Team: a.teamName}
-	s.Default, _ = a.lookup("TEAMBRIDGE_TEAM")
-	s.Dir, _ = a.cwd() // without it, teams are not told apart by it
-	return s
-}
-
 // target returns what names such as MEMBER[@TEAM] mean, which it closes at the end.
 func (a *app) target(ctx context.Context, names ...string) (*bridge.Target, error) {
-	to, err := a.local().Target(ctx, a.scope(), names...)
+	to, err := a.local().Resolve(ctx, a.scope(), names...)
 	if err == nil && to.Team != nil {
 		a.opens(to.Team)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
@@ -323,8 +324,14 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	history, recorded, stopRecording := a.record(ctx, l, t)
-	defer func() { err = errors.Join(err, stopRecording()) }()
+	var history *journal.Journal
+	recorded := func() {}
+	if rec, err := a.local().Keep(ctx, t.Name()); err != nil {
+		a.warn("%s; messages are not recorded", view.Describe(err))
+	} else {
+		history, recorded = rec.Journal(), rec.Poke
+		defer func() { err = errors.Join(err, rec.Close()) }()
+	}
 	a.profileNote(o.Relay)
 	opts := relay.Options{
 		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: runtime, OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,

@@ -125,7 +125,7 @@ func (s *statuses) of(ctx context.Context, t *teams.Team, args []string) (all []
 // record starts the recorder, if it does not run.
 func (s *statuses) record(ctx context.Context) (err error) {
 	if s.rec == nil && ctx.Err() == nil {
-		s.rec, err = s.app.startRecorder(ctx, s.root, s.team)
+		s.rec, err = s.app.startRecorder(ctx, s.team)
 	}
 	return cmp.Or(err, context.Cause(ctx))
 }
@@ -142,7 +142,7 @@ func (s *statuses) close() error {
 	if s.rec == nil {
 		return nil
 	}
-	return s.rec.close()
+	return s.rec.Close()
 }
 
 // statusInfos returns all statuses, or that of the member that args has.
@@ -259,7 +259,7 @@ func (a *app) followStatus(ctx context.Context, s *statuses, t *teams.Team, args
 		if err := s.record(ctx); err != nil {
 			return err
 		}
-		if _, err := s.rec.changes(ctx, time.Second); err != nil { // a status can change by time alone
+		if _, err := s.rec.Changes(ctx, time.Second); err != nil { // a status can change by time alone
 			return err
 		}
 	}

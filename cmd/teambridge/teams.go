@@ -11,7 +11,6 @@ import (
 
 	"teambridge/relay/pane"
 	"teambridge/status/api"
-	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -41,24 +40,20 @@ Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 }
 
 func (a *app) teams(ctx context.Context, all bool) error {
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
-	infos, err := a.local().Teams(ctx)
+	infos, err := a.bridge(ctx).Teams(ctx)
 	if err != nil && infos != nil {
 		a.warn("%s; panes are not known", view.Describe(err))
 	} else if err != nil {
 		return err
 	}
 	if all {
-		return a.allTeams(ctx, root, infos)
+		return a.allTeams(ctx, infos)
 	}
 	if a.json {
 		return a.printJSON(infos)
 	}
 	if len(infos) == 0 {
-		a.note("there is no team under %s", root.Path())
+		a.note("there is no team under %s", a.where())
 		return nil
 	}
 	rows := [][]string{{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}}
@@ -87,8 +82,8 @@ type listedTeam struct {
 }
 
 // allTeams prints the teams that exist, and then those that have ended.
-func (a *app) allTeams(ctx context.Context, root *teams.Root, infos []api.Team) error {
-	ended, err := a.local().Ended(ctx, "")
+func (a *app) allTeams(ctx context.Context, infos []api.Team) error {
+	ended, err := a.bridge(ctx).EndedTeams(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,17 +92,14 @@ func (a *app) allTeams(ctx context.Context, root *teams.Root, infos []api.Team) 
 		list = append(list, listedTeam{Team: i})
 	}
 	for _, e := range ended {
-		team := api.Team{Team: e.Team.Team, LeadState: teams.Gone.String()}
-		if e.Team.CreatedAt != 0 {
-			team.CreatedAt = time.UnixMilli(e.Team.CreatedAt).UTC()
-		}
+		team := api.Team{Team: e.Team, LeadState: teams.Gone.String(), CreatedAt: e.CreatedAt}
 		list = append(list, listedTeam{Team: team, Ended: true, LastHeard: &e.LastHeard})
 	}
 	if a.json {
 		return a.printJSON(list)
 	}
 	if len(list) == 0 {
-		a.note("there is no team under %s, and none in the journal", root.Path())
+		a.note("there is no team under %s, and none in the journal", a.where())
 		return nil
 	}
 	rows := [][]string{{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}}
@@ -122,7 +114,7 @@ func (a *app) allTeams(ctx context.Context, root *teams.Root, infos []api.Team) 
 		return err
 	}
 	if len(ended) > 0 {
-		a.note("%s", view.HistoryHint(ended[0].Team.Team))
+		a.note("%s", view.HistoryHint(ended[0].Team))
 	}
 	return nil
 }
@@ -144,31 +136,17 @@ not known whether its relays are stopped; 6 config.json is corrupt.`,
 }
 
 func (a *app) members(ctx context.Context) error {
-	to, err := a.target(ctx)
+	to, err := a.meant(ctx)
 	if err != nil {
 		return err
 	}
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
-	var infos []api.Member
-	served, silent := false, error(nil)
-	if l, err := a.local().Ledger(ctx); err == nil && l != nil && hasRelays(ctx, l, root, to.Name()) {
-		served, silent = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
-			infos, err = c.Members(ctx, to.Name())
-			return err
-		})
-	}
-	if served {
-		return a.printMembers(infos)
-	}
-	if infos, err = a.local().Members(ctx, to.Name()); err != nil && infos != nil {
+	infos, err := a.bridge(ctx).Members(ctx, to.Team)
+	if err != nil && infos != nil {
 		a.warn("%s; relays are not shown", view.Describe(err))
 	} else if err != nil {
 		return err
 	}
-	return errors.Join(a.printMembers(infos), unheard(silent))
+	return errors.Join(a.printMembers(infos), unheard(a.silent))
 }
 
 func (a *app) printMembers(infos []api.Member) error {

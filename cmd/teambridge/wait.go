@@ -94,11 +94,11 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 			return err
 		}
 	}
-	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
+	rec, err := a.startRecorder(ctx, t.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
+	defer func() { err = errors.Join(err, rec.Close()) }()
 	if name != "" {
 		all, err := rec.statuses(ctx, t)
 		if err != nil {
@@ -164,7 +164,7 @@ func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wha
 		if none != nil {
 			wait = 0
 		}
-		list, err := rec.changes(ctx, wait)
+		list, err := rec.Changes(ctx, wait)
 		if err != nil {
 			return journal.Message{}, err
 		}
@@ -244,7 +244,7 @@ func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what
 		case time.Since(since) >= settled:
 			return found, nil
 		}
-		list, err := rec.changes(ctx, settled/5)
+		list, err := rec.Changes(ctx, settled/5)
 		if err != nil {
 			return nil, err
 		}

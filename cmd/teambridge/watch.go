@@ -171,11 +171,11 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 // nil if there is no such team to end.
 func (v *viewer) follow(ctx context.Context, root *teams.Root, t *teams.Team, only string, p *program) (err error) {
 	a, o := v.app, v.opts
-	rec, err := a.startRecorder(ctx, root, only)
+	rec, err := a.startRecorder(ctx, only)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
+	defer func() { err = errors.Join(err, rec.Close()) }()
 	defer func() { a.hiddenNote(v.hidden) }()
 	if o.since != "" {
 		if err := v.replay(ctx, rec, only); err != nil {
@@ -190,7 +190,7 @@ func (v *viewer) follow(ctx context.Context, root *teams.Root, t *teams.Team, on
 		if ended {
 			wait = lastWords
 		}
-		list, err := rec.changes(ctx, wait)
+		list, err := rec.Changes(ctx, wait)
 		if err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (v *viewer) change(ctx context.Context, rec *recorder, c journal.Change) er
 			return v.show(view.Record(c.Message, nil))
 		}
 	case c.Kind == journal.Said && !v.opts.work.messagesOnly && c.Envelope.Root == v.root:
-		e, err := view.Envelope(ctx, rec.journal, rec.sends(ctx), c.Envelope)
+		e, err := view.Envelope(ctx, rec.Journal(), rec.Ledger(ctx), c.Envelope)
 		if err != nil || e.Record == nil || e.Record.Kind == api.KindThinking && !v.opts.work.thinking {
 			return err
 		}
@@ -275,12 +275,17 @@ func (v *viewer) show(r api.Record) error {
 
 // replay shows what the journal had before.
 func (v *viewer) replay(ctx context.Context, rec *recorder, team string) error {
-	q := journal.Query{Root: v.root, Team: team, Before: rec.after + 1}
-	if err := sinceQuery(ctx, rec.journal, v.opts.since, &q); err != nil {
-		return err
+	q := journal.Query{Root: v.root, Team: team, Before: rec.After() + 1}
+	var ok bool
+	if q.Since, ok = parseSince(v.opts.since); !ok {
+		if err := bridge.AfterID(ctx, rec.Journal(), v.opts.since, &q); errors.Is(err, api.CodeNotFound) {
+			return notFound(view.Explain(err).Hint, "--since %s is not a duration, a time, or the id of a message", v.opts.since)
+		} else if err != nil {
+			return err
+		}
 	}
 	s := bridge.Selection{Query: q, Protocol: true, MessagesOnly: v.opts.work.messagesOnly, Thinking: v.opts.work.thinking}
-	for h, err := range v.local().Records(ctx, rec.journal, s, nil) {
+	for h, err := range v.local().Records(ctx, rec.Journal(), s, nil) {
 		if err == nil {
 			err = v.show(h.Record)
 		}

@@ -22,7 +22,7 @@ import (
 //	go test -run '^$' -bench Changes -benchtime 1000x ./cmd/teambridge
 func BenchmarkChanges(b *testing.B) {
 	dir := b.TempDir()
-	a := &app{host: host{stderr: &bytes.Buffer{}}, out: &outlet{}, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}
+	a := &app{host: host{stderr: &bytes.Buffer{}, lookup: func(string) (string, bool) { return "", false }}, out: &outlet{}, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}
 	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker"}}})
 	if err != nil {
 		b.Fatal(err)
@@ -32,11 +32,11 @@ func BenchmarkChanges(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer root.Close()
-	tap, err := a.startRecorder(b.Context(), root, "")
+	tap, err := a.startRecorder(b.Context(), "")
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer tap.close()
+	defer tap.Close()
 	path := team.Agent("worker").Inbox()
 	var took []time.Duration
 	for b.Loop() {
@@ -51,7 +51,7 @@ func BenchmarkChanges(b *testing.B) {
 		if err := os.Rename(path+".tmp.0123abcd", path); err != nil {
 			b.Fatal(err)
 		}
-		if list, err := tap.changes(b.Context(), patience); err != nil || len(list) == 0 {
+		if list, err := tap.Changes(b.Context(), patience); err != nil || len(list) == 0 {
 			b.Fatalf("%d changes, %v", len(list), err)
 		}
 		took = append(took, time.Since(start))

@@ -11,8 +11,16 @@ import (
 // A team is named, and "tmux" is the team of the registered panes. The errors have the codes of
 // this package; those of both for one thing are the same.
 type Bridge interface {
+	// Target returns which team, and which of its members or panes, a scope and names such as
+	// MEMBER or MEMBER@TEAM mean. No team is looked for by its directory on another machine. The
+	// error is [CodeAmbiguousTeam] if several teams could be meant; [Choices] returns them.
+	Target(ctx context.Context, s Scope, names ...string) (Target, error)
+
 	// Teams returns all teams, sorted by name.
 	Teams(ctx context.Context) ([]Team, error)
+	// EndedTeams returns the teams that were recorded and no longer exist, the one that was heard
+	// last first.
+	EndedTeams(ctx context.Context) ([]EndedTeam, error)
 	// Team returns one team, and the names of the person in it.
 	Team(ctx context.Context, team string) (TeamDetail, error)
 
@@ -38,6 +46,9 @@ type Bridge interface {
 	// Search returns messages of all teams, and what their agents said and did, the newest
 	// first.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
+	// History returns what Search does, or, without words, all that was recorded, the newest
+	// first.
+	History(ctx context.Context, q SearchQuery) (Found, error)
 
 	// Join joins a team under a name that its agents can write to. Joining twice is joining
 	// once. The error is [CodeJoinNotNeeded] if they can write to "user", and no name was
@@ -107,6 +118,12 @@ type Bridge interface {
 	// Move asks for the session of a member to be moved, and returns where it is. It does not
 	// wait for the move. The error is [CodeConflict] if the session cannot move.
 	Move(ctx context.Context, team, member string, n NewPlace) (Placed, error)
+
+	// Findings returns what keeps messages to a team from arriving; if team is "", to all teams,
+	// with what is in order. Nothing is changed.
+	Findings(ctx context.Context, team string) (Report, error)
+	// Fix does what Findings does, and fixes what blocks agents and belongs to nobody.
+	Fix(ctx context.Context, team string) (Report, error)
 }
 
 // Guest is the name that a person joins under, if none is chosen.
@@ -134,6 +151,28 @@ type Scope struct {
 	Team    string // its name, if somebody gave one
 	Default string // its name if nobody gives one, as in the environment
 	Dir     string // where it was asked: of several teams, the one whose lead runs there
+}
+
+// Target is what a [Scope] and names mean.
+type Target struct {
+	Team    string   `json:"team"`
+	Members []string `json:"members,omitempty"` // as they were asked for, without their team; none: all
+	Way     string   `json:"way"`               // how a message reaches them: [WayInbox] or [WayPane]
+}
+
+// Member is the only name that was asked for, or "".
+func (t *Target) Member() string {
+	if len(t.Members) != 1 {
+		return ""
+	}
+	return t.Members[0]
+}
+
+// EndedTeam is a team that no longer exists. Another one can have its name.
+type EndedTeam struct {
+	Team      string    `json:"team"`
+	CreatedAt time.Time `json:"createdAt"` // zero: unknown
+	LastHeard time.Time `json:"lastHeard"` // when something of it was last recorded
 }
 
 // The ways in which a message reaches somebody.
@@ -167,7 +206,7 @@ type Rows struct {
 // The number of messages in a [Page], and in what was [Found].
 const (
 	DefaultMessages, MaxMessages = 100, 500
-	DefaultHits, MaxHits         = 20, 100
+	DefaultHits, MaxHits         = 20, 100 // of History at most MaxMessages
 )
 
 // MessageQuery selects messages. The zero value selects the last 100 of the team that
@@ -188,12 +227,14 @@ type MessageQuery struct {
 	HTML         bool // also as HTML: see [Record.HTML]
 }
 
-// SearchQuery selects messages by their text. Words is needed.
+// SearchQuery selects messages by their text. Words is needed, but for History.
 type SearchQuery struct {
 	Words    string // all of them must occur; "in quotes" as a phrase, and word* as a prefix
 	Team     string // only in teams of this name
 	Inbox    string // only to this inbox
 	From     string // only of this sender
+	With     string // from this sender or to this inbox; cannot be used with Inbox or From
+	After    string // only after the message with this id, or with the only one that begins so
 	Before   int64  // only before this number; 0: up to the last one
 	Limit    int    // at most [MaxHits]; 0: [DefaultHits]
 	Protocol bool   // also confirmations that nobody needs to read

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -144,6 +145,19 @@ func (d *Decided) Is(target error) bool { return target == d.Code }
 // Decide returns a [*Decided] with a new error.
 func Decide(code Code, hint, format string, args ...any) error {
 	return &Decided{Err: fmt.Errorf(format, args...), Code: code, Hint: hint}
+}
+
+// Choices returns the names that an error says could be meant.
+func Choices(err error) []string {
+	var p *Problem
+	var c interface{ Choices() []string }
+	switch {
+	case errors.As(err, &p):
+		return p.Nearest
+	case errors.As(err, &c):
+		return c.Choices()
+	}
+	return nil
 }
 
 // Codes returns every code, in byte order.

@@ -126,6 +126,8 @@ type Page struct {
 type Found struct {
 	Hits []Hit `json:"hits"`
 	More bool  `json:"more"` // there are older ones
+
+	Hidden int `json:"hidden,omitempty"` // confirmations that were left out
 }
 
 // Hit is a message that was found, and the part of it that matches best.
@@ -300,7 +302,7 @@ type Problem struct {
 	Detail  string   `json:"detail"`
 	Code    Code     `json:"code"`
 	Hint    string   `json:"hint"`
-	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found
+	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found, or of teams that could be meant
 }
 
 // Error returns what went wrong.

@@ -1,11 +1,11 @@
 // Package bridge does what people and programs ask for, once for all ways of asking: the
 // command line and the service call it, and differ in how they are asked and how they answer.
 //
-//	to, err := local.Target(ctx, api.Scope{Dir: cwd}, "worker")
+//	to, err := local.Resolve(ctx, api.Scope{Dir: cwd}, "worker")
 //	defer to.Close()
 //	sent, err := local.SendTo(ctx, &to, "", api.NewMessage{Text: "hello"})
 //
-// Target is the only place that decides which team is meant, and whether a name is that of a
+// Resolve is the only place that decides which team is meant, and whether a name is that of a
 // member or of a pane. Each way to reach somebody is a file: row.go, prompt.go and pane.go.
 package bridge
 
@@ -31,7 +31,8 @@ import (
 // Options says on which files a [Local] works. All but those of a service are needed.
 //
 // Root, Ledger and Journal are asked when something is first needed, so that a message costs
-// nothing that it does not need. They return the same each time.
+// nothing that it does not need. Root and Ledger return the same each time. Journal opens the
+// journal each time; that of a service returns the one that it has.
 type Options struct {
 	Root    func() (*teams.Root, error)
 	Ledger  func(context.Context) (*ledger.Ledger, error)
@@ -44,6 +45,12 @@ type Options struct {
 	Tmux string
 
 	RecordWithin time.Duration // how long recording what was seen may take; 0: without a limit
+
+	// What a checkup looks at: the environment in which agents are started, and the project whose
+	// settings count, if any. A service may take AnswerWithin to answer; 0: 1 s.
+	LookupEnv    func(string) (string, bool)
+	Dir          string
+	AnswerWithin time.Duration
 
 	Warn  func(error)                        // gets what was not recorded, or not told
 	Debug func(format string, values ...any) // gets what is only for hints
@@ -66,6 +73,9 @@ type Service struct {
 	Follow func(*mail.Sender, []mail.Delivered) bool
 	Poke   func() // there is news in the ledger
 
+	// News returns a channel that tells when the journal has more. Call done at the end.
+	News func() (news <-chan struct{}, done func())
+
 	// Relays returns the relays of a team's members, by member, and Seen what was seen of panes
 	// at the last look: no request looks at them.
 	Relays func(context.Context, *teams.Team) (map[string]*api.Relay, error)
@@ -81,11 +91,13 @@ type Service struct {
 type Local struct {
 	opts Options
 
-	mu     sync.Mutex
-	panes  *pane.Panes
-	sent   map[string]*following // what a command has put into inboxes, by [followed]
-	typing map[string]bool       // deliveries that a command types into panes itself
-	warned bool                  // that the journal cannot be used
+	mu       sync.Mutex
+	recorder *Recorder        // that runs; nil: none
+	journal  *journal.Journal // see recorded
+	panes    *pane.Panes
+	sent     map[string]*following // what a command has put into inboxes, by [followed]
+	typing   map[string]bool       // deliveries that a command types into panes itself
+	warned   bool                  // that the journal cannot be used
 }
 
 // New returns a Local. It opens nothing.

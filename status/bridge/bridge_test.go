@@ -40,7 +40,7 @@ func options(t *testing.T, f *teamstest.Fixture) bridge.Options {
 	return bridge.Options{
 		Root:   func() (*teams.Root, error) { return f.Root, nil },
 		Ledger: func(context.Context) (*ledger.Ledger, error) { return l() }, Journal: func(context.Context) (*journal.Journal, error) { return j() },
-		State: f.State, Locker: f.Locker, Warn: func(err error) { t.Error(err) }, Debug: t.Logf,
+		State: f.State, Locker: f.Locker, LookupEnv: os.LookupEnv, Warn: func(err error) { t.Error(err) }, Debug: t.Logf,
 	}
 }
 

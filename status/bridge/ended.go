@@ -25,7 +25,7 @@ func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
 	}
 	for _, name := range []string{"journal.db", "ledger.db"} {
 		if _, err := os.Stat(filepath.Join(l.opts.State, name)); !errors.Is(err, fs.ErrNotExist) {
-			return l.opts.Journal(ctx)
+			return l.recorded(ctx)
 		}
 	}
 	return nil, nil
@@ -84,6 +84,20 @@ func (l *Local) Ended(ctx context.Context, name string) ([]journal.TeamRecord, e
 	})
 	slices.SortStableFunc(list, func(a, b journal.TeamRecord) int { return b.LastHeard.Compare(a.LastHeard) })
 	return list, nil
+}
+
+// EndedTeams returns the teams that no longer exist; see [api.Bridge].
+func (l *Local) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
+	ended, err := l.Ended(ctx, "")
+	list := make([]api.EndedTeam, 0, len(ended))
+	for _, e := range ended {
+		team := api.EndedTeam{Team: e.Team.Team, LastHeard: e.LastHeard}
+		if e.Team.CreatedAt != 0 {
+			team.CreatedAt = time.UnixMilli(e.Team.CreatedAt).UTC()
+		}
+		list = append(list, team)
+	}
+	return list, err
 }
 
 // orEnded returns the error of opening a team by name: another one if it has ended.

@@ -3,7 +3,9 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -168,33 +170,104 @@ func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (
 
 // Search finds messages of all teams, and what agents said and did; see [api.Bridge].
 func (l *Local) Search(ctx context.Context, q api.SearchQuery) (api.Found, error) {
-	answer := api.Found{Hits: []api.Hit{}}
-	limit, err := limited(q.Limit, api.DefaultHits, api.MaxHits)
-	if err != nil {
-		return answer, err
-	}
 	if strings.TrimSpace(q.Words) == "" {
-		return answer, api.Decide(api.CodeUsage, "", "there are no words to search for")
+		return api.Found{Hits: []api.Hit{}}, api.Decide(api.CodeUsage, "", "there are no words to search for")
 	}
-	root, err := l.opts.Root()
+	return l.find(ctx, q, api.MaxHits)
+}
+
+// History returns what was recorded; see [api.Bridge].
+func (l *Local) History(ctx context.Context, q api.SearchQuery) (api.Found, error) {
+	return l.find(ctx, q, api.MaxMessages)
+}
+
+func (l *Local) find(ctx context.Context, q api.SearchQuery, most int) (api.Found, error) {
+	answer := api.Found{Hits: []api.Hit{}}
+	limit, err := limited(q.Limit, api.DefaultHits, most)
 	if err != nil {
 		return answer, err
 	}
-	j, err := l.reads(ctx)
+	j, s, err := l.selection(ctx, q)
 	if err != nil || j == nil {
 		return answer, err
 	}
-	s := Selection{
-		Query: journal.Query{
-			Root: root.Path(), Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before,
-		},
-		Words: q.Words, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
+	found, more, err := journal.Take(l.Records(ctx, j, s, &answer.Hidden), limit, AnswerBytes, func(h *api.Hit) int { return len(h.Text) })
+	if value, ok := errors.AsType[*journal.ValueError](err); ok {
+		err = api.Decide(api.CodeUsage, "", "search words: %s", value.Reason)
 	}
-	l.MemberNames(ctx, s.Team, &s.Inbox, &s.From)
-	l.catchUp(ctx, j, s.Query)
-	found, more, err := journal.Take(l.Records(ctx, j, s, nil), limit, AnswerBytes, func(h *api.Hit) int { return len(h.Text) })
 	answer.Hits, answer.More = append(answer.Hits, found...), more
 	return answer, err
+}
+
+// Export writes every message that q selects, oldest first, and what agents said and did, as
+// [journal.Journal.Export] does.
+func (l *Local) Export(ctx context.Context, w io.Writer, q api.SearchQuery) error {
+	j, s, err := l.selection(ctx, q)
+	if err != nil || j == nil {
+		return err
+	}
+	s.Newest = false
+	return j.Export(ctx, w, s.Query)
+}
+
+// selection returns what q selects, and the journal that has it, which is brought up to date; nil
+// if nothing was recorded.
+func (l *Local) selection(ctx context.Context, q api.SearchQuery) (*journal.Journal, Selection, error) {
+	s := Selection{
+		Query: journal.Query{
+			Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
+		},
+		With: q.With, Words: q.Words, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
+	}
+	if q.With != "" && (q.Inbox != "" || q.From != "") {
+		return nil, s, api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
+	}
+	if root, err := l.opts.Root(); err == nil {
+		s.Root = root.Path()
+	} else if !errors.As(err, new(*teams.NoRootError)) { // its messages are still found
+		return nil, s, err
+	}
+	j, err := l.reads(ctx)
+	if err != nil || j == nil {
+		return nil, s, err
+	}
+	l.MemberNames(ctx, s.Team, &s.Inbox, &s.From, &s.With)
+	if q.Before == 0 { // else it is a later page
+		l.catchUp(ctx, j, s.Query)
+	}
+	if q.After != "" {
+		err = AfterID(ctx, j, q.After, &s.Query)
+	}
+	return j, s, err
+}
+
+// AfterID has a query of the journal begin after the message, or what an agent said or did, that
+// has an id, or the only one that begins so.
+func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Query) error {
+	byID := *q
+	byID.ID = id
+	if len(id) >= view.MinPrefix {
+		byID.Limit = 20
+		ids, err := j.IDs(ctx, byID, id)
+		if err != nil {
+			return err
+		}
+		whole, err := view.WholeID(id, ids)
+		if err != nil {
+			return err
+		}
+		byID.ID = cmp.Or(whole, id)
+	}
+	byID.Limit, byID.Newest = 1, true
+	for m, err := range j.Messages(ctx, byID) {
+		q.After = m.Seq
+		return err
+	}
+	for e, err := range j.Envelopes(ctx, journal.EnvelopeQuery{Query: byID}) {
+		q.After = e.Seq
+		return err
+	}
+	return api.Decide(api.CodeNotFound, "list the ids with: teambridge history --json", "no message has the id %s", id)
 }
 
 // Receipt says what became of a message that a service has sent to a member of a team, which was

@@ -48,7 +48,7 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 		}
 		return f
 	}
-	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.opts.Journal, l.opts.RecordWithin, l.unrecorded
+	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.recorded, l.opts.RecordWithin, l.unrecorded
 	if s := l.opts.Service; s != nil {
 		opts.Conversations = s.Conversations
 	}

@@ -54,7 +54,7 @@ func (t *Target) Close() error {
 	return t.Team.Close()
 }
 
-// Target returns what names such as MEMBER or MEMBER@TEAM mean. The team is the one that the
+// Resolve returns what names such as MEMBER or MEMBER@TEAM mean. The team is the one that the
 // scope or the names give. Otherwise the names are those of panes, if all of them are; or else
 // the team is the only living one that has them all, or the one that [teams.Root.Choose]
 // chooses. Whether a team has the members is only looked up for that.
@@ -62,7 +62,7 @@ func (t *Target) Close() error {
 // The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Local.Open],
 // *[pane.NotFoundError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
 // for a pane whose name a member has too.
-func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (Target, error) {
+func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Target, error) {
 	shared := ""
 	members := make([]string, len(names))
 	for i, name := range names {
@@ -101,11 +101,24 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (Targe
 	return Target{Team: t, Members: members}, err
 }
 
+// Target returns what a scope and names mean; see [api.Bridge].
+func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
+	t, err := l.Resolve(ctx, s, names...)
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" && l.opts.Service != nil {
+		err = l.orEnded(ctx, nf.Query, err) // which [Local.Open] does only in a command
+	}
+	if err != nil {
+		return api.Target{}, err
+	}
+	defer t.Close() // nothing was written through it
+	return api.Target{Team: t.Name(), Members: t.Members, Way: t.Way()}, nil
+}
+
 func twoTeams(flag, name string) error {
 	return api.Decide(api.CodeUsage, "omit one of them", "--team says %q and the name says %q", flag, name)
 }
 
-// In returns what members of a team of this name mean, as [Local.Target] does. The team of the
+// In returns what members of a team of this name mean, as [Local.Resolve] does. The team of the
 // registered panes is [pane.Team], unless somebody gave that name to a real one.
 func (l *Local) In(ctx context.Context, team string, members ...string) (Target, error) {
 	if team != pane.Team {

@@ -51,11 +51,21 @@ import (
 	"teambridge/teams/flock"
 )
 
-// Options says where the service is. Socket or Address is needed.
+// Options says where the service is. Socket, Address or Dial is needed.
 type Options struct {
 	Socket  string // path of its unix socket
 	Address string // HOST:PORT of a loopback address
 	Token   string // needed with Address
+
+	// Dial connects to the service, whatever is in between. Where says what that is, for
+	// messages.
+	Dial  func(context.Context) (net.Conn, error)
+	Where string
+
+	// Patience is how long an answer may take before the service is asked whether it is there,
+	// and how long that may take: a request can wait for the lock of an inbox, but not for a
+	// service that was stopped. 0: for ever.
+	Patience time.Duration
 
 	// Silence is how long a stream of events may be silent before it counts as broken;
 	// 0: 45 s, three times the heartbeat of the service.
@@ -69,6 +79,7 @@ type Client struct {
 	where   string // for messages
 	token   string
 	silence time.Duration
+	patient time.Duration // see [Options.Patience]
 	back    backOff
 }
 
@@ -108,23 +119,31 @@ func (e *SkewError) Unwrap() error { return e.Err }
 // New returns a client. It does not connect. The error is about the options.
 func New(opts Options) (*Client, error) {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
-	c := &Client{token: opts.Token, silence: cmp.Or(opts.Silence, 45*time.Second), back: backOff{100 * time.Millisecond, 5 * time.Second}}
-	network, address := "unix", opts.Socket
+	c := &Client{
+		base: "http://teambridge", where: opts.Where, token: opts.Token, silence: cmp.Or(opts.Silence, 45*time.Second), patient: opts.Patience,
+		back: backOff{100 * time.Millisecond, 5 * time.Second},
+	}
+	dial := opts.Dial
 	switch {
-	case opts.Socket != "" && opts.Address != "":
-		return nil, errors.New("client: both a socket and an address are set")
+	case opts.Socket != "" && opts.Address != "", dial != nil && opts.Socket+opts.Address != "":
+		return nil, errors.New("client: several of socket, address and dial are set")
 	case opts.Socket != "":
-		c.base, c.where = "http://teambridge", "unix:"+opts.Socket
+		c.where = "unix:" + opts.Socket
+		dial = func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", opts.Socket) }
 	case opts.Address != "":
-		network, address = "tcp", opts.Address
 		c.base, c.where = "http://"+opts.Address, opts.Address
-	default:
-		return nil, errors.New("client: neither a socket nor an address is set")
+		dial = func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", opts.Address) }
+	case dial == nil:
+		return nil, errors.New("client: neither a socket nor an address nor dial is set")
 	}
 	c.http = &http.Client{
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return dialer.DialContext(ctx, network, address)
+				conn, err := dial(ctx)
+				if err != nil && !errors.As(err, new(*net.OpError)) {
+					err = &net.OpError{Op: "dial", Net: "teambridge", Err: err} // nothing was sent
+				}
+				return conn, err
 			},
 			DisableCompression: true,
 			MaxIdleConns:       4,
@@ -138,7 +157,10 @@ func New(opts Options) (*Client, error) {
 // Find returns a client of the service for the Claude directory with the real path root,
 // whose files are in the directory state. The error is fs.ErrNotExist if no service runs,
 // and a *[SkewError] if this package does not know its API. Find does not connect.
-func Find(state, root string) (*Client, error) {
+func Find(state, root string) (*Client, error) { return FindPatient(state, root, 0) }
+
+// FindPatient is Find with [Options.Patience].
+func FindPatient(state, root string, patience time.Duration) (*Client, error) {
 	// First, because it is cheap if there is no service.
 	card, err := api.ReadCard(state, root)
 	if err != nil {
@@ -156,10 +178,10 @@ func Find(state, root string) (*Client, error) {
 		return nil, &SkewError{Where: strings.Join(card.Listen, ", "), Reason: fmt.Sprintf(
 			"it has version %d of the API (teambridge %s), and this program has %d", card.API, card.Version, api.Level)}
 	}
-	var opts Options
+	opts := Options{Patience: patience}
 	for _, l := range card.Listen {
 		if path, ok := strings.CutPrefix(l, "unix:"); ok {
-			return New(Options{Socket: path})
+			return New(Options{Socket: path, Patience: patience})
 		}
 		opts.Address = l
 	}
@@ -199,6 +221,11 @@ func (c *Client) create(ctx context.Context, path string, in, v any) (created bo
 }
 
 func (c *Client) ask(ctx context.Context, method, path string, header http.Header, in, v any) (status int, err error) {
+	if c.patient > 0 && path != healthPath {
+		var done func()
+		ctx, done = c.whileThere(ctx)
+		defer done()
+	}
 	res, err := c.open(ctx, method, path, header, in)
 	if err != nil {
 		return 0, err
@@ -215,6 +242,28 @@ func (c *Client) ask(ctx context.Context, method, path string, header http.Heade
 		return 0, c.skewed(nil, "the answer to %s %s: %v", method, path, err)
 	}
 	return res.StatusCode, nil
+}
+
+// whileThere bounds ctx by health checks of the service.
+func (c *Client) whileThere(ctx context.Context) (context.Context, func()) {
+	bound, end := context.WithCancelCause(ctx)
+	late := time.AfterFunc(c.patient, func() {
+		for {
+			asking, done := context.WithTimeoutCause(bound, c.patient, fmt.Errorf("not even to a health check within %s", c.patient))
+			err := c.Health(asking)
+			done()
+			if err != nil {
+				end(&UnreachableError{Where: c.where, Sent: true, Err: err})
+				return
+			}
+			select {
+			case <-bound.Done():
+				return
+			case <-time.After(c.patient):
+			}
+		}
+	})
+	return bound, func() { late.Stop(); end(nil) }
 }
 
 // open sends a request and returns the answer if it is a success. Close its body.

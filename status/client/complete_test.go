@@ -60,6 +60,9 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		func(ctx context.Context) error { _, err := c.Status(ctx, "t"); return err },
 		func(ctx context.Context) error { _, err := c.Messages(ctx, "t", client.MessageQuery{}); return err },
 		func(ctx context.Context) error { _, err := c.Search(ctx, client.SearchQuery{Words: "x"}); return err },
+		func(ctx context.Context) error { _, err := c.History(ctx, client.SearchQuery{}); return err },
+		func(ctx context.Context) error { _, err := c.Target(ctx, api.Scope{}, "m"); return err },
+		func(ctx context.Context) error { _, err := c.EndedTeams(ctx); return err },
 		func(ctx context.Context) error { _, err := c.Receipt(ctx, "t", "m", "id"); return err },
 		func(ctx context.Context) error {
 			_, err := c.Send(ctx, "t", "m", "", api.NewMessage{Text: "x"})

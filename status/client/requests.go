@@ -17,8 +17,10 @@ import (
 // Health returns nil if the service runs and can read its journal. It needs no token.
 func (c *Client) Health(ctx context.Context) error {
 	var h api.Health
-	return c.do(ctx, http.MethodGet, "/healthz", nil, nil, &h)
+	return c.do(ctx, http.MethodGet, healthPath, nil, nil, &h)
 }
+
+const healthPath = "/healthz"
 
 // Version returns the version of the service, and whether it is read-only.
 func (c *Client) Version(ctx context.Context) (v api.ServiceVersion, err error) {
@@ -28,6 +30,20 @@ func (c *Client) Version(ctx context.Context) (v api.ServiceVersion, err error) 
 // Document returns the OpenAPI 3.1 document of the API.
 func (c *Client) Document(ctx context.Context) (doc map[string]any, err error) {
 	return doc, c.get(ctx, "/openapi.json", nil, &doc)
+}
+
+// Target returns what a scope and names mean; see [api.Bridge].
+func (c *Client) Target(ctx context.Context, s api.Scope, names ...string) (t api.Target, err error) {
+	v := queryOf("team", s.Team, "default", s.Default, "dir", s.Dir)
+	for _, name := range names {
+		v.Add("name", name)
+	}
+	return t, c.get(ctx, "/v1/target", v, &t)
+}
+
+// EndedTeams returns the teams that were recorded and no longer exist.
+func (c *Client) EndedTeams(ctx context.Context) (list []api.EndedTeam, err error) {
+	return list, c.get(ctx, "/v1/ended-teams", nil, &list)
 }
 
 // Teams returns all teams, sorted by name.
@@ -70,15 +86,26 @@ func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p a
 
 // Search returns messages of all teams, and what their agents said and did, the newest first.
 func (c *Client) Search(ctx context.Context, q SearchQuery) (f api.Found, err error) {
-	v := queryOf("team", q.Team, "createdAt", q.CreatedAt, "inbox", q.Inbox, "from", q.From, "before", q.Before, "limit", q.Limit, "protocol", q.Protocol, "thinking", q.Thinking)
+	v := searchQuery(q)
+	v.Set("q", q.Words)
+	return f, c.get(ctx, "/v1/search", v, &f)
+}
+
+// History returns what was recorded, the newest first; see [api.Bridge].
+func (c *Client) History(ctx context.Context, q SearchQuery) (f api.Found, err error) {
+	return f, c.get(ctx, "/v1/history", searchQuery(q), &f)
+}
+
+func searchQuery(q SearchQuery) url.Values {
+	v := queryOf("q", q.Words, "team", q.Team, "createdAt", q.CreatedAt, "inbox", q.Inbox, "from", q.From, "with", q.With, "after", q.After, "before", q.Before,
+		"limit", q.Limit, "protocol", q.Protocol, "thinking", q.Thinking)
 	withoutWork(v, q.MessagesOnly)
 	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
 		if !at.IsZero() {
 			v.Set(name, at.UTC().Format(time.RFC3339Nano))
 		}
 	}
-	v.Set("q", q.Words)
-	return f, c.get(ctx, "/v1/search", v, &f)
+	return v
 }
 
 func withoutWork(v url.Values, messagesOnly bool) {

@@ -38,16 +38,30 @@ func (s *Server) receipt(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // search finds messages of all teams, and what agents said and did.
 func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "q", "team", "createdAt", "inbox", "from", "since", "until", "before", "limit", "protocol", "work", "thinking")
-	q := api.SearchQuery{
-		Words: p.text("q"), Team: p.text("team"), CreatedAt: p.number("createdAt", 0), Inbox: p.text("inbox"), From: p.text("from"),
-		Since: p.time("since"), Until: p.time("until"), Before: p.number("before", 0), Limit: p.limit(api.DefaultHits, api.MaxHits),
-		Protocol: p.flag("protocol"), MessagesOnly: p.withoutWork(), Thinking: p.flag("thinking"),
-	}
-	if p.err != nil {
-		return nil, p.err
+	q, err := searchQuery(r, api.MaxHits)
+	if err != nil {
+		return nil, err
 	}
 	return s.local.Search(r.Context(), q)
+}
+
+// history is search, where words are not needed.
+func (s *Server) history(_ http.ResponseWriter, r *http.Request) (any, error) {
+	q, err := searchQuery(r, api.MaxMessages)
+	if err != nil {
+		return nil, err
+	}
+	return s.local.History(r.Context(), q)
+}
+
+func searchQuery(r *http.Request, most int64) (api.SearchQuery, error) {
+	p := parseParams(r, "q", "team", "createdAt", "inbox", "from", "with", "since", "until", "after", "before", "limit", "protocol", "work", "thinking")
+	q := api.SearchQuery{
+		Words: p.text("q"), Team: p.text("team"), CreatedAt: p.number("createdAt", 0), Inbox: p.text("inbox"), From: p.text("from"), With: p.text("with"),
+		Since: p.time("since"), Until: p.time("until"), After: p.text("after"), Before: p.number("before", 0), Limit: p.limit(api.DefaultHits, most),
+		Protocol: p.flag("protocol"), MessagesOnly: p.withoutWork(), Thinking: p.flag("thinking"),
+	}
+	return q, p.err
 }
 
 // inboxes answers with what is in inboxes now.

@@ -27,7 +27,9 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/healthz", handle: s.health, open: true},
 		{method: "GET", path: "/openapi.json", handle: s.openapi},
 		{method: "GET", path: "/v1/version", handle: s.version},
+		{method: "GET", path: "/v1/target", handle: s.target},
 		{method: "GET", path: "/v1/teams", handle: s.teams},
+		{method: "GET", path: "/v1/ended-teams", handle: s.endedTeams},
 		{method: "GET", path: "/v1/teams/{team}", handle: s.team},
 		{method: "GET", path: "/v1/teams/{team}/members", handle: s.members},
 		{method: "GET", path: "/v1/teams/{team}/status", handle: s.status},
@@ -66,6 +68,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/deliveries/{delivery}/retry", handle: s.retryDelivery, changes: true, bare: true},
 		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: s.dropDelivery, changes: true, bare: true},
 		{method: "GET", path: "/v1/search", handle: s.search, large: true},
+		{method: "GET", path: "/v1/history", handle: s.history, large: true},
 		{method: "GET", path: "/v1/events", handle: s.events, stream: func(*http.Request) bool { return true }},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
 	}

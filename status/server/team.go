@@ -35,6 +35,19 @@ func (s *Server) teams(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.local.Teams(r.Context())
 }
 
+func (s *Server) endedTeams(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return s.local.EndedTeams(r.Context())
+}
+
+// target answers with what names mean.
+func (s *Server) target(_ http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "team", "default", "dir", "name…")
+	if p.err != nil {
+		return nil, p.err
+	}
+	return s.local.Target(r.Context(), api.Scope{Team: p.text("team"), Default: p.text("default"), Dir: p.text("dir")}, p.values["name"]...)
+}
+
 // ofPanes answers a request about the team of the panes as does do, and one about another team
 // as otherwise does.
 func (s *Server) ofPanes(r *http.Request, do func([]pane.Pane) (any, error), otherwise func(*teams.Team) (any, error)) (any, error) {

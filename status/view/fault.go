@@ -250,6 +250,9 @@ func Problem(err error) api.Problem {
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
 		p.Nearest = nf.Nearest
 	}
+	if several, ok := errors.AsType[*teams.AmbiguousTeamError](err); ok {
+		p.Nearest = several.Choices()
+	}
 	if nf, ok := errors.AsType[*pane.NotFoundError](err); ok {
 		for _, there := range nf.Panes {
 			p.Nearest = append(p.Nearest, there.Inbox)

@@ -4,7 +4,9 @@ package bridgetest
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -326,6 +328,103 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.fails(err, api.CodeUsage)
 			_, err = w.b.Search(w.Context(), api.SearchQuery{Words: "zebra", Limit: api.MaxHits + 1})
 			w.fails(err, api.CodeUsage)
+		},
+		"the history": func(w *world) {
+			for id, m := range map[string]api.NewMessage{"h-1": {Text: "the zebra is striped"}, "h-2": {Text: "quagga"}, "h-3": {Text: "so is the zebra crossing"}} {
+				_, err := w.b.Send(w.Context(), newer, "worker", id, m)
+				w.must(err)
+			}
+			all, err := w.b.History(w.Context(), api.SearchQuery{Team: newer, With: "worker", MessagesOnly: true, Limit: api.MaxMessages})
+			if err != nil || len(all.Hits) < 3 || all.More {
+				w.Fatalf("the history is %+v, %v", all, err)
+			}
+			for i, h := range all.Hits[1:] {
+				if h.Seq >= all.Hits[i].Seq {
+					w.Errorf("%d comes after %d", h.Seq, all.Hits[i].Seq)
+				}
+			}
+			var paged []api.Hit
+			for q := (api.SearchQuery{Team: newer, With: "worker", MessagesOnly: true, Limit: 1}); ; q.Before = paged[len(paged)-1].Seq {
+				page, err := w.b.History(w.Context(), q)
+				w.must(err)
+				if paged = append(paged, page.Hits...); !page.More {
+					break
+				}
+			}
+			if !slices.EqualFunc(paged, all.Hits, func(a, b api.Hit) bool { return a.Seq == b.Seq }) {
+				w.Errorf("page by page: %+v; want %+v", paged, all.Hits)
+			}
+			first := all.Hits[len(all.Hits)-1]
+			later, err := w.b.History(w.Context(), api.SearchQuery{Team: newer, With: "worker", MessagesOnly: true, After: first.ID})
+			if err != nil || len(later.Hits) != len(all.Hits)-1 {
+				w.Errorf("after %s: %+v, %v", first.ID, later, err)
+			}
+			found, err := w.b.History(w.Context(), api.SearchQuery{Words: "zebra"})
+			if err != nil || len(found.Hits) != 2 {
+				w.Errorf("with words: %+v, %v", found, err)
+			}
+			_, err = w.b.History(w.Context(), api.SearchQuery{After: "nosuch"})
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.History(w.Context(), api.SearchQuery{With: "worker", From: "user"})
+			w.fails(err, api.CodeUsage)
+		},
+		"what names mean": func(w *world) {
+			for _, c := range []struct {
+				scope api.Scope
+				names []string
+				want  api.Target
+			}{
+				{api.Scope{Team: newer}, []string{"worker"}, api.Target{Team: newer, Members: []string{"worker"}, Way: api.WayInbox}},
+				{api.Scope{Default: older}, []string{"worker@" + newer}, api.Target{Team: newer, Members: []string{"worker"}, Way: api.WayInbox}},
+				{api.Scope{Default: older}, nil, api.Target{Team: older, Way: api.WayInbox}},
+				{api.Scope{Team: newer, Default: older}, []string{"worker", "user"}, api.Target{Team: newer, Members: []string{"worker", "user"}, Way: api.WayInbox}},
+			} {
+				if to, err := w.b.Target(w.Context(), c.scope, c.names...); err != nil || to.Team != c.want.Team || to.Way != c.want.Way || !slices.Equal(to.Members, c.want.Members) {
+					w.Errorf("%+v %q: %+v, %v; want %+v", c.scope, c.names, to, err, c.want)
+				}
+			}
+			_, err := w.b.Target(w.Context(), api.Scope{Team: older}, "worker@"+newer)
+			w.fails(err, api.CodeUsage)
+			_, err = w.b.Target(w.Context(), api.Scope{Team: "nosuch"})
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.Target(w.Context(), api.Scope{Team: api.TeamPanes}, "build")
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.Target(w.Context(), api.Scope{})
+			w.fails(err, api.CodeAmbiguousTeam)
+			if c := api.Choices(err); !slices.Equal(c, []string{older, newer}) {
+				w.Errorf("the choices are %q", c)
+			}
+		},
+		"a team that has ended": func(w *world) {
+			_, err := w.b.Send(w.Context(), newer, "worker", "before", api.NewMessage{Text: "x"})
+			w.must(err)
+			_, err = w.b.History(w.Context(), api.SearchQuery{Team: newer}) // it is recorded
+			w.must(err)
+			w.must(os.RemoveAll(filepath.Join(w.Root.Path(), "teams", newer)))
+			_, err = w.b.Target(w.Context(), api.Scope{Team: newer})
+			w.fails(err, api.CodeGone)
+			ended, err := w.b.EndedTeams(w.Context())
+			if err != nil || len(ended) != 1 || ended[0].Team != newer || ended[0].LastHeard.IsZero() || ended[0].CreatedAt.IsZero() {
+				w.Errorf("ended are %+v, %v", ended, err)
+			}
+		},
+		"findings": func(w *world) {
+			r, err := w.b.Findings(w.Context(), newer)
+			if err != nil || r.Teams != 1 || r.Findings == nil {
+				w.Errorf("the findings are %+v, %v", r, err)
+			}
+			blocked := filepath.Join(w.Root.Path(), "teams", newer, "inboxes", "worker.json.lock")
+			w.must(os.WriteFile(blocked, nil, 0o600)) // a file in the place of a lock
+			w.must(os.Chtimes(blocked, time.Time{}, time.Now().Add(-time.Hour)))
+			r, err = w.b.Fix(w.Context(), newer)
+			if err != nil || !slices.ContainsFunc(r.Findings, func(f api.Finding) bool { return f.Fixed }) {
+				w.Errorf("fixed: %+v, %v", r, err)
+			}
+			if _, err := os.Stat(blocked); !errors.Is(err, fs.ErrNotExist) {
+				w.Errorf("the lock is %v", err)
+			}
+			_, err = w.b.Findings(w.Context(), "nosuch")
+			w.fails(err, api.CodeNotFound)
 		},
 		"marking as read": func(w *world) {
 			_, err := w.b.Send(w.Context(), newer, "user", "to-user", api.NewMessage{Text: "hello", Force: true})

@@ -1,0 +1,408 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/replicate"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// A Recorder records what passes through the inboxes while an operation runs, and tells what
+// has been recorded. A service records all the time; there, a Recorder only reads.
+type Recorder struct {
+	l       *Local
+	root    *teams.Root
+	team    string // empty: of all teams
+	spares  bool   // if the journal breaks, go on with an empty one
+	journal *journal.Journal
+	close   func() error    // closes the journal
+	after   int64           // number of the last change that was returned
+	look    <-chan struct{} // there may be more in the journal
+	failed  chan error      // the journal can no longer be written
+	known   map[string]int  // rows of an abandoned journal, which are not new
+	warned  bool            // that the ledger could not be opened
+	ended   chan error      // of the tap; nil in a service
+
+	// Sent messages are copied from the ledger, since an agent may take one before the tap
+	// sees it.
+	replicator *replicate.Replicator
+	stop       context.CancelFunc // of the tap and the replicator
+	copying    sync.WaitGroup
+}
+
+// Record records the messages of one team, or of all if team is empty, until the recorder is
+// closed. When it returns, the present content is recorded. If the journal cannot be used, or
+// no longer, it warns and goes on with an empty one, since only the history depends on it.
+func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
+	r := &Recorder{l: l, team: team, spares: true}
+	var err error
+	if r.root, err = l.opts.Root(); err != nil {
+		return nil, err
+	}
+	if s := l.opts.Service; s != nil {
+		news, done := s.News()
+		r.journal, r.look, r.close = s.Reads, news, func() error { done(); return nil }
+		r.after, err = r.journal.Last(ctx)
+		if err != nil {
+			done()
+			return nil, err
+		}
+		return r, nil
+	}
+	if err := r.open(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		l.opts.Warn(fmt.Errorf("%s; there is no history, and nothing is recorded", view.Describe(err)))
+		if err := r.openSpare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	if r.after, err = r.journal.Last(ctx); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	select {
+	case err := <-r.failed:
+		if err := r.spare(ctx, err); err != nil {
+			return nil, err
+		}
+		// All of that was there before, even if it could not be recorded.
+		if r.after, err = r.journal.Last(ctx); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	default:
+	}
+	l.opts.Debug("watching")
+	l.recording(r)
+	return r, nil
+}
+
+// Keep records the messages of a team, as [Local.Record] does, for a command that records what
+// its agent does in [Recorder.Journal]. If the journal breaks it warns, and nothing more is
+// recorded.
+func (l *Local) Keep(ctx context.Context, team string) (*Recorder, error) {
+	r := &Recorder{l: l, team: team}
+	var err error
+	if r.root, err = l.opts.Root(); err != nil {
+		return nil, err
+	}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.begin(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// recording makes r the one whose journal operations read; nil: none.
+func (l *Local) recording(r *Recorder) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recorder = r
+}
+
+// recorded returns the journal of a recorder that runs, or else opens it once.
+func (l *Local) recorded(ctx context.Context) (_ *journal.Journal, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.recorder != nil {
+		return l.recorder.journal, nil
+	}
+	if l.journal == nil {
+		l.journal, err = l.opts.Journal(ctx)
+	}
+	return l.journal, err
+}
+
+// Journal returns the journal that is recorded into. It can be another one after
+// [Recorder.Changes].
+func (r *Recorder) Journal() *journal.Journal { return r.journal }
+
+// After is the number of the last change that was returned, or that was there before.
+func (r *Recorder) After() int64 { return r.after }
+
+// Poke has the ledger read now.
+func (r *Recorder) Poke() {
+	if r.replicator != nil {
+		r.replicator.Poke()
+	}
+}
+
+func (r *Recorder) open(ctx context.Context) (err error) {
+	opening, cancel := ctx, context.CancelFunc(func() {})
+	if wait := r.l.opts.RecordWithin; wait > 0 {
+		opening, cancel = context.WithTimeout(ctx, wait)
+	}
+	defer cancel()
+	if r.journal, err = r.l.opts.Journal(opening); err == nil {
+		r.close = r.journal.Close
+	}
+	return err
+}
+
+// openSpare makes a temporary journal, which is removed at the end.
+func (r *Recorder) openSpare(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "teambridge-journal-")
+	if err != nil {
+		return err
+	}
+	if r.journal, err = journal.Open(ctx, filepath.Join(dir, "journal.db")); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	r.close = func() error { return errors.Join(r.journal.Close(), os.RemoveAll(dir)) }
+	return nil
+}
+
+// begin copies the ledger's messages into the journal, and goes on with that and with a tap in
+// the background. It returns when the present content is recorded. If it fails, r is closed.
+func (r *Recorder) begin(ctx context.Context) error {
+	running, stop := context.WithCancel(ctx)
+	look := make(chan struct{}, 1)
+	r.stop, r.look, r.failed, r.ended = stop, look, make(chan error, 1), make(chan error, 1)
+	if l := r.Ledger(ctx); l != nil {
+		warn := func(err error) {
+			if running.Err() == nil {
+				r.l.opts.Warn(err)
+			}
+		}
+		if r.spares { // else what was sent before can wait
+			if _, err := replicate.Copy(ctx, l, r.journal); err != nil {
+				warn(fmt.Errorf("what was sent is not recorded: %w", err))
+			}
+		}
+		r.replicator = replicate.New(replicate.Options{Ledger: l, Journal: r.journal, Warn: warn})
+		r.copying.Go(func() { _ = r.replicator.Run(running) }) // it has no error
+	}
+	opts := journal.TapOptions{
+		Root: r.root, Journal: r.journal,
+		Report: func() {
+			select {
+			case look <- struct{}{}:
+			default: // already pending
+			}
+		},
+		Warn: func(err error) {
+			if running.Err() == nil {
+				r.warn(err)
+			}
+		},
+	}
+	if r.team != "" {
+		opts.Only = func(name string) bool { return name == r.team }
+	}
+	tap := journal.NewTap(opts)
+	go func(ended chan<- error) { ended <- tap.Run(running) }(r.ended)
+	select {
+	case <-tap.Ready():
+		return nil
+	case err := <-r.ended:
+		r.ended <- nil
+		return errors.Join(err, ctx.Err(), r.Close())
+	}
+}
+
+// warn gets the tap's errors.
+func (r *Recorder) warn(err error) {
+	if broken, ok := errors.AsType[*journal.Error](err); !ok || errors.Is(broken, journal.ErrBusy) {
+		r.l.opts.Warn(err)
+		return
+	}
+	select {
+	case r.failed <- err:
+		if !r.spares { // nobody takes it out, so it is told once
+			r.l.opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
+		}
+	default: // already pending
+	}
+}
+
+// spare goes on with an empty journal when the journal can no longer be written, because
+// the disk is full or the file is damaged. If it fails, r is closed.
+func (r *Recorder) spare(ctx context.Context, failure error) error {
+	r.l.opts.Warn(fmt.Errorf("%s; nothing more is recorded", view.Describe(failure)))
+	err := r.halt()
+	r.known = map[string]int{}
+	for m, err := range r.journal.Messages(ctx, journal.Query{Root: r.root.Path(), Team: r.team}) {
+		if err != nil {
+			break // then some messages are shown again
+		}
+		r.known[rowKey(m)]++
+	}
+	err = errors.Join(err, r.close())
+	r.close = func() error { return nil }
+	if err == nil || errors.As(err, new(*journal.Error)) {
+		err = r.openSpare(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	r.after = 0
+	return r.begin(ctx)
+}
+
+func rowKey(m journal.Message) string {
+	return m.Team.String() + "/" + m.Inbox + "/" + m.Key()
+}
+
+// news drops the changes that were returned before.
+func (r *Recorder) news(list []journal.Change) []journal.Change {
+	if len(r.known) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(list, func(c journal.Change) bool {
+		key := rowKey(c.Message)
+		if c.Kind != journal.Appeared || r.known[key] == 0 {
+			return false
+		}
+		r.known[key]--
+		return true
+	})
+}
+
+// Ledger returns the ledger; nil if it cannot be opened, of which it warns once.
+func (r *Recorder) Ledger(ctx context.Context) *ledger.Ledger {
+	l, err := r.l.opts.Ledger(ctx)
+	if err != nil && !r.warned && ctx.Err() == nil {
+		r.l.opts.Warn(fmt.Errorf("%s; sent messages are not known", view.Describe(err)))
+		r.warned = true
+	}
+	return l
+}
+
+// halt stops what records, and waits for it.
+func (r *Recorder) halt() error {
+	if r.ended == nil {
+		return nil
+	}
+	r.stop()
+	r.copying.Wait()
+	err := <-r.ended
+	r.ended <- nil
+	return err
+}
+
+// Close stops recording.
+func (r *Recorder) Close() error {
+	err := r.halt()
+	if r.spares {
+		r.l.recording(nil)
+		return errors.Join(err, r.close())
+	}
+	if err != nil {
+		r.l.opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
+	}
+	if err := r.lastLook(); err != nil && len(r.failed) == 0 {
+		r.l.opts.Warn(fmt.Errorf("%s; the latest messages may not be recorded", view.Describe(err)))
+	}
+	return r.close()
+}
+
+// lastLook records what is in the inboxes of the team. The tap may not have seen the latest
+// messages, and the team may be removed next.
+func (r *Recorder) lastLook() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lastLookWithin)
+	defer cancel()
+	t, err := r.root.Team(r.team)
+	if err != nil {
+		return nil // the team is gone
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil // the same
+	}
+	names, err := t.Inboxes()
+	if err != nil {
+		return nil
+	}
+	var boxes []journal.InboxKey
+	for _, name := range names {
+		boxes = append(boxes, journal.InboxKey{Root: r.root.Path(), Team: c.Instance(), Inbox: name})
+	}
+	return replicate.Look(ctx, r.journal, boxes...)
+}
+
+const lastLookWithin = 2 * time.Second
+
+// recheck is how often the journal is read without a report: another process may record
+// faster than this one.
+const recheck = time.Second
+
+// Changes waits for changes in the journal and returns each once; none if there are none
+// within wait.
+func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	again := time.NewTicker(recheck)
+	defer again.Stop()
+	for {
+		list, err := r.journal.Changes(ctx, r.after, 1000)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case errors.Is(err, journal.ErrPruned):
+			r.l.opts.Warn(errors.New("\"teambridge gc\" removed some messages before they were shown"))
+			if r.after, err = r.journal.Last(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		case err != nil:
+			return nil, err
+		case len(list) > 0:
+			r.after = list[len(list)-1].Seq
+			if list = r.news(list); len(list) == 0 {
+				continue
+			}
+			return list, nil
+		}
+		select {
+		case <-r.look:
+		case <-again.C:
+		case <-over.C:
+			return nil, nil
+		case err := <-r.failed:
+			if err := r.spare(ctx, err); err != nil {
+				return nil, err
+			}
+		case err := <-r.ended:
+			r.ended <- err
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("watching ended")
+			}
+			return nil, errors.Join(err, context.Cause(ctx))
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
+func within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "timed out after %s: %s", d, what))
+}
+
+// overdue is the cause of ctx if it has ended and there is an error, else err.
+func overdue(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
