@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/markdown", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",
 		"status/api", "status/doctor", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge/bridgetest": {"inbox", "status/api", "status/view", "teams/teamstest"}, // of tests alone
@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 		"status/api", "status/client", "status/view", "teams", "teams/flock", "teams/lockedfile",
 	},
 	"status/server": {
-		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
+		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
 		"status", "status/api", "status/bridge", "status/doctor", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
 	},
 	"status/server/page": {}, // files alone

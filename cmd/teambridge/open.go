@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"teambridge/status/api"
 	"teambridge/status/bridge"
@@ -60,7 +61,7 @@ func (a *app) findService(ctx context.Context) *client.Client {
 		return nil // it has just ended
 	}
 	a.debug("going on without the service: %v", err)
-	a.silent = err
+	a.silent, a.silentSince = err, time.Now()
 	return nil
 }
 

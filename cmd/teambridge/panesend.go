@@ -22,7 +22,7 @@ import (
 )
 
 // policies are the values of --policy, the default first.
-var policies = []string{api.PolicyQueued, api.PolicyImportant, api.PolicyWhenIdle, api.PolicyUrgent}
+var policies = api.Policies()
 
 // paneOptions are the flags for messages to panes.
 type paneOptions struct {

@@ -225,6 +225,9 @@ type Permit struct {
 // The number of deliveries to the member of a relay in an answer.
 const DefaultDeliveries, MaxDeliveries = 100, 500
 
+// Unfinished is the [DeliveryQuery.State] of deliveries that are on their way or have failed.
+const Unfinished = "claimed,written,accepted,cut,failed"
+
 // DeliveryQuery selects deliveries. The zero value selects those in any state.
 type DeliveryQuery struct {
 	Team  string // only to this team, if no relay is named

@@ -19,7 +19,7 @@ func (l *Local) Deliveries(ctx context.Context, relay string, q api.DeliveryQuer
 		state := ledger.DeliveryState(name)
 		switch {
 		case name == "":
-		case !state.Ended() && !slices.Contains(view.Unfinished(), state):
+		case !state.Ended() && !slices.Contains(unfinished(), state):
 			return nil, api.Decide(api.CodeUsage, "", "%q is not a state of deliveries", name)
 		default:
 			wanted.States = append(wanted.States, state)
@@ -43,6 +43,14 @@ func (l *Local) Deliveries(ctx context.Context, relay string, q api.DeliveryQuer
 		}
 	}
 	return l.deliveries(ctx, wanted)
+}
+
+// unfinished returns the states of [api.Unfinished].
+func unfinished() (states []ledger.DeliveryState) {
+	for name := range strings.SplitSeq(api.Unfinished, ",") {
+		states = append(states, ledger.DeliveryState(name))
+	}
+	return states
 }
 
 func (l *Local) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api.Delivery, error) {
@@ -70,12 +78,12 @@ func (l *Local) DropDelivery(ctx context.Context, id string) (api.Delivery, erro
 
 // changeDelivery changes the delivery with an id, or the only unfinished one whose id begins so.
 func (l *Local) changeDelivery(ctx context.Context, id string, change func(*ledger.Ledger, context.Context, string) error) (d api.Delivery, err error) {
-	unfinished, err := l.deliveries(ctx, ledger.DeliveryQuery{States: view.Unfinished()})
+	open, err := l.deliveries(ctx, ledger.DeliveryQuery{States: unfinished()})
 	if err != nil {
 		return d, err
 	}
-	ids := make([]string, len(unfinished))
-	for i, d := range unfinished {
+	ids := make([]string, len(open))
+	for i, d := range open {
 		ids[i] = d.Delivery
 	}
 	whole, err := view.WholeID(id, ids)

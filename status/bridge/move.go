@@ -83,12 +83,11 @@ func (w *Wish) Close() error { return w.move.Team.Close() }
 const takeBackWithin = 2 * time.Second
 
 // Wait waits until the session is where it was asked to be, and calls held with each new reason
-// why it is not. If ctx ends before, the wish is taken back, and the error is the cause.
-func (w *Wish) Wait(ctx context.Context, held func(reason string)) error {
-	if w.number == 0 {
-		return nil
-	}
-	h, err := w.move.Wait(ctx, w.number, held)
+// why it is still where it is. If ctx ends before, the wish is taken back, and the error is the
+// cause.
+func (w *Wish) Wait(ctx context.Context, held func(at, reason string)) error {
+	at := w.Place.At
+	h, err := w.move.Wait(ctx, w.number, func(reason string) { held(at, reason) })
 	if ctx.Err() != nil && err != nil {
 		h, err = w.takeBack(ctx)
 	}

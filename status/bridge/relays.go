@@ -160,6 +160,13 @@ func (l *Local) fleet() *fleet.Fleet {
 	return nil
 }
 
+// pokeFleet has the service look at its relays now.
+func (l *Local) pokeFleet() {
+	if f := l.fleet(); f != nil {
+		f.Poke()
+	}
+}
+
 // admin changes the relays of a Claude directory in the ledger, where a service sees it.
 func (l *Local) admin(ctx context.Context, root *teams.Root) (fleet.Admin, error) {
 	lg, err := l.opts.Ledger(ctx)
@@ -185,14 +192,11 @@ func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry,
 	if err != nil {
 		return e, err
 	}
-	add := admin.Add
-	if f := l.fleet(); f != nil {
-		add = f.Add
-	}
-	r, isNew, err := add(ctx, settings)
+	r, isNew, err := admin.Add(ctx, settings)
 	if err != nil {
 		return e, err
 	}
+	l.pokeFleet()
 	e, err = l.Relay(ctx, "", r.ID)
 	e.Added = isNew
 	return e, err
@@ -226,9 +230,7 @@ func (l *Local) removeRelay(ctx context.Context, id string, deleteTeam bool) (ap
 	if _, err = admin.Remove(ctx, *r, deleteTeam); errors.Is(err, fleet.ErrUnknown) {
 		err = noRelay(id)
 	}
-	if f := l.fleet(); f != nil {
-		f.Poke()
-	}
+	l.pokeFleet()
 	return e, err
 }
 
