@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",
 		"status/api", "status/doctor", "status/view", "teams", "teams/lockedfile",
 	},
-	"status/bridge/bridgetest": {"inbox", "status/api", "status/view", "teams/teamstest"}, // of tests alone
+	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay", "status/api", "status/view", "teams/teamstest"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/fleet", "relay/opencode", "relay/pane", "relay/process", "relay/shell", "relay/stophook", "relay/terminal",
 		"status/api", "status/client", "status/view", "teams", "teams/flock", "teams/lockedfile",

@@ -262,8 +262,11 @@ func (l *Local) retryRelay(ctx context.Context, r ledger.Relay) error {
 		}
 	}
 	admin, err := l.admin(ctx, root)
-	if err == nil {
-		err = admin.Retry(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err = admin.Retry(ctx, r); errors.Is(err, teams.ErrTeamGone) {
+		err = nil // it is started when there is a team
 	}
 	return err
 }
