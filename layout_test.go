@@ -66,9 +66,13 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/stophook", "relay/shell", "relay/terminal", "relay/toolcall", "relay/wire",
 		"status", "status/api", "status/markdown", "teams", "teams/lockedfile",
 	},
+	"status/attention": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/pane", "relay/terminal",
+		"status", "status/api", "status/view", "teams", "teams/lockedfile",
+	},
 	"status/bridge": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",
-		"status/api", "status/doctor", "status/view", "teams", "teams/lockedfile",
+		"status", "status/api", "status/attention", "status/doctor", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay", "status/api", "status/view", "teams/teamstest"}, // of tests alone
 	"status/doctor": {
@@ -77,7 +81,7 @@ var mayImport = map[string][]string{
 	},
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
-		"status", "status/api", "status/bridge", "status/doctor", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
+		"status", "status/api", "status/attention", "status/bridge", "status/doctor", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
 	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},

@@ -99,7 +99,7 @@ func (l *loop) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !l.more && len(unmarked) == 0 && l.seen != nil && l.seen.self == c.self && same(l.seen.info, now) {
+	if !l.more && len(unmarked) == 0 && l.seen != nil && l.seen.self == c.self && lockedfile.SameFile(l.seen.info, now) {
 		l.dirty = false
 		return nil
 	}
@@ -194,14 +194,6 @@ func (l *loop) stat() (fs.FileInfo, error) {
 		return nil, fmt.Errorf("relay: look at the inbox: %w", err)
 	}
 	return info, nil
-}
-
-// same reports whether a file has not been written between two looks at it.
-func same(a, b fs.FileInfo) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // plan reads the inbox and says which rows are to be marked, with which deliveries.

@@ -12,12 +12,10 @@ import (
 	"teambridge/teams"
 )
 
-// Source has what members did. Journal is needed.
+// Source has what members did. Without either, less is known.
 type Source struct {
 	Journal *journal.Journal
-
-	// Ledger has what was sent from here, even while nobody watched; it may be nil.
-	Ledger *ledger.Ledger
+	Ledger  *ledger.Ledger // what was sent from here, even while nobody watched
 }
 
 // recent is the number of the last messages from and to each member that are read. The
@@ -34,9 +32,11 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 	}
 	instance := c.Instance()
 	q := journal.Query{Root: team.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Newest: true, Limit: recent}
-	authors, err := s.Journal.Authors(ctx, q)
-	if err != nil {
-		return nil, err
+	var authors []string
+	if s.Journal != nil {
+		if authors, err = s.Journal.Authors(ctx, q); err != nil {
+			return nil, err
+		}
 	}
 	var events []Event
 	for _, author := range authors {
@@ -63,6 +63,9 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 	q.From = ""
 	for _, member := range c.Members {
 		last := LastTaken{Seen: sends[member.Name], By: lastChange(team, member.Name)}
+		if all[member.Name] = last; s.Journal == nil {
+			continue
+		}
 		q.Inbox = member.Name
 		for m, err := range s.Journal.Messages(ctx, q) {
 			if err != nil {
@@ -98,6 +101,9 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 
 // turn returns the newest recorded turn of a member. q selects the team.
 func (s Source) turn(ctx context.Context, q journal.Query, member string) (t Turn, err error) {
+	if s.Journal == nil {
+		return t, nil
+	}
 	q.Inbox, q.Limit = member, 1
 	of := journal.EnvelopeQuery{Query: q, Role: "agent"}
 	for e, err := range s.Journal.Envelopes(ctx, of) {

@@ -11,10 +11,12 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
 	"teambridge/relay/shell"
+	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/attention"
 	"teambridge/status/client"
-	"teambridge/status/server"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -80,19 +82,23 @@ func (a *app) waitsUnserved(ctx context.Context, root *teams.Root, team string, 
 
 // waitsOf returns what the files say of what waits for the person.
 func (a *app) waitsOf(ctx context.Context, root *teams.Root, l *ledger.Ledger, j *journal.Journal, team string, silent error) ([]api.Attention, error) {
-	u, err := server.NewUnserved(ctx, root, a.state, l, j, team, idleBecause(silent))
-	if err != nil {
-		return nil, err
-	}
-	return u.Attention(ctx)
+	return a.unserved(root, l, j, idleBecause(silent)).Attention(ctx, team)
+}
+
+// unserved knows what waits for the person without a service.
+func (a *app) unserved(root *teams.Root, l *ledger.Ledger, j *journal.Journal, idle string) *attention.Cache {
+	return attention.New(attention.Options{
+		Root: root, State: a.state, Source: status.Source{Journal: j, Ledger: l}, Panes: pane.New(pane.Options{Root: root, Ledger: l, State: a.state}),
+		Idle: idle, Narrow: true,
+	})
 }
 
 // idleBecause says why a relay that was added does not run, where the service was not asked.
 func idleBecause(silent error) string {
 	if silent != nil {
-		return server.SilentService
+		return attention.SilentService
 	}
-	return server.NoService
+	return attention.NoService
 }
 
 // waitsServed asks the service, if one runs.
@@ -156,7 +162,7 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	var files *server.Unserved // made when needed
+	var files *attention.Cache // made when needed
 	var read *journal.Journal  // by files
 	var idle string            // what they know why relays do not run
 	w := waitWatch{app: a, program: p, team: t}
@@ -168,12 +174,9 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 		}
 		if l := rec.Ledger(ctx); !served && err == nil && l != nil {
 			if now := idleBecause(silent); files == nil || read != rec.Journal() || idle != now {
-				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.Journal(), team, now); err != nil {
-					return err
-				}
-				read, idle = rec.Journal(), now
+				files, read, idle = a.unserved(root, l, rec.Journal(), now), rec.Journal(), now
 			}
-			list, err = files.Attention(ctx)
+			list, err = files.Attention(ctx, team)
 		}
 		if err == nil {
 			err = w.show(list, silent != nil)

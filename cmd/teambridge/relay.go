@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -83,9 +84,10 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	relays := 0
 	var silent error
 	if relaysOnly || !a.json {
-		var known []api.RelayEntry
-		known, silent, err = a.relaysKnown(ctx, team)
-		silent = unheard(silent)
+		known, err := b.Relays(ctx, team)
+		if slices.ContainsFunc(known, func(e api.RelayEntry) bool { return e.Created != nil }) {
+			silent = unheard(a.silent)
+		}
 		var missing *teams.NoRootError
 		switch {
 		case err != nil && (relaysOnly || !errors.As(err, &missing)):

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/client"
@@ -192,32 +191,6 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 // owner makes and removes the teams that agents own.
 func (a *app) owner(root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
-}
-
-// relaysKnown lists the relays that were added or run. It asks the service if one runs,
-// since only the service knows why a relay is stopped; silent is why it could not.
-func (a *app) relaysKnown(ctx context.Context, team string) (list []api.RelayEntry, silent, err error) {
-	root, err := a.root()
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, answered, silent := a.relaysServed(ctx, l, root, team)
-	if answered || ctx.Err() != nil {
-		return list, nil, silent
-	}
-	if list, err = view.Entries(ctx, l, a.state, root, team); err != nil {
-		return nil, nil, err
-	}
-	for i, e := range list {
-		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			list[i].Reason = idleBecause(silent)
-		}
-	}
-	return list, silent, nil
 }
 
 // relaysServed asks the service, if one runs, for its relays in one team or all. It is not

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -27,6 +28,20 @@ type Bridge interface {
 	// Members returns the members of a team, then the inboxes without a member.
 	Members(ctx context.Context, team string) ([]Member, error)
 
+	// Status returns what each agent of a team does.
+	Status(ctx context.Context, team string) ([]Status, error)
+
+	// Attention returns everything that waits for the person, the oldest first: of one team, or of
+	// all if team is "".
+	Attention(ctx context.Context, team string) ([]Attention, error)
+	// Dismiss hides what waits under an id, for as long as it waits, and returns it. The error is
+	// [CodeNotFound] if nothing waits under it, and [CodeInvalid] if it is not dismissable.
+	Dismiss(ctx context.Context, id string) (Attention, error)
+
+	// Relays returns the relays that were added to the service, and those that "teambridge run" runs
+	// or ran: of teams of one name, or of all if team is "".
+	Relays(ctx context.Context, team string) ([]RelayEntry, error)
+
 	// Send sends a message to a member; "lead" is the lead. Sending again under the same id is
 	// sending once. If id is "", it gets a new one.
 	Send(ctx context.Context, team, member, id string, m NewMessage) (Sent, error)
@@ -49,6 +64,14 @@ type Bridge interface {
 	// History returns what Search does, or, without words, all that was recorded, the newest
 	// first.
 	History(ctx context.Context, q SearchQuery) (Found, error)
+
+	// Events yields the events of one team, or of all teams if the name is empty, after the event
+	// with an id, or, if after is "", from now on. The first event is a snapshot, and another one
+	// follows whenever the state changes. Messages, receipts, relay events and envelopes come once
+	// each, in the order of the journal. If events were pruned, or the journal is another one,
+	// there is an [EventReset]: the caller must read everything again. It ends without an error if
+	// ctx ends.
+	Events(ctx context.Context, team, after string) iter.Seq2[Event, error]
 
 	// Join joins a team under a name that its agents can write to. Joining twice is joining
 	// once. The error is [CodeJoinNotNeeded] if they can write to "user", and no name was

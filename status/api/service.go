@@ -243,6 +243,23 @@ const (
 	EventReset    = "reset"    // Reset
 )
 
+// Event is one event of a stream. One of the pointers is set, or none if this package
+// does not know the kind of event.
+type Event struct {
+	Name string // EventSnapshot and its like
+	ID   string // the next stream goes on after it
+	Seq  int64  // the number in ID
+
+	Snapshot *Snapshot
+	Message  *MessageEvent
+	Receipt  *Receipt
+	Relay    *RelayEvent
+	Envelope *Envelope
+	Reset    *Reset
+
+	Data json.RawMessage // as it came
+}
+
 // Snapshot is the state of all teams and their agents.
 type Snapshot struct {
 	Teams     []Team      `json:"teams"`

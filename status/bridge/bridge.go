@@ -23,7 +23,8 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
-	"teambridge/status/api"
+	"teambridge/status"
+	"teambridge/status/attention"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -55,6 +56,10 @@ type Options struct {
 	Warn  func(error)                        // gets what was not recorded, or not told
 	Debug func(format string, values ...any) // gets what is only for hints
 
+	// Idle says why relays that were added do not run, if no service does; nil:
+	// [attention.NoService].
+	Idle func() string
+
 	// Service has what only a service runs; nil in a command.
 	Service *Service
 }
@@ -76,15 +81,13 @@ type Service struct {
 	// News returns a channel that tells when the journal has more. Call done at the end.
 	News func() (news <-chan struct{}, done func())
 
-	// Relays returns the relays of a team's members, by member, and Seen what was seen of panes
-	// at the last look: no request looks at them.
-	Relays func(context.Context, *teams.Team) (map[string]*api.Relay, error)
-	Seen   func(context.Context, []pane.Pane) ([]pane.View, error)
+	// States knows the states of all teams. Shown returns a channel that tells when they have
+	// changed; call done at the end. A snapshot may be as old as Gather.
+	States *attention.Cache
+	Shown  func() (changed <-chan struct{}, done func())
+	Gather time.Duration
 
-	// Entries returns the relays of one team, or of all if its name is "", and Moving is told
-	// that a session of a team is asked to move.
-	Entries func(ctx context.Context, team string) ([]api.RelayEntry, error)
-	Moving  func(team string)
+	Moving func(team string) // is told that a session of a team is asked to move
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
@@ -98,6 +101,11 @@ type Local struct {
 	sent     map[string]*following // what a command has put into inboxes, by [followed]
 	typing   map[string]bool       // deliveries that a command types into panes itself
 	warned   bool                  // that the journal cannot be used
+
+	cache    *attention.Cache // what a command knows of what waits
+	source   status.Source    // of cache
+	idle     string           // why, as cache knows it, relays do not run
+	noLedger bool             // a command was told that the ledger cannot be used
 }
 
 // New returns a Local. It opens nothing.
@@ -157,7 +165,7 @@ func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 		return nil, nil
 	}
 	if s := l.opts.Service; s != nil {
-		return s.Seen(ctx, list)
+		return s.States.Seen(ctx, list)
 	}
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {

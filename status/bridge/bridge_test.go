@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
+	"teambridge/status/attention"
 	"teambridge/status/bridge"
 	"teambridge/status/bridge/bridgetest"
 	"teambridge/teams"
@@ -76,6 +78,56 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	for ctx, want := range map[context.Context]string{program: "a program sends them", person: "no relay of this service serves worker"} {
 		if _, err := b.Send(ctx, teamstest.Newer, "worker", "", api.NewMessage{Text: "x", Isolated: true}); !errors.Is(err, api.CodeInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("a prompt: %v, want %q", err, want)
+		}
+	}
+}
+
+// Without a ledger and a journal, nothing waits, members have states anyway, and nothing is written.
+func TestNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	b := bridge.New(bridge.Options{Root: func() (*teams.Root, error) { return f.Root, nil }, State: f.State, Locker: f.Locker})
+	if list, err := b.Attention(t.Context(), ""); err != nil || list == nil || len(list) > 0 {
+		t.Errorf("what waits: %+v, %v", list, err)
+	}
+	if a, err := b.Dismiss(t.Context(), "idle/team"); !errors.Is(err, api.CodeNotFound) {
+		t.Errorf("dismissed %+v, %v", a, err)
+	}
+	if list, err := b.Relays(t.Context(), ""); err != nil || list == nil || len(list) > 0 {
+		t.Errorf("the relays: %+v, %v", list, err)
+	}
+	if list, err := b.Status(t.Context(), teamstest.Newer); err != nil || len(list) == 0 || list[0].Word == "" {
+		t.Errorf("the status: %+v, %v", list, err)
+	}
+	if files, err := os.ReadDir(f.State); err != nil || len(files) > 0 {
+		t.Errorf("files: %v, %v", files, err)
+	}
+}
+
+// Relays that were added do not run without a service, and what waits says what to do.
+func TestIdleRelays(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	opts := options(t, f)
+	idle := attention.NoService
+	opts.Idle = func() string { return idle }
+	l, err := opts.Ledger(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.AddRelay(t.Context(), ledger.Relay{Root: f.Root.Path(), Team: teamstest.Newer, Member: "worker", Runtime: "claude", Command: []string{"claude"}, Dir: f.State, OnCut: "park"}); err != nil {
+		t.Fatal(err)
+	}
+	b := bridge.New(opts)
+	for _, why := range []string{attention.NoService, attention.SilentService} {
+		idle = why
+		list, err := b.Relays(t.Context(), teamstest.Newer)
+		if err != nil || len(list) != 1 || list[0].State != "stopped" || list[0].Reason != why {
+			t.Errorf("the relays: %+v, %v; want %s", list, err, why)
+		}
+		waits, err := b.Attention(t.Context(), "")
+		if err != nil || !slices.ContainsFunc(waits, func(a api.Attention) bool { return a.Kind == api.WaitsStopped && strings.HasSuffix(a.What, why) }) {
+			t.Errorf("what waits: %+v, %v; want %s", waits, err, why)
 		}
 	}
 }

@@ -20,6 +20,9 @@ import (
 
 // Journal opens the journal, if anything was recorded or sent; else it is nil.
 func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
+	if l.records() {
+		return l.recorded(ctx)
+	}
 	if l.opts.State == "" {
 		return nil, nil
 	}

@@ -44,25 +44,17 @@ func (l *Local) Members(ctx context.Context, team string) ([]api.Member, error) 
 	if err != nil {
 		return nil, err
 	}
-	relays, err := l.relays(ctx, to.Team)
+	var relays map[string]*api.Relay
+	states, err := l.relays(ctx)
+	if err == nil {
+		relays, _, err = states.RelaysOf(ctx, to.Team)
+	}
 	for i, m := range list {
 		if r := relays[m.Member]; r != nil {
 			list[i].Relay, list[i].Place = r.State, r.Place
 		}
 	}
 	return list, err
-}
-
-// relays returns the relays of a team's members, by member.
-func (l *Local) relays(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
-	if s := l.opts.Service; s != nil {
-		return s.Relays(ctx, t)
-	}
-	lg, err := l.Ledger(ctx)
-	if err != nil || lg == nil {
-		return nil, err
-	}
-	return view.Relays(ctx, lg, l.opts.State, t)
 }
 
 // Team returns a team, and the names of the person in it.

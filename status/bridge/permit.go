@@ -25,7 +25,7 @@ func (l *Local) Questions(ctx context.Context, team string) ([]api.Asked, error)
 	if _, err := l.asking(); err != nil {
 		return nil, err
 	}
-	relays, err := l.entries(ctx, team)
+	relays, err := l.Relays(ctx, team)
 	list := []api.Asked{}
 	for _, e := range relays {
 		for _, q := range e.Questions {
@@ -54,7 +54,7 @@ func (l *Local) Question(ctx context.Context, team, id string) (q api.Asked, err
 		return list[slices.Index(ids, whole)], nil
 	}
 	// A relay remembers what became of it. An answer without a digest answers nothing.
-	relays, err := l.entries(ctx, team)
+	relays, err := l.Relays(ctx, team)
 	if err != nil {
 		return q, err
 	}

@@ -17,22 +17,6 @@ import (
 	"teambridge/teams"
 )
 
-// entries returns the relays of one team, or of all if its name is "".
-func (l *Local) entries(ctx context.Context, team string) ([]api.RelayEntry, error) {
-	if s := l.opts.Service; s != nil {
-		return s.Entries(ctx, team)
-	}
-	root, err := l.opts.Root()
-	if err != nil {
-		return nil, err
-	}
-	lg, err := l.Ledger(ctx)
-	if err != nil || lg == nil {
-		return nil, err
-	}
-	return view.Entries(ctx, lg, l.opts.State, root, team)
-}
-
 // anyRoot returns the Claude directory, or nil if there is none: what was added for one that is
 // gone can still be removed.
 func (l *Local) anyRoot() (*teams.Root, error) {
@@ -68,7 +52,7 @@ func (l *Local) relay(ctx context.Context, team, name string) (e api.RelayEntry,
 		}
 	}
 	if root != nil {
-		if list, err = l.entries(ctx, ""); err != nil {
+		if list, err = l.Relays(ctx, ""); err != nil {
 			return e, nil, err
 		}
 	}
@@ -197,7 +181,11 @@ func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry,
 		return e, err
 	}
 	l.pokeFleet()
-	e, err = l.Relay(ctx, "", r.ID)
+	if e = view.Entry(r); l.fleet() == nil {
+		e.Member = root.MemberName(ctx, r.Team, r.Member)
+	} else {
+		e, err = l.Relay(ctx, "", r.ID)
+	}
 	e.Added = isNew
 	return e, err
 }

@@ -27,22 +27,8 @@ const Now = ""
 // [api.Page]. With the ID of an event, the service notices a lost or restored journal.
 func After(seq int64) string { return strconv.FormatInt(seq, 10) }
 
-// Event is one event of a stream. One of the pointers is set, or none if this package
-// does not know the kind of event.
-type Event struct {
-	Name string // api.EventSnapshot and its like
-	ID   string // the next stream goes on after it
-	Seq  int64  // the number in ID
-
-	Snapshot *api.Snapshot
-	Message  *api.MessageEvent
-	Receipt  *api.Receipt
-	Relay    *api.RelayEvent
-	Envelope *api.Envelope
-	Reset    *api.Reset
-
-	Data json.RawMessage // as it came
-}
+// Event is one event of a stream.
+type Event = api.Event
 
 // Events yields the events of one team, or of all teams if the name is empty. It begins
 // after the event with the ID after; see also [Now] and [After]. The first event is a
@@ -188,7 +174,7 @@ func (r *reader) next() (Event, error) {
 			if e.Name == "" {
 				continue // after a comment
 			}
-			return e, e.decode()
+			return e, decode(&e)
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
@@ -235,7 +221,7 @@ func seqOf(id string) (int64, bool) {
 	return int64(n), err == nil
 }
 
-func (e *Event) decode() error {
+func decode(e *Event) error {
 	if e.ID == "" {
 		return fmt.Errorf("%w: %.40q has no id", errUndecodable, e.Name)
 	}

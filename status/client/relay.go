@@ -7,20 +7,17 @@ import (
 	"teambridge/status/api"
 )
 
-// Relays returns the relays that were added to the service, and those that "teambridge
-// run" runs or ran: of teams of one name, or of all teams if team is "".
+// Relays returns the relays that were added or run; see [api.Bridge].
 func (c *Client) Relays(ctx context.Context, team string) (list []api.RelayEntry, err error) {
 	return list, c.get(ctx, "/v1/relays", queryOf("team", team), &list)
 }
 
-// Attention returns everything that waits for a person, the oldest first: of one team, or
-// of all teams if team is "".
+// Attention returns everything that waits for the person; see [api.Bridge].
 func (c *Client) Attention(ctx context.Context, team string) (list []api.Attention, err error) {
 	return list, c.get(ctx, "/v1/attention", queryOf("team", team), &list)
 }
 
-// Dismiss hides what waits under an id, for as long as it waits, and returns it. The error is
-// [api.CodeNotFound] if nothing waits under it, and [api.CodeInvalid] if it is not dismissable.
+// Dismiss hides what waits under an id; see [api.Bridge].
 func (c *Client) Dismiss(ctx context.Context, id string) (a api.Attention, err error) {
 	return a, c.do(ctx, http.MethodPost, "/v1/attention/dismiss", nil, api.Dismiss{ID: id}, &a)
 }

@@ -61,7 +61,7 @@ func (c *Client) Members(ctx context.Context, team string) (list []api.Member, e
 	return list, c.get(ctx, teamPath(team)+"/members", nil, &list)
 }
 
-// Status says what each agent of a team is doing.
+// Status returns what each agent of a team does.
 func (c *Client) Status(ctx context.Context, team string) (list []api.Status, err error) {
 	return list, c.get(ctx, teamPath(team)+"/status", nil, &list)
 }

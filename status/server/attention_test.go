@@ -17,9 +17,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
-	"teambridge/status"
 	"teambridge/status/api"
-	"teambridge/teams"
 )
 
 // waits waits until what waits for a person is of these kinds, and returns it by kind.
@@ -141,38 +139,6 @@ func TestAttention(t *testing.T) {
 	waits(t, r, stream, api.WaitsLost)
 }
 
-// A relay that stopped waits for a person, but not one that waits for its team.
-func TestStoppedRelay(t *testing.T) {
-	t.Parallel()
-	created := time.Now()
-	entry := func(state, reason string, added bool, queue int) api.RelayEntry {
-		e := api.RelayEntry{ID: "r", Team: "t", Relay: api.Relay{State: state, Reason: reason, Queue: queue}}
-		if added {
-			e.Created = &created
-		}
-		return e
-	}
-	for _, test := range []struct {
-		e    api.RelayEntry
-		want bool
-	}{
-		{entry("dead", "died 5 times", true, 0), true},
-		{entry("dead", "died 5 times", false, 0), true},
-		{entry("stopped", "the lead of t is alive", true, 0), true},
-		{entry("stopped", "there is no team t", true, 0), false},
-		{entry("stopped", readOnlyService, true, 0), false},
-		{entry("stopped", "", true, 0), false},
-		{entry("stopped", "", false, 0), false},
-		{entry("stopped", "", false, 2), true},
-		{entry("idle", "", true, 0), false},
-		{entry("asleep", "idle for 30m", true, 0), false},
-	} {
-		if got := stoppedRelay(test.e); (got != "") != test.want {
-			t.Errorf("%s (%s), added %t: %q", test.e.State, test.e.Reason, test.e.Created != nil, got)
-		}
-	}
-}
-
 // A team whose agents are all idle needs a person, and so does an agent that failed.
 func TestTeamsThatWait(t *testing.T) {
 	t.Parallel()
@@ -192,85 +158,6 @@ func TestTeamsThatWait(t *testing.T) {
 	r.listen(t, "?team="+band, "").until(api.EventSnapshot, func(e event) bool {
 		return !slices.ContainsFunc(as[api.Snapshot](t, e).Attention, func(a api.Attention) bool { return a.Kind == api.WaitsIdle })
 	})
-}
-
-// What happened to a member of the team is a status of it and what is known of it.
-type happened struct {
-	known status.Known
-	shows api.Status
-}
-
-// What waits because of states waits under one id, and under another when it waits again.
-// Nothing waits in a team that never had work, or has just ended.
-func TestWaitsBecauseOfStates(t *testing.T) {
-	t.Parallel()
-	at := time.UnixMilli(1795000000000).UTC()
-	later := at.Add(time.Minute)
-	of := func(member, word, why, basis string, change ...func(*happened)) happened {
-		h := happened{shows: api.Status{Member: member, State: api.StateIdle, Word: word, Why: why, Basis: basis, WordSince: at}}
-		h.known.WordSince = at
-		for _, f := range change {
-			f(&h)
-		}
-		return h
-	}
-	wrote := func(h *happened) { h.known.Evidence.ID, h.shows.Evidence.ID = "m", "m" }
-	turn := func(at time.Time, outcome string) func(*happened) {
-		return func(h *happened) { h.known.Turn = status.Turn{At: at, Outcome: outcome} }
-	}
-	since := func(at time.Time) func(*happened) { return func(h *happened) { h.shows.WordSince = at } }
-	dead := func(h *happened) { h.shows.Relay = &api.Relay{DeadLetters: 1} }
-	acked := func(at time.Time) func(*happened) {
-		return func(h *happened) { h.shows.Relay = &api.Relay{LastAck: &at} }
-	}
-	shut := func(h *happened) { h.shows.State, h.shows.Word = api.StateTerminated, api.WordEnded }
-	lead := of("lead", api.WordIdle, "", api.BasisProcess)
-	done := of("a", api.WordIdle, "", api.BasisMessage, wrote)
-	const gone = "the team's lead is not running"
-	for _, test := range []struct {
-		what   string
-		lead   teams.Liveness
-		all    []happened
-		asked  bool // a member asks the lead
-		served bool // the service runs the lead
-		want   string
-	}{
-		{what: "nobody"},
-		{what: "a lead alone", all: []happened{lead}},
-		{what: "no work yet", all: []happened{lead, of("a", api.WordIdle, "", api.BasisRelay)}},
-		{what: "all idle", all: []happened{lead, done}, want: "idle/t/1795000000000"},
-		{what: "idle by a turn", all: []happened{lead, of("a", api.WordIdle, "", api.BasisTurn, turn(later, "completed"))}, want: "idle/t/1795000060000"},
-		{what: "idle again", all: []happened{lead, done, of("b", api.WordIdle, "", api.BasisTurn, turn(later, "completed"))}, want: "idle/t/1795000060000"},
-		{what: "idle by an acknowledgement", all: []happened{lead, of("a", api.WordIdle, "", api.BasisRelay, acked(later))}, want: "idle/t/1795000060000"},
-		{what: "one works", all: []happened{lead, done, of("b", api.WordWorking, "", api.BasisTurn)}},
-		{what: "one has unread messages", all: []happened{lead, of("a", api.WordIdle, "", api.BasisMessage, wrote, func(h *happened) { h.shows.Unread = 1 })}},
-		{what: "the lead works", all: []happened{of("lead", api.WordWorking, "", api.BasisProcess), done}},
-		{what: "just ended", all: []happened{lead, of("a", "", "", api.BasisMessage, wrote, shut)}},
-		{what: "a failed turn", all: []happened{lead, of("a", api.WordIdle, "", api.BasisTurn, turn(later, "failed")), of("b", api.WordWorking, "", api.BasisTurn)}, want: "failed/t/a/1795000060000"},
-		{what: "a failed turn with its message", all: []happened{lead, of("a", api.WordIdle, "", api.BasisTurn, turn(later, "failed"), dead), of("b", api.WordWorking, "", api.BasisTurn)}},
-		{what: "works after a failed turn", all: []happened{lead, of("a", api.WordWorking, "", api.BasisProcess, turn(later, "failed"))}},
-		{what: "the lead is gone", lead: teams.Gone, all: []happened{of("lead", api.WordEnded, gone, api.BasisTeam), of("a", api.WordEnded, gone, api.BasisTeam, wrote)}, want: "ended/t/lead"},
-		{what: "the lead is relayed", lead: teams.Gone, served: true, all: []happened{of("lead", api.WordIdle, "", api.BasisRelay), of("a", api.WordEnded, gone, api.BasisTeam, wrote)}},
-		{what: "at the terminal", all: []happened{of("lead", api.WordWaiting, "dialog open", api.BasisProcess), done}, want: "terminal/t/lead/1795000000000"},
-		{what: "at the terminal again", all: []happened{of("lead", api.WordWaiting, "", api.BasisProcess, since(later)), done}, want: "terminal/t/lead/1795000060000"},
-		{what: "at the terminal, for a member", asked: true, all: []happened{of("lead", api.WordWaiting, "permission prompt", api.BasisProcess), done}},
-		{what: "a question", all: []happened{lead, of("a", api.WordWaiting, "", api.BasisQuestion)}},
-	} {
-		e := &cachedTeam{team: api.Team{Team: "t", Lead: "lead", LeadState: test.lead.String()}}
-		for _, h := range test.all {
-			e.known, e.states = append(e.known, h.known), append(e.states, h.shows)
-		}
-		if test.asked {
-			e.messageWaits = []api.Attention{{Kind: api.WaitsLead}}
-		}
-		var got []string
-		for _, a := range e.stateWaits(func(string) bool { return test.served }) {
-			got = append(got, a.ID)
-		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("%s: %q, want %q", test.what, got, test.want)
-		}
-	}
 }
 
 // A person who has seen what cannot be resolved dismisses it. It is not shown again, even by

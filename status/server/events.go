@@ -2,13 +2,13 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +24,7 @@ import (
 // its position in the journal.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "team", "after", "html")
-	return s.stream(w, r, p, &eventStream{team: p.text("team"), html: p.flag("html")})
+	return s.stream(w, r, p, bridge.EventQuery{Team: p.text("team"), HTML: p.flag("html")})
 }
 
 // relayEvents answers with what the agent of a relay said and did: a page of envelopes or, to
@@ -36,7 +36,7 @@ func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error
 		if err != nil {
 			return nil, err
 		}
-		return s.stream(w, r, p, &eventStream{team: agent.Team.Team, agent: agent.Inbox})
+		return s.stream(w, r, p, bridge.EventQuery{Team: agent.Team.Team, Agent: agent.Inbox})
 	}
 	p := parseParams(r, "after", "before", "limit")
 	q := journal.Query{After: p.number("after", 0), Before: p.number("before", 0)}
@@ -84,286 +84,131 @@ func wantsStream(r *http.Request) bool {
 
 const eventStreamType = "text/event-stream"
 
-// stream answers with the events that t is for, after those that the request names.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, t *eventStream) (any, error) {
-	from, id := p.text("after"), false
+// stream answers with the events that q is for, after those that the request names.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, q bridge.EventQuery) (any, error) {
+	q.After = p.text("after")
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that connects again
-		from, id = last, true
+		q.After, q.IsID = last, true
 	}
-	at, ok := parsePosition(from)
-	if !ok {
-		p.invalid("after=%.40q is neither a number nor the id of an event", from)
+	if err := cmp.Or(p.err, q.Check()); err != nil {
+		return nil, err
 	}
-	if p.err != nil {
-		return nil, p.err
-	}
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		return nil, api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events", cap(s.streams))
-	}
-	select {
-	case <-s.ending:
-		return nil, api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
-	default:
-	}
-	// Before anything is read, so that no later change is missed.
-	news, done := s.news.subscribe()
-	defer done()
-	changed, done := s.statuses.changed.subscribe()
-	defer done()
-	ctx := r.Context()
-	at, known, err := s.locate(ctx, at, id)
+	ctx, done, err := s.lasting(r)
 	if err != nil {
 		return nil, err
 	}
-	t.server, t.w, t.control, t.at = s, w, http.NewResponseController(w), at
-	t.ended, _ = ctx.Value(endedKey{}).(<-chan struct{})
-	// The deadlines of the server are meant for answers that end.
-	if err := t.control.SetReadDeadline(time.Time{}); err != nil {
+	defer done()
+	stream, err := s.local.Stream(ctx, q)
+	if err != nil {
 		return nil, err
 	}
-	w.Header().Set("Content-Type", eventStreamType)
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	t.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
-	err = t.run(ctx, known, news, changed)
-	s.log.Debug("a stream of events ended", "after", t.at, "err", err)
+	e := &eventWriter{w: w, control: http.NewResponseController(w), write: s.limits.write}
+	// The deadlines of the server are meant for answers that end.
+	err = e.control.SetReadDeadline(time.Time{})
+	if err == nil {
+		w.Header().Set("Content-Type", eventStreamType)
+		w.Header().Set("X-Accel-Buffering", "no")
+		w.WriteHeader(http.StatusOK)
+		e.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
+	}
+	err = cmp.Or(err, stream.Run(ctx, bridge.Sink{Event: e.event, Flush: e.flush, Alive: e.alive, Heartbeat: s.limits.heartbeat}))
+	s.log.Debug("a stream of events ended", "err", err)
 	return nil, nil // the answer has begun
 }
 
-// now, as the number of a position without an epoch, is the end of the journal.
-const now = -1
-
-// parsePosition parses where a stream begins: after the id of an event, after a number
-// of the journal or, if s is empty, now.
-func parsePosition(s string) (at journal.Position, ok bool) {
-	if s == "" {
-		return journal.Position{Seq: now}, true
+// lasting returns the context of an answer that lasts as long as its client wants it, the service
+// runs, and its token is valid. There are not too many of them. Call done at the end.
+func (s *Server) lasting(r *http.Request) (ctx context.Context, done func(), err error) {
+	select {
+	case s.streams <- struct{}{}:
+	default:
+		return nil, nil, api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events", cap(s.streams))
 	}
-	if at, ok := journal.ParsePosition(s); ok {
-		return at, true
-	}
-	n, err := strconv.ParseUint(s, 10, 63)
-	return journal.Position{Seq: int64(n)}, err == nil
-}
-
-// locate finds a position in the journal. known is false if the position is from another
-// history than the journal's. A number without an epoch is not accepted as the id of an
-// event, because it is from an earlier version.
-func (s *Server) locate(ctx context.Context, at journal.Position, id bool) (found journal.Position, known bool, err error) {
-	last, err := s.reads.Last(ctx)
-	switch {
-	case err != nil:
-		return at, false, err
-	case at.Epoch != "":
-		known, err := s.reads.Knows(ctx, at)
-		return at, known, err
-	case at.Seq == now:
-		at.Seq = last
-	case id, at.Seq > last:
-		return at, false, nil
-	}
-	at, err = s.reads.PositionAt(ctx, at.Seq)
-	return at, true, err
-}
-
-// eventStream is one stream of events.
-type eventStream struct {
-	server  *Server
-	w       http.ResponseWriter
-	control *http.ResponseController
-	buf     bytes.Buffer     // sent by flush
-	ended   <-chan struct{}  // closed once its client may not read it any more; nil: never
-	team    string           // only of this team, unless empty
-	agent   string           // only what this agent of the team said and did, unless empty
-	html    bool             // whether records and plans have their text as HTML
-	at      journal.Position // of the last change that was sent or skipped
-	shot    []byte           // the last snapshot
-}
-
-var errEnded = errors.New("its token was removed")
-
-func (t *eventStream) run(ctx context.Context, known bool, news, changed <-chan struct{}) error {
-	if !known {
-		if err := t.reset(ctx); err != nil {
-			return err
-		}
-	}
-	if err := t.snapshot(ctx); err != nil {
-		return err
-	}
-	alive := time.NewTicker(t.server.limits.heartbeat)
-	defer alive.Stop()
-	for {
-		more, err := t.catchUp(ctx)
-		if err != nil {
-			return err
-		}
-		if more {
-			continue
-		}
+	ctx, end := context.WithCancelCause(r.Context())
+	ended, _ := ctx.Value(endedKey{}).(<-chan struct{}) // nil: never
+	go func() {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-t.server.ending:
-			return nil
-		case <-t.ended:
-			return errEnded
-		case <-news:
-		case <-changed:
-			if err := t.snapshot(ctx); err != nil {
-				return err
-			}
-		case <-alive.C:
-			t.buf.WriteString(": alive\n\n")
-			if err := t.flush(); err != nil {
-				return err
-			}
+		case <-s.ending:
+			end(errServiceEnds)
+		case <-ended:
+			end(errTokenRemoved)
 		}
-	}
-}
-
-// pageOfChanges is the number of changes that are read at once. Messages can have
-// 100 KiB: 20 streams that nobody read took 160 MB with pages of 100, and take 14 MB with 10.
-const pageOfChanges = 10
-
-// catchUp sends a page of new changes.
-func (t *eventStream) catchUp(ctx context.Context) (more bool, err error) {
+	}()
+	done = func() { end(nil); <-s.streams }
 	select {
-	case <-t.server.ending:
-		return false, nil
-	case <-t.ended:
-		return false, errEnded
+	case <-s.ending:
+		done()
+		return nil, nil, errServiceEnds
 	default:
 	}
-	list, err := t.server.reads.Changes(ctx, t.at.Seq, pageOfChanges)
-	if errors.Is(err, journal.ErrPruned) {
-		if err := t.reset(ctx); err != nil {
-			return false, err
-		}
-		return false, t.snapshot(ctx)
-	}
-	if err != nil {
-		return false, err
-	}
-	for _, c := range list {
-		t.at = journal.Position{Epoch: c.Epoch, Seq: c.Seq}
-		if err := t.change(ctx, c); err != nil {
-			return false, err
-		}
-	}
-	return len(list) == pageOfChanges, t.flush()
+	return ctx, done, nil
 }
 
-// change sends one change, if the stream is for it.
-func (t *eventStream) change(ctx context.Context, c journal.Change) error {
-	switch c.Kind {
-	case journal.Appeared, journal.Read, journal.Gone:
-		if t.wants(c.Message.Root, c.Message.Team.Team, "") {
-			m := api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)}
-			if t.html {
-				view.AddHTML(&m.Message)
-			}
-			return t.event(api.EventMessage, t.at, m)
-		}
-	case journal.Receipted:
-		if t.wants(c.Receipt.Root, c.Receipt.Team, "") {
-			return t.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
-		}
-	case journal.Relaying:
-		if t.wants(c.RelayEvent.Root, c.RelayEvent.Team.Team, "") {
-			e := view.RelayEvent(c.RelayEvent)
-			if e.Person {
-				var err error
-				if _, e.Pane, err = t.server.ledger.PaneMessage(ctx, e.Delivery); err != nil {
-					return err
-				}
-			}
-			return t.event(api.EventRelay, t.at, e)
-		}
-	case journal.Said:
-		if t.wants(c.Envelope.Root, c.Envelope.Team.Team, c.Envelope.Inbox) {
-			e, err := view.Envelope(ctx, t.server.reads, t.server.ledger, c.Envelope)
-			if err != nil {
-				return err
-			}
-			if t.html && e.Record != nil {
-				view.AddHTML(e.Record)
-			}
-			return t.event(api.EventEnvelope, t.at, e)
-		}
-	}
-	return nil
-}
+var (
+	errServiceEnds  = api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
+	errTokenRemoved = errors.New("its token was removed")
+)
 
-// wants reports whether the stream has what an agent of a team said and did or, if agent is
-// empty, other changes of the team.
-func (t *eventStream) wants(root, team, agent string) bool {
-	return root == t.server.opts.Root.Path() && (t.team == "" || team == t.team) && (t.agent == "" || agent == t.agent)
-}
-
-// snapshot sends the current state, if it has changed, with the position of the stream. The
-// stream of one agent has none.
-func (t *eventStream) snapshot(ctx context.Context) error {
-	if t.agent != "" {
-		return nil
-	}
-	shot, err := t.server.statuses.snapshot(ctx, t.team)
-	if err != nil {
-		return err
-	}
-	if t.html {
-		addPlanHTML(shot.Attention)
-	}
-	data, err := json.Marshal(shot)
-	if err != nil || bytes.Equal(data, t.shot) {
-		return err
-	}
-	t.shot = data
-	if err := t.event(api.EventSnapshot, t.at, json.RawMessage(data)); err != nil {
-		return err
-	}
-	return t.flush()
-}
-
-// reset tells the client to read everything again, and goes on from the end of the journal.
-func (t *eventStream) reset(ctx context.Context) error {
-	at, _, err := t.server.locate(ctx, journal.Position{Seq: now}, false)
-	if err != nil {
-		return err
-	}
-	t.at, t.shot = at, nil
-	return t.event(api.EventReset, at, api.Reset{Seq: at.Seq})
+// eventWriter writes server-sent events.
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	write   time.Duration // for the client to take what is written
+	buf     bytes.Buffer  // sent by flush
 }
 
 // maxBuffer is how much is kept before it is sent, in bytes.
 const maxBuffer = 64 << 10
 
-func (t *eventStream) event(name string, id journal.Position, v any) error {
-	data, err := json.Marshal(v) // on one line
+func (e *eventWriter) event(v api.Event) error {
+	data, err := []byte(v.Data), error(nil)
+	if data == nil {
+		data, err = json.Marshal(eventData(v)) // on one line
+	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(&t.buf, "event: %s\nid: %s\ndata: %s\n\n", name, id, data)
-	if t.buf.Len() >= maxBuffer {
-		return t.flush()
+	fmt.Fprintf(&e.buf, "event: %s\nid: %s\ndata: %s\n\n", v.Name, v.ID, data)
+	if e.buf.Len() >= maxBuffer {
+		return e.flush()
 	}
 	return nil
 }
 
+// eventData is what an event has.
+func eventData(v api.Event) any {
+	switch v.Name {
+	case api.EventSnapshot:
+		return v.Snapshot
+	case api.EventMessage:
+		return v.Message
+	case api.EventReceipt:
+		return v.Receipt
+	case api.EventRelay:
+		return v.Relay
+	case api.EventEnvelope:
+		return v.Envelope
+	}
+	return v.Reset
+}
+
+func (e *eventWriter) alive() error {
+	e.buf.WriteString(": alive\n\n")
+	return e.flush()
+}
+
 // flush sends the buffer. It fails if the client does not take it in time.
-func (t *eventStream) flush() error {
-	if t.buf.Len() == 0 {
+func (e *eventWriter) flush() error {
+	if e.buf.Len() == 0 {
 		return nil
 	}
-	if err := t.control.SetWriteDeadline(time.Now().Add(t.server.limits.write)); err != nil {
+	if err := e.control.SetWriteDeadline(time.Now().Add(e.write)); err != nil {
 		return err
 	}
-	if _, err := t.w.Write(t.buf.Bytes()); err != nil {
+	if _, err := e.w.Write(e.buf.Bytes()); err != nil {
 		return err
 	}
-	t.buf.Reset()
-	return t.control.Flush()
+	e.buf.Reset()
+	return e.control.Flush()
 }

@@ -14,6 +14,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // follower follows sent messages until it is known what happened to them, and when their
@@ -264,7 +265,7 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 		return
 	}
 	info, _ := os.Stat(items[0].Inbox.Path()) // nil if there is none
-	items = slices.DeleteFunc(items, func(i *followed) bool { return i.looked && unchanged(i.info, info) })
+	items = slices.DeleteFunc(items, func(i *followed) bool { return i.looked && lockedfile.SameFile(i.info, info) })
 	if len(items) == 0 {
 		return
 	}
@@ -387,12 +388,4 @@ func (f *follower) record(ctx context.Context, i *followed, at time.Time) {
 
 func (f *follower) unfollowed(i *followed, err error) {
 	f.log.Warn("a sent message cannot be followed for now", "id", i.ID, "err", view.Describe(err))
-}
-
-// unchanged reports whether a file is the one it was.
-func unchanged(was, is os.FileInfo) bool {
-	if was == nil || is == nil {
-		return was == nil && is == nil
-	}
-	return os.SameFile(was, is) && was.ModTime().Equal(is.ModTime()) && was.Size() == is.Size()
 }

@@ -1,26 +1,10 @@
 package server
 
 import (
-	"context"
 	"net/http"
 
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 )
-
-// seen returns what is known of panes, with what was seen of each at the last look.
-func (s *Server) seen(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
-	views := make([]pane.View, 0, len(list))
-	for _, p := range list {
-		v := s.watch.view(p)
-		var err error
-		if v.Messages, err = s.ledger.PaneMessages(ctx, p.InboxKey); err != nil {
-			return nil, err
-		}
-		views = append(views, v)
-	}
-	return views, nil
-}
 
 func (s *Server) listPanes(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.local.Panes(r.Context())

@@ -173,8 +173,8 @@ func TestPaneIsAMember(t *testing.T) {
 	}
 }
 
-// A message waits for what a person has typed, and says so; after two minutes that needs the
-// person, as do a dialog, and a pane that is gone.
+// A message waits for what a person has typed, and says so. A dialog needs the person, and so does
+// a pane that is gone.
 func TestPaneNeedsThePerson(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
@@ -197,18 +197,6 @@ func TestPaneNeedsThePerson(t *testing.T) {
 	if a := waiting(get[[]api.Attention](t, r, "/v1/attention"), api.WaitsDraft); a != nil {
 		t.Errorf("at once, it needs the person: %+v", a)
 	}
-	// Two minutes later.
-	e := &cachedTeam{}
-	held := ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Claimed, ID: "held"}, Held: "draft", HeldSince: time.Now().Add(-pane.LongHeld)}
-	v := pane.View{Pane: pane.Pane{InboxKey: ledger.InboxKey{Root: p.Root.Path(), Team: "tmux", CreatedAt: 1, Inbox: "build"}}, Messages: []ledger.PaneMessage{held}}
-	list, err := r.statuses.paneWaits(t.Context(), e, []pane.View{v}, time.Now())
-	if a := waiting(list, api.WaitsDraft); err != nil || a == nil || a.Message != "held" || a.Count != 1 {
-		t.Errorf("after two minutes: %+v, %v", list, err)
-	}
-	if _, err := r.statuses.paneWaits(t.Context(), e, []pane.View{v}, held.HeldSince); err != nil || !e.due.Equal(held.HeldSince.Add(pane.LongHeld)) {
-		t.Errorf("it is read again at %v, %v", e.due, err)
-	}
-
 	p.Keys(t, p.id, standin.KeyDialog)
 	all := eventually(t, r, "/v1/attention", "a dialog", func(l []api.Attention) bool { return waiting(l, api.WaitsTerminal) != nil })
 	if a := waiting(all, api.WaitsTerminal); a.Member != "build" || a.Team != "tmux" || a.Dismissable {
@@ -451,33 +439,4 @@ func TestPanesOfAStoppedTmux(t *testing.T) {
 	eventually(t, r, "/v1/teams/tmux/messages", "confirmed", func(p api.Page) bool {
 		return len(p.Messages) == 1 && p.Messages[0].Relay != nil && p.Messages[0].Relay.State == "done"
 	})
-}
-
-// A pane whose screen stays the same is not looked at closely each time.
-func TestPaneIsLookedAtOnce(t *testing.T) {
-	t.Parallel()
-	p := newPanes(t)
-	r := p.start(t, func(s *Server) { s.limits.tick = time.Hour })
-	p.add(t, r, "build")
-	watch := &paneWatch{Server: r.Server}
-	look := func() (pane.View, time.Time) {
-		t.Helper()
-		watch.look(t.Context())
-		if len(watch.list) != 1 {
-			t.Fatalf("panes: %+v", watch.list)
-		}
-		return watch.view(watch.list[0]), watch.sights[watch.list[0].Ref].at
-	}
-	first, closely := look()
-	if again, then := look(); !then.Equal(closely) || again.State != pane.Idle || again.State != first.State {
-		t.Errorf("it showed the same, and was looked at closely at %v and %v: %s, %s", closely, then, first.State, again.State)
-	}
-	p.Keys(t, p.id, "-l", "x")
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if v, then := look(); v.State == pane.Draft && then.After(closely) {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("what is typed is not seen: %s, looked at closely at %v", v.State, then)
-		}
-	}
 }

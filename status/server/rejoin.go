@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"teambridge/inbox/ledger"
@@ -48,12 +49,12 @@ func (j *rejoiner) run(ctx context.Context) error {
 func (j *rejoiner) check(ctx context.Context, join ledger.Join) {
 	key := joinKey{join.Team, join.CreatedAt, join.Member}
 	// Before config.json is read, so that a change in the meantime is noticed.
-	info, err := os.Stat(configPath(j.opts.Root, join.Team))
+	info, err := os.Stat(filepath.Join(j.opts.Root.Path(), "teams", join.Team, "config.json"))
 	if err != nil {
 		delete(j.seen, key)
 		return
 	}
-	if before := j.seen[key]; before != nil && unchanged(before, info) {
+	if before := j.seen[key]; before != nil && lockedfile.SameFile(before, info) {
 		return
 	}
 	again, err := j.join(ctx, join)

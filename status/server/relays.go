@@ -1,12 +1,9 @@
 package server
 
 import (
-	"context"
 	"net/http"
 
-	"teambridge/relay"
 	"teambridge/status/api"
-	"teambridge/status/view"
 )
 
 func (s *Server) relays(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -14,37 +11,7 @@ func (s *Server) relays(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	return s.relayEntries(r.Context(), p.text("team"))
-}
-
-// relayEntries returns the relays of one team, or of all teams if the name is empty.
-func (s *Server) relayEntries(ctx context.Context, team string) ([]api.RelayEntry, error) {
-	list, err := view.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, team)
-	for i := range list {
-		s.addRunState(&list[i])
-	}
-	return list, err
-}
-
-const readOnlyService = "the service is read-only"
-
-// addRunState adds to a relay what only the process that runs it knows: why it does not
-// run, and the open questions of its agent.
-func (s *Server) addRunState(e *api.RelayEntry) {
-	if s.fleet == nil {
-		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			e.Reason = s.idle
-		}
-		return
-	}
-	now, err := s.fleet.Status(e.ID)
-	if err != nil {
-		return // it was just added or removed, or is not the service's
-	}
-	addReason(&e.Relay, now)
-	for _, q := range now.Questions {
-		e.Questions = append(e.Questions, api.Question(q))
-	}
+	return s.local.Relays(r.Context(), p.text("team"))
 }
 
 func (s *Server) relay(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -85,6 +85,7 @@ import (
 	"teambridge/relay/wire"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/attention"
 	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -129,7 +130,6 @@ type Server struct {
 	listen []address
 	limits limits
 	timing relay.Timing // of the relays
-	idle   string       // why no relay runs, if there is no fleet
 	ready  chan struct{}
 	ending chan struct{} // closed when no stream shall go on
 
@@ -141,7 +141,9 @@ type Server struct {
 	journal  *journal.Journal // written by the tap and, so that they do not collide, for receipts
 	reads    *journal.Journal // the same file, so that a long search does not delay the tap
 	news     *hub             // the journal has more
-	statuses *statusCache
+	statuses *attention.Cache
+	shown    *hub          // a snapshot shows something else
+	dirty    chan struct{} // something that it shows may have changed, and is not in the journal
 	follower *follower
 	local    *bridge.Local
 	codes    codes // for signing browsers in
@@ -149,9 +151,10 @@ type Server struct {
 
 	conversations teams.Conversations
 
-	panes *pane.Panes
-	watch *paneWatch
-	tmux  string // the socket of the tmux server with the panes of members; "": that of a plain tmux
+	panes    *pane.Panes
+	watch    *attention.Watch
+	paneNews chan struct{} // something was recorded about messages to panes
+	tmux     string        // the socket of the tmux server with the panes of members; "": that of a plain tmux
 
 	streams chan struct{} // one item for each open stream
 	making  chan struct{} // one item for each large answer that is being made
@@ -187,7 +190,7 @@ func New(opts Options) (*Server, error) {
 		opts.Listen = []string{unixPrefix + api.SocketPath(opts.State, opts.Root.Path())}
 	}
 	s := &Server{
-		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(), idle: readOnlyService,
+		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(), shown: newHub(), dirty: make(chan struct{}, 1), paneNews: make(chan struct{}, 1),
 		limits: limits{
 			connections: 256, streams: 64, making: 2, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
 			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond, behind: 2000,
@@ -261,7 +264,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		Report: func() {
 			signal(look)
 			// Files that are not in the journal may have changed too, such as config.json.
-			s.statuses.look()
+			signal(s.dirty)
 			s.rejoiner.look()
 		},
 		Warn: s.warn("recording"),
@@ -290,9 +293,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		part("looking at the token", s.tokens.watch)
 		part("signing in", s.sweepForwards)
 	}
-	part("states", s.statuses.run)
+	part("states", s.refresh)
 	part("replicating", s.replicator.Run)
-	part("looking at panes", s.watch.run)
+	part("looking at panes", s.lookAtPanes)
 	if !s.opts.ReadOnly {
 		part("pruning", s.prune)
 		part("joining", s.rejoiner.run)
@@ -404,9 +407,6 @@ func (s *Server) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.statuses = &statusCache{
-		Server: s, source: status.Source{Journal: s.reads, Ledger: s.ledger}, changed: newHub(), dirty: make(chan struct{}, 1),
-	}
 	s.rejoiner = &rejoiner{Server: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
 	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell, Warn: s.warn("recording")})
 	if !s.opts.ReadOnly {
@@ -415,9 +415,17 @@ func (s *Server) open(ctx context.Context) (err error) {
 			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
-	s.watch = &paneWatch{Server: s, wake: make(chan struct{}, 1)}
 	s.panes = pane.New(pane.Options{
-		Root: s.opts.Root, Ledger: s.ledger, State: s.opts.State, Locker: s.locker, Recorded: s.replicator.Poke, Changed: s.watch.changed, Warn: s.warn("typing into panes"),
+		Root: s.opts.Root, Ledger: s.ledger, State: s.opts.State, Locker: s.locker, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
+		Changed: func(ledger.InboxKey) {
+			signal(s.paneNews)
+			signal(s.dirty)
+		},
+	})
+	s.watch = attention.NewWatch(s.panes, s.ledger)
+	s.statuses = attention.New(attention.Options{
+		Root: s.opts.Root, State: s.opts.State, Source: status.Source{Journal: s.reads, Ledger: s.ledger}, Panes: s.panes,
+		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: s.limits.behind, Changed: s.shown.tell,
 	})
 	s.follower = &follower{Server: s, added: make(chan struct{}, 1)}
 	s.local = bridge.New(bridge.Options{
@@ -428,12 +436,9 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Warn:  s.warn("sending"),
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 		Service: &bridge.Service{
-			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe, Seen: s.seen,
-			Entries: s.relayEntries, Moving: s.statuses.relayed,
-			Relays: func(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
-				relays, _, err := s.relaysOf(ctx, t)
-				return relays, err
-			},
+			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe,
+			States: s.statuses, Shown: s.shown.subscribe, Gather: s.limits.gather,
+			Moving: func(team string) { s.statuses.Relayed(team); signal(s.dirty) },
 		},
 	})
 	return nil

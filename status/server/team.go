@@ -1,14 +1,11 @@
 package server
 
 import (
-	_ "embed"
 	"net/http"
-	"time"
 
-	"teambridge/relay/pane"
+	_ "embed"
+
 	"teambridge/status/api"
-	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 func (s *Server) health(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -48,30 +45,6 @@ func (s *Server) target(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.local.Target(r.Context(), api.Scope{Team: p.text("team"), Default: p.text("default"), Dir: p.text("dir")}, p.values["name"]...)
 }
 
-// ofPanes answers a request about the team of the panes as does do, and one about another team
-// as otherwise does.
-func (s *Server) ofPanes(r *http.Request, do func([]pane.Pane) (any, error), otherwise func(*teams.Team) (any, error)) (any, error) {
-	to, err := s.local.In(r.Context(), r.PathValue("team"))
-	if err != nil {
-		return nil, err
-	}
-	defer to.Close() // nothing was written through it
-	if to.Way() == api.WayPane {
-		return do(to.Panes)
-	}
-	return otherwise(to.Team)
-}
-
-// withTeam calls do with a team.
-func withTeam(root *teams.Root, name string, do func(*teams.Team) (any, error)) (any, error) {
-	t, err := root.Team(name)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	return do(t)
-}
-
 func (s *Server) team(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.local.Team(r.Context(), r.PathValue("team"))
 }
@@ -107,18 +80,5 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.ofPanes(r, func(list []pane.Pane) (any, error) {
-		views, err := s.seen(r.Context(), list)
-		states := make([]api.Status, 0, len(views))
-		for _, v := range views {
-			states = append(states, view.PaneStatus(v))
-		}
-		return states, err
-	}, func(t *teams.Team) (any, error) {
-		relays, asked, err := s.relaysOf(r.Context(), t)
-		if err != nil {
-			return nil, err
-		}
-		return view.Statuses(r.Context(), s.statuses.source, t, relays, asked, time.Now())
-	})
+	return s.local.Status(r.Context(), r.PathValue("team"))
 }

@@ -24,3 +24,12 @@ func AddHTML(r *api.Record) {
 		}
 	}
 }
+
+// AddPlanHTML adds plans as HTML to what waits for a person.
+func AddPlanHTML(list []api.Attention) {
+	for i, a := range list {
+		if a.Kind == api.WaitsPlan && a.Question != nil && a.Question.Plan != "" {
+			list[i].HTML, _ = markdown.HTML(a.Question.Plan)
+		}
+	}
+}

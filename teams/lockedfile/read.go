@@ -53,8 +53,11 @@ func open(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
 }
 
 // SameFile reports whether a file is the one it was, with the content it had, as far as its
-// size and time show.
+// size and time show. A file that is missing is nil.
 func SameFile(was, now fs.FileInfo) bool {
+	if was == nil || now == nil {
+		return was == nil && now == nil
+	}
 	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
 }
 

@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			_, err = w.b.Members(w.Context(), "nobody")
 			w.fails(err, api.CodeNotFound)
 		},
-		"relays":       relays,
+		"control":      control,
 		"deliveries":   deliveries,
 		"holds":        holds,
 		"panes":        panes,
@@ -430,6 +430,101 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			}
 			_, err = w.b.Findings(w.Context(), "nosuch")
 			w.fails(err, api.CodeNotFound)
+		},
+		"status": func(w *world) {
+			list, err := w.b.Status(w.Context(), newer)
+			w.must(err)
+			i := slices.IndexFunc(list, func(s api.Status) bool { return s.Member == "worker" })
+			if i < 0 || list[i].Team != newer || list[i].State == "" || list[i].Word == "" || list[i].Basis == "" {
+				w.Fatalf("the status is %+v", list)
+			}
+			_, err = w.b.Send(w.Context(), newer, "worker", "", api.NewMessage{Text: "hello"})
+			w.must(err)
+			after, err := w.b.Status(w.Context(), newer)
+			w.must(err)
+			if len(after) != len(list) || after[i].Unread != list[i].Unread+1 {
+				w.Errorf("with one more message, the status is %+v", after)
+			}
+			_, err = w.b.Status(w.Context(), "nobody")
+			w.fails(err, api.CodeNotFound)
+			_, err = w.b.Status(w.Context(), api.TeamPanes)
+			w.fails(err, api.CodeNotFound)
+		},
+		"what waits": func(w *world) {
+			for _, id := range []string{"n-1", "n-2"} {
+				_, err := w.b.Send(w.Context(), newer, "user", id, api.NewMessage{Text: "are you there?", From: "worker", Force: true})
+				w.must(err)
+			}
+			unread := func(team string) (found []api.Attention) {
+				w.Helper()
+				list, err := w.b.Attention(w.Context(), team)
+				if err != nil || list == nil {
+					w.Fatalf("what waits is %+v, %v", list, err)
+				}
+				return slices.DeleteFunc(list, func(a api.Attention) bool { return a.Kind != api.WaitsUnread || a.Team != newer })
+			}
+			all := unread("")
+			if len(all) != 1 || all[0].Member != "user" || all[0].From != "worker" || all[0].Count != 2 || all[0].Message != "n-2" || all[0].Dismissable {
+				w.Fatalf("unread is %+v", all)
+			}
+			if some := unread(newer); len(some) != 1 || some[0].ID != all[0].ID {
+				w.Errorf("of the team, unread is %+v", some)
+			}
+			if none := unread(older); len(none) != 0 {
+				w.Errorf("of another team, unread is %+v", none)
+			}
+			_, err := w.b.Dismiss(w.Context(), all[0].ID)
+			w.fails(err, api.CodeInvalid)
+			_, err = w.b.MarkRead(w.Context(), newer, api.MarkRead{IDs: []string{"n-1", "n-2"}})
+			w.must(err)
+			if none := unread(newer); len(none) != 0 {
+				w.Errorf("after reading, unread is %+v", none)
+			}
+		},
+		"dismissing": func(w *world) {
+			_, err := w.b.Dismiss(w.Context(), "failed/nothing")
+			w.fails(err, api.CodeNotFound)
+			w.Make("crew", 1, "team-lead", "a", "b")
+			row := `[{"from":"a","text":"{\"type\":\"idle_notification\",\"idleReason\":\"failed\"}","timestamp":"2026-11-21T22:30:45.751Z","read":false}]`
+			w.must(os.WriteFile(w.Inbox("crew", "team-lead").Path(), []byte(row), 0o600))
+			_, err = w.b.Send(w.Context(), "crew", "b", "", api.NewMessage{Text: "hello"})
+			w.must(err)
+			failed := func() string {
+				w.Helper()
+				list, err := w.b.Attention(w.Context(), "crew")
+				w.must(err)
+				i := slices.IndexFunc(list, func(a api.Attention) bool { return a.Kind == api.WaitsFailed })
+				if i < 0 {
+					return ""
+				}
+				if !list[i].Dismissable || list[i].Member != "a" {
+					w.Errorf("what waits is %+v", list[i])
+				}
+				return list[i].ID
+			}
+			id := ""
+			for end := time.Now().Add(time.Minute); id == ""; time.Sleep(10 * time.Millisecond) {
+				if id = failed(); time.Now().After(end) {
+					w.Fatal("nothing has failed")
+				}
+			}
+			for range 2 {
+				a, err := w.b.Dismiss(w.Context(), id)
+				w.must(err)
+				if a.ID != id {
+					w.Errorf("dismissed is %+v", a)
+				}
+			}
+			if again := failed(); again != "" {
+				w.Errorf("%s still waits", again)
+			}
+		},
+		"relays": func(w *world) {
+			for _, team := range []string{"", newer, "nobody"} {
+				if list, err := w.b.Relays(w.Context(), team); err != nil || list == nil || len(list) != 0 {
+					w.Errorf("the relays of %q are %+v, %v", team, list, err)
+				}
+			}
 		},
 		"marking as read": func(w *world) {
 			_, err := w.b.Send(w.Context(), newer, "user", "to-user", api.NewMessage{Text: "hello", Force: true})

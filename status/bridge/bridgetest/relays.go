@@ -13,8 +13,8 @@ import (
 // later is a team that does not exist, so that no service starts the agents of it.
 const later = "later"
 
-// relays adds, names, retries and removes relays.
-func relays(w *world) {
+// control adds, names, retries and removes relays.
+func control(w *world) {
 	ctx := w.Context()
 	n := api.NewRelay{Team: later, Member: "lead", Command: []string{"agent"}, Dir: w.State}
 	e, err := w.b.AddRelay(ctx, n)

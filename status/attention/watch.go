@@ -1,4 +1,4 @@
-package server
+package attention
 
 import (
 	"context"
@@ -12,15 +12,14 @@ import (
 	"teambridge/status/view"
 )
 
-// paneWatch looks at the registered panes every few seconds, so that no request has to. While
-// none is registered, it only looks whether the ledger has changed.
-type paneWatch struct {
-	*Server
-	wake chan struct{}
+// Watch looks at the registered panes, so that no request has to. While none is registered, it
+// only looks whether the ledger has changed.
+type Watch struct {
+	panes  *pane.Panes
+	ledger *ledger.Ledger
 
 	ledgerVersion string // when list was read
 	list          []pane.Pane
-	warned        bool // that the panes cannot be listed
 	sights        map[terminal.Ref]sight
 	now           time.Time // of the last look
 
@@ -49,8 +48,11 @@ const (
 	paneRefresh = 30 * time.Second
 )
 
+// NewWatch returns a Watch of the panes that a ledger has.
+func NewWatch(panes *pane.Panes, l *ledger.Ledger) *Watch { return &Watch{panes: panes, ledger: l} }
+
 // view returns what was seen of a pane at the last look, without its messages.
-func (w *paneWatch) view(p pane.Pane) pane.View {
+func (w *Watch) view(p pane.Pane) pane.View {
 	if w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -62,7 +64,7 @@ func (w *paneWatch) view(p pane.Pane) pane.View {
 }
 
 // version changes whenever something was seen that is shown.
-func (w *paneWatch) version() int {
+func (w *Watch) version() int {
 	if w == nil {
 		return 0
 	}
@@ -71,19 +73,8 @@ func (w *paneWatch) version() int {
 	return w.news
 }
 
-// changed takes the report that something was recorded about messages to panes.
-func (w *paneWatch) changed(ledger.InboxKey) {
-	signal(w.wake)
-	w.statuses.look()
-}
-
-func (w *paneWatch) run(ctx context.Context) error {
-	signal(w.wake)
-	return loop(ctx, nil, w.wake, w.limits.tick, func() { w.look(ctx) })
-}
-
 // relist lists the panes if the ledger has changed.
-func (w *paneWatch) relist(ctx context.Context) error {
+func (w *Watch) relist(ctx context.Context) error {
 	version, err := w.ledger.Version(ctx)
 	if err != nil || version == w.ledgerVersion {
 		return err
@@ -95,15 +86,12 @@ func (w *paneWatch) relist(ctx context.Context) error {
 	return err
 }
 
-func (w *paneWatch) look(ctx context.Context) {
+// Look looks at all panes, and reports whether something was seen that is shown. The error is that
+// they cannot be listed. It is for one goroutine.
+func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	if err := w.relist(ctx); err != nil {
-		if ctx.Err() == nil && !w.warned {
-			w.log.Warn("the panes cannot be listed for now", "err", view.Describe(err))
-		}
-		w.warned = true
-		return
+		return false, err
 	}
-	w.warned = false
 	views, errs := make([]pane.View, len(w.list)), make([]error, len(w.list))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, paneLooks)
@@ -127,10 +115,11 @@ func (w *paneWatch) look(ctx context.Context) {
 		}
 	}
 	if ctx.Err() != nil {
-		return
+		return false, ctx.Err()
 	}
 	w.mu.Lock()
-	changed := len(w.last) != len(views)
+	defer w.mu.Unlock()
+	changed = len(w.last) != len(views)
 	now := map[ledger.InboxKey]pane.View{}
 	for _, v := range views {
 		was := w.last[v.Pane.InboxKey]
@@ -152,15 +141,12 @@ func (w *paneWatch) look(ctx context.Context) {
 	if changed {
 		w.news++
 	}
-	w.mu.Unlock()
-	if changed {
-		w.statuses.look()
-	}
+	return changed, nil
 }
 
 // glance returns what the panes show now. Those that show the same as when they were last
 // looked at closely, a short while ago, keep the time of that; the others have that of now.
-func (w *paneWatch) glance(ctx context.Context) map[terminal.Ref]sight {
+func (w *Watch) glance(ctx context.Context) map[terminal.Ref]sight {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)
 	defer stop()
 	servers := map[string][]terminal.Ref{}
@@ -186,7 +172,7 @@ func (w *paneWatch) glance(ctx context.Context) map[terminal.Ref]sight {
 }
 
 // lookAt looks at one pane, which has to end. The view is valid also with an error.
-func (w *paneWatch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
+func (w *Watch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)
 	defer stop()
 	v, err := w.panes.Look(ctx, p)

@@ -1,34 +1,23 @@
-package server
+package attention
 
 import (
-	"context"
-	"log/slog"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/teams/teamstest"
 )
 
 // unregistered is a watch that has found no pane.
-func unregistered(t testing.TB) *paneWatch {
+func unregistered(t testing.TB) *Watch {
 	t.Helper()
-	w := newWorld(t)
-	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	s := &Server{opts: Options{Root: w.Root, State: w.State}, log: slog.New(slog.DiscardHandler), ledger: l, panes: pane.New(pane.Options{Root: w.Root, Ledger: l, State: w.State})}
-	s.statuses = &statusCache{Server: s, dirty: make(chan struct{}, 1)}
-	watch := &paneWatch{Server: s}
-	watch.look(t.Context())
-	if watch.list != nil || watch.news != 0 {
-		t.Fatalf("seen without a pane: %+v", watch.list)
+	w := open(t, teamstest.New(t))
+	watch := NewWatch(w.Panes, w.Ledger)
+	if changed, err := watch.Look(t.Context()); changed || err != nil || watch.list != nil || watch.news != 0 {
+		t.Fatalf("seen without a pane: %+v, %v", watch.list, err)
 	}
 	return watch
 }
@@ -38,29 +27,19 @@ func TestNoPaneCostsNothing(t *testing.T) {
 	t.Parallel()
 	watch := unregistered(t)
 	watch.panes = nil // so that using it panics
-	watch.look(t.Context())
-	if len(watch.statuses.dirty) != 0 {
-		t.Error("the statuses are read again")
+	if changed, err := watch.Look(t.Context()); changed || err != nil {
+		t.Errorf("it has changed: %t, %v", changed, err)
 	}
 }
 
-// While no service runs, the ledger tells what waits for the person because of panes, and
-// nothing is looked at.
-func TestPanesUnserved(t *testing.T) {
+// Where nothing looks at panes, the ledger tells what waits for the person because of them.
+func TestPanesWithoutAWatch(t *testing.T) {
 	t.Parallel()
-	ctx, w := t.Context(), newWorld(t)
-	l, err := ledger.Open(ctx, filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	j, err := journal.Open(ctx, filepath.Join(w.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = j.Close() })
+	ctx, w := t.Context(), open(t, teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion))
+	w.Narrow = true
+	l := w.Ledger
 	p, err := l.AddPane(ctx, ledger.Pane{
-		InboxKey: ledger.InboxKey{Root: w.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: "claude",
+		InboxKey: ledger.InboxKey{Root: w.Fixture.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: "claude",
 	}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -81,12 +60,8 @@ func TestPanesUnserved(t *testing.T) {
 	if err := l.HoldPaneMessage(ctx, "waits", "gone", "the pane is gone", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for team, want := range map[string]int{"": 2, "tmux": 2, newer: 0} {
-		u, err := NewUnserved(ctx, w.Root, w.State, l, j, team, NoService)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := u.Attention(ctx)
+	for team, want := range map[string]int{"": 2, "tmux": 2, teamstest.Newer: 0} {
+		list, err := New(w.Options).Attention(ctx, team)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,6 +84,8 @@ func BenchmarkNoPane(b *testing.B) {
 	watch := unregistered(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		watch.look(context.Background())
+		if _, err := watch.Look(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

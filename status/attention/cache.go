@@ -1,4 +1,4 @@
-package server
+package attention
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"teambridge/inbox/journal"
@@ -21,39 +20,8 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
-
-// statusCache keeps the state of all teams for the streams of events. A team is read
-// again if the journal has news of it, its config.json was written, its lead started or
-// ended, a process of its members says something new, or a state has ended by time alone.
-// Its relays are read again if the ledger has news of them, or one of them says or does
-// something that the ledger does not have. Otherwise a refresh only looks at files and at
-// the versions of the databases.
-type statusCache struct {
-	*Server
-	source  status.Source
-	only    string        // the team that is read; empty: all
-	changed *hub          // the snapshot has changed
-	dirty   chan struct{} // something may have changed that is not in the journal
-
-	reporting sync.Mutex
-	reported  map[string]bool // the teams whose relays have reported something since the last refresh
-
-	mu            sync.Mutex
-	entries       map[string]*cachedTeam // by team
-	seq           int64                  // the last change of the journal that entries have
-	list          []api.Team             // as of the last refresh, in order
-	fresh         time.Time              // when it was refreshed
-	folder        os.FileInfo            // of the processes' files; nil if there is none
-	ledgerVersion string                 // when relays was read
-	relays        map[string]teamRelays  // by team
-
-	ledgerNews int           // how often the ledger was read again
-	registered []ledger.Pane // and those of members
-
-	untold    bool            // streams were not told of a change, because a refresh failed after it
-	dismissed map[string]bool // ids of what was dismissed; nil until it was read
-}
 
 // cachedTeam is one team as it was last read.
 type cachedTeam struct {
@@ -87,55 +55,8 @@ type teamRelays struct {
 // another process, ends.
 const leadInterval = time.Minute
 
-func (c *statusCache) look() { signal(c.dirty) }
-
-// relayed says that a relay of a team has reported something.
-func (c *statusCache) relayed(team string) {
-	c.reporting.Lock()
-	if c.reported == nil {
-		c.reported = map[string]bool{}
-	}
-	c.reported[team] = true
-	c.reporting.Unlock()
-	c.look()
-}
-
-// run refreshes the cache while there are streams.
-func (c *statusCache) run(ctx context.Context) error {
-	news, done := c.news.subscribe()
-	defer done()
-	return loop(ctx, news, c.dirty, c.limits.tick, func() {
-		if c.changed.size() == 0 {
-			return
-		}
-		c.mu.Lock()
-		err := c.refresh(ctx)
-		c.mu.Unlock()
-		if err != nil && ctx.Err() == nil {
-			c.log.Warn("the teams cannot be listed", "err", view.Describe(err))
-		}
-		// Changes in quick succession become one.
-		select {
-		case <-ctx.Done():
-		case <-time.After(c.limits.gather):
-		}
-	})
-}
-
-// snapshot returns the state of one team, or of all teams if the name is empty.
-func (c *statusCache) snapshot(ctx context.Context, team string) (api.Snapshot, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.fresh) > c.limits.gather {
-		if err := c.refresh(ctx); err != nil {
-			return api.Snapshot{}, err
-		}
-	}
-	return c.current(team), nil
-}
-
 // current returns the snapshot as of the last refresh. c.mu is held.
-func (c *statusCache) current(team string) api.Snapshot {
+func (c *Cache) current(team string) api.Snapshot {
 	s := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}, Attention: []api.Attention{}}
 	for _, t := range c.list {
 		if team == "" || t.Team == team {
@@ -163,7 +84,7 @@ func sinceUnknown(a api.Attention) int {
 }
 
 // find returns what waits under an id, dismissed or not, as of the last refresh. c.mu is held.
-func (c *statusCache) find(id string) (e *cachedTeam, a api.Attention) {
+func (c *Cache) find(id string) (e *cachedTeam, a api.Attention) {
 	for _, e := range c.entries {
 		if i := slices.IndexFunc(e.waits, func(a api.Attention) bool { return a.ID == id }); i >= 0 {
 			return e, e.waits[i]
@@ -173,9 +94,9 @@ func (c *statusCache) find(id string) (e *cachedTeam, a api.Attention) {
 }
 
 // refresh reads what may have changed, and tells streams if it has. c.mu is held.
-func (c *statusCache) refresh(ctx context.Context) error {
+func (c *Cache) refresh(ctx context.Context) error {
 	if c.dismissed == nil {
-		ids, err := c.ledger.Dismissed(ctx, c.opts.Root.Path())
+		ids, err := c.opts.Ledger.Dismissed(ctx, c.opts.Root.Path())
 		if err != nil {
 			return err
 		}
@@ -215,7 +136,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 				return err
 			}
 		case e.relayNews || c.lostRelay(e):
-			_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readRelays(ctx, e, t, now) })
+			err := c.withTeam(l.Name, func(t *teams.Team) error { return c.readRelays(ctx, e, t, now) })
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -253,36 +174,36 @@ func (c *statusCache) refresh(ctx context.Context) error {
 	c.entries, c.list, c.fresh = entries, list, now
 	if c.untold {
 		c.untold = false
-		c.changed.tell()
+		c.opts.Changed()
 	}
 	return nil
 }
 
 // show notes what snapshots show of a team that was read. c.mu is held.
-func (c *statusCache) show(e *cachedTeam) error {
+func (c *Cache) show(e *cachedTeam) error {
 	data, err := json.Marshal(api.Snapshot{Teams: []api.Team{e.team}, Status: e.states, Attention: c.open(e)})
 	e.digest = string(data)
 	return err
 }
 
 // open returns what waits in a team and was not dismissed. c.mu is held.
-func (c *statusCache) open(e *cachedTeam) []api.Attention {
+func (c *Cache) open(e *cachedTeam) []api.Attention {
 	return slices.DeleteFunc(slices.Clone(e.waits), func(a api.Attention) bool { return c.dismissed[a.ID] })
 }
 
 // catchUp marks the teams that have changes in the journal as stale.
-func (c *statusCache) catchUp(ctx context.Context) error {
+func (c *Cache) catchUp(ctx context.Context) error {
 	const page = 50
-	last, err := c.source.Journal.Last(ctx)
+	last, err := c.opts.Journal.Last(ctx)
 	if err != nil {
 		return err
 	}
-	if last-c.seq > c.limits.behind { // so it is at first, and if there was no stream for a while
+	if last-c.seq > c.opts.Behind { // so it is at first, and if there was no stream for a while
 		c.forget(last)
 		return nil
 	}
 	for {
-		list, err := c.source.Journal.Changes(ctx, c.seq, page)
+		list, err := c.opts.Journal.Changes(ctx, c.seq, page)
 		if errors.Is(err, journal.ErrPruned) {
 			c.forget(last)
 			return nil
@@ -313,7 +234,7 @@ func (c *statusCache) catchUp(ctx context.Context) error {
 }
 
 // forget has all teams read again, as of seq.
-func (c *statusCache) forget(seq int64) {
+func (c *Cache) forget(seq int64) {
 	for _, e := range c.entries {
 		e.stale = true
 	}
@@ -321,23 +242,23 @@ func (c *statusCache) forget(seq int64) {
 }
 
 // upToDate reports whether e does not have to be read again.
-func (c *statusCache) upToDate(e *cachedTeam, l teams.Listing, now time.Time) bool {
+func (c *Cache) upToDate(e *cachedTeam, l teams.Listing, now time.Time) bool {
 	if e.stale || e.config == nil || l.Orphan || l.Err != nil || !e.due.IsZero() && !now.Before(e.due) {
 		return false
 	}
 	for path, was := range e.processes {
-		if info, _ := os.Stat(path); !unchanged(was, info) {
+		if info, _ := os.Stat(path); !lockedfile.SameFile(was, info) {
 			return false
 		}
 	}
 	info, err := os.Stat(configPath(c.opts.Root, l.Name))
-	return err == nil && unchanged(info, e.config) && e.lead.Liveness() == e.leadState
+	return err == nil && lockedfile.SameFile(info, e.config) && e.lead.Liveness() == e.leadState
 }
 
 // lookForProcesses marks all teams as stale if a process has started or ended.
-func (c *statusCache) lookForProcesses() {
+func (c *Cache) lookForProcesses() {
 	info, _ := os.Stat(filepath.Join(c.opts.Root.Path(), "sessions"))
-	if !unchanged(c.folder, info) {
+	if !lockedfile.SameFile(c.folder, info) {
 		for _, e := range c.entries {
 			e.stale = true
 		}
@@ -349,7 +270,7 @@ func (c *statusCache) lookForProcesses() {
 
 // lookForRelays finds the teams whose relays have changed: by what they reported and by the
 // ledger. Not every change that the ledger records is in the journal.
-func (c *statusCache) lookForRelays(ctx context.Context) error {
+func (c *Cache) lookForRelays(ctx context.Context) error {
 	c.reporting.Lock()
 	for team := range c.reported {
 		if e := c.entries[team]; e != nil {
@@ -358,15 +279,15 @@ func (c *statusCache) lookForRelays(ctx context.Context) error {
 	}
 	c.reported = map[string]bool{}
 	c.reporting.Unlock()
-	version, err := c.ledger.Version(ctx)
+	version, err := c.opts.Ledger.Version(ctx)
 	if err != nil || version == c.ledgerVersion {
 		return err
 	}
-	infos, err := c.ledger.RelayInfos(ctx, c.opts.Root.Path())
+	infos, err := c.opts.Ledger.RelayInfos(ctx, c.opts.Root.Path())
 	if err != nil {
 		return err
 	}
-	added, err := c.ledger.Relays(ctx, c.opts.Root.Path())
+	added, err := c.opts.Ledger.Relays(ctx, c.opts.Root.Path())
 	if err != nil {
 		return err
 	}
@@ -384,7 +305,7 @@ func (c *statusCache) lookForRelays(ctx context.Context) error {
 	for team, e := range c.entries {
 		e.relayNews = e.relayNews || !reflect.DeepEqual(relays[team], c.relays[team])
 	}
-	panes, err := c.ledger.Panes(ctx, c.opts.Root.Path())
+	panes, err := c.opts.Ledger.Panes(ctx, c.opts.Root.Path())
 	if err != nil {
 		return err
 	}
@@ -395,19 +316,29 @@ func (c *statusCache) lookForRelays(ctx context.Context) error {
 
 // lostRelay reports whether a relay of a team does not run any more. Nothing tells if it was
 // killed, and if not, it still holds its lock when it tells.
-func (c *statusCache) lostRelay(e *cachedTeam) bool {
+func (c *Cache) lostRelay(e *cachedTeam) bool {
 	if len(e.running) == 0 {
 		return false
 	}
-	_, err := withTeam(c.opts.Root, e.team.Team, func(t *teams.Team) (any, error) {
+	err := c.withTeam(e.team.Team, func(t *teams.Team) error {
 		for _, member := range e.running {
 			if running, err := relay.Running(c.opts.State, t, member); err != nil || !running {
-				return nil, cmp.Or(err, fleet.ErrNotRunning)
+				return cmp.Or(err, fleet.ErrNotRunning)
 			}
 		}
-		return nil, nil
+		return nil
 	})
 	return err != nil
+}
+
+// withTeam calls do with a team.
+func (c *Cache) withTeam(name string, do func(*teams.Team) error) error {
+	t, err := c.opts.Root.Team(name)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return do(t)
 }
 
 func configPath(root *teams.Root, team string) string {
@@ -415,7 +346,7 @@ func configPath(root *teams.Root, team string) string {
 }
 
 // read reads a team. Problems with its files are part of the result.
-func (c *statusCache) read(ctx context.Context, l teams.Listing, now time.Time) (*cachedTeam, error) {
+func (c *Cache) read(ctx context.Context, l teams.Listing, now time.Time) (*cachedTeam, error) {
 	e := &cachedTeam{team: api.Team{Team: l.Name, LeadState: teams.Unknown.String()}, states: []api.Status{}}
 	if l.Orphan || l.Err != nil {
 		var err error
@@ -424,7 +355,7 @@ func (c *statusCache) read(ctx context.Context, l teams.Listing, now time.Time) 
 	}
 	// Before the team is read, so that a change in the meantime is noticed.
 	info, _ := os.Stat(configPath(c.opts.Root, l.Name))
-	_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readTeam(ctx, e, t, now) })
+	err := c.withTeam(l.Name, func(t *teams.Team) error { return c.readTeam(ctx, e, t, now) })
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // also if it ended just after the team was read
 	}
@@ -452,7 +383,7 @@ func (e *cachedTeam) dueAt(at time.Time) {
 }
 
 // readTeam reads the config, the states and the relays of a team.
-func (c *statusCache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) error {
+func (c *Cache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) error {
 	config, err := t.Config(ctx)
 	if err != nil {
 		return err
@@ -475,7 +406,7 @@ func (c *statusCache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team
 	if e.lead == nil && e.team.LeadState != teams.Unknown.String() || len(e.processes) > 0 {
 		e.due = now.Add(leadInterval)
 	}
-	if e.known, err = view.Known(ctx, c.source, t, now); err != nil {
+	if e.known, err = view.Known(ctx, c.opts.Source, t, now); err != nil {
 		return err
 	}
 	if e.messageWaits, err = c.teamWaits(ctx, t, config, e); err != nil {
@@ -484,13 +415,13 @@ func (c *statusCache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team
 	return c.readRelays(ctx, e, t, now)
 }
 
-func (c *statusCache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) error {
+func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) error {
 	e.relayNews = false // what comes while they are read counts again
-	relays, asked, err := c.relaysOf(ctx, t)
+	relays, asked, err := c.RelaysOf(ctx, t)
 	if err != nil {
 		return err
 	}
-	entries, err := c.relayEntries(ctx, t.Name())
+	entries, err := c.Relays(ctx, t.Name())
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package server
+package attention
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ import (
 // crowd makes teams of ten agents, each of which has sent messages to its lead and to the person.
 func crowd(t testing.TB, count int) *world {
 	t.Helper()
-	w := &world{teamstest.New(t)}
+	w := open(t, teamstest.New(t))
 	at := time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
 	for i := range count {
 		team := fmt.Sprintf("team-%03d", i)
@@ -47,6 +47,7 @@ func crowd(t testing.TB, count int) *world {
 			}
 		}
 	}
+	w.record(t)
 	return w
 }
 
@@ -54,8 +55,7 @@ func crowd(t testing.TB, count int) *world {
 func TestNothingIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w := crowd(t, 3)
-	r := w.start(t, func(s *Server) { s.limits.tick = time.Hour })
-	c := r.statuses
+	c := New(w.Options)
 	refresh := func(want ...string) {
 		t.Helper()
 		c.mu.Lock()
@@ -81,8 +81,8 @@ func TestNothingIsReadAgain(t *testing.T) {
 	}
 	refresh("team-000", "team-001", "team-002")
 	refresh()
-	key := ledger.InboxKey{Root: w.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}
-	if err := r.ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}); err != nil {
+	key := ledger.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}
+	if err := w.Ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	refresh("relays of team-001")
@@ -90,25 +90,25 @@ func TestNothingIsReadAgain(t *testing.T) {
 	// Another process has recorded something, and the times of the files do not show it.
 	times := map[string]time.Time{}
 	for _, name := range []string{"ledger.db", "ledger.db-wal"} {
-		info, err := os.Stat(filepath.Join(w.State, name))
+		info, err := os.Stat(filepath.Join(w.Fixture.State, name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		times[info.Name()] = info.ModTime()
 	}
-	other, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
+	other, err := ledger.Open(t.Context(), filepath.Join(w.Fixture.State, "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := other.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: ledger.RelayRunning}); err != nil {
 		t.Fatal(err)
 	}
-	// The service copies it within 2 s, which is news of its own.
-	if _, err := replicate.Copy(t.Context(), r.ledger, r.journal); err != nil {
+	// What copies it within 2 s makes news of its own.
+	if _, err := replicate.Copy(t.Context(), w.Ledger, w.Journal); err != nil {
 		t.Fatal(err)
 	}
 	for name, at := range times {
-		if err := os.Chtimes(filepath.Join(w.State, name), at, at); err != nil {
+		if err := os.Chtimes(filepath.Join(w.Fixture.State, name), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,8 +123,8 @@ func TestNothingIsReadAgain(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	key2 := inbox.SendKey{Root: w.Root.Path(), Team: "team-002", CreatedAt: 3, Inbox: "worker-1", ID: "m"}
-	if _, err := r.journal.Lost(t.Context(), key2, time.Now(), "overwritten"); err != nil {
+	key2 := inbox.SendKey{Root: w.Fixture.Root.Path(), Team: "team-002", CreatedAt: 3, Inbox: "worker-1", ID: "m"}
+	if _, err := w.Journal.Lost(t.Context(), key2, time.Now(), "overwritten"); err != nil {
 		t.Fatal(err)
 	}
 	refresh("team-002")
@@ -135,12 +135,9 @@ func TestNothingIsReadAgain(t *testing.T) {
 // and when one inbox has.
 func BenchmarkRefresh(b *testing.B) {
 	w := crowd(b, 100)
-	r := w.start(b, func(s *Server) { s.limits.tick = time.Hour })
-	c := r.statuses
+	c := New(w.Options)
 	refresh := func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if err := c.refresh(b.Context()); err != nil {
+		if err := c.Refresh(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

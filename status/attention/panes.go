@@ -1,4 +1,4 @@
-package server
+package attention
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 )
 
 // readPanes returns the team of the registered panes, and whether it was read again. It is nil
-// if there is none. It never looks at a pane: see [paneWatch]. c.mu is held.
-func (c *statusCache) readPanes(ctx context.Context, now time.Time) (e *cachedTeam, again bool, err error) {
+// if there is none. It never looks at a pane: see [Watch]. c.mu is held.
+func (c *Cache) readPanes(ctx context.Context, now time.Time) (e *cachedTeam, again bool, err error) {
 	var list []pane.Pane
 	for _, p := range c.registered {
 		if p.Team == pane.Team {
@@ -27,13 +27,13 @@ func (c *statusCache) readPanes(ctx context.Context, now time.Time) (e *cachedTe
 	if len(list) == 0 {
 		return nil, false, nil
 	}
-	news := [2]int{c.ledgerNews, c.watch.version()}
+	news := [2]int{c.ledgerNews, c.opts.Watch.version()}
 	was := c.entries[pane.Team]
 	if was != nil && !was.stale && was.paneNews == news && (was.due.IsZero() || now.Before(was.due)) {
 		return was, false, nil
 	}
 	e = &cachedTeam{team: view.PaneTeam(list), paneNews: news, createdAt: list[0].CreatedAt}
-	views, err := c.seen(ctx, list)
+	views, err := c.Seen(ctx, list)
 	if err != nil {
 		return nil, false, err
 	}
@@ -49,7 +49,7 @@ func (c *statusCache) readPanes(ctx context.Context, now time.Time) (e *cachedTe
 
 // memberPaneWaits returns what waits for a person because of messages that are typed into the
 // panes of the members of a team. c.mu is held.
-func (c *statusCache) memberPaneWaits(ctx context.Context, e *cachedTeam, now time.Time) ([]api.Attention, error) {
+func (c *Cache) memberPaneWaits(ctx context.Context, e *cachedTeam, now time.Time) ([]api.Attention, error) {
 	var list []pane.Pane
 	for _, p := range c.registered {
 		if p.Team == e.team.Team && p.CreatedAt == e.createdAt {
@@ -59,7 +59,7 @@ func (c *statusCache) memberPaneWaits(ctx context.Context, e *cachedTeam, now ti
 	if len(list) == 0 {
 		return nil, nil
 	}
-	views, err := c.seen(ctx, list)
+	views, err := c.Seen(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *statusCache) memberPaneWaits(ctx context.Context, e *cachedTeam, now ti
 }
 
 // paneWaits returns what waits for a person because of the panes of one team.
-func (c *statusCache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View, now time.Time) (list []api.Attention, err error) {
+func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View, now time.Time) (list []api.Attention, err error) {
 	for _, v := range views {
 		add := func(kind string, since time.Time, a api.Attention, parts ...string) {
 			a.ID = attentionID(kind, since, append([]string{v.Pane.Team, v.Pane.Inbox}, parts...)...)
@@ -107,14 +107,14 @@ func (c *statusCache) paneWaits(ctx context.Context, e *cachedTeam, views []pane
 				From: first.From, Count: len(waiting), Message: first.ID,
 			})
 		}
-		failed, err := c.ledger.Deliveries(ctx, ledger.DeliveryQuery{
-			Root: v.Pane.Root, Team: v.Pane.Team, CreatedAt: v.Pane.CreatedAt, Inbox: v.Pane.Inbox, States: []ledger.DeliveryState{ledger.Failed}, Limit: api.MaxDeliveries,
+		failed, err := c.opts.Ledger.Deliveries(ctx, ledger.DeliveryQuery{
+			Root: v.Pane.Root, Team: v.Pane.Team, CreatedAt: v.Pane.CreatedAt, Inbox: v.Pane.Inbox, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxFailed,
 		})
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range failed {
-			m, found, err := c.ledger.PaneMessage(ctx, d.UUID)
+			m, found, err := c.opts.Ledger.PaneMessage(ctx, d.UUID)
 			if err != nil {
 				return nil, err
 			}
@@ -131,7 +131,7 @@ func (c *statusCache) paneWaits(ctx context.Context, e *cachedTeam, views []pane
 			}, m.UUID)
 		}
 	}
-	notices, err := c.panes.Notices(ctx)
+	notices, err := c.opts.Panes.Notices(ctx)
 	for _, n := range notices {
 		if n.Team != e.team.Team || n.CreatedAt != e.createdAt {
 			continue
@@ -156,6 +156,21 @@ func about(m ledger.PaneMessage) string {
 		text = append(text[:most-1], '…')
 	}
 	return fmt.Sprintf(": %q", string(text))
+}
+
+// Seen returns what is known of panes, with what was seen of each at the last look. It does not
+// look at them.
+func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
+	views := make([]pane.View, 0, len(list))
+	for _, p := range list {
+		v := c.opts.Watch.view(p)
+		var err error
+		if v.Messages, err = c.opts.Ledger.PaneMessages(ctx, p.InboxKey); err != nil {
+			return nil, err
+		}
+		views = append(views, v)
+	}
+	return views, nil
 }
 
 func markDismissable(list []api.Attention) {

@@ -1,0 +1,30 @@
+package attention
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/teams/teamstest"
+)
+
+// A message that waits for what a person has typed needs the person after two minutes.
+func TestDraftNeedsThePerson(t *testing.T) {
+	t.Parallel()
+	w := open(t, teamstest.New(t))
+	c, e := New(w.Options), &cachedTeam{}
+	held := ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Claimed, ID: "held"}, Held: "draft", HeldSince: time.Now().Add(-pane.LongHeld)}
+	v := pane.View{Pane: pane.Pane{InboxKey: ledger.InboxKey{Root: w.Fixture.Root.Path(), Team: "tmux", CreatedAt: 1, Inbox: "build"}}, Messages: []ledger.PaneMessage{held}}
+	list, err := c.paneWaits(t.Context(), e, []pane.View{v}, time.Now())
+	i := slices.IndexFunc(list, func(a api.Attention) bool { return a.Kind == api.WaitsDraft })
+	if err != nil || i < 0 || list[i].Message != "held" || list[i].Count != 1 {
+		t.Errorf("after two minutes: %+v, %v", list, err)
+	}
+	list, err = c.paneWaits(t.Context(), e, []pane.View{v}, held.HeldSince)
+	if err != nil || len(list) != 0 || !e.due.Equal(held.HeldSince.Add(pane.LongHeld)) {
+		t.Errorf("before: %+v, %v; it is read again at %v", list, err, e.due)
+	}
+}

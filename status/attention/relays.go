@@ -1,0 +1,202 @@
+package attention
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// RelaysOf returns the relays of a team's members as [view.Relays] does, why those of this
+// service do not run, and the oldest open question of each member.
+func (c *Cache) RelaysOf(ctx context.Context, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, err error) {
+	if c.opts.Ledger == nil {
+		return nil, nil, nil
+	}
+	known, err = view.Relays(ctx, c.opts.Ledger, c.opts.State, t)
+	if err != nil || c.opts.Fleet == nil {
+		return known, nil, err
+	}
+	asked = map[string]*api.Question{}
+	told, err := c.opts.Ledger.Relays(ctx, c.opts.Root.Path())
+	for _, r := range told {
+		if r.Team != t.Name() {
+			continue
+		}
+		if f, err := c.opts.Fleet.Status(r.ID); err == nil {
+			name := c.opts.Root.MemberName(ctx, f.Team, f.Member)
+			if known[name] == nil {
+				known[name] = &api.Relay{}
+			}
+			addReason(known[name], f)
+			if len(f.Questions) > 0 {
+				asked[name] = new(api.Question(f.Questions[0]))
+			}
+		}
+	}
+	return known, asked, err
+}
+
+// addReason adds to a relay of the service why it does not run.
+func addReason(r *api.Relay, f fleet.Status) {
+	if !r.Running && f.Now.State != "" {
+		r.State, r.Reason = string(f.Now.State), f.Now.Reason
+	}
+}
+
+// Relays returns the relays of one team, or of all teams if the name is empty.
+func (c *Cache) Relays(ctx context.Context, team string) ([]api.RelayEntry, error) {
+	if c.opts.Ledger == nil {
+		return []api.RelayEntry{}, nil
+	}
+	list, err := view.Entries(ctx, c.opts.Ledger, c.opts.State, c.opts.Root, team)
+	for i := range list {
+		c.addRunState(&list[i])
+	}
+	return list, err
+}
+
+// addRunState adds to a relay what only the process that runs it knows: why it does not
+// run, and the open questions of its agent.
+func (c *Cache) addRunState(e *api.RelayEntry) {
+	if c.opts.Fleet == nil {
+		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
+			e.Reason = c.opts.Idle
+		}
+		return
+	}
+	now, err := c.opts.Fleet.Status(e.ID)
+	if err != nil {
+		return // it was just added or removed, or is not the service's
+	}
+	addReason(&e.Relay, now)
+	for _, q := range now.Questions {
+		e.Questions = append(e.Questions, api.Question(q))
+	}
+}
+
+// maxFailed is the largest number of failed messages that wait in one inbox.
+const maxFailed = 500
+
+// maxAsked is the largest size of a question in a snapshot, in bytes. Each stream gets
+// each snapshot.
+const maxAsked = 64 << 10
+
+// relayWaits returns what waits for a person because of the relays of the team that was
+// created then.
+func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.RelayEntry) (list []api.Attention, err error) {
+	for _, e := range relays {
+		if e.Created == nil && e.Reason == view.TeamEnded {
+			continue // of an earlier team with this name
+		}
+		add := func(a api.Attention) {
+			a.Team, a.Member, a.Relay = e.Team, e.Member, e.ID
+			list = append(list, a)
+		}
+		for _, q := range e.Questions {
+			add(asksFor(q))
+		}
+		for _, h := range e.Held {
+			add(api.Attention{
+				ID: attentionID(api.WaitsHeld, h.Since, e.Team, e.Member, h.Sender), Kind: api.WaitsHeld, Since: &h.Since, From: h.Sender,
+				What: "messages are held: " + h.Reason, Do: "teambridge relay release " + e.Member + "@" + e.Team + " " + h.Sender,
+			})
+		}
+		if do := stoppedRelay(e); do != "" {
+			var started time.Time
+			if e.Started != nil {
+				started = *e.Started
+			}
+			add(api.Attention{
+				ID: attentionID(api.WaitsStopped, started, e.Team, e.Member), Kind: api.WaitsStopped,
+				What: "the relay is " + e.State + ": " + cmp.Or(e.Reason, "its process ended"), Do: do,
+			})
+		}
+		if e.DeadLetters == 0 {
+			continue
+		}
+		failed, err := c.opts.Ledger.Deliveries(ctx, ledger.DeliveryQuery{
+			Root: c.opts.Root.Path(), Team: e.Team, CreatedAt: createdAt, Inbox: e.Member, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxFailed,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range failed {
+			add(api.Attention{
+				ID: attentionID(api.WaitsLost, d.At, d.UUID), Kind: api.WaitsLost, Since: &d.At, From: d.From, Count: 1, Message: d.ID, Delivery: d.UUID,
+				What: "a message failed: " + d.Reason, Do: "teambridge relay retry " + d.UUID + ", or relay drop",
+			})
+		}
+	}
+	return list, nil
+}
+
+// asksFor shows an open question.
+func asksFor(q api.Question) api.Attention {
+	a := api.Attention{ID: q.ID, Kind: q.Kind, Since: &q.At, Question: &q, Answerable: true, Do: "answer it: teambridge permit " + q.ID + ", or deny"}
+	switch q.Kind {
+	case api.AsksPlan:
+		a.What = "asks to approve its plan"
+	case api.AsksPerson:
+		a.What = "asks: " + strings.Join(q.Asked(), " ")
+	default:
+		a.What = "wants to use " + toolWords(q.Tool)
+	}
+	a.What = cutWhat(a.What)
+	size := len(q.Input) + len(q.Plan)
+	for _, s := range q.Suggestions {
+		size += len(s)
+	}
+	if a.Partial = size > maxAsked; a.Partial {
+		q.Input, q.Plan, q.Suggestions = nil, "", nil
+	}
+	return a
+}
+
+// toolWords names a tool as the runtime calls it, and the MCP server that it is of. The name for
+// people tells a server's tool from the runtime's own as little as the server wants.
+func toolWords(tool string) string {
+	if of, ok := strings.CutPrefix(tool, "mcp__"); ok {
+		if server, name, ok := strings.Cut(of, "__"); ok && server != "" && name != "" {
+			return name + " of the MCP server " + server + " (" + tool + ")"
+		}
+	}
+	return tool
+}
+
+// maxWhat is how much of what an agent says is in a line about what waits, in bytes. Its question
+// has all of it.
+const maxWhat = 1 << 10
+
+func cutWhat(what string) string {
+	if len(what) <= maxWhat {
+		return what
+	}
+	return strings.ToValidUTF8(what[:maxWhat], "") + "…"
+}
+
+// stoppedRelay returns what to do about a relay that stopped; empty if nothing. A relay
+// that waits for its team to be made has not stopped.
+func stoppedRelay(e api.RelayEntry) string {
+	state := relay.State(e.State)
+	switch {
+	case state == relay.Dead && e.Created != nil:
+		return "teambridge relay retry " + e.ID
+	case state == relay.Dead, state == relay.Stopped && e.Created == nil && e.Queue > 0:
+		return `run the agent again with "teambridge run"`
+	case state == relay.Stopped && e.Created != nil && e.Reason == NoService:
+		return "start the service: teambridge serve"
+	case state == relay.Stopped && e.Created != nil && e.Reason == SilentService:
+		return "see what is wrong with it: teambridge doctor"
+	case state == relay.Stopped && e.Created != nil && e.Reason != "" && e.Reason != ReadOnly && e.Reason != "there is no team "+e.Team:
+		return "teambridge relay list --relays says why"
+	}
+	return ""
+}

@@ -1,0 +1,227 @@
+package attention
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// dismissable lists the kinds that a person can dismiss. The others are answered, read or
+// released instead.
+var dismissable = []string{api.WaitsFailed, api.WaitsEnded, api.WaitsStopped, api.WaitsLost, api.WaitsUnknown, api.WaitsIdle, api.WaitsDone}
+
+// attentionID returns the id of something of a kind that began to wait at a time, which
+// tells it from the same thing later. A zero time is unknown.
+func attentionID(kind string, at time.Time, parts ...string) string {
+	id := append([]string{kind}, parts...)
+	if !at.IsZero() {
+		id = append(id, strconv.FormatInt(at.UnixMilli(), 10))
+	}
+	return strings.Join(id, "/")
+}
+
+// teamWaits returns what waits for a person because of the inboxes and the history of a team.
+func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Config, e *cachedTeam) (list []api.Attention, err error) {
+	ours, err := mail.Ours(ctx, c.opts.Ledger, t, config)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range ours {
+		unread, err := unreadFrom(ctx, t, name, ours)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, unread...)
+	}
+	q := journal.Query{Root: c.opts.Root.Path(), Team: t.Name(), CreatedAt: config.Instance().CreatedAt}
+	for r, err := range c.opts.Journal.LostReceipts(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		about := q
+		about.Inbox, about.ID, about.Newest = r.Inbox, r.ID, true
+		if found, _, err := journal.Take(c.opts.Journal.Messages(ctx, about), 1, 0, func(*journal.Message) int { return 0 }); err != nil {
+			return nil, err
+		} else if len(found) > 0 && found[0].Prompt != "" {
+			continue // its delivery waits, until somebody decides about it
+		}
+		shown := view.Receipt(r)
+		list = append(list, api.Attention{
+			ID: attentionID(shown.State, r.LostAt, t.Name(), shown.Member, shown.ID), Kind: shown.State, Member: shown.Member, Since: shown.LostAt, Count: 1, Message: shown.ID,
+			What: "a message may not have been delivered: " + shown.Reason,
+			Do:   "if the agent did not get it, send it again: teambridge send " + shown.Member + "@" + t.Name() + " --id " + shown.ID + " --force",
+		})
+	}
+	if e.team.LeadState != teams.Gone.String() { // else nobody would answer
+		asked, err := c.leadWaits(ctx, q, config, e.team.Lead)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, asked...)
+	}
+	for i := range list {
+		list[i].Team = t.Name()
+	}
+	return list, nil
+}
+
+// stateWaits returns what waits for a person because of the states of the members. served
+// reports whether this service runs the relay of a member.
+func (e *cachedTeam) stateWaits(served func(member string) bool) (list []api.Attention) {
+	add := func(at time.Time, a api.Attention) {
+		a.Team = e.team.Team
+		parts := []string{a.Team}
+		if a.Member != "" {
+			parts = append(parts, a.Member)
+		}
+		if a.ID = attentionID(a.Kind, at, parts...); !at.IsZero() {
+			a.Since = &at
+		}
+		list = append(list, a)
+	}
+	asked := slices.ContainsFunc(e.messageWaits, func(a api.Attention) bool { return a.Kind == api.WaitsLead })
+	idle, busy, worked, lost := 0, false, false, false
+	var rested time.Time // since when all are idle
+	for i, s := range e.states {
+		ended, failed, turned := e.known[i].LastTurn()
+		isLead := s.Member == e.team.Lead
+		lost = lost || status.LeadGone(s)
+		switch {
+		case s.Word == api.WordWaiting && s.Basis == api.BasisProcess && !(isLead && asked): // else that is what it waits for
+			what := "waits for you"
+			if s.Why != "" {
+				what += ": " + s.Why
+			}
+			add(s.WordSince, api.Attention{Kind: api.WaitsTerminal, Member: s.Member, What: what, Do: "answer it at its terminal"})
+		case failed && s.Word == api.WordIdle && (s.Relay == nil || s.Relay.DeadLetters == 0): // else the message is here
+			add(ended, api.Attention{Kind: api.WaitsFailed, Member: s.Member, What: "the last turn failed", Do: "read what it said: teambridge history --team " + e.team.Team})
+		}
+		switch {
+		case s.State == api.StateTerminated, s.Word == api.WordEnded:
+		case isLead:
+			busy = busy || s.Word == api.WordWorking || s.Word == api.WordWaiting
+		case !status.Rests(s):
+			busy = true
+		default:
+			idle++
+			if turned && ended.After(rested) {
+				rested = ended
+			}
+			if s.Relay != nil && s.Relay.LastAck != nil {
+				turned = true
+				if s.Relay.LastAck.After(rested) {
+					rested = *s.Relay.LastAck
+				}
+			}
+			worked = worked || turned
+		}
+	}
+	gone := e.team.LeadState == teams.Gone.String()
+	switch {
+	case gone && lost && !served(e.team.Lead):
+		var claimed time.Time
+		if e.lead != nil {
+			claimed = e.lead.ClaimedAt
+		}
+		add(claimed, api.Attention{Kind: api.WaitsEnded, Member: e.team.Lead, What: "the team's lead is not running", Do: "start it again in " + e.team.Cwd + ", or remove the team"})
+		list[len(list)-1].Since = nil // when it ended is not known
+	case !gone && idle > 0 && !busy && worked:
+		add(rested, api.Attention{Kind: api.WaitsIdle, What: "all agents are idle", Do: "give them work, or end the team"})
+	}
+	return list
+}
+
+// unreadFrom returns the unread messages in an inbox of the person, by sender.
+func unreadFrom(ctx context.Context, t *teams.Team, name string, ours []string) (list []api.Attention, err error) {
+	box, err := inbox.Open(t, name, nil) // reading takes no lock
+	if err != nil {
+		return nil, err
+	}
+	rows, err := box.Read(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, err
+	case errors.Is(err, inbox.ErrMissing), errors.Is(err, inbox.ErrEmpty):
+		return nil, nil
+	case err != nil:
+		return nil, nil // members and doctor show what is wrong with it
+	}
+	for _, r := range rows {
+		if r.Read || r.Noise() || slices.Contains(ours, r.From) {
+			continue
+		}
+		i := slices.IndexFunc(list, func(a api.Attention) bool { return a.From == r.From })
+		if i < 0 {
+			i = len(list)
+			list = append(list, api.Attention{
+				ID: attentionID(api.WaitsUnread, time.Time{}, t.Name(), name, r.From, r.ID()), Kind: api.WaitsUnread, Member: name, From: r.From,
+				Do: "teambridge read " + name + " --team " + t.Name() + " --mark-read",
+			})
+			if at, ok := r.Time(); ok {
+				list[i].Since = new(at)
+			}
+		}
+		a := &list[i]
+		a.Count++
+		a.Message = r.ID()
+		if a.What = "1 unread message"; a.Count > 1 {
+			a.What = fmt.Sprintf("%d unread messages", a.Count)
+		}
+	}
+	return list, nil
+}
+
+// askedLately is how many of the last messages of a lead are searched for questions.
+const askedLately = 200
+
+// leadWaits returns the questions of members to their lead that have no answer yet. Their
+// lead takes them out of its inbox at once, so they are read from the journal.
+func (c *Cache) leadWaits(ctx context.Context, q journal.Query, config *teams.Config, lead string) (list []api.Attention, err error) {
+	q.Newest, q.Limit = true, askedLately
+	later := map[string]bool{} // members that said something, or got an answer, since
+	for m, err := range c.opts.Journal.Messages(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		kind := m.Kind()
+		if kind == "permission_request" && m.Inbox == lead && !later[m.From] {
+			if _, there := config.Member(m.From); there {
+				list = append(list, api.Attention{
+					ID: attentionID(api.WaitsLead, time.Time{}, q.Team, m.From, m.ID()), Kind: api.WaitsLead, Member: m.From,
+					Since: new(m.FirstSeen), Message: m.ID(), What: askedLead(m.Text), Do: "answer it at the terminal of " + lead,
+				})
+			}
+			continue
+		}
+		if kind == "permission_response" {
+			later[m.Inbox] = true
+		}
+		later[m.From] = true
+	}
+	return list, nil
+}
+
+// askedLead says what a member asks its lead.
+func askedLead(text string) string {
+	var r struct {
+		Tool        string `json:"tool_name"`
+		Description string `json:"description"`
+	}
+	if json.Unmarshal([]byte(text), &r) != nil || r.Tool == "" {
+		return "asks its lead for permission"
+	}
+	return "asks its lead to use " + r.Tool + ": " + r.Description
+}

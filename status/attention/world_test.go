@@ -1,0 +1,61 @@
+package attention
+
+import (
+	"path/filepath"
+	"testing"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/replicate"
+	"teambridge/relay/pane"
+	"teambridge/status"
+	"teambridge/teams/teamstest"
+)
+
+// world is a Claude directory with its ledger and journal.
+type world struct {
+	*teamstest.Fixture
+	Options
+}
+
+func open(t testing.TB, f *teamstest.Fixture) *world {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	j, err := journal.Open(t.Context(), filepath.Join(f.State, "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return &world{f, Options{
+		Root: f.Root, State: f.State, Source: status.Source{Journal: j, Ledger: l}, Panes: pane.New(pane.Options{Root: f.Root, Ledger: l, State: f.State}),
+	}}
+}
+
+// record records what is in the inboxes of all teams.
+func (w *world) record(t testing.TB) {
+	t.Helper()
+	all, err := w.Options.Root.Teams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		team := w.Team(l.Name)
+		c, err := team.Config(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := team.Inboxes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if err := replicate.Look(t.Context(), w.Journal, journal.InboxKey{Root: w.Options.Root.Path(), Team: c.Instance(), Inbox: name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

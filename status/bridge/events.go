@@ -1,0 +1,339 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strconv"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/status/api"
+	"teambridge/status/attention"
+	"teambridge/status/view"
+)
+
+// EventQuery selects events.
+type EventQuery struct {
+	Team  string // only of teams with this name; empty: of all
+	Agent string // only what this agent of the team said and did; empty: everything
+	After string // the id of the event to begin after, or a number of the journal; empty: now
+	IsID  bool   // After is the id of an event, so that a number alone is from an earlier version
+	HTML  bool   // records and plans have their text as HTML, too
+}
+
+// Check returns [api.CodeUsage] if After is invalid.
+func (q *EventQuery) Check() error {
+	if _, ok := parsePosition(q.After); !ok {
+		return api.Decide(api.CodeUsage, seeDocument, "after=%.40q is neither a number nor the id of an event", q.After)
+	}
+	return nil
+}
+
+// A Stream yields events. Make one with [Local.Stream], and run it once.
+type Stream struct {
+	l       *Local
+	q       EventQuery
+	rec     *Recorder
+	shown   <-chan struct{} // a snapshot shows something else; nil: nothing tells
+	done    func()
+	root    string
+	at      journal.Position // of the last change that was sent or skipped
+	known   bool             // the position to begin after is one of this journal
+	shot    []byte           // the last snapshot
+	sink    Sink
+	checked time.Time // when the state was last read
+}
+
+// Sink takes the events of a [Stream].
+type Sink struct {
+	Event func(api.Event) error
+	Flush func() error // before the stream waits; may be nil
+	Alive func() error // each time that nothing has happened for Heartbeat; may be nil
+
+	Heartbeat time.Duration
+}
+
+// Stream returns a stream of events, which begins now. In a command it records the inboxes until
+// it has run. The errors are [api.CodeUsage] for a bad After, and those of [Local.Record].
+func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
+	at, _ := parsePosition(q.After)
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	// Before anything is read, so that no later change is missed.
+	rec, err := l.Record(ctx, q.Team)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{l: l, q: q, rec: rec, root: root.Path(), done: func() {}}
+	if service := l.opts.Service; service != nil {
+		s.shown, s.done = service.Shown()
+	}
+	if s.at, s.known, err = locate(ctx, rec.journal, at, q.IsID); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if s.known {
+		rec.after = s.at.Seq
+	}
+	return s, nil
+}
+
+// Events yields events; see [api.Bridge].
+func (l *Local) Events(ctx context.Context, team, after string) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		s, err := l.Stream(ctx, EventQuery{Team: team, After: after})
+		if err == nil {
+			err = s.Run(ctx, Sink{Event: func(e api.Event) error {
+				if !yield(e, nil) {
+					return errEnough
+				}
+				return nil
+			}})
+		}
+		if err != nil && !errors.Is(err, errEnough) && ctx.Err() == nil {
+			yield(api.Event{}, err)
+		}
+	}
+}
+
+var errEnough = errors.New("bridge: no more events are wanted")
+
+// now, as the number of a position without an epoch, is the end of the journal.
+const now = -1
+
+// parsePosition parses where a stream begins: after the id of an event, after a number
+// of the journal or, if s is empty, now.
+func parsePosition(s string) (at journal.Position, ok bool) {
+	if s == "" {
+		return journal.Position{Seq: now}, true
+	}
+	if at, ok := journal.ParsePosition(s); ok {
+		return at, true
+	}
+	n, err := strconv.ParseUint(s, 10, 63)
+	return journal.Position{Seq: int64(n)}, err == nil
+}
+
+// locate finds a position in a journal. known is false if the position is from another
+// history than the journal's. A number without an epoch is not accepted as the id of an
+// event, because it is from an earlier version.
+func locate(ctx context.Context, j *journal.Journal, at journal.Position, id bool) (found journal.Position, known bool, err error) {
+	last, err := j.Last(ctx)
+	switch {
+	case err != nil:
+		return at, false, err
+	case at.Epoch != "":
+		known, err := j.Knows(ctx, at)
+		return at, known, err
+	case at.Seq == now:
+		at.Seq = last
+	case id, at.Seq > last:
+		return at, false, nil
+	}
+	at, err = j.PositionAt(ctx, at.Seq)
+	return at, true, err
+}
+
+func (s *Stream) close() error {
+	s.done()
+	return s.rec.Close()
+}
+
+// Run gives the sink events until ctx ends, or the sink fails: first a snapshot, unless the
+// stream is of one agent, and then what changes.
+func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
+	defer func() { err = errors.Join(err, s.close()) }()
+	s.sink = sink
+	if !s.known {
+		if err := s.reset(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.snapshot(ctx); err != nil {
+		return err
+	}
+	beat := sink.Heartbeat
+	if beat == 0 || s.l.opts.Service == nil {
+		beat = recheck
+	}
+	alive := time.NewTicker(beat)
+	defer alive.Stop()
+	for {
+		more, err := s.catchUp(ctx)
+		if err != nil {
+			return err
+		}
+		if more {
+			continue
+		}
+		if s.shown == nil { // so nothing tells of a state that has changed
+			if err := s.snapshot(ctx); err != nil {
+				return err
+			}
+		}
+		if sink.Flush != nil {
+			if err := sink.Flush(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.shown:
+			if err := s.snapshot(ctx); err != nil {
+				return err
+			}
+		case <-alive.C:
+			if sink.Alive != nil {
+				if err := sink.Alive(); err != nil {
+					return err
+				}
+			}
+		case <-s.rec.look:
+		case err := <-s.rec.failed:
+			if err := s.rec.spare(ctx, err); err != nil {
+				return err
+			}
+		case err := <-s.rec.ended:
+			s.rec.ended <- err
+			return errors.Join(err, context.Cause(ctx), errors.New("watching ended"))
+		}
+	}
+}
+
+// catchUp sends a page of new changes.
+func (s *Stream) catchUp(ctx context.Context) (more bool, err error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	list, more, err := s.rec.take(ctx)
+	if errors.Is(err, journal.ErrPruned) {
+		if err := s.reset(ctx); err != nil {
+			return false, err
+		}
+		return false, s.snapshot(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, c := range list {
+		s.at = journal.Position{Epoch: c.Epoch, Seq: c.Seq}
+		if err := s.change(ctx, c); err != nil {
+			return false, err
+		}
+	}
+	return more, nil
+}
+
+// change sends one change, if the stream is for it.
+func (s *Stream) change(ctx context.Context, c journal.Change) error {
+	e := s.event("")
+	switch c.Kind {
+	case journal.Appeared, journal.Read, journal.Gone:
+		if s.wants(c.Message.Root, c.Message.Team.Team, "") {
+			e.Name, e.Message = api.EventMessage, &api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)}
+			if s.q.HTML {
+				view.AddHTML(&e.Message.Message)
+			}
+		}
+	case journal.Receipted:
+		if s.wants(c.Receipt.Root, c.Receipt.Team, "") {
+			e.Name, e.Receipt = api.EventReceipt, new(view.Receipt(c.Receipt))
+		}
+	case journal.Relaying:
+		if s.wants(c.RelayEvent.Root, c.RelayEvent.Team.Team, "") {
+			e.Name, e.Relay = api.EventRelay, new(view.RelayEvent(c.RelayEvent))
+			if l := s.rec.Ledger(ctx); e.Relay.Person && l != nil {
+				var err error
+				if _, e.Relay.Pane, err = l.PaneMessage(ctx, e.Relay.Delivery); err != nil {
+					return err
+				}
+			}
+		}
+	case journal.Said:
+		if s.wants(c.Envelope.Root, c.Envelope.Team.Team, c.Envelope.Inbox) {
+			shown, err := view.Envelope(ctx, s.rec.journal, s.rec.Ledger(ctx), c.Envelope)
+			if err != nil {
+				return err
+			}
+			if s.q.HTML && shown.Record != nil {
+				view.AddHTML(shown.Record)
+			}
+			e.Name, e.Envelope = api.EventEnvelope, &shown
+		}
+	}
+	if e.Name == "" {
+		return nil
+	}
+	return s.sink.Event(e)
+}
+
+// event is one at the position of the stream.
+func (s *Stream) event(name string) api.Event {
+	return api.Event{Name: name, ID: s.at.String(), Seq: s.at.Seq}
+}
+
+// wants reports whether the stream has what an agent of a team said and did or, if agent is
+// empty, other changes of the team.
+func (s *Stream) wants(root, team, agent string) bool {
+	return root == s.root && (s.q.Team == "" || team == s.q.Team) && (s.q.Agent == "" || agent == s.q.Agent)
+}
+
+// gather is the time between two snapshots, at least.
+const gather = 200 * time.Millisecond
+
+// snapshot sends the current state, if it has changed, with the position of the stream. The
+// stream of one agent has none.
+func (s *Stream) snapshot(ctx context.Context) error {
+	if s.q.Agent != "" {
+		return nil
+	}
+	old, states := gather, (*attention.Cache)(nil)
+	if service := s.l.opts.Service; service != nil {
+		old, states = service.Gather, service.States
+	} else if time.Since(s.checked) < gather {
+		return nil // the next look is soon
+	} else if lg := s.rec.Ledger(ctx); lg == nil {
+		return nil // of which it has warned
+	} else {
+		var err error
+		if states, err = s.l.states(ctx, lg, s.q.Team); err != nil {
+			return err
+		}
+	}
+	s.checked = time.Now()
+	shot, err := states.Snapshot(ctx, s.q.Team, old)
+	if err != nil {
+		return err
+	}
+	if s.q.HTML {
+		view.AddPlanHTML(shot.Attention)
+	}
+	data, err := json.Marshal(shot)
+	if err != nil || bytes.Equal(data, s.shot) {
+		return err
+	}
+	s.shot = data
+	e := s.event(api.EventSnapshot)
+	e.Snapshot, e.Data = &shot, data
+	return s.sink.Event(e)
+}
+
+// reset tells the client to read everything again, and goes on from the end of the journal.
+func (s *Stream) reset(ctx context.Context) error {
+	at, _, err := locate(ctx, s.rec.journal, journal.Position{Seq: now}, false)
+	if err != nil {
+		return err
+	}
+	s.at, s.shot, s.rec.after = at, nil, at.Seq
+	e := s.event(api.EventReset)
+	e.Reset = &api.Reset{Seq: at.Seq}
+	return s.sink.Event(e)
+}
