@@ -9,10 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -145,7 +143,7 @@ func described(word, description string) string {
 
 // questionIDs lists the open questions of agents.
 func (a *app) questionIDs(ctx context.Context) (words []string) {
-	list, err := a.questions(ctx, a.teamName)
+	list, err := a.bridge(ctx).Questions(ctx, a.teamName)
 	if err != nil {
 		return nil
 	}
@@ -174,13 +172,9 @@ func (a *app) messageIDs(ctx context.Context) []string {
 
 // deliveryIDs lists the deliveries that have not ended.
 func (a *app) deliveryIDs(ctx context.Context) (words []string) {
-	l, err := a.local().Ledger(ctx)
-	if err != nil || l == nil {
-		return nil
-	}
-	list, _ := l.Deliveries(ctx, ledger.DeliveryQuery{Team: a.teamName, States: view.Unfinished()})
+	list, _ := a.local().Deliveries(ctx, "", api.DeliveryQuery{Team: a.teamName, State: api.Unfinished})
 	for _, d := range list {
-		words = append(words, described(shortID(d.UUID), d.Inbox+"@"+d.Team+", "+string(d.State)))
+		words = append(words, described(shortID(d.Delivery), d.Member+"@"+d.Team+", "+d.State))
 	}
 	return words
 }
@@ -204,7 +198,7 @@ func (a *app) questionRules(cmd *cobra.Command, args []string, _ string) ([]stri
 	if len(args) == 0 || !a.completesState() {
 		return nil, none
 	}
-	list, err := a.questions(cmd.Context(), a.teamName)
+	list, err := a.bridge(cmd.Context()).Questions(cmd.Context(), a.teamName)
 	if err != nil {
 		return nil, none
 	}

@@ -152,7 +152,7 @@ func (a *app) stopped(ctx context.Context) error {
 	if l, err := a.local().Ledger(ctx); err != nil || l == nil {
 		return err // without a ledger nobody has sent anything
 	}
-	panes, err := a.local().Panes(ctx)
+	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"time"
 
 	"teambridge/status/api"
 	"teambridge/status/attention"
@@ -62,7 +63,7 @@ func (a *app) findService(ctx context.Context) *client.Client {
 		return nil // it has just ended
 	}
 	a.debug("going on without the service: %v", err)
-	a.silent = err
+	a.silent, a.silentSince = err, time.Now()
 	return nil
 }
 

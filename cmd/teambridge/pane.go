@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/relay/pane"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
-	"teambridge/status/view"
 )
 
 func newPane(a *app) *cobra.Command {
@@ -27,8 +26,7 @@ func newPane(a *app) *cobra.Command {
 var profiles = []string{string(terminal.Claude), string(terminal.Generic)}
 
 func newPaneAdd(a *app) *cobra.Command {
-	var r pane.Registration
-	var profile string
+	var n api.NewPane
 	cmd := &cobra.Command{
 		Use:   "add NAME --pane TARGET",
 		Short: "Name a tmux pane, so that messages can be sent to it",
@@ -51,17 +49,22 @@ pane, or no tmux; 5 the name or the pane is registered otherwise.`,
   teambridge pane add build --pane %7 --replace`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Name, r.Profile = args[0], terminal.Profile(profile)
-			return a.paneAdd(cmd.Context(), r)
+			n.Member = args[0]
+			return a.paneAdd(cmd.Context(), n)
 		},
 	}
-	cmd.Flags().StringVar(&r.Target, "pane", "", "the pane: %12, or session:window.pane")
-	cmd.Flags().StringVar(&r.Socket, "socket", "", "path of the tmux server's socket (default from $TMUX)")
-	cmd.Flags().StringVar(&profile, "profile", profiles[0], "program in it: "+strings.Join(profiles, ", "))
-	cmd.Flags().BoolVar(&r.Replace, "replace", false, "give a registered name another pane or profile")
+	targetFlags(cmd, a, &n, "the pane: %12, or session:window.pane")
+	cmd.Flags().BoolVar(&n.Replace, "replace", false, "give a registered name another pane or profile")
+	return cmd
+}
+
+// targetFlags adds the flags that name a pane of tmux.
+func targetFlags(cmd *cobra.Command, a *app, n *api.NewPane, pane string) {
+	cmd.Flags().StringVar(&n.Target, "pane", "", pane)
+	cmd.Flags().StringVar(&n.Socket, "socket", "", "path of the tmux server's socket (default from $TMUX)")
+	cmd.Flags().StringVar(&n.Profile, "profile", profiles[0], "program in it: "+strings.Join(profiles, ", "))
 	complete(cmd, "profile", profiles...)
 	must(cmd.RegisterFlagCompletionFunc("pane", a.completeTargets))
-	return cmd
 }
 
 func newPaneList(a *app) *cobra.Command {
@@ -96,12 +99,9 @@ Exit status: 0; 3 no such name; 6 a message is being typed into it.`,
 	}
 }
 
-type paneTestOptions struct {
-	target, socket, profile, policy string
-}
-
 func newPaneTest(a *app) *cobra.Command {
-	var o paneTestOptions
+	var n api.NewPane // if it is not registered
+	var policy string
 	cmd := &cobra.Command{
 		Use:   "test NAME|--pane TARGET",
 		Short: "Look at a pane, and say what a message would do now",
@@ -115,15 +115,11 @@ no agent is in the pane.`,
   teambridge pane test --pane main:1.0 --policy when-idle`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeFirst(a.paneNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.paneTest(cmd.Context(), args, o) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.paneTest(cmd.Context(), args, n, policy) },
 	}
-	cmd.Flags().StringVar(&o.target, "pane", "", "a pane that is not registered: %12, or session:window.pane")
-	cmd.Flags().StringVar(&o.socket, "socket", "", "path of the tmux server's socket (default from $TMUX)")
-	cmd.Flags().StringVar(&o.profile, "profile", profiles[0], "program in it: "+strings.Join(profiles, ", "))
-	cmd.Flags().StringVar(&o.policy, "policy", policies[0], "of the message: "+strings.Join(policies, ", "))
-	complete(cmd, "profile", profiles...)
+	targetFlags(cmd, a, &n, "a pane that is not registered: %12, or session:window.pane")
+	cmd.Flags().StringVar(&policy, "policy", policies[0], "of the message: "+strings.Join(policies, ", "))
 	complete(cmd, "policy", policies...)
-	must(cmd.RegisterFlagCompletionFunc("pane", a.completeTargets))
 	return cmd
 }
 
@@ -150,73 +146,38 @@ func insideTmux(value string) (socket string, pid int) {
 	return strings.Join(parts[:n-2], ","), pid
 }
 
-func (a *app) paneAdd(ctx context.Context, r pane.Registration) (err error) {
-	if err := oneOfThese("profile", string(r.Profile), profiles...); err != nil {
+func (a *app) paneAdd(ctx context.Context, n api.NewPane) (err error) {
+	if err := oneOfThese("profile", n.Profile, profiles...); err != nil {
 		return err
 	}
-	if r.Target == "" {
+	if n.Target == "" {
 		return usage("see them with: tmux list-panes -a", "pane add needs --pane with the target")
 	}
-	if r.Socket, err = a.socket(r.Socket); err != nil {
+	if n.Socket, err = a.socket(n.Socket); err != nil {
 		return err
 	}
-	panes, err := a.local().Panes(ctx)
+	p, err := a.bridge(ctx).AddPane(ctx, n)
 	if err != nil {
 		return err
 	}
 	word := "added"
-	p, seen, err := panes.Add(ctx, r)
-	if exists, ok := errors.AsType[*pane.ExistsError](err); ok && exists.Pane.Inbox == r.Name && exists.Pane.Profile == r.Profile {
-		// The same again changes nothing.
-		if now, rerr := terminal.Resolve(ctx, r.Socket, r.Target); rerr == nil && now.Ref == exists.Pane.Ref {
-			p, seen, word, err = exists.Pane, now, "unchanged", nil
-		}
+	if !p.Added {
+		word = "unchanged"
 	}
-	if err != nil {
-		return paneHint(err)
-	}
-	v, err := panes.Look(ctx, p)
-	if err != nil {
+	look := cmp.Or(p.Look, &api.PaneLook{})
+	if err := a.answer(p, "%s  %s@%s  %s  %s\n", word, escape(p.Member, false), escape(p.Team, false), p.Target, escape(look.Where, false)); err != nil {
 		return err
 	}
-	shown := view.Pane(v)
-	if err := a.answer(shown, "%s  %s@%s  %s  %s\n", word, escape(p.Inbox, false), escape(p.Team, false), p.Ref.ID, escape(seen.Target(), false)); err != nil {
-		return err
-	}
-	if look := shown.Look; look != nil && look.State == api.PaneClosed {
+	if look.State == api.PaneClosed {
 		a.note("%s: messages wait until an agent is there", look.Detail)
 	}
 	return nil
 }
 
-// paneHint adds the panes that there are to an error about one that is not there.
-func paneHint(err error) error {
-	missing, ok := errors.AsType[*terminal.NotFoundError](err)
-	if !ok || len(missing.Panes) == 0 {
-		return err
-	}
-	var there []string
-	for _, p := range missing.Panes {
-		there = append(there, fmt.Sprintf("%s %s (%s)", p.ID, p.Target(), p.Command))
-	}
-	if n := len(there); n > 8 {
-		there = append(there[:8], fmt.Sprintf("%d more", n-8))
-	}
-	return notFound("there are: "+strings.Join(there, ", "), "there is no pane %q", missing.Target)
-}
-
 func (a *app) paneList(ctx context.Context) error {
-	list, err := a.local().Registered(ctx)
+	shown, err := a.bridge(ctx).Panes(ctx)
 	if err != nil {
 		return err
-	}
-	views, err := a.local().Look(ctx, list)
-	if err != nil {
-		return err
-	}
-	shown := make([]api.Pane, len(views))
-	for i, v := range views {
-		shown[i] = view.Pane(v)
 	}
 	switch {
 	case a.json:
@@ -245,72 +206,37 @@ type paneRemoved struct {
 }
 
 func (a *app) paneRemove(ctx context.Context, name string) error {
-	panes, err := a.local().Panes(ctx)
+	p, err := a.bridge(ctx).RemovePane(ctx, name)
 	if err != nil {
 		return err
 	}
-	name = strings.TrimSuffix(name, "@"+pane.Team)
-	dropped, err := panes.Remove(ctx, name)
-	if err != nil {
+	if err := a.answer(paneRemoved{p.Member, p.Queue}, "removed  %s\n", escape(p.Member, false)); err != nil {
 		return err
 	}
-	if err := a.answer(paneRemoved{name, dropped}, "removed  %s\n", escape(name, false)); err != nil {
-		return err
-	}
-	if dropped > 0 {
-		a.note("%s had not been sent, and will not be", plural(dropped, "message"))
+	if p.Queue > 0 {
+		a.note("%s had not been sent, and will not be", plural(p.Queue, "message"))
 	}
 	return nil
 }
 
-// paneTested is what "pane test" prints with --json.
-type paneTested struct {
-	api.Pane
-	Policy string `json:"policy"`
-	Ready  bool   `json:"ready"` // a message would be typed now
-	Held   string `json:"held,omitempty"`
-	Hold   string `json:"hold,omitempty"` // the same for people
-}
-
-func (a *app) paneTest(ctx context.Context, args []string, o paneTestOptions) error {
-	if err := errors.Join(oneOfThese("profile", o.profile, profiles...), oneOfThese("policy", o.policy, policies...)); err != nil {
+func (a *app) paneTest(ctx context.Context, args []string, n api.NewPane, policy string) error {
+	err := errors.Join(oneOfThese("profile", n.Profile, profiles...), oneOfThese("policy", policy, policies...))
+	if err != nil {
 		return err
 	}
-	if (len(args) > 0) == (o.target != "") {
+	if (len(args) > 0) == (n.Target != "") {
 		return usage("usage: teambridge pane test NAME|--pane TARGET", "pane test takes a name or --pane")
 	}
-	panes, err := a.local().Panes(ctx)
-	if err != nil {
-		return err
-	}
-	var p pane.Pane
+	var t api.PaneTest
 	if len(args) > 0 {
-		p, err = panes.Find(ctx, strings.TrimSuffix(args[0], "@"+pane.Team))
-	} else {
-		p, err = a.unregistered(ctx, o)
+		t, err = a.bridge(ctx).TestPane(ctx, args[0], policy)
+	} else if n.Socket, err = a.socket(n.Socket); err == nil {
+		t, err = a.local().TestUnregistered(ctx, n, policy)
 	}
 	if err != nil {
 		return err
 	}
-	v, err := panes.Look(ctx, p)
-	if err != nil {
-		return err
-	}
-	t := paneTested{Pane: view.Pane(v), Policy: o.policy}
-	if v.State == pane.Gone && !v.Terminal.Dead {
-		t.Held, t.Hold = string(terminal.Gone), "there is no such pane any more"
-	} else {
-		held, why, err := p.Ref.Held(ctx, p.Profile, terminal.Policy(o.policy))
-		if err != nil {
-			return err
-		}
-		t.Held, t.Hold = string(held), why
-	}
-	t.Ready = t.Held == ""
-	if a.verbose && t.Look != nil {
-		t.Look.Draft = v.Composer.Draft
-	}
-	if err := a.printTested(t, v); err != nil {
+	if err := a.printTested(t); err != nil {
 		return err
 	}
 	return heldStatus(terminal.Reason(t.Held))
@@ -329,31 +255,16 @@ func heldStatus(held terminal.Reason) error {
 	return exitStatus(api.ExitTimeout)
 }
 
-// unregistered returns a pane that has no name.
-func (a *app) unregistered(ctx context.Context, o paneTestOptions) (p pane.Pane, err error) {
-	if o.socket, err = a.socket(o.socket); err != nil {
-		return p, err
-	}
-	seen, err := terminal.Resolve(ctx, o.socket, o.target)
-	if err != nil {
-		return p, paneHint(err)
-	}
-	root, err := a.root()
-	if err != nil {
-		return p, err
-	}
-	p.Root, p.Team, p.Inbox, p.CreatedAt = root.Path(), pane.Team, seen.Target(), 1
-	p.Ref, p.Profile = seen.Ref, terminal.Profile(o.profile)
-	return p, nil
-}
-
-func (a *app) printTested(t paneTested, v pane.View) error {
+func (a *app) printTested(t api.PaneTest) error {
+	look := *cmp.Or(t.Look, &api.PaneLook{})
 	if a.json {
+		if t.Look, t.Prompt = &look, false; !a.verbose {
+			look.Draft = ""
+		}
 		return a.printJSON(t)
 	}
 	var b strings.Builder
 	line := func(name, text string) { fmt.Fprintf(&b, "%-10s%s\n", name, escape(text, false)) }
-	look := *t.Look
 	line("pane", strings.TrimSpace(t.Target+" "+look.Where))
 	line("program", strings.TrimSpace(fmt.Sprintf("%s %s", dash(look.Program), look.Title)))
 	state := look.State
@@ -369,11 +280,11 @@ func (a *app) printTested(t paneTested, v pane.View) error {
 		line("input", "keys")
 		draft := "no"
 		switch {
-		case look.Draft != "":
+		case look.Draft != "" && a.verbose:
 			draft = "yes: " + look.Draft
-		case v.Composer.Draft != "":
+		case look.Draft != "":
 			draft = "yes; -v shows it"
-		case !v.Composer.Found:
+		case !t.Prompt:
 			draft = "unknown"
 		}
 		line("draft", draft)

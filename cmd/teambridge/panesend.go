@@ -22,7 +22,7 @@ import (
 )
 
 // policies are the values of --policy, the default first.
-var policies = []string{api.PolicyQueued, api.PolicyImportant, api.PolicyWhenIdle, api.PolicyUrgent}
+var policies = api.Policies()
 
 // paneOptions are the flags for messages to panes.
 type paneOptions struct {
@@ -84,7 +84,7 @@ const paneTimeout = 30 * time.Second
 
 // noteHeld notes why a message waits, whenever that changes, until stop is called.
 func (a *app) noteHeld(ctx context.Context, delivery string) (stop func()) {
-	panes, err := a.local().Panes(ctx)
+	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {
 		return func() {} // who waits for the outcome says it
 	}
@@ -121,7 +121,7 @@ func (a *app) askPane(ctx context.Context, to *bridge.Target, body string, o ask
 	if err != nil {
 		return err
 	}
-	panes, err := a.local().Panes(ctx)
+	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (a *app) waitForPanes(ctx context.Context, o waitOptions) error {
 	if err != nil {
 		return err
 	}
-	panes, err := a.local().Panes(ctx)
+	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {
 		return err
 	}

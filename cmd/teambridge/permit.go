@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
-	"teambridge/status/client"
 )
 
 func newPermit(a *app) *cobra.Command {
@@ -24,8 +22,9 @@ func newPermit(a *app) *cobra.Command {
 		Long: `Allow a use of a tool, approve a plan, or answer a question of an agent.
 
 Agents that the service runs with --permissions ask wait for an answer. Without
-an ID their open questions are listed. The beginning of an id is enough. Only
-the first answer to a question counts.
+an ID their open questions are listed. The first 4 characters of an id are
+enough, or more if several ids begin with them. Only the first answer to a
+question counts.
 
 --session also allows a rule until the agent is restarted: the first that the
 question offers, or the one that is given. An agent that asks something itself
@@ -117,40 +116,22 @@ func parseAnswers(q api.Question, values []string) (map[string]string, error) {
 	return answers, nil
 }
 
-// answerQuestion answers the question whose id begins with id.
+// answerQuestion answers the question that id means.
 func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Question) (api.Permit, error)) error {
-	list, err := a.questions(ctx, a.teamName) // an id is enough, whatever $TEAMBRIDGE_TEAM is
+	b, err := a.asked(ctx)
 	if err != nil {
 		return err
 	}
-	var found []api.Asked
-	for _, q := range list {
-		if q.ID == id {
-			found = []api.Asked{q}
-			break
-		}
-		if id != "" && strings.HasPrefix(q.ID, id) {
-			found = append(found, q)
-		}
-	}
-	q := api.Asked{Question: api.Question{ID: id}}
-	switch len(found) {
-	case 0: // the service may know what became of it, under the id of any of its relays
-		return a.unknownQuestion(ctx, id)
-	case 1:
-		q = found[0]
-	default:
-		return usage("give more of the id", "%q matches %d questions", id, len(found))
+	q, err := b.Question(ctx, a.teamName, id) // an id is enough, whatever $TEAMBRIDGE_TEAM is
+	if err != nil {
+		return err
 	}
 	p, err := answer(q.Question)
 	if err != nil {
 		return err
 	}
 	p.Question, p.Digest = q.ID, q.Digest
-	if err := a.askServiceNow(ctx, func(ctx context.Context, c *client.Client) error {
-		_, err := c.Permit(ctx, q.Relay, p)
-		return err
-	}); err != nil {
+	if _, err := b.Permit(ctx, q.Relay, p); err != nil {
 		return err
 	}
 	q.State = api.QuestionDenied
@@ -160,56 +141,10 @@ func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Que
 	return a.answer(q, "%s  %s  %s@%s  %s\n", q.State, q.ID, escape(q.Member, false), escape(q.Team, false), escape(questionText(q.Question), false))
 }
 
-// unknownQuestion returns the error for a question that is not open: what became of it, if
-// a relay remembers.
-func (a *app) unknownQuestion(ctx context.Context, id string) error {
-	return a.askServiceNow(ctx, func(ctx context.Context, c *client.Client) error {
-		list, err := c.Relays(ctx, "")
-		if err != nil {
-			return err
-		}
-		for _, e := range list {
-			if e.Created == nil {
-				continue
-			}
-			// An answer without a digest answers nothing.
-			if _, err := c.Permit(ctx, e.ID, api.Permit{Question: id}); errors.Is(err, api.CodeConflict) || errors.Is(err, client.ErrUnreachable) {
-				return err
-			}
-		}
-		return notFound("list the open questions with: teambridge permit", "there is no question %s", id)
-	})
-}
-
-// askServiceNow is askService where a service has to run.
-func (a *app) askServiceNow(ctx context.Context, do func(context.Context, *client.Client) error) error {
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
-	answered, err := a.askService(ctx, root, do)
-	if err == nil && !answered {
-		return notFound(`agents of "teambridge run" ask at the terminal that it runs in`, "no service runs, and so no agent waits for an answer")
-	}
-	return err
-}
-
-// questions returns the open questions of the agents that the service runs, in one team or
-// all.
-func (a *app) questions(ctx context.Context, team string) (list []api.Asked, err error) {
-	var relays []api.RelayEntry
-	err = a.askServiceNow(ctx, func(ctx context.Context, c *client.Client) (err error) {
-		relays, err = c.Relays(ctx, team)
-		return err
-	})
-	list = []api.Asked{}
-	for _, e := range relays {
-		for _, q := range e.Questions {
-			list = append(list, api.Asked{Relay: e.ID, Team: e.Team, Member: e.Member, State: api.QuestionOpen, Question: q})
-		}
-	}
-	slices.SortStableFunc(list, func(x, y api.Asked) int { return x.At.Compare(y.At) })
-	return list, err
+// asked is bridge for what only a service knows: the error is why one does not answer.
+func (a *app) asked(ctx context.Context) (api.Bridge, error) {
+	b := a.bridge(ctx)
+	return b, a.silent
 }
 
 func (a *app) listQuestions(ctx context.Context) error {
@@ -217,7 +152,11 @@ func (a *app) listQuestions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.questions(ctx, team)
+	b, err := a.asked(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := b.Questions(ctx, team)
 	if err != nil {
 		return err
 	}

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox/ledger"
-	"teambridge/relay/fleet"
 	"teambridge/status/api"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -66,7 +63,8 @@ ended.`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeFirst(a.deliveryIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Drop)
+			_, err := a.bridge(cmd.Context()).DropDelivery(cmd.Context(), args[0])
+			return err
 		},
 	}
 	return group("relay", "Headless agents: their relays, deliveries and queues",
@@ -82,16 +80,14 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return err
-	}
+	b := a.bridge(ctx)
 	relays := 0
 	var silent error
 	if relaysOnly || !a.json {
-		var known []api.RelayEntry
-		known, silent, err = a.relaysKnown(ctx, l, team)
-		silent = unheard(silent)
+		known, err := b.Relays(ctx, team)
+		if slices.ContainsFunc(known, func(e api.RelayEntry) bool { return e.Created != nil }) {
+			silent = unheard(a.silent)
+		}
 		var missing *teams.NoRootError
 		switch {
 		case err != nil && (relaysOnly || !errors.As(err, &missing)):
@@ -109,17 +105,13 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 			return silent
 		}
 	}
-	q := ledger.DeliveryQuery{Team: team}
+	q := api.DeliveryQuery{Team: team}
 	if !all {
-		q.States = view.Unfinished()
+		q.State = api.Unfinished
 	}
-	found, err := l.Deliveries(ctx, q)
+	infos, err := b.Deliveries(ctx, "", q)
 	if err != nil {
 		return err
-	}
-	infos := make([]api.Delivery, 0, len(found))
-	for _, d := range found {
-		infos = append(infos, view.Delivery(d))
 	}
 	if a.json {
 		return a.printJSON(infos)
@@ -146,50 +138,27 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 
 // relayRetry retries a relay that has given up, or else a delivery.
 func (a *app) relayRetry(ctx context.Context, query string) error {
-	l, r, err := a.findRelay(ctx, query)
+	b := a.bridge(ctx)
+	e, err := a.relayMeant(ctx, query)
+	if errors.Is(err, api.CodeNotFound) {
+		_, err = b.RetryDelivery(ctx, query)
+		return err
+	}
 	if err != nil {
 		return err
 	}
-	if r == nil {
-		return a.relayMove(ctx, query, (*ledger.Ledger).Retry)
+	if _, err := b.RetryRelay(ctx, e.ID); err != nil {
+		return fmt.Errorf("try relay %s again: %w", e.ID, err)
 	}
-	root, err := teams.Open(r.Root)
-	if err != nil {
-		return err
-	}
-	err = fleet.Admin{Root: root, Ledger: l}.Retry(ctx, *r)
-	if err != nil {
-		return fmt.Errorf("try relay %s again: %w", r.ID, err)
-	}
-	return a.serviceNote(root)
+	a.serviceNote()
+	return nil
 }
 
-func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger, context.Context, string) error) error {
-	l, err := a.ledger(ctx)
+// relayMeant returns the relay that an argument means.
+func (a *app) relayMeant(ctx context.Context, query string) (api.RelayEntry, error) {
+	team, err := a.namedTeam("")
 	if err != nil {
-		return err
+		return api.RelayEntry{}, err
 	}
-	if id, err = findDelivery(ctx, l, id); err != nil {
-		return err
-	}
-	err = move(l, ctx, id)
-	if errors.Is(err, ledger.ErrUnknown) {
-		return notFound("list them with: teambridge relay list", "there is no delivery %s", id)
-	}
-	return err
-}
-
-// findDelivery returns the id of the unfinished delivery whose id begins with prefix, or
-// prefix itself if there is none. It is a usage error if there are several.
-func findDelivery(ctx context.Context, l *ledger.Ledger, prefix string) (string, error) {
-	all, err := l.Deliveries(ctx, ledger.DeliveryQuery{States: view.Unfinished()})
-	if err != nil {
-		return "", err
-	}
-	var ids []string
-	for _, d := range all {
-		ids = append(ids, d.UUID)
-	}
-	id, err := view.WholeID(prefix, ids)
-	return cmp.Or(id, prefix), err
+	return a.bridge(ctx).Relay(ctx, team, query)
 }

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +12,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
-	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -92,11 +87,7 @@ added, or the team must stay.`,
 	return cmd
 }
 
-func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) error {
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
+func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) (err error) {
 	if r.Member, r.Team, err = a.memberOfAnyTeam(ctx, address); err != nil {
 		return err
 	}
@@ -106,55 +97,42 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if r.Dir, err = filepath.Abs(r.Dir); err != nil {
 		return err
 	}
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	r, added, err := fleet.Admin(a.owner(root, l)).Add(ctx, r)
-	if err != nil {
-		return err
-	}
-	e := view.Entry(r)
-	e.Member = root.MemberName(ctx, r.Team, r.Member)
-	word := "added"
-	if !added {
-		word = "unchanged"
-	}
-	a.profileNote(r)
-	a.startRelay(ctx, root, r)
-	err = a.answer(e, "%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
-	return errors.Join(err, a.serviceNote(root))
-}
-
-// startRelay makes a running service look at a relay that was added, and waits until it has
-// made the relay's team. Otherwise the next command would not find the team. A failure is
-// only a warning, since the service also looks by itself.
-func (a *app) startRelay(ctx context.Context, root *teams.Root, r ledger.Relay) {
 	n := api.NewRelay{
 		Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: r.Command, URL: r.URL, PasswordFile: r.PasswordFile, Profile: r.Profile,
 		Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions, Mode: r.Mode, Plain: r.Plain, CreateTeam: r.OwnTeam,
 	}
-	if r.IdleExit > 0 {
+	if r.IdleExit != 0 {
 		n.IdleExit = r.IdleExit.String()
 	}
-	answered, err := a.askService(ctx, root, func(ctx context.Context, c *client.Client) error {
-		_, err := c.AddRelay(ctx, n)
+	b := a.bridge(ctx)
+	e, err := b.AddRelay(ctx, n)
+	if err != nil {
 		return err
-	})
-	if err != nil && ctx.Err() == nil {
-		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(err))
 	}
-	if !answered {
-		return
+	word := "added"
+	if !e.Added {
+		word = "unchanged"
 	}
+	a.profileNote(ledger.Relay{Root: a.where(), Runtime: e.Runtime, Profile: e.Profile, Dir: e.Dir})
+	switch {
+	case a.silent != nil:
+		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(a.silent))
+	case a.served != nil && e.CreateTeam:
+		a.awaitTeam(ctx, b, e.Team)
+	}
+	err = a.answer(e, "%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
+	a.serviceNote()
+	return err
+}
+
+// awaitTeam waits until the service has made the team of a relay. Otherwise the next command
+// would not find it.
+func (a *app) awaitTeam(ctx context.Context, b api.Bridge, team string) {
 	bound, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if r.OwnTeam && poll(bound, func() (bool, error) {
-		t, err := root.Team(r.Team)
-		if err != nil {
-			return false, nil // not yet
-		}
-		return true, t.Close()
+	if poll(bound, func() (bool, error) {
+		_, err := b.Team(bound, team)
+		return err == nil, nil
 	}) != nil {
 		a.note("the service has not made the team yet; see why with: teambridge relay list")
 	}
@@ -166,157 +144,52 @@ func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team
 	if team, err = a.namedTeam(named); err != nil || team != "" {
 		return member, team, err
 	}
-	t, err := a.team(ctx, "")
-	if err != nil {
-		return "", "", err
+	to, err := a.meant(ctx)
+	return member, to.Team, err
+}
+
+// runs reports whether a service runs agents, even one that does not answer.
+func (a *app) runs() bool {
+	root, err := a.root()
+	if a.served != nil || err != nil {
+		return a.served != nil
 	}
-	return member, t.Name(), nil
+	running, err := fleet.Running(a.state, root)
+	if err != nil {
+		a.debug("whether a service runs is not known: %v", err)
+	}
+	return running
 }
 
 // serviceNote notes that no service runs.
-func (a *app) serviceNote(root *teams.Root) error {
-	running, err := fleet.Running(a.state, root)
-	if err == nil && !running {
+func (a *app) serviceNote() {
+	if !a.runs() {
 		a.note("no service is running; the next one starts it")
 	}
-	return err
 }
 
 func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) error {
-	l, r, err := a.findRelay(ctx, query)
-	if err != nil || r == nil {
-		return cmp.Or(err, noRelay(query))
-	}
-	admin := fleet.Admin{Ledger: l}
-	root, err := teams.Open(r.Root)
-	if err == nil {
-		defer root.Close()
-		admin = fleet.Admin(a.owner(root, l))
-	} else if deleteTeam || !errors.As(err, new(*teams.NoRootError)) {
-		return err
-	}
-	later, err := admin.Remove(ctx, *r, deleteTeam)
-	if errors.Is(err, fleet.ErrUnknown) {
-		return noRelay(query)
-	}
+	e, err := a.relayMeant(ctx, query)
 	if err != nil {
 		return err
 	}
-	err = a.answer(view.Entry(*r), "removed  %s  %s@%s\n", r.ID, escape(r.Member, false), escape(r.Team, false))
-	if later {
-		a.note("the service removes the team %s when the agent has ended", r.Team)
+	remove := a.bridge(ctx).RemoveRelay
+	if deleteTeam {
+		remove = a.bridge(ctx).RemoveRelayAndTeam
+	}
+	if e, err = remove(ctx, e.ID); err != nil {
+		return err
+	}
+	err = a.answer(e, "removed  %s  %s@%s\n", e.ID, escape(e.Member, false), escape(e.Team, false))
+	if deleteTeam && a.runs() {
+		a.note("the service removes the team %s when the agent has ended", e.Team)
 	}
 	return err
-}
-
-func noRelay(query string) error {
-	return notFound("list the relays with: teambridge relay list --relays", "there is no relay %s", query)
-}
-
-type candidate struct{ id, root, team, member string }
-
-// pick returns the index of the relay with the id query, else of MEMBER[@TEAM], else whose
-// id begins with it. It returns -1 if there is none, and a usage error if there are
-// several. Members are not known without a root.
-func (a *app) pick(ctx context.Context, root *teams.Root, query string, all []candidate) (int, error) {
-	fallback, _ := a.lookup("TEAMBRIDGE_TEAM")
-	member, team := teams.Split(query)
-	team = cmp.Or(team, a.teamName, fallback)
-	for _, fits := range []func(candidate) bool{
-		func(c candidate) bool { return c.id == query },
-		func(c candidate) bool {
-			return root != nil && c.root == root.Path() && (team == "" || c.team == team) && c.member == root.MemberName(ctx, c.team, member)
-		},
-		func(c candidate) bool { return len(query) >= view.MinPrefix && strings.HasPrefix(c.id, query) },
-	} {
-		last := -1
-		var found []string
-		for i, c := range all {
-			if fits(c) {
-				last = i
-				found = append(found, fmt.Sprintf("%s (%s@%s)", c.id, c.member, c.team))
-			}
-		}
-		if len(found) > 1 {
-			return -1, usage("matches are "+strings.Join(found, ", "), "%q matches %d relays", query, len(found))
-		}
-		if last >= 0 {
-			return last, nil
-		}
-	}
-	return -1, nil
-}
-
-// findRelay returns the ledger, and the added relay that query means, with the current name
-// of its member; nil if there is none. A relay of "teambridge run" is refused.
-func (a *app) findRelay(ctx context.Context, query string) (l *ledger.Ledger, r *ledger.Relay, err error) {
-	if l, err = a.ledger(ctx); err != nil {
-		return nil, nil, err
-	}
-	all, err := l.Relays(ctx, "")
-	if err != nil {
-		return nil, nil, err
-	}
-	root, err := a.root()
-	if err != nil && !errors.As(err, new(*teams.NoRootError)) {
-		return nil, nil, err
-	}
-	added := make([]candidate, len(all))
-	for i, r := range all {
-		if root != nil && r.Root == root.Path() {
-			all[i].Member = root.MemberName(ctx, r.Team, r.Member)
-		}
-		added[i] = candidate{r.ID, r.Root, r.Team, all[i].Member}
-	}
-	i, err := a.pick(ctx, root, query, added)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case i >= 0:
-		return l, &all[i], nil
-	case root == nil:
-		return l, nil, nil
-	}
-	known, err := view.Entries(ctx, l, a.state, root, a.teamName)
-	if err != nil {
-		return nil, nil, err
-	}
-	known = slices.DeleteFunc(known, func(e api.RelayEntry) bool { return e.Created != nil })
-	run := make([]candidate, len(known))
-	for i, e := range known {
-		run[i] = candidate{e.ID, root.Path(), e.Team, e.Member}
-	}
-	if i, err = a.pick(ctx, root, query, run); err != nil || i < 0 {
-		return l, nil, err
-	}
-	hint, reason := view.Elsewhere(known[i])
-	return nil, nil, refuse(hint, "%s", reason)
 }
 
 // owner makes and removes the teams that agents own.
 func (a *app) owner(root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
-}
-
-// relaysKnown lists the relays that were added or run. It asks the service if one runs,
-// since only the service knows why a relay is stopped; silent is why it could not.
-func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger, team string) (list []api.RelayEntry, silent, err error) {
-	root, err := a.root()
-	if err != nil {
-		return nil, nil, err
-	}
-	answered := false
-	if hasRelays(ctx, l, root, team) {
-		answered, silent = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
-			list, err = c.Relays(ctx, team)
-			return err
-		})
-	}
-	if answered || ctx.Err() != nil {
-		return list, nil, silent
-	}
-	list, err = a.local().Relays(ctx, team)
-	return list, silent, err
 }
 
 // hasRelays reports whether relays were added to the service, for one team or any. Only then

@@ -4,10 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
-	"teambridge/relay/fleet"
-	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 func newRelayRelease(a *app) *cobra.Command {
@@ -37,20 +33,11 @@ Exit status: 0; 3 no such team or member, or nothing is held.`,
 }
 
 func (a *app) relayRelease(ctx context.Context, address, sender string) error {
-	member, team := teams.Split(address)
-	t, err := a.team(ctx, team)
+	to, err := a.meant(ctx, address)
 	if err != nil {
 		return err
 	}
-	post, err := fleet.Key(ctx, t, member)
-	if err != nil {
-		return err
-	}
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := view.Release(ctx, l, post, sender)
+	list, err := a.bridge(ctx).Release(ctx, to.Team, to.Members[0], sender)
 	if err != nil {
 		return err
 	}
@@ -59,7 +46,7 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 		if sender != "" {
 			from = " from " + sender
 		}
-		return notFound("see it with: teambridge relay list", "no messages%s are held for %s@%s", from, post.Inbox, post.Team)
+		return notFound("see it with: teambridge relay list", "no messages%s are held for %s@%s", from, to.Members[0], to.Team)
 	}
 	if a.json {
 		return a.printJSON(list)

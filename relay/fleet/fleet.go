@@ -231,23 +231,6 @@ func signal(c chan<- struct{}) {
 
 func (f *Fleet) admin() Admin { return Admin(f.owner()) }
 
-// Add is [Admin.Add], and starts the relay at once.
-func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
-	defer f.Poke()
-	return f.admin().Add(ctx, r)
-}
-
-// Remove is [Admin.Remove], and ends the relay at once.
-func (f *Fleet) Remove(ctx context.Context, id string, deleteTeam bool) error {
-	r, err := f.entry(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer f.Poke()
-	_, err = f.admin().Remove(ctx, r, deleteTeam)
-	return err
-}
-
 // Retry tries a relay again at once that has given up, or waits to be started again.
 // [ErrUnknown] and [ErrNotDead].
 func (f *Fleet) Retry(ctx context.Context, id string) error {

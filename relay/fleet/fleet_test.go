@@ -522,3 +522,20 @@ func TestDeskCloses(t *testing.T) {
 		t.Errorf("answered afterwards: %v", err)
 	}
 }
+
+// Add is [Admin.Add], and starts the relay at once, as a service does.
+func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
+	defer f.Poke()
+	return f.admin().Add(ctx, r)
+}
+
+// Remove is [Admin.Remove], and ends the relay at once.
+func (f *Fleet) Remove(ctx context.Context, id string, deleteTeam bool) error {
+	r, err := f.entry(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer f.Poke()
+	_, err = f.admin().Remove(ctx, r, deleteTeam)
+	return err
+}

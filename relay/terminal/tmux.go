@@ -57,11 +57,7 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	there := make([]string, len(e.Panes))
-	for i, p := range e.Panes {
-		there[i] = fmt.Sprintf("%s (%s)", p.ID, p.Target())
-	}
-	return fmt.Sprintf("terminal: no pane %q; there are: %s", e.Target, strings.Join(there, ", "))
+	return fmt.Sprintf("terminal: there is no pane %q", e.Target)
 }
 
 // List returns all panes of a server. If socket is empty, it is the server that a plain `tmux` would use.

@@ -82,6 +82,67 @@ type Bridge interface {
 	// under, and returns them. Inboxes stay.
 	Leave(ctx context.Context, team, as string) ([]Membership, error)
 
+	// Relay returns the relay that a name means: its id, else MEMBER[@TEAM], else the beginning
+	// of its id, 4 characters or more. Without @TEAM, team is that of the member; if it is "",
+	// it may be any. The error is [CodeUsage] if there are several. All that take the id of a
+	// relay take such a name.
+	Relay(ctx context.Context, team, name string) (RelayEntry, error)
+	// AddRelay has the service run a program, with the rights of its user, as a headless member
+	// of a team. The error is [CodeConflict] if the member has a relay with other settings;
+	// adding the same again changes nothing.
+	AddRelay(ctx context.Context, n NewRelay) (RelayEntry, error)
+	// RemoveRelay has the service end an agent, after its turn. What waits for it stays where it
+	// is. It returns the relay as it was.
+	RemoveRelay(ctx context.Context, id string) (RelayEntry, error)
+	// RemoveRelayAndTeam also removes the team that was made for the relay, once its agent has
+	// ended. The error is [CodeConflict] if the team has to stay, and then so does the relay.
+	RemoveRelayAndTeam(ctx context.Context, id string) (RelayEntry, error)
+	// RetryRelay has an agent started again that was given up. The error is [CodeConflict] if
+	// it was not.
+	RetryRelay(ctx context.Context, id string) (RelayEntry, error)
+	// Interrupt stops the turn of an agent, and cancels its messages. The error is
+	// [CodeNotInFlight] if there is none.
+	Interrupt(ctx context.Context, id string) (RelayEntry, error)
+	// ReleaseRelay releases what is held back from the agent of a relay, as Release does.
+	ReleaseRelay(ctx context.Context, id, sender string) ([]Hold, error)
+	// Release releases the messages of a sender, or of all if it is "", that are held back from
+	// a member. It returns what was held.
+	Release(ctx context.Context, team, member, sender string) ([]Hold, error)
+
+	// Questions returns what agents ask and nobody has answered, the oldest first, in one team
+	// or, if it is "", in all. Only a service knows.
+	Questions(ctx context.Context, team string) ([]Asked, error)
+	// Question returns one of them, by its id or the beginning of it. The error is
+	// [CodeConflict] if it is not open any more.
+	Question(ctx context.Context, team, id string) (Asked, error)
+	// Permit answers a question of a relay's agent.
+	Permit(ctx context.Context, relay string, p Permit) (RelayEntry, error)
+
+	// Deliveries returns the deliveries to the member of a relay or, if it is "", to all agents,
+	// the newest first.
+	Deliveries(ctx context.Context, relay string, q DeliveryQuery) ([]Delivery, error)
+	// RetryDelivery delivers a failed message again. The first attempt may already be in the
+	// conversation of the agent. The beginning of the id of one that has not ended is enough.
+	RetryDelivery(ctx context.Context, id string) (Delivery, error)
+	// DropDelivery gives up a delivery that waits or failed: the agent never gets it.
+	DropDelivery(ctx context.Context, id string) (Delivery, error)
+
+	// Panes returns the registered panes, sorted by name.
+	Panes(ctx context.Context) ([]Pane, error)
+	// Pane looks at a registered pane now.
+	Pane(ctx context.Context, name string) (Pane, error)
+	// TestPane says what a message to it would do now; policy is [PolicyQueued] if it is "".
+	TestPane(ctx context.Context, name, policy string) (PaneTest, error)
+	// AddPane registers a pane. The error is [CodeConflict] if the name or the pane is
+	// registered otherwise; registering the same again changes nothing.
+	AddPane(ctx context.Context, n NewPane) (Pane, error)
+	// RemovePane removes a pane, and drops what waits for it. It returns the pane as it was.
+	RemovePane(ctx context.Context, name string) (Pane, error)
+
+	// Move asks for the session of a member to be moved, and returns where it is. It does not
+	// wait for the move. The error is [CodeConflict] if the session cannot move.
+	Move(ctx context.Context, team, member string, n NewPlace) (Placed, error)
+
 	// Findings returns what keeps messages to a team from arriving; if team is "", to all teams,
 	// with what is in order. Nothing is changed.
 	Findings(ctx context.Context, team string) (Report, error)

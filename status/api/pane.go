@@ -16,6 +16,18 @@ type Pane struct {
 	Queue   int       `json:"queue"`            // messages that were not sent yet
 	Reason  string    `json:"reason,omitempty"` // why the first of them waits
 	Look    *PaneLook `json:"look,omitempty"`   // what is in the pane now
+
+	Added bool `json:"-"` // by the request that this answers; see [Bridge.AddPane]
+}
+
+// PaneTest says what a message to a pane would do now.
+type PaneTest struct {
+	Pane          // its Look has the draft
+	Policy string `json:"policy"` // of the message
+	Ready  bool   `json:"ready"`  // it would be typed now
+	Held   string `json:"held,omitempty"`
+	Hold   string `json:"hold,omitempty"`   // the same for people
+	Prompt bool   `json:"prompt,omitempty"` // its prompt was found, so that it is known whether there is a draft
 }
 
 // NewPane is the request to register a pane. Member and Target are needed.
@@ -76,6 +88,11 @@ const (
 	PolicyWhenIdle  = "when-idle" // only at an empty prompt
 	PolicyUrgent    = "urgent"    // interrupts the agent with ESC first
 )
+
+// Policies returns the policies, the default first.
+func Policies() []string {
+	return []string{PolicyQueued, PolicyImportant, PolicyWhenIdle, PolicyUrgent}
+}
 
 // The states of a message sent to a pane. See [Sent].
 const (

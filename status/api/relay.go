@@ -118,6 +118,8 @@ type RelayEntry struct {
 
 	Settings  json.RawMessage `json:"settings,omitempty"`  // how the agent works since its last message, as Mode
 	Questions []Question      `json:"questions,omitempty"` // that wait for a person; only the service knows them
+
+	Added bool `json:"-"` // by the request that this answers; see [Bridge.AddRelay]
 }
 
 // CommandLine is what is run, for people.
@@ -181,7 +183,7 @@ const (
 	QuestionDenied  = "denied"
 )
 
-// Asked is a question, and the agent that asks it. Only the command line prints it.
+// Asked is a question, and the agent that asks it.
 type Asked struct {
 	Relay  string `json:"relay"` // its id
 	Team   string `json:"team"`
@@ -218,6 +220,19 @@ type Permit struct {
 	Session string            `json:"session,omitempty"`
 	Answers map[string]string `json:"answers,omitempty"` // to [AsksPerson], by question; needed to allow it
 	Reason  string            `json:"reason,omitempty"`  // told to the agent if it is not allowed
+}
+
+// The number of deliveries to the member of a relay in an answer.
+const DefaultDeliveries, MaxDeliveries = 100, 500
+
+// Unfinished is the [DeliveryQuery.State] of deliveries that are on their way or have failed.
+const Unfinished = "claimed,written,accepted,cut,failed"
+
+// DeliveryQuery selects deliveries. The zero value selects those in any state.
+type DeliveryQuery struct {
+	Team  string // only to this team, if no relay is named
+	State string // several with commas between them
+	Limit int    // of a relay, at most [MaxDeliveries], and 0 is [DefaultDeliveries]; else 0 is all
 }
 
 // Delivery is one message on its way to a headless agent.

@@ -139,7 +139,7 @@ func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cac
 		opts.Idle = l.opts.Idle()
 	}
 	if source.Ledger != nil {
-		if opts.Panes, err = l.Panes(ctx); err != nil {
+		if opts.Panes, err = l.OpenPanes(ctx); err != nil {
 			return nil, err
 		}
 	}

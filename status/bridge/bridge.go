@@ -86,6 +86,8 @@ type Service struct {
 	States *attention.Cache
 	Shown  func() (changed <-chan struct{}, done func())
 	Gather time.Duration
+
+	Moving func(team string) // is told that a session of a team is asked to move
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
@@ -125,8 +127,8 @@ func (l *Local) Ledger(ctx context.Context) (*ledger.Ledger, error) {
 	return l.opts.Ledger(ctx)
 }
 
-// Panes returns what types into panes.
-func (l *Local) Panes(ctx context.Context) (*pane.Panes, error) {
+// OpenPanes returns what types into panes.
+func (l *Local) OpenPanes(ctx context.Context) (*pane.Panes, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.panes != nil {
@@ -148,7 +150,7 @@ func (l *Local) Registered(ctx context.Context) ([]pane.Pane, error) {
 	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
 		return nil, err
 	}
-	p, err := l.Panes(ctx)
+	p, err := l.OpenPanes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +166,7 @@ func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	if s := l.opts.Service; s != nil {
 		return s.States.Seen(ctx, list)
 	}
-	panes, err := l.Panes(ctx)
+	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return nil, err
 	}

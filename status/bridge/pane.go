@@ -24,7 +24,7 @@ func (l *Local) paneOf(ctx context.Context, to *Target) (pane.Pane, error) {
 		}
 		return to.Panes[0], nil
 	}
-	p, err := l.Panes(ctx)
+	p, err := l.OpenPanes(ctx)
 	if err != nil {
 		return pane.Pane{}, err
 	}
@@ -63,7 +63,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m Message) (api.Se
 	if !Person(ctx) {
 		return failed, api.Decide(api.CodeForbidden, "", "only a person can send to a pane")
 	}
-	panes, err := l.Panes(ctx)
+	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return failed, err
 	}
@@ -114,7 +114,7 @@ func heldNow(ctx context.Context, p pane.Pane, policy terminal.Policy) (held ter
 // awaitPane waits for the outcome of a message to a pane until wait ends. A command that has put
 // it there types it, and gives it up when wait ends; else a service does.
 func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, error) {
-	panes, err := l.Panes(ctx)
+	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return s, err
 	}

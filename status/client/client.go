@@ -210,6 +210,17 @@ const (
 
 // do sends a request and decodes the answer into v.
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, in, v any) error {
+	_, err := c.ask(ctx, method, path, header, in, v)
+	return err
+}
+
+// create sends a request to add something, and reports whether it was not there already.
+func (c *Client) create(ctx context.Context, path string, in, v any) (created bool, err error) {
+	status, err := c.ask(ctx, http.MethodPost, path, nil, in, v)
+	return status == http.StatusCreated, err
+}
+
+func (c *Client) ask(ctx context.Context, method, path string, header http.Header, in, v any) (status int, err error) {
 	if c.patient > 0 && path != healthPath {
 		var done func()
 		ctx, done = c.whileThere(ctx)
@@ -217,20 +228,20 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	}
 	res, err := c.open(ctx, method, path, header, in)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer res.Body.Close()
 	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "application/json" {
-		return c.skewed(nil, "the answer to %s %s is %q, and no JSON", method, path, media)
+		return 0, c.skewed(nil, "the answer to %s %s is %q, and no JSON", method, path, media)
 	}
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return c.unreachable(ctx, true, err)
+		return 0, c.unreachable(ctx, true, err)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return c.skewed(nil, "the answer to %s %s: %v", method, path, err)
+		return 0, c.skewed(nil, "the answer to %s %s: %v", method, path, err)
 	}
-	return nil
+	return res.StatusCode, nil
 }
 
 // whileThere bounds ctx by health checks of the service.
@@ -267,7 +278,7 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 		}
 		data, err := json.Marshal(in)
 		if err != nil {
-			return nil, fmt.Errorf("client: %s %s: %w", method, path, err)
+			return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the request: %w", err) // a field that is JSON, and is not
 		}
 		body = bytes.NewReader(data)
 	}

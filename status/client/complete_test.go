@@ -108,6 +108,15 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			}
 			return nil
 		},
+		func(ctx context.Context) error {
+			_, err := c.Deliveries(ctx, "", client.DeliveryQuery{})
+			return err
+		},
+		func(ctx context.Context) error { _, err := c.Relay(ctx, "t", "r"); return err },
+		func(ctx context.Context) error { _, err := c.Release(ctx, "t", "m", "s"); return err },
+		func(ctx context.Context) error { _, err := c.Questions(ctx, "t"); return err },
+		func(ctx context.Context) error { _, err := c.Question(ctx, "t", "q"); return err },
+		func(ctx context.Context) error { _, err := c.TestPane(ctx, "p", ""); return err },
 		func(ctx context.Context) error { _, err := c.RetryDelivery(ctx, "d"); return err },
 		func(ctx context.Context) error { _, err := c.DropDelivery(ctx, "d"); return err },
 		func(ctx context.Context) error {

@@ -22,16 +22,28 @@ func (c *Client) Dismiss(ctx context.Context, id string) (a api.Attention, err e
 	return a, c.do(ctx, http.MethodPost, "/v1/attention/dismiss", nil, api.Dismiss{ID: id}, &a)
 }
 
+// Relay returns the relay that a name means; see [api.Bridge].
+func (c *Client) Relay(ctx context.Context, team, name string) (e api.RelayEntry, err error) {
+	return e, c.get(ctx, relayPath(name), queryOf("team", team), &e)
+}
+
 // AddRelay makes the service run a program, with the rights of its user, as a headless
-// member of a team. The error is [api.CodeConflict] if the member has a relay already.
+// member of a team. The error is [api.CodeConflict] if the member has a relay with other
+// settings.
 func (c *Client) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
-	return e, c.do(ctx, http.MethodPost, "/v1/relays", nil, n, &e)
+	e.Added, err = c.create(ctx, "/v1/relays", n, &e)
+	return e, err
 }
 
 // RemoveRelay makes the service stop running an agent, after the agent's current turn.
 // Waiting messages stay where they are. It returns the relay as it was.
 func (c *Client) RemoveRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
 	return e, c.do(ctx, http.MethodDelete, relayPath(id), nil, nil, &e)
+}
+
+// RemoveRelayAndTeam also removes the team that was made for the relay; see [api.Bridge].
+func (c *Client) RemoveRelayAndTeam(ctx context.Context, id string) (e api.RelayEntry, err error) {
+	return e, c.do(ctx, http.MethodDelete, relayPath(id)+"?deleteTeam=true", nil, nil, &e)
 }
 
 // Interrupt stops the current turn of a relay's agent and cancels its messages. The
@@ -47,8 +59,27 @@ func (c *Client) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, e
 
 // ReleaseRelay releases the messages of one sender that are held back from a relay's
 // agent, or those of all senders if sender is "". It returns what was held.
-func (c *Client) ReleaseRelay(ctx context.Context, id, sender string) (list []api.Hold, err error) {
-	return list, c.do(ctx, http.MethodPost, withQuery(relayPath(id)+"/release", queryOf("sender", sender)), nil, nil, &list)
+func (c *Client) ReleaseRelay(ctx context.Context, id, sender string) ([]api.Hold, error) {
+	return c.release(ctx, relayPath(id), sender)
+}
+
+// Release releases what is held back from a member; see [api.Bridge].
+func (c *Client) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
+	return c.release(ctx, memberPath(team, member), sender)
+}
+
+func (c *Client) release(ctx context.Context, of, sender string) (list []api.Hold, err error) {
+	return list, c.do(ctx, http.MethodPost, withQuery(of+"/release", queryOf("sender", sender)), nil, nil, &list)
+}
+
+// Questions returns what agents ask, in one team or, if it is "", in all; see [api.Bridge].
+func (c *Client) Questions(ctx context.Context, team string) (list []api.Asked, err error) {
+	return list, c.get(ctx, "/v1/questions", queryOf("team", team), &list)
+}
+
+// Question returns an open question; see [api.Bridge].
+func (c *Client) Question(ctx context.Context, team, id string) (q api.Asked, err error) {
+	return q, c.get(ctx, "/v1/questions/"+segment(id), queryOf("team", team), &q)
 }
 
 // Permit answers a question of a relay's agent.
@@ -63,15 +94,19 @@ func (c *Client) Move(ctx context.Context, team, member string, n api.NewPlace) 
 	return p, c.do(ctx, http.MethodPost, memberPath(team, member)+"/place", nil, n, &p)
 }
 
-// DeliveryQuery selects deliveries. The zero value selects the last 100 in any state.
-type DeliveryQuery struct {
-	State string // several with commas between them
-	Limit int    // at most 500; 0: 100
-}
+// DeliveryQuery is the query of [Client.Deliveries].
+type DeliveryQuery = api.DeliveryQuery
 
-// Deliveries returns the deliveries to the member of a relay, the newest first.
+// Deliveries returns the deliveries to the member of a relay or, if it is "", to all agents,
+// the newest first.
 func (c *Client) Deliveries(ctx context.Context, id string, q DeliveryQuery) (list []api.Delivery, err error) {
-	return list, c.get(ctx, relayPath(id)+"/deliveries", queryOf("state", q.State, "limit", q.Limit), &list)
+	path, v := "/v1/deliveries", queryOf("state", q.State, "limit", q.Limit)
+	if id != "" {
+		path = relayPath(id) + "/deliveries"
+	} else if q.Team != "" {
+		v.Set("team", q.Team)
+	}
+	return list, c.get(ctx, path, v, &list)
 }
 
 // EnvelopeQuery selects envelopes. The zero value selects the last 100.
@@ -113,10 +148,16 @@ func (c *Client) Pane(ctx context.Context, name string) (p api.Pane, err error) 
 	return p, c.get(ctx, panePath(name), nil, &p)
 }
 
+// TestPane says what a message to a pane would do now; see [api.Bridge].
+func (c *Client) TestPane(ctx context.Context, name, policy string) (t api.PaneTest, err error) {
+	return t, c.get(ctx, panePath(name)+"/test", queryOf("policy", policy), &t)
+}
+
 // AddPane registers a tmux pane under a name. The error is [api.CodeConflict] if the name or
-// the pane is registered already.
+// the pane is registered otherwise.
 func (c *Client) AddPane(ctx context.Context, n api.NewPane) (p api.Pane, err error) {
-	return p, c.do(ctx, http.MethodPost, "/v1/panes", nil, n, &p)
+	p.Added, err = c.create(ctx, "/v1/panes", n, &p)
+	return p, err
 }
 
 // RemovePane removes a registered pane, and drops the messages that wait for it. It returns

@@ -73,7 +73,7 @@ func (s *Server) agentOf(r *http.Request, p *params) (journal.InboxKey, error) {
 	if p.err != nil {
 		return journal.InboxKey{}, p.err
 	}
-	e, err := s.relay(r.Context(), r.PathValue("relay"))
+	e, err := s.local.Relay(r.Context(), "", r.PathValue("relay"))
 	return journal.InboxKey{Root: s.opts.Root.Path(), Team: teams.Instance{Team: e.Team}, Inbox: e.Member}, err
 }
 

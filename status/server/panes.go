@@ -3,33 +3,24 @@ package server
 import (
 	"net/http"
 
-	"teambridge/relay/pane"
-	"teambridge/relay/terminal"
 	"teambridge/status/api"
-	"teambridge/status/view"
 )
 
 func (s *Server) listPanes(_ http.ResponseWriter, r *http.Request) (any, error) {
-	list, err := s.panes.List(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	views, err := s.statuses.Seen(r.Context(), list)
-	shown := make([]api.Pane, 0, len(views))
-	for _, v := range views {
-		shown = append(shown, view.Pane(v))
-	}
-	return shown, err
+	return s.local.Panes(r.Context())
 }
 
 // lookAtPane looks at a pane now, which others never do in a request.
 func (s *Server) lookAtPane(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p, err := s.panes.Find(r.Context(), r.PathValue("pane"))
-	if err != nil {
-		return nil, err
+	return s.local.Pane(r.Context(), r.PathValue("pane"))
+}
+
+func (s *Server) testPane(_ http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "policy")
+	if p.err != nil {
+		return nil, p.err
 	}
-	v, err := s.panes.Look(r.Context(), p)
-	return view.Pane(v), err
+	return s.local.TestPane(r.Context(), r.PathValue("pane"), p.text("policy"))
 }
 
 func (s *Server) addPane(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -37,26 +28,10 @@ func (s *Server) addPane(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := s.panes.Add(r.Context(), pane.Registration{
-		Name: n.Member, Target: n.Target, Socket: n.Socket, Profile: terminal.Profile(n.Profile), Replace: n.Replace,
-	})
-	if err != nil {
-		return nil, err
-	}
-	w.Header().Set("Location", "/v1/panes/"+p.Inbox)
-	return nil, write(w, http.StatusCreated, view.Pane(pane.View{Pane: p}))
+	p, err := s.local.AddPane(r.Context(), n)
+	return added(w, p, p.Added, "/v1/panes/"+p.Member, err)
 }
 
 func (s *Server) removePane(_ http.ResponseWriter, r *http.Request) (any, error) {
-	ctx, name := r.Context(), r.PathValue("pane")
-	p, err := s.panes.Find(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	views, err := s.statuses.Seen(ctx, []pane.Pane{p})
-	if err != nil {
-		return nil, err
-	}
-	_, err = s.panes.Remove(ctx, name)
-	return view.Pane(views[0]), err
+	return s.local.RemovePane(r.Context(), r.PathValue("pane"))
 }

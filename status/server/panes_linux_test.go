@@ -92,7 +92,11 @@ func TestPaneIsAMember(t *testing.T) {
 	if added.Target != p.id || added.Team != "tmux" || added.Profile != "claude" {
 		t.Errorf("registered %+v", added)
 	}
-	problem(t, r.ask(t, "POST", "/v1/panes", `{"member": "build", "target": "`+p.id+`", "socket": "`+p.Socket+`"}`), api.CodeConflict)
+	if again := of[api.Pane](t, r.ask(t, "POST", "/v1/panes", `{"member": "build", "target": "`+p.id+`", "socket": "`+p.Socket+`"}`), http.StatusOK); !again.Created.Equal(added.Created) {
+		t.Errorf("registered again: %+v", again)
+	}
+	problem(t, r.ask(t, "POST", "/v1/panes", `{"member": "other", "target": "`+p.id+`", "socket": "`+p.Socket+`"}`), api.CodeConflict)
+	problem(t, r.ask(t, "POST", "/v1/panes", `{"member": "build", "target": "`+p.id+`", "socket": "`+p.Socket+`", "profile": "generic"}`), api.CodeConflict)
 	missing := problem(t, r.ask(t, "POST", "/v1/panes", `{"member": "other", "target": "%99", "socket": "`+p.Socket+`"}`), api.CodeNotFound)
 	if len(missing.Nearest) == 0 {
 		t.Errorf("no panes are named in %+v", missing)

@@ -211,8 +211,8 @@ func TestDocumentHasTheFields(t *testing.T) {
 		api.Health{}, api.SignIn{}, api.ServiceVersion{}, api.Team{}, api.TeamDetail{}, api.Target{}, api.EndedTeam{}, api.Member{}, api.Status{}, api.Evidence{}, api.Record{}, api.Relay{}, api.Fate{},
 		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.Work{}, api.Envelope{}, api.Envelopes{},
 		api.NewMessage{}, api.NewBroadcast{}, api.Report{}, api.Finding{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
-		api.RelayEntry{}, api.Place{}, api.NewPlace{}, api.Placed{}, api.Question{}, api.Hold{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},
-		api.Pane{}, api.PaneLook{}, api.NewPane{}, api.Error{}, api.MarkRead{}, api.Marked{}, api.Rows{}, api.NewJoin{}, api.Leave{}, api.Membership{}, api.Snapshot{}, api.Attention{}, api.Dismiss{}, api.MessageEvent{}, api.Reset{}, api.Problem{},
+		api.RelayEntry{}, api.Place{}, api.NewPlace{}, api.Placed{}, api.Question{}, api.Asked{}, api.Hold{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},
+		api.Pane{}, api.PaneLook{}, api.PaneTest{}, api.NewPane{}, api.Error{}, api.MarkRead{}, api.Marked{}, api.Rows{}, api.NewJoin{}, api.Leave{}, api.Membership{}, api.Snapshot{}, api.Attention{}, api.Dismiss{}, api.MessageEvent{}, api.Reset{}, api.Problem{},
 	}
 	named := map[string]bool{}
 	for _, v := range types {
@@ -250,6 +250,9 @@ func fields(typ reflect.Type) (all, required []string) {
 			continue
 		}
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		all = append(all, name)
 		if opts == "" {
 			required = append(required, name)

@@ -438,6 +438,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Service: &bridge.Service{
 			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe,
 			States: s.statuses, Shown: s.shown.subscribe, Gather: s.limits.gather,
+			Moving: func(team string) { s.statuses.Relayed(team); signal(s.dirty) },
 		},
 	})
 	return nil

@@ -5,11 +5,7 @@ import (
 
 	_ "embed"
 
-	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/status/api"
-	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 func (s *Server) health(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -50,16 +46,6 @@ func (s *Server) target(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.local.Target(r.Context(), api.Scope{Team: p.text("team"), Default: p.text("default"), Dir: p.text("dir"), Existing: existing}, p.values["name"]...)
 }
 
-// withTeam calls do with a team.
-func withTeam(root *teams.Root, name string, do func(*teams.Team) (any, error)) (any, error) {
-	t, err := root.Team(name)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	return do(t)
-}
-
 func (s *Server) team(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.local.Team(r.Context(), r.PathValue("team"))
 }
@@ -83,34 +69,11 @@ func (s *Server) leave(_ http.ResponseWriter, r *http.Request) (any, error) {
 // place asks for the session of a member to be moved. It does not wait for that: snapshots
 // say where the session is.
 func (s *Server) place(_ http.ResponseWriter, r *http.Request) (any, error) {
-	wish, err := body[api.NewPlace](r)
+	n, err := body[api.NewPlace](r)
 	if err != nil {
 		return nil, err
 	}
-	if wish.To != api.PlaceLocal && wish.To != api.PlaceRemote {
-		return nil, api.Decide(api.CodeInvalid, seeDocument, "to is %q; it must be %s or %s", wish.To, api.PlaceLocal, api.PlaceRemote)
-	}
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
-		ctx := r.Context()
-		c, err := t.Config(ctx)
-		if err != nil {
-			return nil, err
-		}
-		member, err := t.Resolve(ctx, r.PathValue("member"))
-		if err != nil {
-			return nil, err
-		}
-		move := relay.Move{
-			State: s.opts.State, Ledger: s.ledger, Team: t, Config: c, Member: member, To: ledger.Place(wish.To), Force: wish.Force,
-		}
-		n, h, err := move.Ask(ctx)
-		if n > 0 {
-			h.Wanted = move.To
-			s.statuses.Relayed(t.Name())
-			signal(s.dirty)
-		}
-		return api.Placed{Team: t.Name(), Member: member, Place: view.Place(h)}, err
-	})
+	return s.local.Move(r.Context(), r.PathValue("team"), r.PathValue("member"), n)
 }
 
 func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -16,11 +16,6 @@ func Delivery(d ledger.Delivery) api.Delivery {
 	}
 }
 
-// Unfinished returns the states of deliveries that are on their way or have failed.
-func Unfinished() []ledger.DeliveryState {
-	return []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed}
-}
-
 // RelayEvent shows an event of a relay from the journal.
 func RelayEvent(r journal.RelayEvent) api.RelayEvent {
 	return api.RelayEvent{

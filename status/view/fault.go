@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -147,7 +148,16 @@ func paneFault(err error) (api.Code, string) {
 		return api.CodeAmbiguousTeam, "say which: " + sender.Name + "@" + strings.Join(sender.Teams, ", "+sender.Name+"@")
 	case sender != nil:
 		return api.CodeNotFound, "say NAME@TEAM, or omit it"
-	case errors.As(err, &missing):
+	case errors.As(err, &missing) && len(missing.Panes) > 0:
+		var there []string
+		for _, p := range missing.Panes {
+			there = append(there, fmt.Sprintf("%s %s (%s)", p.ID, p.Target(), p.Command))
+		}
+		if n := len(there); n > 8 {
+			there = append(there[:8], fmt.Sprintf("%d more", n-8))
+		}
+		return api.CodeNotFound, "there are: " + strings.Join(there, ", ")
+	case missing != nil:
 		return api.CodeNotFound, "a target is a pane id such as %12, or session:window.pane"
 	}
 	return "", ""

@@ -149,7 +149,7 @@ func Relay(o relay.Info) *api.Relay {
 		r.Place = new(Place(*o.Handoff))
 	}
 	for _, h := range o.Held {
-		r.Held = append(r.Held, hold(h))
+		r.Held = append(r.Held, Hold(h))
 		if r.Reason == "" {
 			r.Reason = "messages are held: " + h.Reason
 		}
@@ -162,33 +162,7 @@ func Place(h ledger.Handoff) api.Place {
 	return api.Place{At: string(h.At), To: string(h.To), Wanted: string(h.Wanted), Reason: h.Reason, Refused: h.Refused, Since: h.Since}
 }
 
-func hold(h ledger.Hold) api.Hold {
+// Hold shows what is held back.
+func Hold(h ledger.Hold) api.Hold {
 	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}
-}
-
-// Release releases the messages of one sender that are held back from a member, or
-// those of all senders if sender is "". It returns what was held.
-func Release(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, sender string) ([]api.Hold, error) {
-	senders := []string{sender}
-	if sender == "" {
-		held, err := l.Held(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		senders = nil
-		for _, h := range held {
-			senders = append(senders, h.Sender)
-		}
-	}
-	list := []api.Hold{}
-	for _, s := range senders {
-		released, err := l.Release(ctx, p, s)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range released {
-			list = append(list, hold(h))
-		}
-	}
-	return list, nil
 }

@@ -61,6 +61,11 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			_, err = w.b.Members(w.Context(), "nobody")
 			w.fails(err, api.CodeNotFound)
 		},
+		"control":      control,
+		"deliveries":   deliveries,
+		"holds":        holds,
+		"panes":        panes,
+		"moves":        moves,
 		"no team":      func(w *world) { w.refused(api.CodeNotFound, "nobody", "worker", api.NewMessage{Text: "x"}) },
 		"a bad name":   func(w *world) { w.refused(api.CodeInvalid, "..", "worker", api.NewMessage{Text: "x"}) },
 		"no panes":     func(w *world) { w.refused(api.CodeNotFound, api.TeamPanes, "worker", api.NewMessage{Text: "x"}) },

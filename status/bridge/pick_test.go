@@ -1,4 +1,4 @@
-package main
+package bridge
 
 import (
 	"errors"
@@ -44,8 +44,7 @@ func TestRelayQuery(t *testing.T) {
 		{text: "nobody", want: -1},
 		{text: "", want: -1},
 	} {
-		a := &app{teamName: tc.team, host: host{lookup: func(string) (string, bool) { return "", false }}}
-		got, err := a.pick(t.Context(), root, tc.text, all)
+		got, err := pick(t.Context(), root, tc.team, tc.text, all)
 		if got != tc.want || (err != nil) != (len(tc.several) > 0) {
 			t.Errorf("%q in team %q: %d, %v; want %d", tc.text, tc.team, got, err, tc.want)
 		}

@@ -1,0 +1,219 @@
+package bridgetest
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/status/api"
+)
+
+// later is a team that does not exist, so that no service starts the agents of it.
+const later = "later"
+
+// control adds, names, retries and removes relays.
+func control(w *world) {
+	ctx := w.Context()
+	n := api.NewRelay{Team: later, Member: "lead", Command: []string{"agent"}, Dir: w.State}
+	e, err := w.b.AddRelay(ctx, n)
+	w.must(err)
+	if !e.Added || e.ID == "" || e.Created == nil || e.Team != later || e.Member != "team-lead" || e.OnCut != "nudge" || e.Permissions != "deny" || e.Running {
+		w.Errorf("added %+v", e)
+	}
+	if again, err := w.b.AddRelay(ctx, n); err != nil || again.Added || again.ID != e.ID {
+		w.Errorf("added again: %+v, %v", again, err)
+	}
+	n.Command = []string{"another"}
+	_, err = w.b.AddRelay(ctx, n)
+	w.fails(err, api.CodeConflict)
+	for name, change := range map[string]func(*api.NewRelay){
+		"a bad time":       func(n *api.NewRelay) { n.IdleExit = "soon" },
+		"a bad mode":       func(n *api.NewRelay) { n.Mode = []byte(`{"modle": "x"}`) },
+		"what is no JSON":  func(n *api.NewRelay) { n.Mode = []byte(`{`) },
+		"a relative path":  func(n *api.NewRelay) { n.Dir = "." },
+		"a bad name":       func(n *api.NewRelay) { n.Member = "../x" },
+		"a bad runtime":    func(n *api.NewRelay) { n.Runtime = "other" },
+		"bad permissions":  func(n *api.NewRelay) { n.Permissions = "maybe" },
+		"a bad word":       func(n *api.NewRelay) { n.OnCut = "shrug" },
+		"nothing to start": func(n *api.NewRelay) { n.Command = nil },
+	} {
+		bad := api.NewRelay{Team: later, Member: "other", Command: []string{"agent"}, Dir: w.State}
+		change(&bad)
+		if _, err := w.b.AddRelay(ctx, bad); err == nil {
+			w.Errorf("%s: added", name)
+		} else {
+			w.fails(err, api.CodeInvalid)
+		}
+	}
+	_, err = w.b.AddRelay(ctx, api.NewRelay{Team: newer, Member: "nobody", Command: []string{"agent"}, Dir: w.State})
+	w.fails(err, api.CodeNotFound)
+
+	other, err := w.b.AddRelay(ctx, api.NewRelay{Team: "later2", Member: "lead", Command: []string{"agent"}, Dir: w.State})
+	w.must(err)
+	for _, tc := range []struct{ team, name, want string }{
+		{"", e.ID, e.ID}, {"", e.ID[:8], e.ID}, {"", "lead@" + later, e.ID}, {"", "lead@later2", other.ID}, {later, "lead", e.ID}, {"nobody", e.ID[:8], e.ID},
+	} {
+		if got, err := w.b.Relay(ctx, tc.team, tc.name); err != nil || got.ID != tc.want || got.Created == nil {
+			w.Errorf("%q in team %q is %+v, %v", tc.name, tc.team, got, err)
+		}
+	}
+	_, err = w.b.Relay(ctx, "", "lead")
+	w.fails(err, api.CodeUsage)
+	_, err = w.b.Relay(ctx, "", "nobody")
+	w.fails(err, api.CodeNotFound)
+
+	_, err = w.b.RetryRelay(ctx, e.ID)
+	w.must(err)
+	_, err = w.b.RetryRelay(ctx, "nobody")
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.Interrupt(ctx, e.ID)
+	w.fails(err, api.CodeNotInFlight)
+	_, err = w.b.Interrupt(ctx, "nobody")
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.Permit(ctx, e.ID, api.Permit{Question: "none"})
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.Question(ctx, "", "none")
+	w.fails(err, api.CodeNotFound)
+	if list, err := w.b.ReleaseRelay(ctx, e.ID, ""); err != nil || list == nil || len(list) > 0 {
+		w.Errorf("released %+v, %v", list, err)
+	}
+	if list, err := w.b.Deliveries(ctx, e.ID, api.DeliveryQuery{}); err != nil || list == nil || len(list) > 0 {
+		w.Errorf("the deliveries are %+v, %v", list, err)
+	}
+
+	here, err := w.b.AddRelay(ctx, api.NewRelay{Team: newer, Member: "worker", Command: []string{"/no/such/program"}, Dir: w.State})
+	w.must(err)
+	_, err = w.b.RemoveRelayAndTeam(ctx, here.ID) // which was not made for it
+	w.fails(err, api.CodeConflict)
+	for name, remove := range map[string]func(context.Context, string) (api.RelayEntry, error){
+		e.ID: w.b.RemoveRelay, "worker@" + newer: w.b.RemoveRelay, "lead@later2": w.b.RemoveRelayAndTeam,
+	} {
+		if removed, err := remove(ctx, name); err != nil || removed.Created == nil {
+			w.Errorf("removed %+v, %v", removed, err)
+		}
+		_, err = remove(ctx, name)
+		w.fails(err, api.CodeNotFound)
+	}
+}
+
+// ledger opens the ledger, as another process does.
+func (w *world) ledger() *ledger.Ledger {
+	w.Helper()
+	l, err := ledger.Open(w.Context(), filepath.Join(w.State, "ledger.db"))
+	w.must(err)
+	w.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// inboxKey is the ledger's key of worker's inbox.
+func (w *world) inboxKey() ledger.InboxKey {
+	w.Helper()
+	t := w.Team(newer)
+	c, err := t.Config(w.Context())
+	w.must(err)
+	return ledger.KeyOf(t, c, "worker")
+}
+
+// deliveries retries and drops deliveries of a relay that was not added.
+func deliveries(w *world) {
+	ctx, l, key := w.Context(), w.ledger(), w.inboxKey()
+	var sent []relay.PromptResult
+	for _, text := range []string{"one", "two"} {
+		p, err := relay.Prompt(ctx, l, key, relay.Input{Text: text})
+		w.must(err)
+		sent = append(sent, p)
+	}
+	w.must(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711}))
+	for _, tc := range []struct {
+		relay string
+		q     api.DeliveryQuery
+		want  int
+	}{
+		{"", api.DeliveryQuery{}, 2}, {"", api.DeliveryQuery{Limit: 1}, 1}, {"", api.DeliveryQuery{Team: newer, State: api.Unfinished}, 2},
+		{"", api.DeliveryQuery{Team: older}, 0}, {"", api.DeliveryQuery{State: "done"}, 0}, {"worker@" + newer, api.DeliveryQuery{}, 2},
+	} {
+		list, err := w.b.Deliveries(ctx, tc.relay, tc.q)
+		if err != nil || len(list) != tc.want || list == nil || tc.want == 2 && list[1].Delivery != sent[0].Delivery {
+			w.Errorf("%q %+v: %+v, %v; want %d", tc.relay, tc.q, list, err, tc.want)
+		}
+	}
+	_, err := w.b.Deliveries(ctx, "", api.DeliveryQuery{State: "eaten"})
+	w.fails(err, api.CodeUsage)
+	_, err = w.b.Deliveries(ctx, "worker@"+newer, api.DeliveryQuery{Limit: api.MaxDeliveries + 1})
+	w.fails(err, api.CodeUsage)
+	_, err = w.b.Deliveries(ctx, "nobody", api.DeliveryQuery{})
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.RemoveRelay(ctx, "worker@"+newer)
+	w.fails(err, api.CodeConflict)
+
+	first := sent[0].Delivery
+	_, err = w.b.RetryDelivery(ctx, first)
+	w.fails(err, api.CodeConflict)
+	w.must(l.EndDeliveries(ctx, ledger.Failed, "so", first))
+	if d, err := w.b.RetryDelivery(ctx, first[:13]); err != nil || d.Delivery != first || d.State != string(ledger.Claimed) {
+		w.Errorf("retried %+v, %v", d, err)
+	}
+	if d, err := w.b.DropDelivery(ctx, first[:13]); err != nil || d.Delivery != first || d.State != string(ledger.Dropped) {
+		w.Errorf("dropped %+v, %v", d, err)
+	}
+	_, err = w.b.DropDelivery(ctx, first)
+	w.fails(err, api.CodeConflict)
+	for _, do := range []func() error{
+		func() error { _, err := w.b.DropDelivery(ctx, "nothing"); return err },
+		func() error { _, err := w.b.RetryDelivery(ctx, "nothing"); return err },
+	} {
+		w.fails(do(), api.CodeNotFound)
+	}
+}
+
+// holds releases what is held back.
+func holds(w *world) {
+	ctx, l, key := w.Context(), w.ledger(), w.inboxKey()
+	for _, sender := range []string{"reviewer", "team-lead"} {
+		w.must(l.Hold(ctx, ledger.Hold{InboxKey: key, Sender: sender, Reason: "they answered each other", Since: time.UnixMilli(1795000000000).UTC()}))
+	}
+	for _, tc := range []struct {
+		sender string
+		want   int
+	}{{"nobody", 0}, {"reviewer", 1}, {"", 1}, {"", 0}} {
+		list, err := w.b.Release(ctx, newer, "worker", tc.sender)
+		if err != nil || len(list) != tc.want || list == nil {
+			w.Errorf("of %q: released %+v, %v; want %d", tc.sender, list, err, tc.want)
+		}
+	}
+	_, err := w.b.Release(ctx, newer, "wroker", "")
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.Release(ctx, "nobody", "worker", "")
+	w.fails(err, api.CodeNotFound)
+}
+
+// panes asks for panes where there are none.
+func panes(w *world) {
+	ctx := w.Context()
+	if list, err := w.b.Panes(ctx); err != nil || list == nil || len(list) > 0 {
+		w.Errorf("the panes are %+v, %v", list, err)
+	}
+	_, err := w.b.Pane(ctx, "build")
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.TestPane(ctx, "build", "")
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.RemovePane(ctx, "build@"+api.TeamPanes)
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.AddPane(ctx, api.NewPane{Member: "build", Target: "main:0.0", Profile: "emacs"})
+	w.fails(err, api.CodeInvalid)
+	_, err = w.b.AddPane(ctx, api.NewPane{Member: "a/b", Target: "main:0.0"})
+	w.fails(err, api.CodeInvalid)
+}
+
+// moves asks for sessions to be moved that cannot.
+func moves(w *world) {
+	ctx := w.Context()
+	_, err := w.b.Move(ctx, newer, "worker", api.NewPlace{To: api.PlaceLocal})
+	w.fails(err, api.CodeConflict)
+	_, err = w.b.Move(ctx, newer, "wroker", api.NewPlace{To: api.PlaceLocal})
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.Move(ctx, newer, "worker", api.NewPlace{To: "here"})
+	w.fails(err, api.CodeInvalid)
+}

@@ -1,0 +1,114 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"teambridge/inbox/ledger"
+	"teambridge/status/api"
+	"teambridge/status/view"
+)
+
+// Deliveries returns deliveries, the newest first; see [api.Bridge].
+func (l *Local) Deliveries(ctx context.Context, relay string, q api.DeliveryQuery) ([]api.Delivery, error) {
+	wanted := ledger.DeliveryQuery{Team: q.Team, Limit: q.Limit}
+	for name := range strings.SplitSeq(q.State, ",") {
+		state := ledger.DeliveryState(name)
+		switch {
+		case name == "":
+		case !state.Ended() && !slices.Contains(unfinished(), state):
+			return nil, api.Decide(api.CodeUsage, "", "%q is not a state of deliveries", name)
+		default:
+			wanted.States = append(wanted.States, state)
+		}
+	}
+	root, err := l.anyRoot()
+	if err != nil {
+		return nil, err
+	}
+	if root != nil {
+		wanted.Root = root.Path()
+	}
+	if relay != "" {
+		e, err := l.Relay(ctx, "", relay)
+		if err != nil {
+			return nil, err
+		}
+		wanted.Team, wanted.Inbox = e.Team, e.Member
+		if wanted.Limit, err = limited(q.Limit, api.DefaultDeliveries, api.MaxDeliveries); err != nil {
+			return nil, err
+		}
+	}
+	return l.deliveries(ctx, wanted)
+}
+
+// unfinished returns the states of [api.Unfinished].
+func unfinished() (states []ledger.DeliveryState) {
+	for name := range strings.SplitSeq(api.Unfinished, ",") {
+		states = append(states, ledger.DeliveryState(name))
+	}
+	return states
+}
+
+func (l *Local) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api.Delivery, error) {
+	list := []api.Delivery{}
+	lg, err := l.Ledger(ctx)
+	if err != nil || lg == nil {
+		return list, err
+	}
+	found, err := lg.Deliveries(ctx, q)
+	for _, d := range found {
+		list = append(list, view.Delivery(d))
+	}
+	return list, err
+}
+
+// RetryDelivery delivers a failed message again; see [api.Bridge].
+func (l *Local) RetryDelivery(ctx context.Context, id string) (api.Delivery, error) {
+	return l.changeDelivery(ctx, id, (*ledger.Ledger).Retry)
+}
+
+// DropDelivery gives up a delivery; see [api.Bridge].
+func (l *Local) DropDelivery(ctx context.Context, id string) (api.Delivery, error) {
+	return l.changeDelivery(ctx, id, (*ledger.Ledger).Drop)
+}
+
+// changeDelivery changes the delivery with an id, or the only unfinished one whose id begins so.
+func (l *Local) changeDelivery(ctx context.Context, id string, change func(*ledger.Ledger, context.Context, string) error) (d api.Delivery, err error) {
+	open, err := l.deliveries(ctx, ledger.DeliveryQuery{States: unfinished()})
+	if err != nil {
+		return d, err
+	}
+	ids := make([]string, len(open))
+	for i, d := range open {
+		ids[i] = d.Delivery
+	}
+	whole, err := view.WholeID(id, ids)
+	if err != nil {
+		return d, err
+	}
+	whole = cmp.Or(whole, id)
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return d, err
+	}
+	unknown := api.Decide(api.CodeNotFound, "list them with: teambridge relay list", "there is no delivery %s", id)
+	if err = change(lg, ctx, whole); errors.Is(err, ledger.ErrUnknown) {
+		return d, unknown
+	}
+	if err != nil {
+		return d, err
+	}
+	if s := l.opts.Service; s != nil {
+		s.Poke()
+		s.Panes.Poke()
+	}
+	changed, err := l.deliveries(ctx, ledger.DeliveryQuery{UUID: whole})
+	if err != nil || len(changed) == 0 {
+		return d, cmp.Or(err, unknown)
+	}
+	return changed[0], nil
+}

@@ -1,0 +1,146 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"teambridge/relay/pane"
+	"teambridge/relay/terminal"
+	"teambridge/status/api"
+	"teambridge/status/view"
+)
+
+// Panes returns the registered panes; see [api.Bridge].
+func (l *Local) Panes(ctx context.Context) ([]api.Pane, error) {
+	list, err := l.Registered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views, err := l.Look(ctx, list)
+	shown := make([]api.Pane, 0, len(views))
+	for _, v := range views {
+		shown = append(shown, view.Pane(v))
+	}
+	return shown, err
+}
+
+// registered returns the pane with a name, which may be NAME@tmux.
+func (l *Local) registered(ctx context.Context, name string) (*pane.Panes, pane.Pane, error) {
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return nil, pane.Pane{}, err
+	}
+	p, err := panes.Find(ctx, strings.TrimSuffix(name, "@"+pane.Team))
+	return panes, p, err
+}
+
+// Pane looks at a pane now; see [api.Bridge].
+func (l *Local) Pane(ctx context.Context, name string) (api.Pane, error) {
+	panes, p, err := l.registered(ctx, name)
+	if err != nil {
+		return api.Pane{}, err
+	}
+	v, err := panes.Look(ctx, p)
+	return view.Pane(v), err
+}
+
+// TestPane says what a message to a pane would do now; see [api.Bridge].
+func (l *Local) TestPane(ctx context.Context, name, policy string) (api.PaneTest, error) {
+	panes, p, err := l.registered(ctx, name)
+	if err != nil {
+		return api.PaneTest{}, err
+	}
+	return tested(ctx, panes, p, policy)
+}
+
+// TestUnregistered is [Local.TestPane] for a pane that need not be registered. Its name is its
+// target.
+func (l *Local) TestUnregistered(ctx context.Context, n api.NewPane, policy string) (t api.PaneTest, err error) {
+	seen, err := terminal.Resolve(ctx, n.Socket, n.Target)
+	if err != nil {
+		return t, err
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return t, err
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return t, err
+	}
+	p := pane.Pane{Ref: seen.Ref, Profile: terminal.Profile(n.Profile)}
+	p.Root, p.Team, p.Inbox, p.CreatedAt = root.Path(), pane.Team, seen.Target(), 1
+	return tested(ctx, panes, p, policy)
+}
+
+func tested(ctx context.Context, panes *pane.Panes, p pane.Pane, policy string) (t api.PaneTest, err error) {
+	known := api.Policies()
+	if policy == "" {
+		policy = known[0]
+	}
+	if !slices.Contains(known, policy) {
+		return t, api.Decide(api.CodeUsage, "", "the policy must be one of %s; it is %q", strings.Join(known, ", "), policy)
+	}
+	v, err := panes.Look(ctx, p)
+	if err != nil {
+		return t, err
+	}
+	t = api.PaneTest{Pane: view.Pane(v), Policy: policy, Prompt: v.Composer.Found}
+	t.Look.Draft = v.Composer.Draft
+	if v.State == pane.Gone && !v.Terminal.Dead {
+		t.Held, t.Hold = string(terminal.Gone), "there is no such pane any more"
+	} else {
+		held, why, err := p.Ref.Held(ctx, p.Profile, terminal.Policy(policy))
+		if err != nil {
+			return t, err
+		}
+		t.Held, t.Hold = string(held), why
+	}
+	t.Ready = t.Held == ""
+	return t, nil
+}
+
+// AddPane registers a pane; see [api.Bridge].
+func (l *Local) AddPane(ctx context.Context, n api.NewPane) (shown api.Pane, err error) {
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return shown, err
+	}
+	p, _, err := panes.Add(ctx, pane.Registration{
+		Name: n.Member, Target: n.Target, Socket: n.Socket, Profile: terminal.Profile(n.Profile), Replace: n.Replace,
+	})
+	isNew := err == nil
+	if exists, ok := errors.AsType[*pane.ExistsError](err); ok && exists.Pane.Inbox == n.Member && (n.Profile == "" || exists.Pane.Profile == terminal.Profile(n.Profile)) {
+		if now, rerr := terminal.Resolve(ctx, n.Socket, n.Target); rerr == nil && now.Ref == exists.Pane.Ref {
+			p, err = exists.Pane, nil
+		}
+	}
+	if err != nil {
+		return shown, err
+	}
+	v, err := panes.Look(ctx, p)
+	shown = view.Pane(v)
+	shown.Added = isNew
+	return shown, err
+}
+
+// RemovePane removes a pane; see [api.Bridge].
+func (l *Local) RemovePane(ctx context.Context, name string) (shown api.Pane, err error) {
+	panes, p, err := l.registered(ctx, name)
+	if err != nil {
+		return shown, err
+	}
+	if l.opts.Service != nil { // it was seen already
+		views, err := l.Look(ctx, []pane.Pane{p})
+		if err != nil {
+			return shown, err
+		}
+		shown = view.Pane(views[0])
+	} else {
+		shown = view.Pane(pane.View{Pane: p})
+	}
+	shown.Queue, err = panes.Remove(ctx, p.Inbox)
+	return shown, err
+}

@@ -1,0 +1,96 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"teambridge/relay/fleet"
+	"teambridge/status/api"
+	"teambridge/status/view"
+)
+
+const seeQuestions = "list the open questions with: teambridge permit"
+
+// asking returns the agents that can ask.
+func (l *Local) asking() (*fleet.Fleet, error) {
+	if f := l.fleet(); f != nil {
+		return f, nil
+	}
+	return nil, api.Decide(api.CodeNotFound, `agents of "teambridge run" ask at the terminal that it runs in`, "no service runs agents, and so none waits for an answer")
+}
+
+// Questions returns what agents ask; see [api.Bridge].
+func (l *Local) Questions(ctx context.Context, team string) ([]api.Asked, error) {
+	if _, err := l.asking(); err != nil {
+		return nil, err
+	}
+	relays, err := l.Relays(ctx, team)
+	list := []api.Asked{}
+	for _, e := range relays {
+		for _, q := range e.Questions {
+			list = append(list, api.Asked{Relay: e.ID, Team: e.Team, Member: e.Member, State: api.QuestionOpen, Question: q})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y api.Asked) int { return x.At.Compare(y.At) })
+	return list, err
+}
+
+// Question returns an open question; see [api.Bridge].
+func (l *Local) Question(ctx context.Context, team, id string) (q api.Asked, err error) {
+	list, err := l.Questions(ctx, team)
+	if err != nil {
+		return q, err
+	}
+	ids := make([]string, len(list))
+	for i, q := range list {
+		ids[i] = q.ID
+	}
+	whole, err := view.WholeID(id, ids)
+	if err != nil {
+		return q, err
+	}
+	if whole != "" {
+		return list[slices.Index(ids, whole)], nil
+	}
+	// A relay remembers what became of it. An answer without a digest answers nothing.
+	relays, err := l.Relays(ctx, team)
+	if err != nil {
+		return q, err
+	}
+	for _, e := range relays {
+		if err := l.fleet().Answer(e.ID, fleet.Answer{Question: id}); errors.Is(err, fleet.ErrAnswered) {
+			return q, notPermitted(id, err)
+		}
+	}
+	return q, notPermitted(id, fleet.ErrNoQuestion)
+}
+
+// Permit answers a question; see [api.Bridge].
+func (l *Local) Permit(ctx context.Context, relay string, p api.Permit) (api.RelayEntry, error) {
+	f, err := l.asking()
+	if err != nil {
+		return api.RelayEntry{}, err
+	}
+	e, r, err := l.added(ctx, relay)
+	if err != nil {
+		return e, err
+	}
+	if err := f.Answer(r.ID, fleet.Answer(p)); err != nil {
+		return e, notPermitted(p.Question, err)
+	}
+	return l.Relay(ctx, "", r.ID)
+}
+
+// notPermitted is the error for an answer that changed nothing.
+func notPermitted(question string, err error) error {
+	switch {
+	case errors.Is(err, fleet.ErrNoQuestion), errors.Is(err, fleet.ErrUnknown):
+		return api.Decide(api.CodeNotFound, seeQuestions, "there is no question %s", question)
+	case errors.Is(err, fleet.ErrAnswered), errors.Is(err, fleet.ErrOtherInput):
+		return api.Decide(api.CodeConflict, seeQuestions, "%s", view.Describe(err))
+	case errors.Is(err, fleet.ErrAnswer):
+		return api.Decide(api.CodeInvalid, seeQuestions, "%s", view.Describe(err))
+	}
+	return err
+}

@@ -1,0 +1,345 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
+	"teambridge/relay/fleet"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// anyRoot returns the Claude directory, or nil if there is none: what was added for one that is
+// gone can still be removed.
+func (l *Local) anyRoot() (*teams.Root, error) {
+	root, err := l.opts.Root()
+	if errors.As(err, new(*teams.NoRootError)) {
+		return nil, nil
+	}
+	return root, err
+}
+
+// Relay returns the relay that a name means; see [api.Bridge].
+func (l *Local) Relay(ctx context.Context, team, name string) (api.RelayEntry, error) {
+	e, _, err := l.relay(ctx, team, name)
+	return e, err
+}
+
+// relay returns the relay that a name means, and its record if it was added. One that was added
+// is meant before one of "teambridge run".
+func (l *Local) relay(ctx context.Context, team, name string) (e api.RelayEntry, r *ledger.Relay, err error) {
+	root, err := l.anyRoot()
+	if err != nil {
+		return e, nil, err
+	}
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		return e, nil, err
+	}
+	var records []ledger.Relay // of all Claude directories
+	var list []api.RelayEntry
+	if lg != nil {
+		if records, err = lg.Relays(ctx, ""); err != nil {
+			return e, nil, err
+		}
+	}
+	if root != nil {
+		if list, err = l.Relays(ctx, ""); err != nil {
+			return e, nil, err
+		}
+	}
+	var added, run []candidate
+	for i, r := range records {
+		member := r.Member
+		if root != nil && r.Root == root.Path() {
+			member = root.MemberName(ctx, r.Team, r.Member)
+		}
+		records[i].Member = member
+		added = append(added, candidate{r.ID, r.Root, r.Team, member})
+	}
+	i, err := pick(ctx, root, team, name, added)
+	if err != nil {
+		return e, nil, err
+	}
+	if i >= 0 {
+		r = &records[i]
+		if i := slices.IndexFunc(list, func(e api.RelayEntry) bool { return e.ID == r.ID }); i >= 0 {
+			return list[i], r, nil
+		}
+		return view.Entry(*r), r, nil
+	}
+	list = slices.DeleteFunc(list, func(e api.RelayEntry) bool { return e.Created != nil })
+	for _, e := range list {
+		run = append(run, candidate{e.ID, root.Path(), e.Team, e.Member})
+	}
+	if i, err = pick(ctx, root, team, name, run); err != nil {
+		return e, nil, err
+	}
+	if i < 0 {
+		return e, nil, noRelay(name)
+	}
+	return list[i], nil, nil
+}
+
+func noRelay(name string) error {
+	return api.Decide(api.CodeNotFound, "list the relays with: teambridge relay list --relays", "there is no relay %s", name)
+}
+
+// added is [Local.relay] for one that the service controls.
+func (l *Local) added(ctx context.Context, name string) (api.RelayEntry, *ledger.Relay, error) {
+	e, r, err := l.relay(ctx, "", name)
+	if err == nil && r == nil {
+		hint, reason := view.Elsewhere(e)
+		err = api.Decide(api.CodeConflict, hint, "%s", reason)
+	}
+	return e, r, err
+}
+
+type candidate struct{ id, root, team, member string }
+
+// pick returns the index of the relay with the id name, else of MEMBER[@TEAM], else whose id
+// begins with it. It returns -1 if there is none, and a usage error if there are several.
+// Members are not known without a root.
+func pick(ctx context.Context, root *teams.Root, team, name string, all []candidate) (int, error) {
+	member, named := teams.Split(name)
+	team = cmp.Or(named, team)
+	for _, fits := range []func(candidate) bool{
+		func(c candidate) bool { return c.id == name },
+		func(c candidate) bool {
+			return root != nil && c.root == root.Path() && (team == "" || c.team == team) && c.member == root.MemberName(ctx, c.team, member)
+		},
+		func(c candidate) bool { return len(name) >= view.MinPrefix && strings.HasPrefix(c.id, name) },
+	} {
+		last := -1
+		var found []string
+		for i, c := range all {
+			if fits(c) {
+				last = i
+				found = append(found, fmt.Sprintf("%s (%s@%s)", c.id, c.member, c.team))
+			}
+		}
+		if len(found) > 1 {
+			return -1, api.Decide(api.CodeUsage, "matches are "+strings.Join(found, ", "), "%q matches %d relays", name, len(found))
+		}
+		if last >= 0 {
+			return last, nil
+		}
+	}
+	return -1, nil
+}
+
+// fleet returns the agents that the service runs; nil if there is none.
+func (l *Local) fleet() *fleet.Fleet {
+	if s := l.opts.Service; s != nil {
+		return s.Fleet
+	}
+	return nil
+}
+
+// pokeFleet has the service look at its relays now.
+func (l *Local) pokeFleet() {
+	if f := l.fleet(); f != nil {
+		f.Poke()
+	}
+}
+
+// admin changes the relays of a Claude directory in the ledger, where a service sees it.
+func (l *Local) admin(ctx context.Context, root *teams.Root) (fleet.Admin, error) {
+	lg, err := l.opts.Ledger(ctx)
+	return fleet.Admin{Root: root, Ledger: lg, Locker: l.opts.Locker, State: l.opts.State}, err
+}
+
+// AddRelay adds a relay; see [api.Bridge].
+func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
+	settings := ledger.Relay{
+		Team: n.Team, Member: n.Member, Runtime: n.Runtime, Command: n.Command, URL: n.URL, PasswordFile: n.PasswordFile, Profile: n.Profile,
+		Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
+	}
+	if n.IdleExit != "" {
+		if settings.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil {
+			return e, &fleet.SettingError{Setting: "idle-exit", Reason: fmt.Sprintf("%q is not a duration such as 30m", n.IdleExit)}
+		}
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return e, err
+	}
+	admin, err := l.admin(ctx, root)
+	if err != nil {
+		return e, err
+	}
+	r, isNew, err := admin.Add(ctx, settings)
+	if err != nil {
+		return e, err
+	}
+	l.pokeFleet()
+	if e = view.Entry(r); l.fleet() == nil {
+		e.Member = root.MemberName(ctx, r.Team, r.Member)
+	} else {
+		e, err = l.Relay(ctx, "", r.ID)
+	}
+	e.Added = isNew
+	return e, err
+}
+
+// RemoveRelay removes a relay; see [api.Bridge].
+func (l *Local) RemoveRelay(ctx context.Context, id string) (api.RelayEntry, error) {
+	return l.removeRelay(ctx, id, false)
+}
+
+// RemoveRelayAndTeam removes a relay and the team that was made for it; see [api.Bridge].
+func (l *Local) RemoveRelayAndTeam(ctx context.Context, id string) (api.RelayEntry, error) {
+	return l.removeRelay(ctx, id, true)
+}
+
+func (l *Local) removeRelay(ctx context.Context, id string, deleteTeam bool) (api.RelayEntry, error) {
+	e, r, err := l.added(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	root, err := teams.Open(r.Root)
+	if err == nil {
+		defer root.Close() // nothing was written through it
+	} else if root = nil; deleteTeam || !errors.As(err, new(*teams.NoRootError)) {
+		return e, err
+	}
+	admin, err := l.admin(ctx, root)
+	if err != nil {
+		return e, err
+	}
+	if _, err = admin.Remove(ctx, *r, deleteTeam); errors.Is(err, fleet.ErrUnknown) {
+		err = noRelay(id)
+	}
+	l.pokeFleet()
+	return e, err
+}
+
+// RetryRelay has an agent started again; see [api.Bridge].
+func (l *Local) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
+	e, r, err := l.added(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	if err := l.retryRelay(ctx, *r); err != nil {
+		return e, err
+	}
+	return l.Relay(ctx, "", r.ID)
+}
+
+func (l *Local) retryRelay(ctx context.Context, r ledger.Relay) error {
+	root, err := teams.Open(r.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // nothing was written through it
+	if f := l.fleet(); f != nil {
+		if err = f.Retry(ctx, r.ID); !errors.Is(err, fleet.ErrUnknown) {
+			return err
+		}
+		// It was just added, and is about to start, or it is of another Claude directory.
+		if own, err := l.opts.Root(); err != nil || r.Root == own.Path() {
+			return err
+		}
+	}
+	admin, err := l.admin(ctx, root)
+	if err != nil {
+		return err
+	}
+	if err = admin.Retry(ctx, r); errors.Is(err, teams.ErrTeamGone) {
+		err = nil // it is started when there is a team
+	}
+	return err
+}
+
+// Interrupt stops the turn of an agent; see [api.Bridge].
+func (l *Local) Interrupt(ctx context.Context, id string) (api.RelayEntry, error) {
+	e, r, err := l.added(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	if l.fleet() == nil {
+		return e, api.Decide(api.CodeNotInFlight, startService, "the agent is not running: no service runs")
+	}
+	err = l.fleet().Interrupt(ctx, r.ID)
+	switch {
+	case errors.Is(err, agent.ErrNotInFlight):
+		return e, api.Decide(api.CodeNotInFlight, "give up a message that waits with: teambridge relay drop", "no turn is running")
+	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
+		return e, api.Decide(api.CodeNotInFlight, "see how it stands with: teambridge relay list", "the agent is not running: %s", view.Describe(err))
+	case err != nil:
+		return e, err
+	}
+	return l.Relay(ctx, "", r.ID)
+}
+
+const startService = "start one with: teambridge serve"
+
+// ReleaseRelay releases what is held back from the agent of a relay; see [api.Bridge].
+func (l *Local) ReleaseRelay(ctx context.Context, id, sender string) ([]api.Hold, error) {
+	e, err := l.Relay(ctx, "", id)
+	if err != nil {
+		return nil, err
+	}
+	list, err := l.Release(ctx, e.Team, e.Member, sender)
+	if errors.Is(err, teams.ErrTeamGone) {
+		return []api.Hold{}, nil
+	}
+	return list, err
+}
+
+// Release releases what is held back from a member; see [api.Bridge].
+func (l *Local) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
+	t, _, err := l.real(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close() // nothing was written through it
+	key, err := fleet.Key(ctx, t, member)
+	if err != nil {
+		return nil, err
+	}
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	senders := []string{sender}
+	if sender == "" {
+		held, err := lg.Held(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		senders = nil
+		for _, h := range held {
+			senders = append(senders, h.Sender)
+		}
+	}
+	list := []api.Hold{}
+	for _, s := range senders {
+		released, err := lg.Release(ctx, key, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range released {
+			list = append(list, view.Hold(h))
+		}
+	}
+	if len(list) > 0 {
+		l.poke()
+	}
+	return list, nil
+}
+
+// poke says that there is news in the ledger.
+func (l *Local) poke() {
+	if s := l.opts.Service; s != nil {
+		s.Poke()
+	}
+}
