@@ -67,8 +67,8 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/markdown", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",
-		"status/api", "status/view", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal", "relay/wire",
+		"status", "status/api", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
 	"status/bridge/bridgetest": {"inbox", "status/api", "status/view", "teams/teamstest"}, // of tests alone
 	"status/doctor": {

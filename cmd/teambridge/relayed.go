@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -77,13 +76,15 @@ func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (know
 	return known, asked, silent, nil
 }
 
-// facts returns what config.json does not say about a member. l may be nil.
-func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config, member string) teams.Facts {
-	f, err := relay.Facts(ctx, l, a.state, t, c, member)
-	if err != nil { // it is for a hint
-		a.debug("whether %s is relayed to is not known: %v", member, err)
+// relaysAsked is relays for statuses that are waited for: it warns if the service is silent.
+func (a *app) relaysAsked(ctx context.Context, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, err error) {
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	return f
+	known, asked, silent, err := a.relays(ctx, l, t)
+	a.without(silent)
+	return known, asked, err
 }
 
 // paneFates says for people what the states of a message to a pane mean.

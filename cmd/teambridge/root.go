@@ -383,7 +383,8 @@ func (a *app) local() *bridge.Local {
 		tmux, _ := a.socket("") // of the environment, which has no error
 		a.files = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
-			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
+			Relays: a.relaysAsked,
+			Warn:   func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
 		})
 	}
 	return a.files

@@ -49,6 +49,10 @@ type Options struct {
 	Warn  func(error)                        // gets what was not recorded, or not told
 	Debug func(format string, values ...any) // gets what is only for hints
 
+	// Relays returns the relays of a team's members, and the oldest open question of each, by
+	// member. In a command it may be nil, or ask the service that has the questions.
+	Relays func(context.Context, *teams.Team) (map[string]*api.Relay, map[string]*api.Question, error)
+
 	// Service has what only a service runs; nil in a command.
 	Service *Service
 }
@@ -70,10 +74,10 @@ type Service struct {
 	// News returns a channel that tells when the journal has more. Call done at the end.
 	News func() (news <-chan struct{}, done func())
 
-	// Relays returns the relays of a team's members, by member, and Seen what was seen of panes
-	// at the last look: no request looks at them.
-	Relays func(context.Context, *teams.Team) (map[string]*api.Relay, error)
-	Seen   func(context.Context, []pane.Pane) ([]pane.View, error)
+	Env []string // of a program that is started to read a transcript; nil: that of this process
+
+	// Seen returns what was seen of panes at the last look: short requests do not look at them.
+	Seen func(context.Context, []pane.Pane) ([]pane.View, error)
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.

@@ -55,8 +55,9 @@ func (l *Local) Members(ctx context.Context, team string) ([]api.Member, error) 
 
 // relays returns the relays of a team's members, by member.
 func (l *Local) relays(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
-	if s := l.opts.Service; s != nil {
-		return s.Relays(ctx, t)
+	if l.opts.Service != nil {
+		relays, _, err := l.opts.Relays(ctx, t)
+		return relays, err
 	}
 	lg, err := l.Ledger(ctx)
 	if err != nil || lg == nil {

@@ -97,17 +97,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, t *ev
 	if p.err != nil {
 		return nil, p.err
 	}
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		return nil, api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events", cap(s.streams))
+	over, err := s.lasts()
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case <-s.ending:
-		return nil, api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
-	default:
-	}
+	defer over()
 	// Before anything is read, so that no later change is missed.
 	news, done := s.news.subscribe()
 	defer done()

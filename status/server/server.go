@@ -424,15 +424,12 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Root:    func() (*teams.Root, error) { return s.opts.Root, nil },
 		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
 		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
-		State:   s.opts.State, Locker: s.locker, Tmux: s.tmux,
+		State:   s.opts.State, Locker: s.locker, Tmux: s.tmux, Relays: s.relaysOf,
 		Warn:  s.warn("sending"),
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 		Service: &bridge.Service{
 			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe, Seen: s.seen,
-			Relays: func(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
-				relays, _, err := s.relaysOf(ctx, t)
-				return relays, err
-			},
+			Env: s.opts.Env,
 		},
 	})
 	return nil
