@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal", "relay/wire",
 		"status", "status/api", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
-	"status/bridge/bridgetest": {"inbox", "status/api", "status/view", "teams/teamstest"}, // of tests alone
+	"status/bridge/bridgetest": {"inbox", "inbox/simagent", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/fleet", "relay/opencode", "relay/pane", "relay/process", "relay/shell", "relay/stophook", "relay/terminal",
 		"status/api", "status/client", "status/view", "teams", "teams/flock", "teams/lockedfile",

@@ -26,20 +26,25 @@ func options(t *testing.T, f *teamstest.Fixture) bridge.Options {
 	l := sync.OnceValues(func() (*ledger.Ledger, error) {
 		return ledger.Open(context.Background(), filepath.Join(f.State, "ledger.db"))
 	})
-	j := sync.OnceValues(func() (*journal.Journal, error) {
-		return journal.Open(context.Background(), filepath.Join(f.State, "journal.db"))
-	})
 	t.Cleanup(func() {
 		if opened, err := l(); err != nil || opened.Close() != nil {
 			t.Error("the ledger cannot be opened or closed", err)
 		}
-		if opened, err := j(); err != nil || opened.Close() != nil {
-			t.Error("the journal cannot be opened or closed", err)
-		}
 	})
 	return bridge.Options{
 		Root:   func() (*teams.Root, error) { return f.Root, nil },
-		Ledger: func(context.Context) (*ledger.Ledger, error) { return l() }, Journal: func(context.Context) (*journal.Journal, error) { return j() },
+		Ledger: func(context.Context) (*ledger.Ledger, error) { return l() },
+		Journal: func(ctx context.Context) (*journal.Journal, error) {
+			j, err := journal.Open(ctx, filepath.Join(f.State, "journal.db"))
+			if err == nil {
+				t.Cleanup(func() {
+					if err := j.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			return j, err
+		},
 		State: f.State, Locker: f.Locker, Warn: func(err error) { t.Error(err) }, Debug: t.Logf,
 	}
 }
