@@ -71,10 +71,10 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal",
-		"status", "status/api", "status/attention", "status/doctor", "status/view", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal", "relay/wire",
+		"status", "status/api", "status/attention", "status/doctor", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
-	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay", "status/api", "status/view", "teams/teamstest"}, // of tests alone
+	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "inbox/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/fleet", "relay/opencode", "relay/pane", "relay/process", "relay/shell", "relay/stophook", "relay/terminal",
 		"status/api", "status/client", "status/view", "teams", "teams/flock", "teams/lockedfile",

@@ -16,9 +16,9 @@ import (
 )
 
 // asks runs ask with --json and returns what it says.
-func (u *user) asks(args ...string) answered {
+func (u *user) asks(args ...string) api.Answered {
 	u.t.Helper()
-	var a answered
+	var a api.Answered
 	ended := false
 	defer func() {
 		if !ended {
@@ -80,11 +80,11 @@ func TestAskRealAgent(t *testing.T) {
 		const us = api.Guest
 
 		a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(us, "it is this [a-1]"))
-		if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
+		if a.Text != "it is this [a-1]" || a.Via != api.ViaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
 			t.Errorf("answered by a message: %+v", a)
 		}
 		if v.Has(teams.IdleResult) == teams.Yes {
-			if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != viaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
+			if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != api.ViaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
 				t.Errorf("answered by a result: %+v", a)
 			}
 			if out := u.must("ask", "worker", "SLEEP:1\nfor a person [q-3]"); out != "ACK: SLEEP:1 for a person [q-3]\n" {
@@ -100,7 +100,7 @@ func TestAskRealAgent(t *testing.T) {
 		}
 		if v.Has(teams.IdleResult) == teams.Yes {
 			u.busy(ctx, "one more task [t-2]")
-			if a := u.asks("worker", "SLEEP:1\nin between [q-5]"); a.Text != "ACK: SLEEP:1 in between [q-5]" || a.Via != viaResult || !a.Certain {
+			if a := u.asks("worker", "SLEEP:1\nin between [q-5]"); a.Text != "ACK: SLEEP:1 in between [q-5]" || a.Via != api.ViaResult || !a.Certain {
 				t.Errorf("asked while busy: %+v", a)
 			}
 		}
@@ -121,7 +121,7 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 	fast := func(marker string) {
 		t.Helper()
 		// Not certain is what is waited for to the end.
-		if a := u.asks("worker", "now "+marker); a.Text != "ACK: now "+marker || a.Via != viaResult || !a.Certain {
+		if a := u.asks("worker", "now "+marker); a.Text != "ACK: now "+marker || a.Via != api.ViaResult || !a.Certain {
 			t.Errorf("%+v; want ACK: now %s, certain", a, marker)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/status/client"
@@ -121,7 +122,7 @@ func (a *app) showsWait(ctx context.Context, s api.Sent) (stop func()) {
 	if s.State != api.Waiting {
 		return done
 	}
-	noted := a.noteHeld(ctx, s.Delivery)
+	noted := a.noteHeld(ctx, func(m ledger.PaneMessage) bool { return m.UUID == s.Delivery })
 	return func() { noted(); done() }
 }
 

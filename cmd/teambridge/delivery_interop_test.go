@@ -187,7 +187,7 @@ func TestRealAsk(t *testing.T) {
 		for i := range 3 {
 			answer := fmt.Sprintf("it is this <a-%d>", i)
 			a := u.asks(u.team.Member, fmt.Sprintf("SLEEP:1\nwhat is it <m-%d>\n%s", i, replyCall(api.Guest, answer)))
-			if a.Text != answer || a.Via != viaMessage || !a.Certain || a.Sent.State != api.Consumed {
+			if a.Text != answer || a.Via != api.ViaMessage || !a.Certain || a.Sent.State != api.Consumed {
 				t.Errorf("answered: %+v", a)
 			}
 		}

@@ -1,24 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/view"
 )
 
 // policies are the values of --policy, the default first.
@@ -82,10 +74,12 @@ func (o *sendOptions) suitsInbox() error {
 // paneTimeout is how long a message to a pane may wait, where nobody says.
 const paneTimeout = 30 * time.Second
 
-// noteHeld notes why a message waits, whenever that changes, until stop is called.
-func (a *app) noteHeld(ctx context.Context, delivery string) (stop func()) {
-	panes, err := a.local().OpenPanes(ctx)
-	if err != nil {
+// noteHeld notes why the message to a pane that is ours waits, whenever that changes, until stop
+// is called.
+func (a *app) noteHeld(ctx context.Context, ours func(ledger.PaneMessage) bool) (stop func()) {
+	root, err := a.root()
+	l, lerr := a.ledger(ctx)
+	if err != nil || lerr != nil {
 		return func() {} // who waits for the outcome says it
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -100,65 +94,16 @@ func (a *app) noteHeld(ctx context.Context, delivery string) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			m, err := panes.Message(ctx, delivery)
-			if err != nil {
-				continue // who waits for the outcome says it
-			}
-			if why := m.Detail; m.State == ledger.Claimed && why != said && why != "" {
-				a.note("the message to %s waits: %s", m.Inbox, why)
-				said = why
+			all, _ := l.OpenPaneMessages(ctx, root.Path()) // who waits for the outcome says it
+			for _, m := range all {
+				if why := m.Detail; ours(m) && m.State == ledger.Claimed && why != said && why != "" {
+					a.note("the message to %s waits: %s", m.Inbox, why)
+					said = why
+				}
 			}
 		}
 	}()
 	return func() { cancel(); <-ended }
-}
-
-// askPane types a question into a pane, and prints the answer.
-func (a *app) askPane(ctx context.Context, to *bridge.Target, body string, o askOptions) error {
-	until := time.Now().Add(o.timeout)
-	o.sendOptions.timeout = o.timeout
-	sent, err := a.deliver(ctx, to, o.message(body), o.sendOptions)
-	if err != nil {
-		return err
-	}
-	panes, err := a.local().OpenPanes(ctx)
-	if err != nil {
-		return err
-	}
-	p := to.Panes[0]
-	wait, cancel := ctx, context.CancelFunc(func() {})
-	if o.timeout > 0 {
-		wait, cancel = context.WithDeadline(ctx, until)
-	}
-	defer cancel()
-	a.debug("waiting for an answer to %s", sent.ID)
-	done := a.working("waiting for an answer from %s", p.Inbox)
-	m, err := panes.AwaitAnswer(wait, sent.Delivery)
-	done()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case wait.Err() != nil && m.Task != ledger.TaskEnded:
-		return api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shell.Quote(p.Team),
-			"timed out after %s: no answer from %s", o.timeout, p.Inbox)
-	case err != nil:
-		return err
-	case m.Lost != "":
-		return api.Decide(api.CodeNoAnswer, "the message stays sent", "%s has taken the message, but there is no answer: %s", p.Inbox, m.Lost)
-	case len(m.Answer) == 0:
-		return api.Decide(api.CodeNoAnswer, "the message stays sent; look at the pane", "%s has ended its turn with the message, and what it said is not known", p.Inbox)
-	}
-	rows, err := inbox.Parse(slices.Concat([]byte("["), m.Answer, []byte("]")))
-	if err != nil || len(rows) != 1 {
-		return fmt.Errorf("read the answer of %s: %w", p.Inbox, cmp.Or(err, errors.New("it is no object")))
-	}
-	row := rows[0]
-	if a.json {
-		reply := view.Message(p.Team, inbox.Entry{Row: row, Inbox: p.Inbox})
-		reply.Kind = journal.KindAnswer
-		return a.printJSON(answered{sent, reply, row.Text, viaResult, true})
-	}
-	return a.printf("%s\n", escape(row.Text, true))
 }
 
 // notifyNote says what is missing for the sender to be told.

@@ -67,11 +67,3 @@ func within(ctx context.Context, d time.Duration, what string) (context.Context,
 	}
 	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "timed out after %s: %s", d, what))
 }
-
-// ended is the cause of ctx if it has ended and there is an error, else err.
-func ended(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}

@@ -2,14 +2,10 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
-	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/status/api"
-	"teambridge/teams"
 )
 
 func relayText(i *api.Relay) string {
@@ -50,15 +46,6 @@ func relayState(state string, p *api.Place) string {
 		return p.Text()
 	}
 	return state + ", " + p.Text()
-}
-
-// facts returns what config.json does not say about a member. l may be nil.
-func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config, member string) teams.Facts {
-	f, err := relay.Facts(ctx, l, a.state, t, c, member)
-	if err != nil { // it is for a hint
-		a.debug("whether %s is relayed to is not known: %v", member, err)
-	}
-	return f
 }
 
 // paneFates says for people what the states of a message to a pane mean.

@@ -262,9 +262,6 @@ func (v *viewer) replay(ctx context.Context, last int64) error {
 	return nil
 }
 
-// printRecorded prints a message of the journal.
-func (a *app) printRecorded(m journal.Message) error { return a.printRecord(view.Record(m, nil)) }
-
 // answerEntry is the answer of a headless agent, for a person.
 func (a *app) answerEntry(r api.Record) string {
 	var b strings.Builder

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"time"
 )
@@ -55,6 +56,19 @@ type Bridge interface {
 	Read(ctx context.Context, team string, q Reading) (Rows, error)
 	// MarkRead marks messages in an inbox of the person as read.
 	MarkRead(ctx context.Context, team string, m MarkRead) (Marked, error)
+
+	// Ask sends a message to a member, waits for the answer and returns it. Unless the person has
+	// joined the team, it joins first, since agents of some versions can only write to members.
+	// The error is [CodeTimeout] after the Timeout, and [CodeNoAnswer] if the member's turn with the
+	// message ended without an answer: the message stays sent.
+	Ask(ctx context.Context, team, member, id string, q NewQuestion) (Answered, error)
+	// Wait waits until something happens in a team. The error is [CodeTimeout] after the Timeout,
+	// and [CodeNotFound] or [CodeGone] if it cannot happen any more.
+	Wait(ctx context.Context, team string, o Occasion) (Happened, error)
+	// Transcript yields what an agent was told, said and did, oldest first: envelopes of the
+	// session protocol, a line of JSON each. who is a member or, if team is "", the id of a
+	// session; those of OpenCode begin with "ses_". An error is the last thing that it yields.
+	Transcript(ctx context.Context, team, who string, q TranscriptQuery) iter.Seq2[json.RawMessage, error]
 
 	// Messages returns recorded messages of a team, and what its agents said and did, oldest
 	// first. The team may have ended.
@@ -229,6 +243,68 @@ type Rows struct {
 	Hidden   int       `json:"hidden"`             // confirmations that were left out
 	Problems []Error   `json:"problems,omitempty"` // with inboxes that are not in Messages
 	Notes    []string  `json:"notes,omitempty"`    // what else may be missing
+}
+
+// NewQuestion is a message that waits for its answer.
+type NewQuestion struct {
+	NewMessage
+	Timeout string `json:"timeout,omitempty"` // how long to wait, such as "5m"; empty: forever
+	Dir     string `json:"dir,omitempty"`     // the directory of the person, for joining; default: that of the lead
+}
+
+// The ways in which an answer comes.
+const (
+	ViaMessage = "message" // the member wrote it to the person
+	ViaResult  = "result"  // of the member's turn
+)
+
+// Answered is a message with its answer.
+type Answered struct {
+	Sent    Sent    `json:"sent"`
+	Reply   Message `json:"reply"`
+	Text    string  `json:"text"` // the answer, even if the reply is a structured text
+	Via     string  `json:"via"`  // [ViaMessage] or [ViaResult]
+	Certain bool    `json:"certain"`
+	Joined  string  `json:"joined,omitempty"` // the name that the person has joined the team under to ask; empty: had before
+}
+
+// The occasions that can be waited for.
+const (
+	ForReply      = "reply"      // a message to the person, from Member if one is given
+	ForMessage    = "message"    // a message to anybody, from Member if one is given
+	ForIdle       = "idle"       // Member is idle, and no message waits for it
+	ForAllIdle    = "all-idle"   // every agent but the lead is idle
+	ForTerminated = "terminated" // Member has shut down, or the team's lead is not running
+)
+
+// Occasions are all of them.
+func Occasions() []string { return []string{ForReply, ForMessage, ForIdle, ForAllIdle, ForTerminated} }
+
+// Occasion is what to wait for. For is needed, and for some occasions Member.
+type Occasion struct {
+	For     string // [ForReply] and its like
+	Member  string
+	Timeout time.Duration // 0: forever
+}
+
+// Happened is what was waited for: a message, or the statuses of those that were waited for.
+type Happened struct {
+	Message *Record  `json:"message,omitempty"`
+	Status  []Status `json:"status,omitempty"`
+}
+
+// LinesType is the media type of a transcript, one envelope per line.
+const LinesType = "application/x-ndjson"
+
+// LineError is the last line of a transcript that the service could not read to its end.
+type LineError struct {
+	Error Error `json:"error"`
+}
+
+// TranscriptQuery says what of a transcript is wanted.
+type TranscriptQuery struct {
+	Follow bool   // go on with what is added, and with the next session of a member, until the context ends
+	Dir    string // the directory that a server of OpenCode is started in; default: that of whoever reads it
 }
 
 // The number of messages in a [Page], and in what was [Found].

@@ -88,6 +88,8 @@ type Service struct {
 	Gather time.Duration
 
 	Moving func(team string) // is told that a session of a team is asked to move
+
+	Env []string // of a program that is started to read a transcript; nil: that of this process
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.

@@ -103,8 +103,6 @@ func (l *Local) Events(ctx context.Context, team, after string) iter.Seq2[api.Ev
 	}
 }
 
-var errEnough = errors.New("bridge: no more events are wanted")
-
 // now, as the number of a position without an epoch, is the end of the journal.
 const now = -1
 

@@ -44,50 +44,61 @@ func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMess
 // [Local.Await]. If there is an error, what is known is returned even then, and nothing was
 // sent if the state is empty.
 func (l *Local) SendTo(ctx context.Context, to *Target, m Message) (api.Sent, error) {
+	sent, _, err := l.sendTo(ctx, to, m)
+	return sent, err
+}
+
+// sendTo also returns the row of a message to follow that was put into an inbox; else nil.
+func (l *Local) sendTo(ctx context.Context, to *Target, m Message) (sent api.Sent, row *mail.Delivered, err error) {
 	opts, err := promptOptionsOf(m.NewMessage)
 	if err != nil {
-		return api.Sent{}, err
+		return sent, nil, err
 	}
 	if m.Via != "" && m.Via != api.ViaPane {
-		return api.Sent{}, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", m.Via)
+		return sent, nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", m.Via)
 	}
 	if to.Way() == api.WayPane || m.Via == api.ViaPane {
 		p, err := l.paneOf(ctx, to)
 		if err != nil {
-			return api.Sent{}, err
+			return sent, nil, err
 		}
 		if opts != (promptOptions{}) {
-			return api.Sent{}, api.Decide(api.CodeInvalid, seeDocument, "mode and isolated are only for prompts to an agent that this service relays to")
+			return sent, nil, api.Decide(api.CodeInvalid, seeDocument, "mode and isolated are only for prompts to an agent that this service relays to")
 		}
-		return l.sendToPane(ctx, p, m)
+		sent, err = l.sendToPane(ctx, p, m)
+		return sent, nil, err
 	}
 	if m.PaneOptions != (api.PaneOptions{}) {
-		return api.Sent{}, onlyForPanes()
+		return sent, nil, onlyForPanes()
 	}
 	box, err := l.row(ctx, to, m.From, m.Force, m.DryRun)
 	if err != nil {
-		return api.Sent{}, err
+		return sent, nil, err
 	}
 	message := m.mail()
 	if err := box.sender.Validate(message); err != nil {
-		return api.Sent{}, err
+		return sent, nil, err
 	}
 	member, err := box.sender.Resolve(to.Member(), m.Force)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
 		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
 	}
 	if err != nil {
-		return api.Sent{}, err
+		return sent, nil, err
 	}
 	if m.DryRun {
 		d, err := box.sender.Check(ctx, member, message)
 		if err == nil {
 			d.State = api.DryRun
 		}
-		return view.Sent(d), err
+		return view.Sent(d), nil, err
 	}
 	defer box.follow()
-	return box.send(ctx, member, message, opts, m.Follow)
+	sent, err = box.send(ctx, member, message, opts, m.Follow)
+	if len(box.put) > 0 {
+		row = &box.put[0]
+	}
+	return sent, row, err
 }
 
 // Broadcast sends a message to all agents of a team, as [Local.SendTo] does. If id is not "",

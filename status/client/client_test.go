@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -442,3 +443,43 @@ func TestSettled(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// A service that dies while a request waits is noticed, and so is a transcript that is cut off.
+func TestDeathWhileARequestWaits(t *testing.T) {
+	t.Parallel()
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/transcript") {
+			w.Header().Set("Content-Type", api.LinesType)
+			_, _ = io.WriteString(w, "{\"id\":\"e1\"}\n{\"id\":")
+			_ = http.NewResponseController(w).Flush()
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler)
+	}))
+	defer h.Close()
+	c, err := client.New(client.Options{Address: h.Listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	dead := func(what string, err error) {
+		if u, ok := errors.AsType[*client.UnreachableError](err); !ok || !u.Sent {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = c.Ask(t.Context(), "t", "m", "id", api.NewQuestion{NewMessage: api.NewMessage{Text: "x"}})
+	dead("asking", err)
+	_, err = c.Wait(t.Context(), "t", api.Occasion{For: api.ForReply})
+	dead("waiting", err)
+	var all []string
+	for line, err := range c.Transcript(t.Context(), "t", "m", api.TranscriptQuery{}) {
+		if err != nil {
+			dead("a transcript", err)
+			continue
+		}
+		all = append(all, string(line))
+	}
+	if len(all) != 1 || all[0] != `{"id":"e1"}` {
+		t.Errorf("the transcript has %q", all)
+	}
+}

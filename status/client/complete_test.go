@@ -2,7 +2,9 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -75,6 +77,13 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		},
 		func(ctx context.Context) error { _, err := c.MarkRead(ctx, "t", api.MarkRead{}); return err },
 		func(ctx context.Context) error { _, err := c.Read(ctx, "t", api.Reading{}); return err },
+		func(ctx context.Context) error { _, err := c.Ask(ctx, "t", "m", "", api.NewQuestion{}); return err },
+		func(ctx context.Context) error {
+			_, err := c.Wait(ctx, "t", api.Occasion{For: api.ForReply})
+			return err
+		},
+		func(ctx context.Context) error { return lines(c.Transcript(ctx, "t", "m", api.TranscriptQuery{})) },
+		func(ctx context.Context) error { return lines(c.Transcript(ctx, "", "s", api.TranscriptQuery{})) },
 		func(ctx context.Context) error { _, err := c.Join(ctx, "t", api.NewJoin{}); return err },
 		func(ctx context.Context) error { _, err := c.Leave(ctx, "t", ""); return err },
 		func(ctx context.Context) error { _, err := c.SignIn(ctx, false); return err },
@@ -135,4 +144,14 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			t.Errorf("no method asks %s", pattern)
 		}
 	}
+}
+
+// lines returns the error of a transcript.
+func lines(all iter.Seq2[json.RawMessage, error]) error {
+	for _, err := range all {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,8 +1,14 @@
 package client
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
+	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -144,6 +150,61 @@ func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadc
 		return nil, err
 	}
 	return list, c.do(ctx, http.MethodPost, teamPath(team)+"/broadcast", header, m, &list)
+}
+
+// Ask sends a message to a member, and waits for the answer; see [api.Bridge].
+func (c *Client) Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (a api.Answered, err error) {
+	header, err := idHeader(id)
+	if err != nil {
+		return a, err
+	}
+	return a, c.do(ctx, http.MethodPost, memberPath(team, member)+"/ask", header, q, &a)
+}
+
+// Wait waits until something happens in a team; see [api.Bridge].
+func (c *Client) Wait(ctx context.Context, team string, o api.Occasion) (h api.Happened, err error) {
+	return h, c.get(ctx, teamPath(team)+"/wait", queryOf("for", o.For, "member", o.Member, "timeout", o.Timeout), &h)
+}
+
+// Transcript yields what an agent was told, said and did; see [api.Bridge].
+func (c *Client) Transcript(ctx context.Context, team, who string, q api.TranscriptQuery) iter.Seq2[json.RawMessage, error] {
+	path := "/v1/transcripts/" + segment(who)
+	if team != "" {
+		path = memberPath(team, who) + "/transcript"
+	}
+	return func(yield func(json.RawMessage, error) bool) {
+		res, err := c.open(ctx, http.MethodGet, withQuery(path, queryOf("follow", q.Follow, "dir", q.Dir)), nil, nil)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer res.Body.Close()
+		if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != api.LinesType {
+			yield(nil, c.skewed(nil, "the answer to GET %s is %q, and no lines", path, media))
+			return
+		}
+		in := reader{in: bufio.NewReader(res.Body), alive: func() {}}
+		for {
+			line, err := in.line()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				err = c.unreachable(ctx, true, err)
+			} else if last := (api.LineError{}); bytes.HasPrefix(line, []byte(`{"error":`)) {
+				if err = json.Unmarshal(line, &last); err == nil {
+					err = api.Decide(last.Error.Code, last.Error.Hint, "%s", last.Error.Message)
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(bytes.Clone(line), nil) {
+				return
+			}
+		}
+	}
 }
 
 // Read returns messages that are in inboxes; see [api.Bridge].

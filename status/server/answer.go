@@ -165,6 +165,19 @@ func (p *params) time(name string) time.Time {
 	return at
 }
 
+// duration returns a duration, or 0 if it is missing.
+func (p *params) duration(name string) time.Duration {
+	text := p.values.Get(name)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		p.invalid("%s=%s is not a duration such as 5m", name, text)
+	}
+	return d
+}
+
 func (p *params) flag(name string) bool {
 	text := p.values.Get(name)
 	if text != "" && text != "true" && text != "false" {

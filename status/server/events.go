@@ -3,9 +3,7 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -93,7 +91,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, q bri
 	if err := cmp.Or(p.err, q.Check()); err != nil {
 		return nil, err
 	}
-	ctx, done, err := s.lasting(r)
+	ctx, done, err := s.lasting(w, r, "connect again")
 	if err != nil {
 		return nil, err
 	}
@@ -103,52 +101,14 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, q bri
 		return nil, err
 	}
 	e := &eventWriter{w: w, control: http.NewResponseController(w), write: s.limits.write}
-	// The deadlines of the server are meant for answers that end.
-	err = e.control.SetReadDeadline(time.Time{})
-	if err == nil {
-		w.Header().Set("Content-Type", eventStreamType)
-		w.Header().Set("X-Accel-Buffering", "no")
-		w.WriteHeader(http.StatusOK)
-		e.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
-	}
-	err = cmp.Or(err, stream.Run(ctx, bridge.Sink{Event: e.event, Flush: e.flush, Alive: e.alive, Heartbeat: s.limits.heartbeat}))
+	w.Header().Set("Content-Type", eventStreamType)
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	e.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
+	err = stream.Run(ctx, bridge.Sink{Event: e.event, Flush: e.flush, Alive: e.alive, Heartbeat: s.limits.heartbeat})
 	s.log.Debug("a stream of events ended", "err", err)
 	return nil, nil // the answer has begun
 }
-
-// lasting returns the context of an answer that lasts as long as its client wants it, the service
-// runs, and its token is valid. There are not too many of them. Call done at the end.
-func (s *Server) lasting(r *http.Request) (ctx context.Context, done func(), err error) {
-	select {
-	case s.streams <- struct{}{}:
-	default:
-		return nil, nil, api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events", cap(s.streams))
-	}
-	ctx, end := context.WithCancelCause(r.Context())
-	ended, _ := ctx.Value(endedKey{}).(<-chan struct{}) // nil: never
-	go func() {
-		select {
-		case <-ctx.Done():
-		case <-s.ending:
-			end(errServiceEnds)
-		case <-ended:
-			end(errTokenRemoved)
-		}
-	}()
-	done = func() { end(nil); <-s.streams }
-	select {
-	case <-s.ending:
-		done()
-		return nil, nil, errServiceEnds
-	default:
-	}
-	return ctx, done, nil
-}
-
-var (
-	errServiceEnds  = api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
-	errTokenRemoved = errors.New("its token was removed")
-)
 
 // eventWriter writes server-sent events.
 type eventWriter struct {

@@ -164,6 +164,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/members/worker/messages", `{"text":"x"}`), api.CodeReadOnly)
 	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/broadcast", `{"text":"x"}`), api.CodeReadOnly)
+	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/members/worker/ask", `{"text":"x"}`), api.CodeReadOnly)
 	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/read", `{"ids":["x"]}`), api.CodeReadOnly)
 	if after, err := os.ReadFile(path); err != nil || !slices.Equal(before, after) {
 		t.Errorf("the inbox was changed: %v", err)

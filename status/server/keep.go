@@ -124,7 +124,8 @@ func (k *keeper) follow(ctx context.Context, key journal.InboxKey, path string) 
 	defer parts.Wait()
 	defer stop(nil)
 	parts.Go(func() {
-		_ = loop(ctx, nil, nil, k.limits.tick/8, grown(ctx, path, again))
+		grown := conversation.Grown(ctx, path, again)
+		_ = loop(ctx, nil, nil, k.limits.tick/8, func() { grown() })
 	})
 	parts.Go(func() {
 		defer close(told)
@@ -162,20 +163,4 @@ func (k *keeper) follow(ctx context.Context, key journal.InboxKey, path string) 
 		k.news.tell()
 	}
 	return context.Cause(ctx)
-}
-
-// grown returns a function that sends to again if the file has grown since it was last called.
-func grown(ctx context.Context, path string, again chan<- struct{}) func() {
-	size := int64(-1)
-	return func() {
-		info, err := os.Stat(path)
-		if err != nil || info.Size() == size { // a file that is gone grows no more
-			return
-		}
-		size = info.Size()
-		select {
-		case again <- struct{}{}:
-		case <-ctx.Done():
-		}
-	}
 }

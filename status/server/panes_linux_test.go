@@ -440,3 +440,48 @@ func TestPanesOfAStoppedTmux(t *testing.T) {
 		return len(p.Messages) == 1 && p.Messages[0].Relay != nil && p.Messages[0].Relay.State == "done"
 	})
 }
+
+// What is asked of an agent in a pane is typed by the service, and answered when its turn ends.
+func TestPaneIsAskedAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t)
+	p.add(t, r, "build")
+	const team = "/v1/teams/tmux"
+	idle := of[api.Happened](t, r.ask(t, "GET", team+"/wait?for=all-idle", ""), http.StatusOK)
+	if len(idle.Status) != 1 || idle.Status[0].Member != "build" || idle.Status[0].Word != api.WordIdle {
+		t.Errorf("idle: %+v", idle)
+	}
+	events := r.listen(t, "", "")
+	asked, replied := make(chan answer, 1), make(chan answer, 1)
+	go func() { replied <- r.ask(t, "GET", team+"/wait?for=reply&member=build", "") }()
+	r.open(t, 2)
+	go func() { asked <- r.ask(t, "POST", team+"/members/build/ask", `{"text": "task one"}`) }()
+	events.until(api.EventRelay, func(e event) bool { return as[api.RelayEvent](t, e).State == "done" })
+	problem(t, r.ask(t, "GET", team+"/wait?for=idle&member=build&timeout=300ms", ""), api.CodeTimeout)
+	list, err := r.panes.List(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	hook := pane.New(pane.Options{Root: p.Root, Ledger: r.ledger, State: p.State})
+	if err := hook.Stopped(t.Context(), pane.Stop{Answer: "All built.", Socket: p.Socket, Server: list[0].Ref.Server, PaneID: p.id}); err != nil {
+		t.Fatal(err)
+	}
+	a := of[api.Answered](t, <-asked, http.StatusOK)
+	if a.Text != "All built." || a.Via != api.ViaResult || !a.Certain || a.Reply.From != "build" || a.Reply.Kind != "answer" || a.Sent.State != api.Confirmed || a.Sent.Delivery == "" {
+		t.Errorf("the answer is %+v", a)
+	}
+	if h := of[api.Happened](t, <-replied, http.StatusOK); h.Message == nil || h.Message.Text != "All built." {
+		t.Errorf("the reply is %+v", h)
+	}
+	p.Keys(t, p.id, "d", "r", "a", "f", "t")
+	problem(t, r.ask(t, "POST", team+"/members/build/ask", `{"text": "task two", "timeout": "300ms"}`), api.CodeTimeout)
+	if _, err := p.Run(t.Context(), nil, "kill-pane", "-t", p.id); err != nil {
+		t.Fatal(err)
+	}
+	problem(t, r.ask(t, "POST", team+"/members/build/ask", `{"text": "task three"}`), api.CodeGone)
+	problem(t, r.ask(t, "GET", team+"/wait?for=idle&member=build", ""), api.CodeNotFound)
+	if h := of[api.Happened](t, r.ask(t, "GET", team+"/wait?for=terminated&member=build", ""), http.StatusOK); len(h.Status) != 1 || h.Status[0].Member != "build" {
+		t.Errorf("terminated: %+v", h)
+	}
+}

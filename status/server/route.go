@@ -22,6 +22,8 @@ type route struct {
 	stream       func(*http.Request) bool                                             // whether the answer ends with the client or the service; nil: never
 }
 
+func always(*http.Request) bool { return true }
+
 func (s *Server) routes() []route {
 	return []route{
 		{method: "GET", path: "/healthz", handle: s.health, open: true},
@@ -40,6 +42,10 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/join", handle: s.join, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/leave", handle: s.leave, changes: true},
+		{method: "POST", path: "/v1/teams/{team}/members/{member}/ask", handle: s.ask, changes: true, stream: always},
+		{method: "GET", path: "/v1/teams/{team}/members/{member}/transcript", handle: s.transcript, stream: always},
+		{method: "GET", path: "/v1/teams/{team}/wait", handle: s.wait, stream: always},
+		{method: "GET", path: "/v1/transcripts/{session}", handle: s.transcript, stream: always},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/place", handle: s.place, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/release", handle: s.release, changes: true, bare: true},
@@ -69,7 +75,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: s.dropDelivery, changes: true, bare: true},
 		{method: "GET", path: "/v1/search", handle: s.search, large: true},
 		{method: "GET", path: "/v1/history", handle: s.history, large: true},
-		{method: "GET", path: "/v1/events", handle: s.events, stream: func(*http.Request) bool { return true }},
+		{method: "GET", path: "/v1/events", handle: s.events, stream: always},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
 	}
 }
@@ -127,16 +133,17 @@ func (s *Server) answer(route route) http.Handler {
 			s.fail(w, r, api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only"))
 			return
 		}
-		if route.stream == nil || !route.stream(r) {
+		lasts := route.stream != nil && route.stream(r)
+		if !lasts {
 			ctx, cancel := context.WithTimeout(r.Context(), s.limits.request)
 			defer cancel()
 			r = r.WithContext(ctx)
-			if route.changes && !route.bare {
-				r.Body = http.MaxBytesReader(w, r.Body, s.limits.body)
-			} else if r.ContentLength != 0 {
-				s.fail(w, r, api.Decide(api.CodeBody, "", "%s takes no body", strings.ToLower(r.Method)+" "+r.URL.Path))
-				return
-			}
+		}
+		if route.changes && !route.bare {
+			r.Body = http.MaxBytesReader(w, r.Body, s.limits.body)
+		} else if !lasts && r.ContentLength != 0 {
+			s.fail(w, r, api.Decide(api.CodeBody, "", "%s takes no body", strings.ToLower(r.Method)+" "+r.URL.Path))
+			return
 		}
 		answer, err := s.make(route, w, r)
 		if err == nil && answer != nil {

@@ -39,10 +39,10 @@
 // The registered tmux panes are the members of the team [pane.Team], which has no directory.
 // What a person sends to one is a user prompt, too: it goes through the ledger into the queue
 // of the pane (package relay/pane), which the service runs. A request never waits until it is
-// typed, and never looks at a pane, except for GET /v1/panes/{pane} and the checkup of
-// /v1/doctor: the service looks at all of them every 2 s. While none is registered, it runs no tmux. A receipt is consumed once the
-// agent has taken the message, seen once its model was given it, lost if it was not sent, and
-// unknown if nobody knows.
+// typed, and never looks at a pane, except for GET /v1/panes/{pane}, the checkup of /v1/doctor,
+// and those that last, ask and wait: the service looks at all of them every 2 s. While none is
+// registered, it runs no tmux. A receipt is consumed once the agent has taken the message, seen
+// once its model was given it, lost if it was not sent, and unknown if nobody knows.
 //
 // # Guarantees
 //
@@ -53,8 +53,8 @@
 //     to start again.
 //   - A client that does not read is dropped, and may connect again. It does not delay
 //     others and costs no memory: each stream reads the journal by itself.
-//   - When its context ends, requests in progress are answered and streams end, within
-//     10 s. Its agents may finish their turns, for 30 s. The next service continues
+//   - When its context ends, requests in progress are answered, and streams and requests
+//     that wait end, within 10 s. Its agents may finish their turns, for 30 s. The next service continues
 //     their sessions, even after a kill.
 //   - It changes teams only by sending messages on request, through its agents, and by
 //     joining again if the person joined, did not leave, and is missing from config.json.
@@ -439,6 +439,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe,
 			States: s.statuses, Shown: s.shown.subscribe, Gather: s.limits.gather,
 			Moving: func(team string) { s.statuses.Relayed(team); signal(s.dirty) },
+			Env:    s.opts.Env,
 		},
 	})
 	return nil

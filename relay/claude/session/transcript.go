@@ -56,6 +56,24 @@ func Read(ctx context.Context, path string, o Options) iter.Seq2[wire.Envelope, 
 	}
 }
 
+// Grown returns a function that reports whether a transcript has grown since it was last called,
+// and then sends to again, which [Follow] reads.
+func Grown(ctx context.Context, path string, again chan<- struct{}) func() bool {
+	size := int64(-1)
+	return func() bool {
+		info, err := os.Stat(path)
+		if err != nil || info.Size() == size { // a file that is gone grows no more
+			return false
+		}
+		size = info.Size()
+		select {
+		case again <- struct{}{}:
+		case <-ctx.Done():
+		}
+		return true
+	}
+}
+
 // Follow tells what a transcript says, and then what is added to it, until ctx ends. It looks for
 // more after each value of again, which must not be closed. A last line that is not complete is
 // waited for.

@@ -5,6 +5,7 @@ package bridgetest
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +35,7 @@ type world struct {
 // person asks.
 func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 	t.Helper()
-	for name, do := range map[string]func(*world){
+	cases := map[string]func(*world){
 		"teams": func(w *world) {
 			all, err := w.b.Teams(w.Context())
 			w.must(err)
@@ -536,7 +537,9 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			_, err = w.b.MarkRead(w.Context(), newer, api.MarkRead{})
 			w.fails(err, api.CodeInvalid)
 		},
-	} {
+	}
+	maps.Copy(cases, lasting)
+	for name, do := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion)

@@ -1,4 +1,4 @@
-package main
+package bridge
 
 import (
 	"encoding/json"
@@ -214,7 +214,7 @@ func TestEndOfATurnBehindAMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := q.unseen(t.Context()); err != nil || r.text != "here it is" || r.via != viaMessage || r.m.Inbox != "user" {
+	if r, err := q.unseen(t.Context()); err != nil || r.text != "here it is" || r.via != api.ViaMessage || r.m.Inbox != "user" {
 		t.Errorf("%+v, %v; want the message", r, err)
 	}
 	q.since = q.since.Add(time.Minute)
@@ -267,7 +267,7 @@ func TestTakenBy(t *testing.T) {
 func TestAnswerByTheTranscript(t *testing.T) {
 	t.Parallel()
 	begun := time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)
-	given := record("user", "u-1", "", begun, `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nthe question\n</teammate-message>"`)
+	given := turnRecord("user", "u-1", "", begun, `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nthe question\n</teammate-message>"`)
 	for name, tc := range map[string]struct {
 		records []string
 		answer  string
@@ -277,9 +277,9 @@ func TestAnswerByTheTranscript(t *testing.T) {
 		"it has just ended":    {[]string{given, says("a-1", "u-1", time.Now().Add(time.Hour), "the answer", "end_turn")}, ""},
 		"nothing was said yet": {[]string{given}, ""},
 		"of the turn before": {[]string{
-			record("user", "u-0", "", begun.Add(-2*time.Second), `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nanother\n</teammate-message>"`),
+			turnRecord("user", "u-0", "", begun.Add(-2*time.Second), `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nanother\n</teammate-message>"`),
 			says("a-0", "u-0", begun.Add(-time.Second), "not this", "end_turn"),
-			record("user", "u-1", "a-0", begun, `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nthe question\n</teammate-message>"`),
+			turnRecord("user", "u-1", "a-0", begun, `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nthe question\n</teammate-message>"`),
 		}, ""},
 	} {
 		path := filepath.Join(t.TempDir(), "agent-worker.jsonl")
@@ -292,7 +292,7 @@ func TestAnswerByTheTranscript(t *testing.T) {
 		if ok != (tc.answer != "") || r.text != tc.answer {
 			t.Errorf("%s: %t, %q; want %q", name, ok, r.text, tc.answer)
 		}
-		if ok && (!r.certain || r.via != viaResult || r.m.From != "worker" || r.m.Kind() != journal.KindAnswer) {
+		if ok && (!r.certain || r.via != api.ViaResult || r.m.From != "worker" || r.m.Kind() != journal.KindAnswer) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -312,18 +312,18 @@ func TestAnswerByTheTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.transcribed, q.transcripts = time.Time{}, func() []string { return []string{path} }
-	if r, ok := q.transcript(t.Context()); !ok || r.text != "the answer" || r.via != viaMessage {
+	if r, ok := q.transcript(t.Context()); !ok || r.text != "the answer" || r.via != api.ViaMessage {
 		t.Errorf("with a message: %t, %+v", ok, r)
 	}
 }
 
-// record is a record of a teammate's transcript.
-func record(kind, uuid, parent string, at time.Time, message string) string {
+// turnRecord is a record of a teammate's transcript.
+func turnRecord(kind, uuid, parent string, at time.Time, message string) string {
 	return fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"timestamp":%q,"isSidechain":true,"agentId":"aworker-1","sessionId":"s-1","version":"2.1.329","message":{%s}}`,
 		kind, uuid, parent, at.UTC().Format(inbox.TimestampLayout), message)
 }
 
 // says is the record of what a teammate said.
 func says(uuid, parent string, at time.Time, text, stop string) string {
-	return record("assistant", uuid, parent, at, fmt.Sprintf(`"role":"assistant","stop_reason":%q,"content":[{"type":"text","text":%q}]`, stop, text))
+	return turnRecord("assistant", uuid, parent, at, fmt.Sprintf(`"role":"assistant","stop_reason":%q,"content":[{"type":"text","text":%q}]`, stop, text))
 }

@@ -1,0 +1,638 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay"
+	"teambridge/relay/claude/session"
+	"teambridge/relay/shell"
+	"teambridge/relay/wire"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// Ask sends a message to a member and waits for the answer; see [api.Bridge]. If there is an
+// error, what is known is returned even then.
+func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuestion) (a api.Answered, err error) {
+	var timeout time.Duration
+	if n.Timeout != "" {
+		if timeout, err = time.ParseDuration(n.Timeout); err != nil || timeout < 0 {
+			return a, api.Decide(api.CodeInvalid, seeDocument, "timeout: %q is not a duration such as 5m", n.Timeout)
+		}
+	}
+	if n.DryRun {
+		return a, api.Decide(api.CodeInvalid, "nothing was sent; send it with dryRun", "a question has no dry run")
+	}
+	to, err := l.In(ctx, team, member)
+	if err != nil {
+		return a, err
+	}
+	defer to.Close() // it is written by path
+	m := Message{NewMessage: n.NewMessage, ID: id, Follow: true}
+	if to.Way() == api.WayPane || n.Via == api.ViaPane {
+		return l.askPane(ctx, &to, m, timeout)
+	}
+	if _, err := promptOptionsOf(m.NewMessage); err != nil {
+		return a, err
+	}
+	if m.PaneOptions != (api.PaneOptions{}) {
+		return a, onlyForPanes()
+	}
+	t := to.Team
+	if member, err = t.Resolve(ctx, member); err != nil {
+		return a, err
+	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return a, err
+	}
+	const anyway = "teambridge send puts it into the inbox anyway"
+	if err := l.canAnswer(ctx, nil, t, c, member, anyway); err != nil {
+		return a, err
+	}
+	if m.From != "" {
+		m.From = t.Root().MemberName(ctx, t.Name(), m.From) // the reply comes to this inbox
+	}
+	// Before joining: a message that is not sent must not change the team.
+	draft := inbox.Message{ID: id, From: cmp.Or(m.From, api.Guest), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
+	if err := cmp.Or(draft.Check(), draft.CheckProtocol(c)); err != nil {
+		return a, err
+	}
+	rec, err := l.Record(ctx, t.Name())
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	if err := l.canAnswer(ctx, rec.Ledger(ctx), t, c, member, anyway); err != nil {
+		return a, err
+	}
+	all, err := view.Statuses(ctx, status.Source{Journal: rec.Journal(), Ledger: rec.Ledger(ctx)}, t, nil, nil, time.Now())
+	if err != nil {
+		return a, err
+	}
+	if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == member && s.State == api.StateTerminated }) {
+		return a, api.Decide(api.CodeNotFound, anyway, "%s has shut down: nobody can answer", member)
+	}
+	if m.From == "" {
+		if m.From, a.Joined, err = l.askingAs(ctx, t, c, n.Dir); err != nil {
+			return a, err
+		}
+	}
+	r, err := l.row(ctx, &to, m.From, false, false)
+	if err != nil {
+		return a, err
+	}
+	q := &question{l: l, sender: r.sender, from: m.From, summary: m.Summary, text: m.Text, rec: rec}
+	if q.Delivered, a.Sent, err = l.sendQuestion(ctx, &to, m); err != nil {
+		return a, err
+	}
+	q.since = q.Start
+	q.conversation = t.Agent(r.sender.Config(), member).Conversation(q.Start.Truncate(time.Millisecond))
+	if agent := t.Agent(r.sender.Config(), member); agent.Version().Has(teams.IdleResult) == teams.Yes {
+		q.transcripts = agent.Transcripts
+	}
+	if q.delivery = a.Sent.Delivery; q.delivery == "" {
+		q.clock = clocked(q.Inbox.Path(), q.Start, time.Now())
+	}
+	wait, cancel := within(ctx, timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, q.ID))
+	defer cancel()
+	l.opts.Debug("waiting for an answer to %s", q.ID)
+	reply, err := q.await(wait)
+	if err != nil {
+		return a, overdue(wait, err)
+	}
+	a.Sent.State, a.Reply, a.Text, a.Via, a.Certain = api.Consumed, view.Recorded(reply.m), reply.text, reply.via, reply.certain
+	return a, nil
+}
+
+// sendQuestion sends a message through a team of its own, since who follows the message may
+// close that before the answer comes.
+func (l *Local) sendQuestion(ctx context.Context, asked *Target, m Message) (d mail.Delivered, sent api.Sent, err error) {
+	to, err := l.In(ctx, asked.Name(), asked.Member())
+	if err != nil {
+		return d, sent, err
+	}
+	defer to.Close() // it is written by path
+	d.Start = time.Now()
+	sent, row, err := l.sendTo(ctx, &to, m)
+	if err != nil {
+		return d, sent, err
+	}
+	if row == nil { // a prompt
+		d.Team, d.Member, d.ID = sent.Team, sent.Member, sent.ID
+		return d, sent, nil
+	}
+	d, sent = *row, view.Sent(*row)
+	d.Inbox, err = inbox.Open(asked.Team, d.Member, l.opts.Locker)
+	return d, sent, err
+}
+
+// askPane types a question into a pane, and waits for the answer.
+func (l *Local) askPane(ctx context.Context, to *Target, m Message, timeout time.Duration) (a api.Answered, err error) {
+	p, err := l.paneOf(ctx, to)
+	if err != nil {
+		return a, err
+	}
+	if err := Closed(ctx, p); err != nil {
+		return a, err
+	}
+	until := time.Now().Add(timeout)
+	if a.Sent, err = l.SendTo(ctx, to, m); err != nil {
+		return a, err
+	}
+	if a.Sent, err = l.Await(ctx, a.Sent, api.Confirmed, timeout); err != nil {
+		return a, err
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return a, err
+	}
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		wait, cancel = context.WithDeadline(ctx, until)
+	}
+	defer cancel()
+	l.opts.Debug("waiting for an answer to %s", a.Sent.ID)
+	done, err := panes.AwaitAnswer(wait, a.Sent.Delivery)
+	switch {
+	case ctx.Err() != nil:
+		return a, context.Cause(ctx)
+	case wait.Err() != nil && done.Task != ledger.TaskEnded:
+		return a, api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shell.Quote(p.Team),
+			"timed out after %s: no answer from %s", timeout, p.Inbox)
+	case err != nil:
+		return a, err
+	case done.Lost != "":
+		return a, api.Decide(api.CodeNoAnswer, "the message stays sent", "%s has taken the message, but there is no answer: %s", p.Inbox, done.Lost)
+	case len(done.Answer) == 0:
+		return a, api.Decide(api.CodeNoAnswer, "the message stays sent; look at the pane", "%s has ended its turn with the message, and what it said is not known", p.Inbox)
+	}
+	rows, err := inbox.Parse(slices.Concat([]byte("["), done.Answer, []byte("]")))
+	if err != nil || len(rows) != 1 {
+		return a, fmt.Errorf("read the answer of %s: %w", p.Inbox, cmp.Or(err, errors.New("it is no object")))
+	}
+	a.Reply = view.Message(p.Team, inbox.Entry{Row: rows[0], Inbox: p.Inbox})
+	a.Reply.Kind = journal.KindAnswer
+	a.Text, a.Via, a.Certain = rows[0].Text, api.ViaResult, true
+	return a, nil
+}
+
+// canAnswer returns an error with the hint if nobody can answer for a member. lg may be nil.
+func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team, c *teams.Config, member, hint string) error {
+	facts, err := relay.Facts(ctx, lg, l.opts.State, t, c, member)
+	if err != nil { // it is for a hint
+		l.opts.Debug("whether %s is relayed to is not known: %v", member, err)
+	}
+	switch c.Deliverability(member, facts) {
+	case teams.NotMember:
+		return api.Decide(api.CodeNotFound, hint, "%s is not a member of %s: nobody can answer", member, c.Team)
+	case teams.LeadGone:
+		return api.Decide(api.CodeNotFound, hint, "the lead of %s is not running: nobody can answer", c.Team)
+	case teams.NoRelay:
+		return api.Decide(api.CodeNotFound, hint, "%s is headless and has no running relay: nobody can answer", member)
+	case teams.AtTerminal:
+		if l.opts.Service == nil { // else a prompt moves it
+			return api.Decide(api.CodeNotFound, "teambridge switch "+member+" --to remote", "the session of %s is at a person's terminal: messages wait until it moves", member)
+		}
+	}
+	return nil
+}
+
+// askingAs returns the name to ask under. It joins the team if nobody has, since agents of
+// every version can write to members, and returns the name as joined then, too.
+func (l *Local) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, dir string) (name, joined string, err error) {
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if name, err = mail.Guest(ctx, lg, t, c); err != nil || name != "" {
+		return name, "", err
+	}
+	_, err = l.Join(ctx, t.Name(), api.NewJoin{As: api.Guest, Dir: dir})
+	return api.Guest, api.Guest, err
+}
+
+const (
+	lookStep  = 10 * time.Millisecond  // how often the inbox is read for the sent message
+	recordLag = 2 * time.Second        // how late an agent may write down its conversation
+	lookAgain = 100 * time.Millisecond // how often it is read meanwhile
+
+	// An agent's turn with its model takes at least this long. A report without an
+	// idle reason that comes sooner after a message was taken is of the previous turn.
+	startup = 500 * time.Millisecond
+
+	// A report that may be of the previous turn counts if nothing follows for this long.
+	quiet = 10 * time.Second
+
+	// The kernel dates files by its last tick, of which there are at least 100 a second.
+	tick = 10 * time.Millisecond
+)
+
+type askReply struct {
+	m       journal.Message
+	text    string
+	via     string
+	certain bool
+}
+
+// question is a sent message that waits for its answer.
+type question struct {
+	mail.Delivered
+	l        *Local
+	sender   *mail.Sender
+	from     string // the answer is sent to this name
+	summary  string
+	text     string
+	rec      *Recorder
+	delivery string // of a prompt; "" for a row
+	clock    bool   // the inbox file is dated by our clock
+	over     bool   // the prompt had ended when it was looked at last
+
+	conversation *teams.Conversation // of the member
+	transcripts  func() []string     // of the member; nil if it reports no results
+	transcribed  time.Time           // when they were last read for the answer
+
+	since, taken time.Time         // the message was taken between these; taken is zero until then
+	said         []journal.Message // by the member; not yet weighed
+
+	begun  time.Time // when its model was given the message; zero: not known
+	before time.Time // when the previous turn was reported: the next report is of ours
+	held   *askReply // may be of the previous turn
+	heldAt time.Time
+	other  time.Time // when the first message after ours was seen
+}
+
+// await waits for the answer. The member's messages and the state of its inbox are in
+// different files, so changes can be seen in any order.
+func (q *question) await(ctx context.Context) (askReply, error) {
+	checked := time.Now() // when somebody could answer
+	for {
+		wait := recheck
+		if q.taken.IsZero() && q.l.opts.Service == nil {
+			wait = lookStep
+		} else if q.taken.IsZero() || len(q.said) > 0 {
+			wait = lookAgain
+		}
+		list, err := q.rec.Changes(ctx, wait)
+		if err != nil {
+			return askReply{}, err
+		}
+		for _, c := range list {
+			m := c.Message
+			switch {
+			case !q.of(c):
+			case m.From == q.Member:
+				q.said = append(q.said, m)
+			case m.Inbox == q.Member && m.ID() != q.ID && q.other.IsZero():
+				q.other = m.FirstSeen
+			}
+		}
+		if q.taken.IsZero() {
+			if err := q.look(ctx); err != nil {
+				return askReply{}, err
+			}
+		}
+		if !q.taken.IsZero() {
+			var later []journal.Message
+			for _, m := range q.said {
+				if m.Kind() == "idle_notification" && (len(later) > 0 || q.early(m)) {
+					later = append(later, m)
+					continue
+				}
+				r, ok, err := q.weigh(m)
+				if errors.Is(err, errNoWord) {
+					return q.unseen(ctx)
+				}
+				if ok || err != nil {
+					return r, err
+				}
+			}
+			q.said = later
+			if r, ok := q.transcript(ctx); ok {
+				return r, nil
+			}
+		}
+		for _, c := range list {
+			if l, ok := lifecycle(c.Message); q.of(c) && ok && l.Ends && !l.Hearsay && l.Member == q.Member {
+				return askReply{}, api.Decide(api.CodeNotFound, "the message stays sent", "%s has shut down without an answer", q.Member)
+			}
+		}
+		if q.held != nil && time.Since(q.heldAt) >= quiet {
+			return *q.held, nil
+		}
+		if len(list) == 0 && time.Since(checked) >= recheck {
+			if r, over, err := q.overPrompt(ctx); over || err != nil {
+				return r, err
+			}
+			c, err := q.sender.Team().Config(ctx)
+			if err != nil {
+				return askReply{}, err
+			}
+			// Without the ledger: a relay that is being restarted is no reason to give up.
+			if err := q.l.canAnswer(ctx, nil, q.sender.Team(), c, q.Member, "the message stays sent"); err != nil {
+				return askReply{}, err
+			}
+			checked = time.Now()
+		}
+	}
+}
+
+// of reports whether a change is a message that has appeared in the team.
+func (q *question) of(c journal.Change) bool {
+	return c.Kind == journal.Appeared && c.Message.Team.Team == q.Team && c.Message.Root == q.sender.Team().Root().Path()
+}
+
+// lifecycle is what a message says about the life of a member.
+func lifecycle(m journal.Message) (status.Lifecycle, bool) {
+	e := m.Entry()
+	return status.LifecycleOf(&e)
+}
+
+// look checks whether the message was taken.
+func (q *question) look(ctx context.Context) error {
+	now := time.Now()
+	if q.delivery != "" {
+		d, err := q.prompt(ctx)
+		if err != nil {
+			return err
+		}
+		switch d.State {
+		case ledger.Claimed, ledger.FrameWritten:
+			q.since = now
+		case ledger.Accepted:
+			q.since, q.taken = d.At, d.At
+		default:
+			q.taken = d.At
+		}
+		return nil
+	}
+	fate, err := q.sender.Follow(ctx, q.Delivered)
+	if err != nil {
+		return err
+	}
+	if fate != inbox.Consumed {
+		q.since = now
+		return nil
+	}
+	if q.taken, q.State = time.Now(), api.Consumed; q.clock {
+		q.taken = takenBy(q.Inbox.Path(), q.since, q.taken)
+	}
+	return nil
+}
+
+// prompt returns the delivery of a question that was sent as a prompt.
+func (q *question) prompt(ctx context.Context) (d ledger.Delivery, err error) {
+	lg, err := q.l.opts.Ledger(ctx)
+	if err != nil {
+		return d, err
+	}
+	list, err := lg.Deliveries(ctx, ledger.DeliveryQuery{UUID: q.delivery})
+	if err == nil && len(list) == 0 {
+		err = api.Decide(api.CodeUnknown, "the message stays sent", "the delivery %s is not recorded any more", q.delivery)
+	}
+	if err == nil {
+		d = list[0]
+	}
+	return d, err
+}
+
+// overPrompt reports whether a prompt has ended, and had when it was looked at before: its
+// answer, which is recorded with its end, would be known. r is a message of that turn.
+func (q *question) overPrompt(ctx context.Context) (r askReply, over bool, err error) {
+	if q.delivery == "" {
+		return r, false, nil
+	}
+	d, err := q.prompt(ctx)
+	if err != nil || !d.State.Ended() || !q.over {
+		q.over = d.State.Ended()
+		return r, false, err
+	}
+	if d.State == ledger.Done {
+		r, err = q.unseen(ctx)
+		return r, true, err
+	}
+	return r, true, noAnswer("the prompt to %s is %s: %s", q.Member, d.State, cmp.Or(d.Reason, "-"))
+}
+
+// early reports whether a report must wait, because the agent's conversation does not yet
+// show when the turn with the message began.
+func (q *question) early(m journal.Message) bool {
+	known, given := q.begins()
+	return known && given == 0 && time.Since(m.FirstSeen) < recordLag
+}
+
+// begins finds out when the turn with the message began. known says that there is a
+// conversation, and given how many times the message may be in it.
+func (q *question) begins() (known bool, given int) {
+	if !q.begun.IsZero() {
+		return true, 1
+	}
+	_, known = q.conversation.Read()
+	list := slices.DeleteFunc(q.conversation.Given(q.from, q.summary, q.text), func(g teams.Given) bool { return !g.Sure && !g.Alone })
+	if len(list) == 1 {
+		q.begun = list[0].At
+	}
+	return known, len(list)
+}
+
+// transcript returns what the agent said last in the turn with the message, by its
+// transcript, if that turn has been over for a while. On a busy machine the reader of its
+// report can be faster than we are: then the report is gone before it was seen here. A
+// message that the agent sent us in that turn comes first; it may not have been seen either.
+func (q *question) transcript(ctx context.Context) (askReply, bool) {
+	if q.transcripts == nil || time.Since(q.transcribed) < recordLag {
+		return askReply{}, false
+	}
+	q.transcribed = time.Now()
+	if q.begins(); q.begun.IsZero() {
+		return askReply{}, false
+	}
+	for _, path := range q.transcripts() {
+		said, at := saidIn(session.Read(ctx, path, session.Options{Since: q.begun}), q.begun)
+		if said == "" || time.Since(at) < recordLag {
+			continue
+		}
+		if r, err := q.unseen(ctx); err == nil {
+			return r, true
+		}
+		m := journal.Message{Inbox: q.from, FirstSeen: time.Now().UTC(), Answer: q.ID}
+		m.Team, m.From, m.Text, m.Timestamp = teams.Instance{Team: q.Team}, q.Member, said, at.UTC().Format(inbox.TimestampLayout)
+		return askReply{m: m, text: said, via: api.ViaResult, certain: true}, true
+	}
+	return askReply{}, false
+}
+
+// saidIn returns what an agent said last in the turn that began at a time, and when it
+// ended; "" if the turn is not in the conversation, or has not come to its end.
+func saidIn(conversation iter.Seq2[wire.Envelope, error], begun time.Time) (said string, at time.Time) {
+	var turn *string
+	for e, err := range conversation {
+		if err != nil {
+			return "", time.Time{} // what cannot be read says nothing
+		}
+		switch event := e.Event.(type) {
+		case *wire.TurnStart:
+			if turn == nil && int64(e.Time) == begun.UnixMilli() {
+				turn = e.Turn
+			}
+		case *wire.Text:
+			if turn != nil && e.Turn != nil && *e.Turn == *turn && e.Role == wire.RoleAgent && e.Subagent == nil && event.Thinking == nil {
+				said = event.Text
+			}
+		case *wire.TurnEnd:
+			if turn != nil && e.Turn != nil && *e.Turn == *turn {
+				if event.Status != wire.TurnCompleted {
+					said = ""
+				}
+				return said, time.UnixMilli(int64(e.Time))
+			}
+		}
+	}
+	return "", time.Time{}
+}
+
+// clocked reports whether an inbox that was written after start is dated by our clock,
+// and not by that of a file server.
+func clocked(path string, start, now time.Time) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.ModTime().Nanosecond() == 0 { // to the second
+		return false
+	}
+	return info.ModTime().After(start.Add(-tick)) && !info.ModTime().After(now)
+}
+
+// takenBy returns the latest time at which a message can have been taken that was in the
+// inbox at since and is not now. The file's time is more precise than now on a busy
+// machine: the agent, or somebody after it, wrote the file.
+func takenBy(path string, since, now time.Time) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return now
+	}
+	if by := info.ModTime().Add(tick); by.After(since) && by.Before(now) {
+		return by
+	}
+	return now
+}
+
+// weigh decides whether something the member said is the answer.
+//
+// Agents take messages between two turns (measured on 2.1.80 and 2.1.329), so a message
+// that is sent after that is the answer. The report of a turn, an idle_notification,
+// needs care, because it is written at about the time when the next message is taken:
+//
+//   - An agent with nothing to do reports an idle reason, and then reads its inbox, 1 ms
+//     later and every 500 ms. Such a report is of the previous turn if it is dated before
+//     the message was taken (by 2 ms or more), else of the turn with the message.
+//   - A newer agent that finds a message takes it, and then reports the previous turn
+//     without a reason, up to 60 ms later, or 500 ms on a busy machine. An older one
+//     reports first.
+//
+// The conversation of a newer agent shows when its model was given the message: after the
+// report of the previous turn (3 to 90 ms), and before that of its own, unless the model
+// answers within 90 ms. Then the report has a reason. Without a conversation, or if the
+// message was given together with others, only the rules above apply.
+func (q *question) weigh(m journal.Message) (r askReply, ok bool, err error) {
+	at, known := m.Time()
+	if !known {
+		at = m.FirstSeen
+	}
+	if at.Before(q.since.Truncate(time.Millisecond)) { // rows have their time in milliseconds
+		return askReply{}, false, nil
+	}
+	r = askReply{m: m}
+	switch m.Kind() {
+	case "message":
+		r.via, r.text = api.ViaMessage, m.Text
+		r.certain = known && (at.After(q.taken) || q.taken.Sub(q.since) < startup)
+		return r, m.Inbox == q.from, nil
+	case journal.KindAnswer: // of a headless agent, recorded with the messages that it answers
+		r.via, r.text, r.certain = api.ViaResult, m.Text, true
+		return r, slices.Contains(m.InReplyTo(), q.ID), nil
+	case "idle_notification":
+	default:
+		return askReply{}, false, nil
+	}
+	idle, ok := lifecycle(m)
+	if !ok || idle.Member != q.Member {
+		return askReply{}, false, nil
+	}
+	r.via, r.text = api.ViaResult, idle.Result
+	told := known && !q.begun.IsZero()
+	r.certain = told || known && !q.doubtful()
+	switch {
+	case told && at.Before(q.begun) && (idle.IdleReason == "" || !at.After(q.taken)):
+		return askReply{}, false, nil // of the previous turn
+	case told:
+	case idle.IdleReason == "" && !at.After(q.taken.Add(startup)):
+		q.before = at
+		return askReply{}, false, nil
+	case idle.IdleReason != "" && !at.After(q.taken) && q.before.IsZero():
+		if held := r; held.text != "" {
+			held.certain = false
+			q.held, q.heldAt = &held, time.Now()
+		}
+		return askReply{}, false, nil
+	}
+	switch {
+	case idle.IdleReason == "failed":
+		return askReply{}, false, noAnswer("%s took the message, and its turn failed: %s", q.Member, cmp.Or(idle.FailureReason, "-"))
+	case idle.IdleReason == "interrupted":
+		return askReply{}, false, noAnswer("%s took the message, and was interrupted", q.Member)
+	case idle.Result != "":
+		return r, true, nil
+	case r.certain:
+		return askReply{}, false, errNoWord
+	}
+	return askReply{}, false, nil
+}
+
+// doubtful reports whether the next report may be of a later turn, with another message.
+// Then what counts as the report of the previous turn was that of the turn with ours.
+func (q *question) doubtful() bool {
+	return !q.other.IsZero() && (q.held != nil || !q.before.IsZero() && q.other.Before(q.before.Add(startup)))
+}
+
+// errNoWord says that the turn with the message ended with a report without an answer.
+var errNoWord = errors.New("no answer in the report")
+
+// unseen returns the message that the member sent us in the turn that has ended. It is in
+// another file than the report, and may not have been recorded yet.
+func (q *question) unseen(ctx context.Context) (askReply, error) {
+	box, err := inbox.Open(q.sender.Team(), q.from, nil) // reading takes no lock
+	if err != nil {
+		return askReply{}, err
+	}
+	rows, err := box.Read(ctx)
+	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
+		return askReply{}, err
+	}
+	for _, row := range rows {
+		m := journal.Message{Row: row, Inbox: q.from, FirstSeen: time.Now()}
+		m.Team.Team = q.Team
+		if m.From != q.Member || m.Kind() != "message" {
+			continue
+		}
+		if r, ok, err := q.weigh(m); ok || err != nil {
+			return r, err
+		}
+	}
+	return askReply{}, noAnswer("%s took the message, and ended its turn without an answer", q.Member)
+}
+
+func noAnswer(format string, args ...any) error {
+	return api.Decide(api.CodeNoAnswer, "the message stays sent; wait for a later answer with: teambridge wait --for reply", format, args...)
+}

@@ -1,0 +1,320 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/claude/session"
+	"teambridge/relay/fleet"
+	"teambridge/relay/wire"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams/transcript"
+)
+
+const (
+	transcriptTick = 250 * time.Millisecond // how often a transcript is looked at that is followed
+	openCodeTick   = time.Second            // how often OpenCode is asked for more
+)
+
+// errEnough ends what is told to somebody who wants no more.
+var errEnough = errors.New("enough")
+
+// telling is a transcript that somebody wants to see.
+type telling struct {
+	*Local
+	api.TranscriptQuery
+	team, who string
+	tell      func(json.RawMessage, error) bool
+	told      map[string]bool // ids, where what was told can come again
+}
+
+// Transcript yields what an agent was told, said and did; see [api.Bridge].
+func (l *Local) Transcript(ctx context.Context, team, who string, q api.TranscriptQuery) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		t := &telling{Local: l, TranscriptQuery: q, team: team, who: who, tell: yield, told: map[string]bool{}}
+		if err := t.run(ctx); err != nil && err != errEnough {
+			yield(nil, err)
+		}
+	}
+}
+
+func (t *telling) run(ctx context.Context) error {
+	s, found, err := t.relayed(ctx)
+	if err != nil {
+		return err
+	}
+	if id, runtime, err := t.openCode(ctx, s, found); err != nil || runtime != nil {
+		if err == nil {
+			err = t.openCodeSession(ctx, id, runtime)
+		}
+		return err
+	}
+	path, err := t.path(ctx)
+	if err != nil {
+		return err
+	}
+	root, err := t.opts.Root()
+	if err != nil {
+		return err
+	}
+	if !t.Follow {
+		return t.all(ctx, session.Read(ctx, path, session.Options{Gone: view.Ended(root.Path(), transcript.SessionOf(path), s)}))
+	}
+	for path != "" {
+		if path, err = t.follow(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all tells a conversation.
+func (t *telling) all(ctx context.Context, conversation iter.Seq2[wire.Envelope, error]) error {
+	for e, err := range conversation {
+		var line bytes.Buffer
+		if err == nil {
+			if t.Follow && t.told[e.ID] {
+				continue
+			}
+			enc := json.NewEncoder(&line)
+			enc.SetEscapeHTML(false)
+			err = enc.Encode(e)
+		}
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return fmt.Errorf("read the transcript: %w", err)
+		case !t.tell(bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil):
+			return errEnough
+		}
+		t.told[e.ID] = t.Follow
+	}
+	return nil
+}
+
+// relayed finds the session that a relay runs, by its id or by the member.
+func (t *telling) relayed(ctx context.Context) (s ledger.Session, found bool, err error) {
+	lg, err := t.Ledger(ctx)
+	if err != nil || lg == nil {
+		return s, false, err
+	}
+	if t.team == "" {
+		root, err := t.opts.Root()
+		if err != nil {
+			return s, false, err
+		}
+		all, err := lg.Sessions(ctx, root.Path())
+		if i := slices.IndexFunc(all, func(s ledger.Session) bool { return s.ID == t.who }); i >= 0 {
+			s, found = all[i], true
+		}
+		return s, found, err
+	}
+	key, err := t.key(ctx)
+	if err != nil {
+		return s, false, err
+	}
+	return lg.Session(ctx, key)
+}
+
+// key is the inbox of the member.
+func (t *telling) key(ctx context.Context) (ledger.InboxKey, error) {
+	team, err := t.Open(ctx, api.Scope{Team: t.team})
+	if err != nil {
+		return ledger.InboxKey{}, err
+	}
+	defer team.Close() // nothing was written through it
+	return fleet.Key(ctx, team, t.who)
+}
+
+// openCode returns what reads a session of OpenCode, and its id; nil if it is none. s is that
+// of the relay, if it was found.
+func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ relay.Runtime, err error) {
+	settings := ledger.Relay{Runtime: fleet.OpenCode, Dir: t.Dir}
+	if settings.Dir == "" {
+		if settings.Dir, err = os.Getwd(); err != nil {
+			return "", nil, err
+		}
+	}
+	switch {
+	case t.team == "" && strings.HasPrefix(t.who, "ses_"):
+		id = t.who
+	case !found:
+		return "", nil, nil
+	default:
+		if found, err = t.openCodeSettings(ctx, s, &settings); err != nil || !found {
+			return "", nil, err
+		}
+		id = s.ID
+	}
+	l := fleet.Launch{Settings: settings, State: t.opts.State}
+	if t.opts.Service != nil {
+		l.Env = t.opts.Service.Env
+	}
+	runtime, err := l.Runtime(ctx)
+	if errors.As(err, new(*fleet.ProgramError)) {
+		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "install OpenCode with: npm install -g opencode-ai"}
+	}
+	return id, runtime, err
+}
+
+// openCodeSettings finds how the agent of a session was started, if it is one of OpenCode.
+func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settings *ledger.Relay) (found bool, err error) {
+	lg, err := t.Ledger(ctx)
+	if err != nil {
+		return false, err
+	}
+	all, err := lg.Relays(ctx, s.Root)
+	if err != nil {
+		return false, err
+	}
+	if i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.Team == s.Team && r.Member == s.Inbox }); i >= 0 {
+		*settings = all[i]
+		return settings.Runtime == fleet.OpenCode, nil
+	}
+	// A relay of run has no settings in the ledger.
+	if strings.HasPrefix(s.Command, "http://") || strings.HasPrefix(s.Command, "https://") {
+		settings.URL = s.Command
+		return true, nil
+	}
+	settings.Command = strings.Fields(s.Command)
+	return len(settings.Command) > 0 && strings.HasPrefix(filepath.Base(settings.Command[0]), fleet.OpenCode), nil
+}
+
+// openCodeSession tells a session of OpenCode.
+func (t *telling) openCodeSession(ctx context.Context, id string, runtime relay.Runtime) (err error) {
+	if c, ok := runtime.(io.Closer); ok {
+		defer func() { err = errors.Join(err, c.Close()) }()
+	}
+	var since time.Time
+	said := func(yield func(wire.Envelope, error) bool) {
+		for e, err := range runtime.Conversation(ctx, id, since, !t.Follow) {
+			if err == nil {
+				since = time.UnixMilli(int64(e.Time))
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+	for {
+		if err := t.all(ctx, said); err != nil {
+			return err
+		}
+		switch {
+		case !t.Follow && since.IsZero():
+			return api.Decide(api.CodeNotFound, "OpenCode keeps the sessions of a user in one place: look for it as that user", "OpenCode has no session %s, or nothing was said in it", id)
+		case !t.Follow:
+			return nil
+		}
+		select {
+		case <-time.After(openCodeTick):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// follow tells what is added to a transcript, until ctx ends or the agent has gone on to the next
+// one: /clear begins another session, and a teammate of an older version another transcript, with a
+// copy of the conversation, whenever it wakes up.
+func (t *telling) follow(ctx context.Context, path string) (next string, err error) {
+	reading, cancel := context.WithCancel(ctx)
+	again, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		next = t.grows(reading, path, again)
+	}()
+	err = t.all(reading, session.Follow(reading, path, time.Time{}, again))
+	cancel()
+	<-done
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case next != "" && err != errEnough:
+		return next, nil
+	}
+	return "", err
+}
+
+// grows sends a value whenever the file has grown, until ctx ends or the agent has another
+// transcript, which it returns.
+func (t *telling) grows(ctx context.Context, path string, again chan<- struct{}) (next string) {
+	ticker := time.NewTicker(transcriptTick)
+	defer ticker.Stop()
+	grown := session.Grown(ctx, path, again)
+	for n := 1; ; n++ {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ""
+		}
+		// Without a team any more, there is no next one.
+		if !grown() && n%4 == 0 {
+			if now, err := t.path(ctx); err == nil && now != path {
+				return now
+			}
+		}
+	}
+}
+
+// path finds the transcript of a session, or of a member.
+func (t *telling) path(ctx context.Context) (string, error) {
+	root, err := t.opts.Root()
+	if err != nil {
+		return "", err
+	}
+	if t.team == "" {
+		if _, err := uuid.Parse(t.who); err != nil {
+			return "", api.Decide(api.CodeInvalid, "give the id of a session, or a team", "%q is not the id of a session", t.who)
+		}
+		if path, ok := transcript.Session(root.Path(), "", t.who); ok {
+			return path, nil
+		}
+		return "", api.Decide(api.CodeNotFound, "", "%s has no transcript of a session %s", root.Path(), t.who)
+	}
+	team, err := t.Open(ctx, api.Scope{Team: t.team})
+	if err != nil {
+		return "", err
+	}
+	defer team.Close() // nothing was written through it
+	key, err := fleet.Key(ctx, team, t.who)
+	if err != nil {
+		return "", err
+	}
+	if lg, err := t.Ledger(ctx); err != nil {
+		return "", err
+	} else if lg != nil {
+		s, found, err := lg.Session(ctx, key)
+		if err != nil {
+			return "", err
+		}
+		if path, ok := transcript.Session(root.Path(), "", s.ID); found && ok {
+			return path, nil
+		}
+	}
+	c, err := team.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	if paths := team.Agent(c, key.Inbox).Transcripts(); len(paths) > 0 {
+		return paths[0], nil
+	}
+	return "", api.Decide(api.CodeNotFound, "an agent writes its transcript with its first turn", "%s of team %s has no transcript", key.Inbox, team.Name())
+}

@@ -1,0 +1,332 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/relay/pane"
+	"teambridge/relay/shell"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// settled is how long an agent without waiting messages must be idle to count as idle.
+// Agents look into their inboxes each second.
+const settled = 1500 * time.Millisecond
+
+// waiting is what is waited for in a team.
+type waiting struct {
+	*Local
+	api.Occasion
+	to   *Target
+	team string
+	root string
+	rec  *Recorder // nil where nothing is recorded
+}
+
+// Wait waits until something happens in a team; see [api.Bridge].
+func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Happened, err error) {
+	switch {
+	case !slices.Contains(api.Occasions(), o.For):
+		return h, api.Decide(api.CodeUsage, "", "for is %q; it must be one of %s", o.For, strings.Join(api.Occasions(), ", "))
+	case o.Member == "" && (o.For == api.ForIdle || o.For == api.ForTerminated):
+		return h, api.Decide(api.CodeUsage, "", "for %s needs a member", o.For)
+	case o.Timeout < 0:
+		return h, api.Decide(api.CodeUsage, "", "the timeout %s is negative", o.Timeout)
+	}
+	var names []string
+	if o.Member != "" {
+		names = []string{o.Member}
+	}
+	to, err := l.In(ctx, team, names...)
+	if err != nil {
+		return h, err
+	}
+	defer to.Close() // nothing was written through it
+	root, err := l.opts.Root()
+	if err != nil {
+		return h, err
+	}
+	w := &waiting{Local: l, Occasion: o, to: &to, team: to.Name(), root: root.Path()}
+	forMessage := o.For == api.ForReply || o.For == api.ForMessage
+	panes := to.Way() == api.WayPane
+	if s := l.opts.Service; panes && s != nil && s.Fleet == nil {
+		return h, api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only, and does not follow what agents in panes do")
+	}
+	if forMessage || !panes {
+		if w.rec, err = l.Record(ctx, w.team); err != nil {
+			return h, err
+		}
+		defer func() { err = errors.Join(err, w.rec.Close()) }()
+	}
+	if o.Member != "" && !panes {
+		all, err := l.statuses(ctx, w.rec, to.Team)
+		if err != nil {
+			return h, err
+		}
+		if !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == o.Member }) { // else it may have left
+			if w.Member, err = to.Team.Resolve(ctx, o.Member); err != nil {
+				return h, err
+			}
+		}
+	}
+	wait, cancel := within(ctx, o.Timeout, w.missing())
+	defer cancel()
+	switch {
+	case forMessage && panes:
+		h.Message, err = w.paneMessage(wait)
+	case forMessage:
+		h.Message, err = w.message(wait)
+	case panes:
+		h.Status, err = w.panes(wait)
+	default:
+		h.Status, err = w.status(wait)
+	}
+	return h, overdue(wait, err)
+}
+
+// statuses returns what each agent of a team does, by what was recorded.
+func (l *Local) statuses(ctx context.Context, r *Recorder, t *teams.Team) ([]api.Status, error) {
+	c, err := l.states(ctx, r.Ledger(ctx), t.Name())
+	if err != nil {
+		return nil, err
+	}
+	return c.Status(ctx, t)
+}
+
+// missing says what has not happened.
+func (w *waiting) missing() string {
+	switch {
+	case w.For == api.ForIdle:
+		return w.Member + " is not idle"
+	case w.For == api.ForAllIdle:
+		return "not all agents are idle"
+	case w.For == api.ForTerminated:
+		return w.Member + " has not shut down"
+	case w.Member == "":
+		return "no " + w.For
+	}
+	return "no " + w.For + " from " + w.Member
+}
+
+// appeared returns the messages of the team that have come, within a time.
+func (w *waiting) appeared(ctx context.Context, within time.Duration) ([]journal.Message, error) {
+	changes, err := w.rec.Changes(ctx, within)
+	var list []journal.Message
+	for _, c := range changes {
+		if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == w.team && m.Root == w.root {
+			list = append(list, m)
+		}
+	}
+	return list, err
+}
+
+// message waits for a message.
+func (w *waiting) message(ctx context.Context) (*api.Record, error) {
+	t := w.to.Team
+	var ours []string
+	if w.For == api.ForReply {
+		var err error
+		if ours, err = w.Ours(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	var none error                                   // it will not come, unless it was written last
+	for wait := time.Duration(0); ; wait = recheck { // a team can end without a change
+		if none != nil {
+			wait = 0
+		}
+		list, err := w.appeared(ctx, wait)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			if m.Kind() == "message" && (w.Member == "" || m.From == w.Member) && (w.For == api.ForMessage || slices.Contains(ours, m.Inbox)) {
+				return new(view.Record(m, nil)), nil
+			}
+		}
+		if err := t.Exists(); err != nil {
+			return nil, err
+		}
+		if len(list) > 0 {
+			continue
+		}
+		if none != nil {
+			return nil, none
+		}
+		all, err := w.statuses(ctx, w.rec, t)
+		if err != nil {
+			return nil, err
+		}
+		none = w.never(all)
+	}
+}
+
+// never returns an error if what is waited for cannot happen: the member has shut down, or the
+// lead of the team is not running, for that member or for all.
+func (w *waiting) never(all []api.Status) error {
+	why := ""
+	for _, s := range all {
+		if w.Member == "" || s.Member == w.Member {
+			if why = s.Why; !status.LeadGone(s) && (w.Member == "" || s.State != api.StateTerminated) {
+				return nil
+			}
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	subject := map[string]string{api.ForIdle: w.Member + " will not become idle", api.ForAllIdle: "the agents will not become idle"}[w.For]
+	if subject == "" {
+		if subject = "no " + w.For + " will come"; w.Member != "" {
+			subject = "no " + w.For + " from " + w.Member + " will come"
+		}
+	}
+	return api.Decide(api.CodeNotFound, view.HistoryHint(w.team), "%s: %s", subject, why)
+}
+
+// status waits until a status holds. Idle must hold for some time.
+func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
+	var since time.Time
+	for {
+		all, err := w.statuses(ctx, w.rec, w.to.Team)
+		if err != nil {
+			return nil, err
+		}
+		if w.For == api.ForAllIdle {
+			if c, err := w.to.Team.Config(ctx); err == nil { // else the next look reports it
+				lead, _ := c.Lead()
+				all = slices.DeleteFunc(all, func(s api.Status) bool { return s.Member == lead.Name })
+			}
+		}
+		found, holds := w.judge(all)
+		if !holds && w.For != api.ForTerminated {
+			if err := w.never(all); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case !holds:
+			since = time.Time{}
+		case w.For == api.ForTerminated:
+			return found, nil
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= settled:
+			return found, nil
+		}
+		list, err := w.appeared(ctx, settled/5)
+		if err != nil {
+			return nil, err
+		}
+		// With a message to it or from it, it was not idle all the time.
+		if w.For != api.ForTerminated && slices.ContainsFunc(list, func(m journal.Message) bool {
+			return w.Member == "" || m.Inbox == w.Member || m.From == w.Member
+		}) {
+			since = time.Time{}
+		}
+	}
+}
+
+// judge reports whether an occasion holds now, and for whom.
+func (w *waiting) judge(all []api.Status) (found []api.Status, holds bool) {
+	for _, s := range all {
+		idle := status.Rests(s)
+		switch {
+		case w.For == api.ForAllIdle:
+			if !idle {
+				return nil, false
+			}
+			found = append(found, s)
+		case s.Member != w.Member:
+		case w.For == api.ForIdle && idle, w.For == api.ForTerminated && (s.State == api.StateTerminated || status.LeadGone(s)):
+			return []api.Status{s}, true
+		}
+	}
+	return found, w.For == api.ForAllIdle && len(found) > 0
+}
+
+// panes waits until the agents in all panes are idle, or have ended.
+func (w *waiting) panes(ctx context.Context) ([]api.Status, error) {
+	for {
+		holds, err := w.panesAre(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(settled / 5):
+		}
+	}
+	views, err := w.Look(ctx, w.to.Panes)
+	var all []api.Status
+	for _, v := range views {
+		all = append(all, view.PaneStatus(v))
+	}
+	return all, err
+}
+
+// panesAre reports whether the agents in all panes are idle, or have ended. One that has
+// ended counts as idle among several.
+func (w *waiting) panesAre(ctx context.Context) (bool, error) {
+	panes, err := w.OpenPanes(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range w.to.Panes {
+		err := Closed(ctx, p)
+		over := errors.Is(err, api.CodeGone) || errors.Is(err, api.CodeRefused)
+		switch {
+		case err != nil && !over:
+			return false, err
+		case w.For == api.ForTerminated && !over:
+			return false, nil
+		case w.For == api.ForIdle && over:
+			return false, api.Decide(api.CodeNotFound, "see what is there with: teambridge pane test "+shell.Quote(p.Inbox),
+				"%s will not become idle: %s", p.Inbox, strings.TrimPrefix(err.Error(), p.Name()+"@"+p.Team+": "))
+		case over:
+			continue
+		}
+		if busy, err := panes.Busy(ctx, p); err != nil || busy != "" {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// paneMessage waits until an agent in one of the panes has answered or, for any message, is
+// sent one.
+func (w *waiting) paneMessage(ctx context.Context) (*api.Record, error) {
+	panes, err := w.OpenPanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		// Nobody else may follow the tasks of the panes.
+		for _, p := range w.to.Panes {
+			if _, err := panes.Busy(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+		list, err := w.appeared(ctx, settled/5)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			wanted := m.Answer != "" || w.For == api.ForMessage && w.Member == ""
+			if wanted && slices.ContainsFunc(w.to.Panes, func(p pane.Pane) bool { return p.Inbox == m.Inbox || p.Inbox == m.From }) {
+				return new(view.Record(m, nil)), nil
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"teambridge/status/api"
+	"teambridge/status/view"
+)
+
+// lasts counts a request that ends with its client or the service, as long as over is not called.
+func (s *Server) lasts() (over func(), err error) {
+	select {
+	case s.streams <- struct{}{}:
+		over = func() { <-s.streams }
+	default:
+		return nil, api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events and requests that wait", cap(s.streams))
+	}
+	select {
+	case <-s.ending:
+		over()
+		return nil, api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
+	default:
+		return over, nil
+	}
+}
+
+// lasting lets a request last: the deadlines of the server are meant for answers that come soon.
+// ctx ends with the service, and with the rights of the client; hint is that of the error then.
+func (s *Server) lasting(w http.ResponseWriter, r *http.Request, hint string) (_ context.Context, over func(), err error) {
+	free, err := s.lasts()
+	if err != nil {
+		return nil, nil, err
+	}
+	control := http.NewResponseController(w)
+	for _, set := range []func(time.Time) error{control.SetReadDeadline, control.SetWriteDeadline} {
+		if err := set(time.Time{}); err != nil {
+			free()
+			return nil, nil, err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	ended, _ := ctx.Value(endedKey{}).(<-chan struct{})
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-s.ending:
+			cancel(api.Decide(api.CodeUnavailable, hint, "the service is ending"))
+		case <-ended:
+			cancel(&api.Decided{Err: errors.New("its token was removed"), Code: api.CodeUnauthorized, Hint: hint})
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		_ = control.SetWriteDeadline(time.Now().Add(s.limits.write)) // for the answer, which is not begun
+		free()
+	}, nil
+}
+
+// ask sends a message and waits for the answer.
+func (s *Server) ask(w http.ResponseWriter, r *http.Request) (any, error) {
+	q, err := body[api.NewQuestion](r)
+	if err != nil {
+		return nil, err
+	}
+	id, err := idempotencyKey(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, over, err := s.lasting(w, r, "if the message was sent, it stays sent; wait for a later answer with: teambridge wait --for reply")
+	if err != nil {
+		return nil, err
+	}
+	defer over()
+	a, err := s.local.Ask(ctx, r.PathValue("team"), r.PathValue("member"), id, q)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// wait waits until something happens in a team.
+func (s *Server) wait(w http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "for", "member", "timeout")
+	o := api.Occasion{For: p.text("for"), Member: p.text("member"), Timeout: p.duration("timeout")}
+	if p.err != nil {
+		return nil, p.err
+	}
+	ctx, over, err := s.lasting(w, r, "wait again")
+	if err != nil {
+		return nil, err
+	}
+	defer over()
+	h, err := s.local.Wait(ctx, r.PathValue("team"), o)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// transcript answers with a transcript, a line of JSON for each envelope. If it fails after that
+// has begun, the last line is an object with the error.
+func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "follow", "dir")
+	q := api.TranscriptQuery{Follow: p.flag("follow"), Dir: p.text("dir")}
+	if p.err != nil {
+		return nil, p.err
+	}
+	team, who := "", r.PathValue("session")
+	if who == "" {
+		team, who = r.PathValue("team"), r.PathValue("member")
+	}
+	ctx, over, err := s.lasting(w, r, "read it again")
+	if err != nil {
+		return nil, err
+	}
+	defer over()
+	control := http.NewResponseController(w)
+	begun := false
+	begin := func() {
+		w.Header().Set("Content-Type", api.LinesType)
+		w.Header().Set("X-Accel-Buffering", "no")
+		w.WriteHeader(http.StatusOK)
+		begun = true
+	}
+	for line, err := range s.local.Transcript(ctx, team, who, q) {
+		switch {
+		case !begun && err != nil:
+			return nil, err
+		case !begun:
+			begin()
+		case err != nil:
+			if line, err = json.Marshal(api.LineError{Error: view.Explain(err)}); err != nil {
+				return nil, nil // the answer has begun
+			}
+		}
+		err = control.SetWriteDeadline(time.Now().Add(s.limits.write))
+		if err == nil {
+			_, err = w.Write(append(line, '\n'))
+		}
+		if err == nil && q.Follow {
+			err = control.Flush()
+		}
+		if err != nil {
+			return nil, nil // its end is missing, so nobody takes it for the whole
+		}
+	}
+	if !begun {
+		begin()
+	}
+	return nil, nil
+}

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay"
+	"teambridge/relay/claude/simchild"
+	"teambridge/status/api"
+)
+
+// later asks in the background, and returns the answer, which is zero if ctx ended first.
+func (r *running) later(ctx context.Context, t *testing.T, method, path, body string) <-chan answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, "http://teambridge"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	all := make(chan answer, 1)
+	go func() {
+		if res, err := r.client.Do(req); err == nil {
+			_ = res.Body.Close()
+			all <- answer{}
+		} else if ctx.Err() == nil {
+			t.Error(err)
+		}
+		close(all)
+	}()
+	return all
+}
+
+// open waits until so many requests last.
+func (r *running) open(t *testing.T, n int) {
+	t.Helper()
+	for end := time.After(patience); len(r.streams) != n; {
+		select {
+		case <-end:
+			t.Fatalf("%d requests last, want %d", len(r.streams), n)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// A request that waits outlives the deadlines of others, counts as a stream, and ends with its
+// client.
+func TestRequestsThatWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, func(s *Server) {
+		s.limits.streams, s.limits.request, s.limits.write = 1, 200*time.Millisecond, 200*time.Millisecond
+	})
+	const wait = "/v1/teams/" + newer + "/wait?for=message&member=worker"
+	happened := make(chan answer, 1)
+	go func() { happened <- r.ask(t, "GET", wait, "") }()
+	r.open(t, 1)
+	for _, path := range []string{wait, "/v1/events", "/v1/transcripts/x"} {
+		problem(t, r.ask(t, "GET", path, ""), api.CodeTooMany)
+	}
+	<-time.After(2 * (r.limits.request + r.limits.write))
+	w.Send(newer, "worker", "team-lead", "at last")
+	if h := of[api.Happened](t, <-happened, http.StatusOK); h.Message == nil || h.Message.Text != "at last" {
+		t.Errorf("it is %+v", h)
+	}
+	r.open(t, 0)
+
+	for _, what := range [][3]string{{"GET", wait, ""}, {"POST", "/v1/teams/" + newer + "/members/worker/ask", `{"text":"anybody?"}`}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := r.later(ctx, t, what[0], what[1], what[2])
+		r.open(t, 1)
+		cancel()
+		<-gone
+		r.open(t, 0)
+	}
+	problem(t, r.ask(t, "GET", "/v1/teams/"+newer+"/wait?for=message&timeout=soon", ""), api.CodeUsage)
+	problem(t, r.ask(t, "GET", "/v1/teams/"+newer+"/wait?for=message&timeout=-1s", ""), api.CodeUsage)
+	problem(t, r.ask(t, "POST", "/v1/teams/"+newer+"/members/worker/ask", `{"text":"x"`), api.CodeBody)
+}
+
+// What lasts ends with the service, which says so; a message stays sent.
+func TestRequestsThatWaitEndWithTheService(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	const session = "2de3961d-6921-4e4d-8adb-18a75361dbe0"
+	dir := filepath.Join(w.Root.Path(), "projects", "-p")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	record := `{"type":"user","uuid":"f1","timestamp":"2026-11-21T15:04:05Z","version":"2.1.329","message":{"role":"user","content":"mend it"}}` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, session+".jsonl"), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://teambridge/v1/transcripts/"+session+"?follow=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), `"text":"mend it"`) {
+	}
+	asked, waited := make(chan answer, 1), make(chan answer, 1)
+	go func() { asked <- r.ask(t, "POST", "/v1/teams/"+newer+"/members/worker/ask", `{"text":"anybody?"}`) }()
+	go func() { waited <- r.ask(t, "GET", "/v1/teams/"+newer+"/wait?for=message", "") }()
+	r.open(t, 3)
+	for end := time.After(patience); ; {
+		rows, err := w.Inbox(newer, "worker").Read(t.Context())
+		if err == nil && len(rows) > 0 && rows[len(rows)-1].Text == "anybody?" {
+			break
+		}
+		select {
+		case <-end:
+			t.Fatal("nothing was sent")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	r.end(t)
+	if p := problem(t, <-asked, api.CodeUnavailable); !strings.Contains(p.Hint, "it stays sent") {
+		t.Errorf("the hint is %q", p.Hint)
+	}
+	problem(t, <-waited, api.CodeUnavailable)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), `{"error":{"code":"unavailable",`) || lines.Scan() || lines.Err() != nil {
+		t.Errorf("the transcript ends with %s, %v", lines.Text(), lines.Err())
+	}
+}
+
+// A question to an agent of the service is a prompt, and its answer is known by what it is to.
+func TestAskingAnAgentOfTheService(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	const ask = "/v1/teams/" + band + "/members/lead/ask"
+	busy := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "WAIT:go [q-0]", "")), http.StatusCreated)
+	h.accepted(t, r, lead.ID, busy)
+	asked := make(chan answer, 1)
+	go func() { asked <- r.ask(t, "POST", ask, message(t, "how many? [q-1]", `, "isolated": true`)) }()
+	h.until(t, r, lead.ID, "given the question", func(e api.RelayEntry) bool { return e.Queue == 2 })
+	h.let(t)
+	a := of[api.Answered](t, <-asked, http.StatusOK)
+	if a.Text != "ACK: how many? [q-1]" || a.Via != api.ViaResult || !a.Certain || a.Reply.Kind != "answer" || a.Joined != api.Guest || a.Sent.Delivery == "" || a.Sent.State != api.Consumed {
+		t.Errorf("it is %+v", a)
+	}
+	again := of[api.Answered](t, r.ask(t, "POST", ask, message(t, "and now? [q-2]", "")), http.StatusOK)
+	if again.Text != "ACK: and now? [q-2]" || again.Joined != "" {
+		t.Errorf("it is %+v", again)
+	}
+}
+
+// A question whose prompt fails, or is given up, has no answer.
+func TestAskingWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	const ask = "/v1/teams/" + band + "/members/lead/ask"
+	problem(t, r.ask(t, "POST", ask, message(t, "[q-1]\nFAIL", "")), api.CodeNoAnswer)
+
+	busy := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "WAIT:go [q-2]", "")), http.StatusCreated)
+	h.accepted(t, r, lead.ID, busy)
+	asked := make(chan answer, 1)
+	go func() { asked <- r.ask(t, "POST", ask, message(t, "[q-3]", "")) }()
+	dropped := ""
+	for end := time.After(patience); dropped == ""; {
+		for _, d := range get[[]api.Delivery](t, r, "/v1/relays/"+lead.ID+"/deliveries?state=claimed") {
+			dropped = d.Delivery
+		}
+		select {
+		case <-end:
+			t.Fatal("the question does not wait")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+dropped+"/drop", ""), http.StatusOK)
+	problem(t, <-asked, api.CodeNoAnswer)
+	h.let(t)
+}
