@@ -74,21 +74,14 @@ func (a *app) waitsServed(ctx context.Context, root *teams.Root, team string) (l
 }
 
 // dismiss hides what a person can only take note of, until it changes.
-func (a *app) dismiss(ctx context.Context, root *teams.Root, list []errand) error {
+func (a *app) dismiss(ctx context.Context, list []errand) error {
 	list = slices.DeleteFunc(slices.Clone(list), func(w errand) bool { return !w.Dismissable })
 	if len(list) == 0 {
 		return nil
 	}
 	var faults []error
 	for _, w := range list {
-		answered, err := a.askService(ctx, root, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Dismiss(ctx, w.ID)
-			return err
-		})
-		if !answered && !errors.As(err, new(*api.Problem)) {
-			_, err = a.local().Dismiss(ctx, w.ID)
-		}
-		if !errors.Is(err, api.CodeNotFound) { // else it has changed since it was shown
+		if _, err := a.bridge(ctx).Dismiss(ctx, w.ID); !errors.Is(err, api.CodeNotFound) { // else it has changed since it was shown
 			faults = append(faults, err)
 		}
 	}

@@ -86,7 +86,7 @@ func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 		a.note("nothing needs you")
 	}
 	if o.dismiss {
-		faults = append(faults, a.dismiss(ctx, root, list))
+		faults = append(faults, a.dismiss(ctx, list))
 	}
 	if o.mark {
 		for _, t := range all {

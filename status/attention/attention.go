@@ -79,7 +79,7 @@ type Cache struct {
 	registered []ledger.Pane // and those of members
 
 	untold    bool            // a change was not told, because a refresh failed after it
-	dismissed map[string]bool // ids of what was dismissed; nil until it was read
+	dismissed map[string]bool // ids of what was dismissed
 }
 
 // New returns a Cache. It reads nothing yet.

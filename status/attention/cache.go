@@ -95,16 +95,6 @@ func (c *Cache) find(id string) (e *cachedTeam, a api.Attention) {
 
 // refresh reads what may have changed, and tells streams if it has. c.mu is held.
 func (c *Cache) refresh(ctx context.Context) error {
-	if c.dismissed == nil {
-		ids, err := c.opts.Ledger.Dismissed(ctx, c.opts.Root.Path())
-		if err != nil {
-			return err
-		}
-		c.dismissed = map[string]bool{}
-		for _, id := range ids {
-			c.dismissed[id] = true
-		}
-	}
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
@@ -268,8 +258,8 @@ func (c *Cache) lookForProcesses() {
 	}
 }
 
-// lookForRelays finds the teams whose relays have changed: by what they reported and by the
-// ledger. Not every change that the ledger records is in the journal.
+// lookForRelays finds the teams whose relays have changed, or of which something was dismissed: by
+// what relays reported and by the ledger. Not every change that the ledger records is in the journal.
 func (c *Cache) lookForRelays(ctx context.Context) error {
 	c.reporting.Lock()
 	for team := range c.reported {
@@ -309,7 +299,18 @@ func (c *Cache) lookForRelays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.ledgerVersion, c.relays, c.registered = version, relays, panes
+	ids, err := c.opts.Ledger.Dismissed(ctx, c.opts.Root.Path()) // maybe by another process
+	if err != nil {
+		return err
+	}
+	dismissed := map[string]bool{}
+	for _, id := range ids {
+		dismissed[id] = true
+	}
+	for _, e := range c.entries {
+		e.relayNews = e.relayNews || slices.ContainsFunc(e.waits, func(a api.Attention) bool { return dismissed[a.ID] != c.dismissed[a.ID] })
+	}
+	c.ledgerVersion, c.relays, c.registered, c.dismissed = version, relays, panes, dismissed
 	c.ledgerNews++
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/replicate"
+	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
 
@@ -129,6 +130,38 @@ func TestNothingIsReadAgain(t *testing.T) {
 	}
 	refresh("team-002")
 	refresh()
+}
+
+// What another process dismisses waits no more.
+func TestDismissedElsewhere(t *testing.T) {
+	t.Parallel()
+	w := crowd(t, 2)
+	key := inbox.SendKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1", ID: "m"}
+	if _, err := w.Journal.Lost(t.Context(), key, time.Now(), "overwritten"); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	opts := w.Options
+	opts.Changed = func() { told++ }
+	c := New(opts)
+	lost := func() (found []api.Attention) {
+		t.Helper()
+		list, err := c.Attention(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(list, func(a api.Attention) bool { return a.Kind != api.WaitsLost })
+	}
+	before := lost()
+	if len(before) != 1 || told != 1 {
+		t.Fatalf("lost is %+v, told %d times", before, told)
+	}
+	if _, err := New(w.Options).Dismiss(t.Context(), before[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if after := lost(); len(after) != 0 || told != 2 {
+		t.Errorf("lost is %+v, told %d times", after, told)
+	}
 }
 
 // BenchmarkRefresh refreshes the states of 100 teams of 10 members: when nothing has changed,
