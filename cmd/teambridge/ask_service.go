@@ -23,6 +23,7 @@ import (
 // askService lets do ask the service of a Claude directory. answered is false if none runs, or
 // with an error: that of do or, if the service cannot be asked, of package client.
 func (a *app) askService(ctx context.Context, root *teams.Root, do func(context.Context, *client.Client) error) (answered bool, err error) {
+	defer func() { a.unanswered = err }()
 	if a.silent != nil && time.Since(a.silentSince) < silentFor {
 		return false, a.silent
 	}

@@ -9,13 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
-	"teambridge/relay/pane"
 	"teambridge/relay/shell"
-	"teambridge/status"
 	"teambridge/status/api"
-	"teambridge/status/attention"
 	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -45,60 +40,28 @@ type errand struct {
 
 // waits returns what waits for the person, in one team or all: what the service says, if
 // one runs, else what the journal, the ledger and the files say, even with an error. With
-// record, the inboxes are recorded first.
+// record, the inboxes are recorded first, even if nothing was before.
 func (a *app) waits(ctx context.Context, root *teams.Root, team string, record bool) (list []api.Attention, err error) {
 	list, served, silent := a.waitsServed(ctx, root, team)
 	if served || ctx.Err() != nil {
 		return list, silent
 	}
-	list, err = a.waitsUnserved(ctx, root, team, record, silent)
-	return list, errors.Join(err, unheard(silent))
-}
-
-// waitsUnserved is waits without a service, or with one that is silent.
-func (a *app) waitsUnserved(ctx context.Context, root *teams.Root, team string, record bool, silent error) (list []api.Attention, err error) {
 	if record {
 		rec, err := a.startRecorder(ctx, team)
 		if err != nil {
 			return nil, err
 		}
-		if l := rec.Ledger(ctx); l != nil { // else it has warned
-			list, err = a.waitsOf(ctx, root, l, rec.Journal(), team, silent)
+		if rec.Ledger(ctx) != nil { // else it has warned
+			list, err = a.local().Attention(ctx, team)
 		}
-		return list, errors.Join(err, rec.Close())
+		return list, errors.Join(err, rec.Close(), unheard(silent))
 	}
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	defer cancel()
-	j, err := a.local().Journal(opening)
-	if err != nil || j == nil {
-		return nil, err
+	if _, err = a.local().Journal(opening); err == nil {
+		list, err = a.local().Attention(ctx, team)
 	}
-	l, err := a.local().Ledger(opening)
-	if err != nil || l == nil {
-		return nil, err
-	}
-	return a.waitsOf(ctx, root, l, j, team, silent)
-}
-
-// waitsOf returns what the files say of what waits for the person.
-func (a *app) waitsOf(ctx context.Context, root *teams.Root, l *ledger.Ledger, j *journal.Journal, team string, silent error) ([]api.Attention, error) {
-	return a.unserved(root, l, j, idleBecause(silent)).Attention(ctx, team)
-}
-
-// unserved knows what waits for the person without a service.
-func (a *app) unserved(root *teams.Root, l *ledger.Ledger, j *journal.Journal, idle string) *attention.Cache {
-	return attention.New(attention.Options{
-		Root: root, State: a.state, Source: status.Source{Journal: j, Ledger: l}, Panes: pane.New(pane.Options{Root: root, Ledger: l, State: a.state}),
-		Idle: idle, Narrow: true,
-	})
-}
-
-// idleBecause says why a relay that was added does not run, where the service was not asked.
-func idleBecause(silent error) string {
-	if silent != nil {
-		return attention.SilentService
-	}
-	return attention.NoService
+	return list, errors.Join(err, unheard(silent))
 }
 
 // waitsServed asks the service, if one runs.
@@ -116,22 +79,17 @@ func (a *app) dismiss(ctx context.Context, root *teams.Root, list []errand) erro
 	if len(list) == 0 {
 		return nil
 	}
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return err
-	}
 	var faults []error
 	for _, w := range list {
 		answered, err := a.askService(ctx, root, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Dismiss(ctx, w.ID)
 			return err
 		})
-		switch {
-		case errors.Is(err, api.CodeNotFound): // it has changed since it was shown
-		case answered, errors.As(err, new(*api.Problem)):
+		if !answered && !errors.As(err, new(*api.Problem)) {
+			_, err = a.local().Dismiss(ctx, w.ID)
+		}
+		if !errors.Is(err, api.CodeNotFound) { // else it has changed since it was shown
 			faults = append(faults, err)
-		default: // the service finds it in the ledger
-			faults = append(faults, view.Dismiss(ctx, l, root.Path(), w.Attention))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {
@@ -162,9 +120,6 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	var files *attention.Cache // made when needed
-	var read *journal.Journal  // by files
-	var idle string            // what they know why relays do not run
 	w := waitWatch{app: a, program: p, team: t}
 	for {
 		list, served, silent := a.waitsServed(ctx, root, team)
@@ -172,11 +127,8 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 		if err == nil {
 			a.without(silent)
 		}
-		if l := rec.Ledger(ctx); !served && err == nil && l != nil {
-			if now := idleBecause(silent); files == nil || read != rec.Journal() || idle != now {
-				files, read, idle = a.unserved(root, l, rec.Journal(), now), rec.Journal(), now
-			}
-			list, err = files.Attention(ctx, team)
+		if !served && err == nil && rec.Ledger(ctx) != nil {
+			list, err = a.local().Attention(ctx, team)
 		}
 		if err == nil {
 			err = w.show(list, silent != nil)

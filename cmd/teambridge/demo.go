@@ -201,10 +201,8 @@ func (d *demonstration) ask(ctx context.Context) error {
 	return nil
 }
 
-func (d *demonstration) status(ctx context.Context) (err error) {
-	now := statuses{app: d.app, root: d.team.Root(), team: d.team.Name()}
-	defer func() { err = errors.Join(err, now.close()) }()
-	infos, err := now.of(ctx, d.team, nil)
+func (d *demonstration) status(ctx context.Context) error {
+	infos, err := d.app.local().Status(ctx, d.team.Name())
 	if err != nil {
 		return err
 	}

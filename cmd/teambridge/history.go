@@ -143,24 +143,10 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 	if len(words) > 0 && strings.TrimSpace(q.Words) == "" {
 		return usage("", "there are no words to search for")
 	}
-	found := []api.Record{}
-	hidden := 0
-	for more := true; more; {
-		if q.Limit = api.MaxMessages; o.limit > 0 {
-			q.Limit = min(q.Limit, o.limit-len(found))
-		}
-		page, err := a.bridge(ctx).History(ctx, q)
-		if err != nil {
-			return o.noSuchSince(err)
-		}
-		for _, h := range page.Hits {
-			found = append(found, h.Record)
-			q.Before = h.Seq
-		}
-		hidden += page.Hidden
-		more = page.More && len(found) != o.limit
+	found, hidden, err := a.recorded(ctx, q, o.limit)
+	if err != nil {
+		return o.noSuchSince(err)
 	}
-	slices.Reverse(found)
 	switch {
 	case len(words) > 0:
 		if len(found) == 0 {
@@ -178,6 +164,29 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 		return a.printJSON(found)
 	}
 	return a.printHistory(found)
+}
+
+// recorded returns the last records that q selects, oldest first: at most limit, if that is not
+// 0. hidden is the number of confirmations that were left out.
+func (a *app) recorded(ctx context.Context, q api.SearchQuery, limit int) (found []api.Record, hidden int, err error) {
+	found = []api.Record{}
+	for more := true; more; {
+		if q.Limit = api.MaxMessages; limit > 0 {
+			q.Limit = min(q.Limit, limit-len(found))
+		}
+		page, err := a.bridge(ctx).History(ctx, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, h := range page.Hits {
+			found = append(found, h.Record)
+			q.Before = h.Seq
+		}
+		hidden += page.Hidden
+		more = page.More && len(found) != limit
+	}
+	slices.Reverse(found)
+	return found, hidden, nil
 }
 
 // printHistory prints messages of any team, with a line where the team changes.

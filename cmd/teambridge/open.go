@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/attention"
 	"teambridge/status/bridge"
 	"teambridge/status/client"
 	"teambridge/status/doctor"
@@ -24,9 +26,9 @@ import (
 func (a *app) bridge(ctx context.Context) api.Bridge {
 	if a.core == nil {
 		a.core = a.local()
-		if a.served = a.findService(ctx); a.served != nil {
-			a.core = a.served
-			a.opened = append(a.opened, func() error { a.served.Close(); return nil })
+		if c := a.findService(ctx); c != nil {
+			a.core, a.served = c, c
+			a.opened = append(a.opened, func() error { c.Close(); return nil })
 		}
 	}
 	return a.core
@@ -65,6 +67,27 @@ func (a *app) findService(ctx context.Context) *client.Client {
 	return nil
 }
 
+// unheard is the error of a command that could not ask a service what only that knows of a team,
+// or of all teams if the name is empty; nil if none runs, it was asked, or it runs no agent there.
+func (a *app) unheard(ctx context.Context, team string) error {
+	if a.silent == nil {
+		return nil
+	}
+	if root, err := a.root(); err == nil {
+		if l, err := a.local().Ledger(ctx); err == nil && (l == nil || !hasRelays(ctx, l, root, team)) {
+			return nil
+		}
+	}
+	return unheard(a.silent)
+}
+
+// warnUnheard warns of that, in a command that goes on.
+func (a *app) warnUnheard(ctx context.Context, team string) {
+	if err := a.unheard(ctx, team); err != nil {
+		a.warn("%s", view.Describe(err))
+	}
+}
+
 // scope is what the flags, the environment and the directory say.
 func (a *app) scope() api.Scope {
 	s := api.Scope{Team: a.teamName}
@@ -91,9 +114,14 @@ func (a *app) local() *bridge.Local {
 		dir, _ := a.cwd()       // without it, the settings of the project do not count
 		a.files = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
-			Idle:      func() string { return idleBecause(a.silent) },
 			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait,
 			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
+			Idle: func() string {
+				if a.silent != nil || a.unanswered != nil {
+					return attention.SilentService
+				}
+				return attention.NoService
+			},
 		})
 	}
 	return a.files
@@ -105,4 +133,39 @@ func (a *app) where() string {
 		return root.Path()
 	}
 	return "-"
+}
+
+// events yields the events of a team, or of all teams if the name is empty, from now on. If the
+// service ends meanwhile, the files tell what comes next.
+func (a *app) events(ctx context.Context, team string) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		after := client.Now
+		for {
+			if a.bridge(ctx); a.served == nil {
+				for e, err := range a.local().Events(ctx, team, after) {
+					if !yield(e, err) {
+						return
+					}
+				}
+				break
+			}
+			a.debug("following the service")
+			for e, err := range a.served.Stream(ctx, team, after) {
+				if err != nil {
+					a.debug("the service sends no more events: %v", err)
+					break // it is the last one
+				}
+				if after = e.ID; !yield(e, nil) {
+					return
+				}
+			}
+			if ctx.Err() != nil {
+				break
+			}
+			a.core, a.served = a.local(), nil
+		}
+		if ctx.Err() != nil {
+			yield(api.Event{}, context.Cause(ctx))
+		}
+	}
 }

@@ -12,7 +12,6 @@ import (
 	"teambridge/relay/shell"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -33,41 +32,7 @@ func (a *app) paneStatuses(ctx context.Context, names []string) ([]api.Status, e
 	if err != nil {
 		return nil, err
 	}
-	views, err := a.local().Look(ctx, list)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]api.Status, len(views))
-	for i, v := range views {
-		all[i] = view.PaneStatus(v)
-	}
-	return all, nil
-}
-
-// statusOfPanes prints what the agents in panes do and, with watch, each change.
-func (a *app) statusOfPanes(ctx context.Context, names []string, watch, wide bool) error {
-	infos, err := a.paneStatuses(ctx, names)
-	if err != nil {
-		return err
-	}
-	if err := a.printStatus(infos, watch, wide); err != nil || !watch {
-		return err
-	}
-	ctx, stop := a.whileRead(ctx)
-	defer stop()
-	for {
-		if err := sleep(ctx, recheck); err != nil {
-			return err
-		}
-		now, err := a.paneStatuses(ctx, names)
-		if err != nil {
-			return err
-		}
-		if err := a.printStatus(changedStatuses(infos, now), true, wide); err != nil {
-			return err
-		}
-		infos = now
-	}
+	return a.local().StatusOf(ctx, &bridge.Target{Panes: list})
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -178,12 +143,4 @@ func (a *app) waitPaneMessage(ctx context.Context, panes *pane.Panes, list []pan
 			}
 		}
 	}
-}
-
-// paneInstance is the team of the registered panes as the journal knows it.
-func paneInstance(list []pane.Pane) teams.Instance {
-	if len(list) == 0 {
-		return teams.Instance{Team: pane.Team}
-	}
-	return teams.Instance{Team: pane.Team, CreatedAt: list[0].CreatedAt}
 }

@@ -8,10 +8,9 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/sqlite"
-	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/view"
+	"teambridge/status/client"
 	"teambridge/teams"
 )
 
@@ -45,18 +44,20 @@ func (a *app) startRecorder(ctx context.Context, team string) (*recorder, error)
 	return &recorder{Recorder: r, app: a}, err
 }
 
-// statuses returns the status of each member of team.
-func (t *recorder) statuses(ctx context.Context, team *teams.Team) ([]api.Status, error) {
-	l := t.Ledger(ctx)
-	var relays map[string]*api.Relay
-	var asked map[string]*api.Question
-	if l != nil {
-		var err error
-		if relays, asked, t.silent, err = t.app.relays(ctx, l, team); err != nil {
-			return nil, err
+// statuses returns the status of each member of team. The service is asked if it knows more.
+func (t *recorder) statuses(ctx context.Context, team *teams.Team) (all []api.Status, err error) {
+	t.silent = nil
+	if l := t.Ledger(ctx); l != nil && hasRelays(ctx, l, team.Root(), team.Name()) {
+		answered, err := t.app.askService(ctx, team.Root(), func(ctx context.Context, c *client.Client) (err error) {
+			all, err = c.Status(ctx, team.Name())
+			return err
+		})
+		if answered || isGone(err) {
+			return all, err
 		}
+		t.silent = err
 	}
-	return view.Statuses(ctx, status.Source{Journal: t.Journal(), Ledger: l}, team, relays, asked, time.Now())
+	return t.app.local().StatusOf(ctx, &bridge.Target{Team: team})
 }
 
 // within bounds a wait; 0 is no bound. what says what has not happened at the timeout.

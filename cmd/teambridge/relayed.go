@@ -9,7 +9,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/status/api"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -51,30 +50,6 @@ func relayState(state string, p *api.Place) string {
 		return p.Text()
 	}
 	return state + ", " + p.Text()
-}
-
-// relays returns the relays of a team's members, and the oldest open question of each. Only
-// the service knows the questions, and why a relay is stopped; silent is why it could not be
-// asked.
-func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, silent, err error) {
-	if known, err = view.Relays(ctx, l, a.state, t); err != nil {
-		return nil, nil, nil, err
-	}
-	asked = map[string]*api.Question{}
-	list, _, silent := a.relaysServed(ctx, l, t.Root(), t.Name())
-	for i := range list {
-		e := &list[i]
-		if e.Team != t.Name() || e.Created == nil {
-			continue
-		}
-		if !e.Running {
-			known[e.Member] = &e.Relay
-		}
-		if len(e.Questions) > 0 {
-			asked[e.Member] = &e.Questions[0]
-		}
-	}
-	return known, asked, silent, nil
 }
 
 // facts returns what config.json does not say about a member. l may be nil.

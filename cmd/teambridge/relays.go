@@ -12,7 +12,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
-	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -191,19 +190,6 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 // owner makes and removes the teams that agents own.
 func (a *app) owner(root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
-}
-
-// relaysServed asks the service, if one runs, for its relays in one team or all. It is not
-// asked if none was added there.
-func (a *app) relaysServed(ctx context.Context, l *ledger.Ledger, root *teams.Root, team string) (list []api.RelayEntry, answered bool, err error) {
-	if !hasRelays(ctx, l, root, team) {
-		return nil, false, nil
-	}
-	answered, err = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
-		list, err = c.Relays(ctx, team)
-		return err
-	})
-	return list, answered, err
 }
 
 // hasRelays reports whether relays were added to the service, for one team or any. Only then

@@ -83,6 +83,7 @@ type app struct {
 
 	silent      error     // why the service did not answer when it was last asked; nil if it did
 	silentSince time.Time // when that was
+	unanswered  error     // the same, for whatever reason it did not
 	alone       bool      // a command that goes on has warned of that
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run

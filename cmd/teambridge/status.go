@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -12,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
-	"teambridge/status/client"
-	"teambridge/teams"
 )
 
 func newStatus(a *app) *cobra.Command {
@@ -60,113 +57,26 @@ not answer, so questions of its agents are not known; 130 interrupted.`,
 // outputWide is the value of --output that shows the evidence.
 const outputWide = "wide"
 
-func (a *app) status(ctx context.Context, args []string, watch bool, output string) (err error) {
+func (a *app) status(ctx context.Context, args []string, watch bool, output string) error {
 	if output != "" && output != outputWide {
 		return usage("", "--output must be %s", outputWide)
 	}
 	wide := output == outputWide
-	to, err := a.target(ctx, args...)
+	to, err := a.meant(ctx, args...)
 	if err != nil {
 		return err
 	}
-	if to.Way() == api.WayPane {
-		return a.statusOfPanes(ctx, args, watch, wide)
-	}
-	t := to.Team
-	now := statuses{app: a, root: t.Root(), team: t.Name()}
-	defer func() { err = errors.Join(err, now.close()) }()
-	infos, err := now.of(ctx, t, args)
+	now, err := a.bridge(ctx).Status(ctx, to.Team, to.Members...)
 	if err != nil {
 		return err
 	}
-	if err := a.printStatus(infos, watch, wide); err != nil || !watch {
-		return errors.Join(err, unheard(now.silent()))
+	if err := a.printStatus(now, watch, wide); err != nil || !watch {
+		return errors.Join(err, a.unheard(ctx, to.Team))
 	}
+	a.warnUnheard(ctx, to.Team)
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
-	return a.followStatus(ctx, &now, t, args, infos, wide)
-}
-
-// statuses reads what agents do: from the service, if one answers, since it records already
-// and knows more; else from a recorder of its own.
-type statuses struct {
-	app  *app
-	root *teams.Root
-	team string    // that is recorded; "" for all
-	rec  *recorder // made when needed
-}
-
-// of returns the status of all members of a team, or of the one that args has.
-func (s *statuses) of(ctx context.Context, t *teams.Team, args []string) (all []api.Status, err error) {
-	served := false
-	if s.rec == nil {
-		served, err = s.app.askService(ctx, t.Root(), func(ctx context.Context, c *client.Client) (err error) {
-			all, err = c.Status(ctx, t.Name())
-			return err
-		})
-		if isGone(err) {
-			return nil, err
-		}
-		if err != nil {
-			s.app.debug("going on without the service: %v", err)
-		}
-	}
-	if !served {
-		if err := s.record(ctx); err != nil {
-			return nil, err
-		}
-		if all, err = s.rec.statuses(ctx, t); err != nil {
-			return nil, err
-		}
-	}
-	return s.app.statusInfos(ctx, t, args, all)
-}
-
-// record starts the recorder, if it does not run.
-func (s *statuses) record(ctx context.Context) (err error) {
-	if s.rec == nil && ctx.Err() == nil {
-		s.rec, err = s.app.startRecorder(ctx, s.team)
-	}
-	return cmp.Or(err, context.Cause(ctx))
-}
-
-// silent is why the service could not be asked what only it knows.
-func (s *statuses) silent() error {
-	if s.rec == nil {
-		return nil
-	}
-	return s.rec.silent
-}
-
-func (s *statuses) close() error {
-	if s.rec == nil {
-		return nil
-	}
-	return s.rec.Close()
-}
-
-// statusInfos returns all statuses, or that of the member that args has.
-func (a *app) statusInfos(ctx context.Context, t *teams.Team, args []string, all []api.Status) ([]api.Status, error) {
-	if len(args) > 0 {
-		name, err := a.statusName(ctx, t, args[0], all)
-		if err != nil {
-			return nil, err
-		}
-		all = slices.DeleteFunc(all, func(s api.Status) bool { return s.Member != name })
-		if len(all) == 0 {
-			return nil, notFound("list the members with: teambridge members", "%s is not an agent of %s", name, t.Name())
-		}
-	}
-	return all, nil
-}
-
-// statusName returns the name of a member, even of one that has left.
-func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []api.Status) (string, error) {
-	name, _ := teams.Split(arg)
-	if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == name }) {
-		return name, nil
-	}
-	return t.Resolve(ctx, name)
+	return a.followStatus(ctx, to, now, wide)
 }
 
 // printStatus prints statuses; the head of the table is left out if they belong to a stream.
@@ -232,67 +142,29 @@ func ago(d time.Duration) string {
 }
 
 // followStatus prints what changes, until the team ends.
-func (a *app) followStatus(ctx context.Context, s *statuses, t *teams.Team, args []string, before []api.Status, wide bool) error {
-	show := func(now []api.Status) error {
-		changed := changedStatuses(before, now)
-		before = now
-		return a.printStatus(changed, true, wide)
-	}
-	if s.rec == nil {
-		if err := a.followServed(ctx, t, args, show); err != nil {
+func (a *app) followStatus(ctx context.Context, to api.Target, before []api.Status, wide bool) error {
+	for e, err := range a.events(ctx, to.Team) {
+		switch {
+		case err != nil:
 			return err
-		}
-	}
-	for {
-		now, err := s.of(ctx, t, args)
-		if isGone(cmp.Or(t.Exists(), err)) {
-			a.endedNote(t.Name())
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		a.without(s.silent())
-		if err := show(now); err != nil {
-			return err
-		}
-		if err := s.record(ctx); err != nil {
-			return err
-		}
-		if _, err := s.rec.Changes(ctx, time.Second); err != nil { // a status can change by time alone
-			return err
-		}
-	}
-}
-
-// followServed shows the statuses that the service sends, until it ends or the team does.
-func (a *app) followServed(ctx context.Context, t *teams.Team, args []string, show func([]api.Status) error) error {
-	c := a.service(t.Root())
-	if c == nil {
-		return nil
-	}
-	defer c.Close()
-	a.debug("following the service")
-	for e, err := range c.Stream(ctx, t.Name(), client.Now) {
-		if err != nil {
-			a.debug("the service sends no more events: %v", err)
-			return context.Cause(ctx)
-		}
-		if errors.Is(t.Exists(), teams.ErrTeamGone) {
-			return nil
-		}
-		if e.Snapshot == nil {
+		case e.Snapshot == nil:
 			continue
+		case len(e.Snapshot.Teams) == 0:
+			a.endedNote(to.Team)
+			return nil
 		}
-		now, err := a.statusInfos(ctx, t, args, e.Snapshot.Status)
-		if err != nil {
+		now := e.Snapshot.Status
+		if len(to.Members) > 0 { // those that were shown
+			now = slices.DeleteFunc(now, func(s api.Status) bool {
+				return !slices.ContainsFunc(before, func(b api.Status) bool { return b.Member == s.Member })
+			})
+		}
+		if err := a.printStatus(changedStatuses(before, now), true, wide); err != nil {
 			return err
 		}
-		if err := show(now); err != nil {
-			return err
-		}
+		before = now
 	}
-	return context.Cause(ctx)
+	return nil
 }
 
 // changedStatuses returns those of now that say something else than before.

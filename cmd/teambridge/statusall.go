@@ -1,13 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
@@ -66,72 +65,39 @@ func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors
 
 // undecided returns the teams that could be meant, if none is named and there are several.
 // If panes are registered, they are one more.
-func (a *app) undecided(ctx context.Context) ([]string, error) {
+func (a *app) undecided(ctx context.Context) (list []string, err error) {
 	if named, err := a.namedTeam(""); err != nil || named != "" {
 		return nil, err
 	}
-	root, err := a.root()
-	if err != nil {
-		return nil, err
-	}
-	cwd, err := a.cwd()
-	if err != nil {
-		return nil, err
-	}
-	panes, err := a.local().Registered(ctx)
-	if err != nil {
+	all, err := a.bridge(ctx).Teams(ctx)
+	if err != nil && all != nil {
 		a.warn("%s; panes are not known", view.Describe(err))
+	} else if err != nil {
+		return nil, err
 	}
-	var list []string
-	t, err := root.Choose(ctx, cwd)
-	if err == nil {
-		if list = []string{t.Name()}; len(panes) == 0 {
-			list = nil
-		}
-		err = t.Close()
-	} else if several, ok := errors.AsType[*teams.AmbiguousTeamError](err); ok {
-		err = nil
-		for _, c := range several.Teams {
-			list = append(list, c.Name)
-		}
-	} else if err = nil; len(panes) == 0 {
-		return nil, nil // the command says it
+	panes := slices.ContainsFunc(all, func(t api.Team) bool { return t.Panes })
+	to, err := a.bridge(ctx).Target(ctx, a.scope())
+	switch {
+	case err != nil && view.Explain(err).Code == api.CodeAmbiguousTeam:
+		list = api.Choices(err)
+	case err == nil && panes:
+		list = []string{to.Team}
 	}
-	if len(panes) > 0 {
-		list = append(list, pane.Team)
+	if panes {
+		list = append(list, api.TeamPanes)
 	}
-	return list, err
+	return list, nil // another error is one of the command, too
 }
 
 // statusesOf prints the statuses in several teams as one list.
-func (a *app) statusesOf(ctx context.Context, list []string) (err error) {
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
-	now := statuses{app: a, root: root}
-	defer func() { err = errors.Join(err, now.close()) }()
+func (a *app) statusesOf(ctx context.Context, list []string) error {
 	all := []api.Status{}
-	var silent error
 	for _, name := range list {
-		if name == pane.Team {
-			infos, err := a.paneStatuses(ctx, nil)
-			if err != nil {
-				return err
-			}
-			all = append(all, infos...)
-			continue
-		}
-		t, err := a.team(ctx, name)
-		var infos []api.Status
-		if err == nil {
-			infos, err = now.of(ctx, t, nil)
-			silent = cmp.Or(silent, now.silent())
-		}
+		infos, err := a.bridge(ctx).Status(ctx, name)
 		if err != nil && !isGone(err) {
 			return err
 		}
 		all = append(all, infos...)
 	}
-	return errors.Join(a.printJSON(all), unheard(silent))
+	return errors.Join(a.printJSON(all), a.unheard(ctx, ""))
 }

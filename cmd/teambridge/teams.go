@@ -146,7 +146,7 @@ func (a *app) members(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	return errors.Join(a.printMembers(infos), unheard(a.silent))
+	return errors.Join(a.printMembers(infos), a.unheard(ctx, to.Team))
 }
 
 func (a *app) printMembers(infos []api.Member) error {

@@ -127,6 +127,15 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	return a.printRecorded(m)
 }
 
+// statusName returns the name of a member, even of one that has left.
+func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []api.Status) (string, error) {
+	name, _ := teams.Split(arg)
+	if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == name }) {
+		return name, nil
+	}
+	return t.Resolve(ctx, name)
+}
+
 // missing says what has not happened.
 func (o *waitOptions) missing(name string) string {
 	switch {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,9 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
-	"teambridge/relay/pane"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -107,103 +104,81 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 		if len(names) > 0 || a.teamName != "" {
 			return usage("", "--all cannot be used with inboxes or --team")
 		}
-		root, err := a.root()
-		if err != nil {
-			return err
-		}
-		return a.follow(ctx, root, nil, nil, o, p)
+		return a.follow(ctx, api.Target{}, o, p)
 	}
-	to, err := a.target(ctx, names...)
+	s := a.scope()
+	s.Existing = true // without names also those of inboxes that are not there yet
+	to, err := a.bridge(ctx).Target(ctx, s, names...)
 	if err != nil {
 		return err
 	}
-	if to.Way() == api.WayPane {
-		return a.watchPanes(ctx, names, o, p)
-	}
-	t := to.Team
-	// Without names also those of inboxes that are not there yet.
-	if len(names) > 0 {
-		if names, err = a.local().Inboxes(ctx, t, names, false); err != nil {
-			return err
-		}
-	}
-	return a.follow(ctx, t.Root(), t, names, o, p)
-}
-
-// watchPanes prints what comes to the panes with these names, or to all, and from them.
-func (a *app) watchPanes(ctx context.Context, names []string, o watchOptions, p *program) error {
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
-	some, err := a.registered(ctx, names)
-	if err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		names = nil
-		for _, one := range some {
-			names = append(names, one.Inbox)
-		}
-	}
-	v := &viewer{app: a, opts: o, root: root.Path(), names: names, team: paneInstance(some), said: map[journal.InboxKey]string{}}
-	return v.follow(ctx, root, nil, pane.Team, p)
-}
-
-// follow prints what comes, of one team or (t is nil) of all, and runs p for it.
-func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names []string, o watchOptions, p *program) error {
-	only := ""
-	v := &viewer{app: a, opts: o, root: root.Path(), names: names, all: t == nil, said: map[journal.InboxKey]string{}}
-	if t != nil {
-		c, err := t.Config(ctx)
-		if err != nil {
-			return err
-		}
-		only, v.team = t.Name(), c.Instance()
-	}
+	a.chosen = to.Team
 	if o.from != "" {
-		v.opts.from = root.MemberName(ctx, only, o.from)
+		s.Team = to.Team
+		if from, err := a.bridge(ctx).Target(ctx, s, o.from); err == nil {
+			o.from = from.Member()
+		}
 	}
-	return v.follow(ctx, root, t, only, p)
+	return a.follow(ctx, to, o, p)
 }
 
-// follow prints what comes, of the team with the name only, or of all if it is empty. t is
-// nil if there is no such team to end.
-func (v *viewer) follow(ctx context.Context, root *teams.Root, t *teams.Team, only string, p *program) (err error) {
-	a, o := v.app, v.opts
-	rec, err := a.startRecorder(ctx, only)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rec.Close()) }()
+// follow prints what comes to a target, or to all teams, and runs p for it.
+func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *program) error {
+	v := &viewer{app: a, opts: o, to: to, said: map[journal.InboxKey]string{}}
 	defer func() { a.hiddenNote(v.hidden) }()
-	if o.since != "" {
-		if err := v.replay(ctx, rec, only); err != nil {
-			return err
-		}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	type item struct {
+		api.Event
+		err error
 	}
-	v.program = p // not for what was there before
-	ended := false
-	for {
-		// A team can end without a change: when nothing is in its inboxes.
-		wait := recheck
-		if ended {
-			wait = lastWords
-		}
-		list, err := rec.Changes(ctx, wait)
-		if err != nil {
-			return err
-		}
-		for _, c := range list {
-			if err := v.change(ctx, rec, c); err != nil {
-				return err
+	events := make(chan item)
+	go func() {
+		defer close(events)
+		for e, err := range a.events(ctx, to.Team) {
+			select {
+			case events <- item{e, err}:
+			case <-ctx.Done():
+				return
 			}
 		}
-		if ended && len(list) == 0 {
-			a.endedNote(t.Name())
+	}()
+	began := false
+	var over <-chan time.Time // once the team has ended
+	for {
+		var e item
+		select {
+		case e = <-events:
+		case <-over:
+			a.endedNote(to.Team)
 			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		ended = ended || t != nil && errors.Is(t.Exists(), teams.ErrTeamGone)
+		switch {
+		case e.err != nil:
+			return e.err
+		case !began: // what was there before comes first
+			began = true
+			if e.Snapshot != nil && to.Team != "" && len(e.Snapshot.Teams) > 0 && !e.Snapshot.Teams[0].CreatedAt.IsZero() {
+				v.created = e.Snapshot.Teams[0].CreatedAt.UnixMilli()
+			}
+			if o.since != "" {
+				if err := v.replay(ctx, e.Seq); err != nil {
+					return err
+				}
+			}
+			v.program = p // not for that
+			a.debug("watching")
+		case e.Reset != nil:
+			a.warn("\"teambridge gc\" removed some messages before they were shown")
+		}
+		if err := v.event(e.Event); err != nil {
+			return err
+		}
+		if over != nil || to.Team != "" && e.Snapshot != nil && len(e.Snapshot.Teams) == 0 {
+			over = time.After(lastWords)
+		}
 	}
 }
 
@@ -215,29 +190,23 @@ const lastWords = 250 * time.Millisecond
 type viewer struct {
 	*app
 	opts    watchOptions
-	program *program // run for each message; nil: none
-	root    string
-	team    teams.Instance
-	all     bool                        // of all teams
-	names   []string                    // of inboxes; none: all
+	program *program                    // run for each message; nil: none
+	to      api.Target                  // without a team: all
+	created int64                       // when that team was made, in milliseconds; 0: unknown
 	hidden  int                         // confirmations
 	last    teams.Instance              // that was shown
 	said    map[journal.InboxKey]string // the turn and the last text of each agent that was shown
 }
 
-// change prints what a change is about, if it is wanted.
-func (v *viewer) change(ctx context.Context, rec *recorder, c journal.Change) error {
+// event prints what an event is about, if it is wanted.
+func (v *viewer) event(e api.Event) error {
 	switch {
-	case c.Kind == journal.Appeared:
-		if c.Message.Root == v.root {
-			return v.show(view.Record(c.Message, nil))
+	case e.Message != nil && e.Message.Change == api.Appeared:
+		return v.show(e.Message.Message)
+	case e.Envelope != nil && e.Envelope.Record != nil && !v.opts.work.messagesOnly:
+		if r := *e.Envelope.Record; r.Kind != api.KindThinking || v.opts.work.thinking {
+			return v.show(r)
 		}
-	case c.Kind == journal.Said && !v.opts.work.messagesOnly && c.Envelope.Root == v.root:
-		e, err := view.Envelope(ctx, rec.Journal(), rec.Ledger(ctx), c.Envelope)
-		if err != nil || e.Record == nil || e.Record.Kind == api.KindThinking && !v.opts.work.thinking {
-			return err
-		}
-		return v.show(*e.Record)
 	}
 	return nil
 }
@@ -245,7 +214,7 @@ func (v *viewer) change(ctx context.Context, rec *recorder, c journal.Change) er
 func (v *viewer) show(r api.Record) error {
 	team := instanceOf(r)
 	switch {
-	case !v.all && team != v.team, len(v.names) > 0 && !slices.Contains(v.names, r.Inbox), v.opts.from != "" && r.From != v.opts.from:
+	case v.to.Team != "" && team.Team != v.to.Team, len(v.to.Members) > 0 && !slices.Contains(v.to.Members, r.Inbox), v.opts.from != "" && r.From != v.opts.from:
 		return nil
 	case r.Work == nil && !v.opts.protocol && r.Noise:
 		v.hidden++
@@ -257,7 +226,7 @@ func (v *viewer) show(r api.Record) error {
 		}
 		v.program.run(o)
 	}
-	if v.all && team != v.last && !v.json {
+	if v.to.Team == "" && team != v.last && !v.json {
 		v.last = team
 		if err := v.teamLine(v.last); err != nil {
 			return err
@@ -273,23 +242,20 @@ func (v *viewer) show(r api.Record) error {
 	return v.printRecord(r)
 }
 
-// replay shows what the journal had before.
-func (v *viewer) replay(ctx context.Context, rec *recorder, team string) error {
-	q := journal.Query{Root: v.root, Team: team, Before: rec.After() + 1}
-	var ok bool
-	if q.Since, ok = parseSince(v.opts.since); !ok {
-		if err := bridge.AfterID(ctx, rec.Journal(), v.opts.since, &q); errors.Is(err, api.CodeNotFound) {
-			return notFound(view.Explain(err).Hint, "--since %s is not a duration, a time, or the id of a message", v.opts.since)
-		} else if err != nil {
-			return err
-		}
+// replay shows what the journal had before, up to a number.
+func (v *viewer) replay(ctx context.Context, last int64) error {
+	o := historyOptions{since: v.opts.since, protocol: true, work: v.opts.work}
+	q, err := o.query(v.app)
+	if err != nil {
+		return err
 	}
-	s := bridge.Selection{Query: q, Protocol: true, MessagesOnly: v.opts.work.messagesOnly, Thinking: v.opts.work.thinking}
-	for h, err := range v.local().Records(ctx, rec.Journal(), s, nil) {
-		if err == nil {
-			err = v.show(h.Record)
-		}
-		if err != nil {
+	q.Team, q.CreatedAt, q.Before = v.to.Team, v.created, last+1
+	found, _, err := v.recorded(ctx, q, 0)
+	if err != nil {
+		return o.noSuchSince(err)
+	}
+	for _, r := range found {
+		if err := v.show(r); err != nil {
 			return err
 		}
 	}

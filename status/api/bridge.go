@@ -28,8 +28,9 @@ type Bridge interface {
 	// Members returns the members of a team, then the inboxes without a member.
 	Members(ctx context.Context, team string) ([]Member, error)
 
-	// Status returns what each agent of a team does.
-	Status(ctx context.Context, team string) ([]Status, error)
+	// Status returns what each agent of a team does, or each of those with these names; one that
+	// has left is known for as long as its messages are.
+	Status(ctx context.Context, team string, members ...string) ([]Status, error)
 
 	// Attention returns everything that waits for the person, the oldest first: of one team, or of
 	// all if team is "".
@@ -174,6 +175,10 @@ type Scope struct {
 	Team    string // its name, if somebody gave one
 	Default string // its name if nobody gives one, as in the environment
 	Dir     string // where it was asked: of several teams, the one whose lead runs there
+
+	// Existing says that the names must be those of members or inboxes. The members of the target
+	// are then the names that these have.
+	Existing bool
 }
 
 // Target is what a [Scope] and names mean.

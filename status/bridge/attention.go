@@ -2,11 +2,11 @@ package bridge
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"slices"
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/replicate"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/attention"
@@ -14,17 +14,35 @@ import (
 )
 
 // Status returns what each agent of a team does; see [api.Bridge].
-func (l *Local) Status(ctx context.Context, team string) ([]api.Status, error) {
-	to, err := l.In(ctx, team)
+func (l *Local) Status(ctx context.Context, team string, members ...string) ([]api.Status, error) {
+	to, err := l.In(ctx, team, members...)
 	if err != nil {
 		return nil, err
 	}
 	defer to.Close() // nothing was written through it
-	return l.StatusOf(ctx, &to)
+	all, err := l.StatusOf(ctx, &to)
+	if err != nil || to.Way() == api.WayPane || len(members) == 0 {
+		return all, err
+	}
+	var some []api.Status
+	for _, name := range members {
+		i := slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name }) // it may have left
+		if i < 0 {
+			if name, err = to.Team.Resolve(ctx, name); err != nil {
+				return nil, err
+			}
+			i = slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name })
+		}
+		if i < 0 {
+			return nil, api.Decide(api.CodeNotFound, "list the members with: teambridge members", "%s is not an agent of %s", name, to.Name())
+		}
+		some = append(some, all[i])
+	}
+	return some, nil
 }
 
 // StatusOf returns what each agent of a team does or, if the target has panes, those in them.
-func (l *Local) StatusOf(ctx context.Context, to *Target) ([]api.Status, error) {
+func (l *Local) StatusOf(ctx context.Context, to *Target) (list []api.Status, err error) {
 	if to.Way() == api.WayPane {
 		views, err := l.Look(ctx, to.Panes)
 		list := make([]api.Status, 0, len(views))
@@ -33,10 +51,14 @@ func (l *Local) StatusOf(ctx context.Context, to *Target) ([]api.Status, error) 
 		}
 		return list, err
 	}
-	lg, err := l.Ledger(ctx)
-	if err != nil && ctx.Err() == nil {
-		l.unknown(err)
+	if l.opts.Service == nil && !l.records() { // what agents do is judged by what they write
+		rec, err := l.Record(ctx, to.Name())
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
+	lg, _ := l.Ledger(ctx) // most is known without it, and what records warns
 	c, err := l.states(ctx, lg, to.Name())
 	if err != nil {
 		return nil, err
@@ -44,24 +66,9 @@ func (l *Local) StatusOf(ctx context.Context, to *Target) ([]api.Status, error) 
 	return c.Status(ctx, to.Team)
 }
 
-// unknown warns once that the ledger cannot be used. Most of what agents do is known without it.
-func (l *Local) unknown(err error) {
-	l.mu.Lock()
-	warned := l.noLedger
-	l.noLedger = true
-	l.mu.Unlock()
-	if !warned {
-		l.opts.Warn(fmt.Errorf("%s; relays are not shown", view.Describe(err)))
-	}
-}
-
 // Attention returns what waits for the person; see [api.Bridge].
 func (l *Local) Attention(ctx context.Context, team string) ([]api.Attention, error) {
-	lg, err := l.Ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c, err := l.states(ctx, lg, team)
+	c, err := l.waits(ctx, team)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +77,7 @@ func (l *Local) Attention(ctx context.Context, team string) ([]api.Attention, er
 
 // Dismiss hides what waits under an id; see [api.Bridge].
 func (l *Local) Dismiss(ctx context.Context, id string) (api.Attention, error) {
-	lg, err := l.Ledger(ctx)
-	if err != nil {
-		return api.Attention{}, err
-	}
-	c, err := l.states(ctx, lg, "")
+	c, err := l.waits(ctx, "")
 	if err != nil {
 		return api.Attention{}, err
 	}
@@ -92,107 +95,87 @@ func (l *Local) Relays(ctx context.Context, team string) ([]api.RelayEntry, erro
 
 // relays returns what knows the relays, whatever the journal has.
 func (l *Local) relays(ctx context.Context) (*attention.Cache, error) {
-	if s := l.opts.Service; s != nil {
-		return s.States, nil
-	}
 	lg, err := l.Ledger(ctx)
 	if err != nil {
 		return nil, err
 	}
-	opts, err := l.known(lg, nil)
-	return attention.New(opts), err
+	return l.known(ctx, status.Source{Ledger: lg})
 }
 
-// states returns what knows what agents do and what waits: that of the service, or one of a ledger
-// and the journal, either of which may be missing. What is in the inboxes of a team is recorded
-// first, or in those of all if the name is empty.
+// waits returns what knows what waits in a team, or in all if the name is empty.
+func (l *Local) waits(ctx context.Context, team string) (*attention.Cache, error) {
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.states(ctx, lg, team)
+}
+
+// states returns what knows the states of a team, or of all, with a ledger, which may be nil. What
+// is in the inboxes is recorded first, as a service does all the time, unless somebody records it.
 func (l *Local) states(ctx context.Context, lg *ledger.Ledger, team string) (*attention.Cache, error) {
+	j, err := l.reads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if j != nil && l.opts.Service == nil && !l.records() {
+		l.refresh(ctx, j, func() ([]journal.InboxKey, error) { return l.inboxes(ctx, team) })
+	}
+	return l.known(ctx, status.Source{Journal: j, Ledger: lg})
+}
+
+// known returns what a ledger and a journal tell, either of which may be missing, or what the service
+// knows. A command keeps what it has read.
+func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cache, error) {
 	if s := l.opts.Service; s != nil {
 		return s.States, nil
 	}
-	j, err := l.Journal(ctx)
+	root, err := l.opts.Root()
 	if err != nil {
 		return nil, err
 	}
-	opts, err := l.known(lg, j)
-	if err == nil && lg != nil {
-		opts.Panes, err = l.OpenPanes(ctx)
+	opts := attention.Options{Root: root, State: l.opts.State, Source: source, Idle: attention.NoService, Narrow: true}
+	if l.opts.Idle != nil {
+		opts.Idle = l.opts.Idle()
 	}
-	if err != nil {
-		return nil, err
-	}
-	if j != nil && !l.records() {
-		l.present(ctx, opts, team)
+	if source.Ledger != nil {
+		if opts.Panes, err = l.OpenPanes(ctx); err != nil {
+			return nil, err
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cache == nil || l.source != opts.Source || l.idle != opts.Idle {
-		l.cache, l.source, l.idle = attention.New(opts), opts.Source, opts.Idle
+	if l.cache == nil || l.source != source || l.idle != opts.Idle {
+		l.cache, l.source, l.idle = attention.New(opts), source, opts.Idle
 	}
 	return l.cache, nil
 }
 
-// known says what a command knows.
-func (l *Local) known(lg *ledger.Ledger, j *journal.Journal) (attention.Options, error) {
+// inboxes lists the inboxes of a team, or of all if the name is empty. Teams that cannot be read have
+// none: their states show the problem.
+func (l *Local) inboxes(ctx context.Context, team string) (boxes []journal.InboxKey, err error) {
 	root, err := l.opts.Root()
-	opts := attention.Options{Root: root, State: l.opts.State, Source: status.Source{Journal: j, Ledger: lg}, Idle: attention.NoService, Narrow: true}
-	if l.opts.Idle != nil {
-		opts.Idle = l.opts.Idle()
+	if err != nil {
+		return nil, err
 	}
-	return opts, err
-}
-
-// present records what is in the inboxes of a team, or of all, as a service does all the time. If
-// that fails, it warns.
-func (l *Local) present(ctx context.Context, known attention.Options, team string) {
-	within, done := ctx, func() {}
-	if l.opts.RecordWithin > 0 {
-		within, done = context.WithTimeout(ctx, l.opts.RecordWithin)
-	}
-	defer done()
-	err := func() error {
-		if known.Ledger != nil {
-			if _, err := replicate.Copy(within, known.Ledger, known.Journal); err != nil {
-				return err
-			}
+	all, err := root.Teams()
+	for _, listed := range all {
+		if team != "" && listed.Name != team {
+			continue
 		}
-		all, err := known.Root.Teams()
+		t, err := root.Team(listed.Name)
 		if err != nil {
-			return err
+			continue
 		}
-		for _, t := range all {
-			if team == "" || t.Name == team {
-				if err := look(within, known, t.Name); err != nil {
-					return err
-				}
-			}
+		c, cerr := t.Config(ctx)
+		names, nerr := t.Inboxes()
+		_ = t.Close() // nothing was written through it
+		if cerr != nil || nerr != nil {
+			continue
 		}
-		return nil
-	}()
-	if err != nil && ctx.Err() == nil {
-		l.opts.Warn(fmt.Errorf("%s; the latest messages may be missing", view.Describe(err)))
+		for _, name := range names {
+			boxes = append(boxes, journal.InboxKey{Root: root.Path(), Team: c.Instance(), Inbox: name})
+		}
 	}
-}
-
-// look records what is in the inboxes of one team. One that cannot be read shows its problem
-// elsewhere.
-func look(ctx context.Context, known attention.Options, team string) error {
-	t, err := known.Root.Team(team)
-	if err != nil {
-		return nil
-	}
-	defer t.Close() // nothing was written through it
-	c, err := t.Config(ctx)
-	if err != nil {
-		return nil
-	}
-	names, err := t.Inboxes()
-	if err != nil {
-		return nil
-	}
-	boxes := make([]journal.InboxKey, len(names))
-	for i, name := range names {
-		boxes[i] = journal.InboxKey{Root: known.Root.Path(), Team: c.Instance(), Inbox: name}
-	}
-	return replicate.Look(ctx, known.Journal, boxes...)
+	return boxes, err
 }

@@ -102,10 +102,9 @@ type Local struct {
 	typing   map[string]bool       // deliveries that a command types into panes itself
 	warned   bool                  // that the journal cannot be used
 
-	cache    *attention.Cache // what a command knows of what waits
-	source   status.Source    // of cache
-	idle     string           // why, as cache knows it, relays do not run
-	noLedger bool             // a command was told that the ledger cannot be used
+	cache  *attention.Cache // what a command knows of what waits
+	source status.Source    // of cache
+	idle   string           // why, as cache knows it, relays do not run
 }
 
 // New returns a Local. It opens nothing.

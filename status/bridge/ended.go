@@ -37,13 +37,18 @@ func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
 // Refresh copies the messages of the ledger into the journal, and looks which of those that q
 // selects are still in their inboxes. If that fails, it warns.
 func (l *Local) Refresh(ctx context.Context, j *journal.Journal, q journal.Query) {
+	l.refresh(ctx, j, func() ([]journal.InboxKey, error) { return j.Occupied(ctx, q) })
+}
+
+// refresh copies the messages of the ledger, and then looks at inboxes. If that fails, it warns.
+func (l *Local) refresh(ctx context.Context, j *journal.Journal, inboxes func() ([]journal.InboxKey, error)) {
 	lg, err := l.Ledger(ctx)
 	if err == nil && lg != nil {
 		_, err = replicate.Copy(ctx, lg, j)
 	}
 	if err == nil {
 		var boxes []journal.InboxKey
-		if boxes, err = j.Occupied(ctx, q); err == nil {
+		if boxes, err = inboxes(); err == nil {
 			err = replicate.Look(ctx, j, boxes...)
 		}
 	}

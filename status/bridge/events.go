@@ -300,8 +300,8 @@ func (s *Stream) snapshot(ctx context.Context) error {
 		old, states = service.Gather, service.States
 	} else if time.Since(s.checked) < gather {
 		return nil // the next look is soon
-	} else if lg := s.rec.Ledger(ctx); lg == nil {
-		return nil // of which it has warned
+	} else if lg := s.rec.Ledger(ctx); lg == nil { // of which it has warned
+		return s.withoutLedger(ctx)
 	} else {
 		var err error
 		if states, err = s.l.states(ctx, lg, s.q.Team); err != nil {
@@ -313,6 +313,31 @@ func (s *Stream) snapshot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.show(shot)
+}
+
+// withoutLedger sends what is known of teams without a ledger: nothing of it waits.
+func (s *Stream) withoutLedger(ctx context.Context) error {
+	s.checked = time.Now()
+	shot := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}, Attention: []api.Attention{}}
+	all, err := s.l.Teams(ctx)
+	for _, t := range all {
+		if s.q.Team != "" && t.Team != s.q.Team {
+			continue
+		}
+		shot.Teams = append(shot.Teams, t)
+		if states, err := s.l.Status(ctx, t.Team); err == nil { // else it has a problem, or has ended
+			shot.Status = append(shot.Status, states...)
+		}
+	}
+	if err != nil && all == nil {
+		return err
+	}
+	return s.show(shot)
+}
+
+// show sends a snapshot, if it differs from the last one.
+func (s *Stream) show(shot api.Snapshot) error {
 	if s.q.HTML {
 		view.AddPlanHTML(shot.Attention)
 	}

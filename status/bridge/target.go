@@ -111,7 +111,11 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.T
 		return api.Target{}, err
 	}
 	defer t.Close() // nothing was written through it
-	return api.Target{Team: t.Name(), Members: t.Members, Way: t.Way()}, nil
+	to := api.Target{Team: t.Name(), Members: t.Members, Way: t.Way()}
+	if s.Existing && t.Team != nil && len(names) > 0 {
+		to.Members, err = l.Inboxes(ctx, t.Team, t.Members, false)
+	}
+	return to, err
 }
 
 func twoTeams(flag, name string) error {

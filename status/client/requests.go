@@ -34,7 +34,7 @@ func (c *Client) Document(ctx context.Context) (doc map[string]any, err error) {
 
 // Target returns what a scope and names mean; see [api.Bridge].
 func (c *Client) Target(ctx context.Context, s api.Scope, names ...string) (t api.Target, err error) {
-	v := queryOf("team", s.Team, "default", s.Default, "dir", s.Dir)
+	v := queryOf("team", s.Team, "default", s.Default, "dir", s.Dir, "existing", s.Existing)
 	for _, name := range names {
 		v.Add("name", name)
 	}
@@ -61,9 +61,9 @@ func (c *Client) Members(ctx context.Context, team string) (list []api.Member, e
 	return list, c.get(ctx, teamPath(team)+"/members", nil, &list)
 }
 
-// Status returns what each agent of a team does.
-func (c *Client) Status(ctx context.Context, team string) (list []api.Status, err error) {
-	return list, c.get(ctx, teamPath(team)+"/status", nil, &list)
+// Status says what each agent of a team is doing, or each of those with these names.
+func (c *Client) Status(ctx context.Context, team string, members ...string) (list []api.Status, err error) {
+	return list, c.get(ctx, teamPath(team)+"/status", url.Values{"member": members}, &list)
 }
 
 // The queries of [Client.Messages] and [Client.Search].
@@ -242,8 +242,8 @@ func queryOf(pairs ...any) url.Values {
 
 // withQuery adds a query to a path.
 func withQuery(path string, q url.Values) string {
-	if len(q) == 0 {
-		return path
+	if text := q.Encode(); text != "" {
+		path += "?" + text
 	}
-	return path + "?" + q.Encode()
+	return path
 }

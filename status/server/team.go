@@ -38,11 +38,12 @@ func (s *Server) endedTeams(_ http.ResponseWriter, r *http.Request) (any, error)
 
 // target answers with what names mean.
 func (s *Server) target(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "team", "default", "dir", "name…")
+	p := parseParams(r, "team", "default", "dir", "name…", "existing")
+	existing := p.flag("existing")
 	if p.err != nil {
 		return nil, p.err
 	}
-	return s.local.Target(r.Context(), api.Scope{Team: p.text("team"), Default: p.text("default"), Dir: p.text("dir")}, p.values["name"]...)
+	return s.local.Target(r.Context(), api.Scope{Team: p.text("team"), Default: p.text("default"), Dir: p.text("dir"), Existing: existing}, p.values["name"]...)
 }
 
 func (s *Server) team(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -80,5 +81,9 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.local.Status(r.Context(), r.PathValue("team"))
+	p := parseParams(r, "member…")
+	if p.err != nil {
+		return nil, p.err
+	}
+	return s.local.Status(r.Context(), r.PathValue("team"), p.values["member"]...)
 }

@@ -463,7 +463,8 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				}
 				return slices.DeleteFunc(list, func(a api.Attention) bool { return a.Kind != api.WaitsUnread || a.Team != newer })
 			}
-			all := unread("")
+			var all []api.Attention
+			w.soon(func() bool { all = unread(""); return len(all) == 1 && all[0].Count == 2 })
 			if len(all) != 1 || all[0].Member != "user" || all[0].From != "worker" || all[0].Count != 2 || all[0].Message != "n-2" || all[0].Dismissable {
 				w.Fatalf("unread is %+v", all)
 			}
@@ -477,9 +478,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.fails(err, api.CodeInvalid)
 			_, err = w.b.MarkRead(w.Context(), newer, api.MarkRead{IDs: []string{"n-1", "n-2"}})
 			w.must(err)
-			if none := unread(newer); len(none) != 0 {
-				w.Errorf("after reading, unread is %+v", none)
-			}
+			w.soon(func() bool { return len(unread(newer)) == 0 })
 		},
 		"dismissing": func(w *world) {
 			_, err := w.b.Dismiss(w.Context(), "failed/nothing")
@@ -503,11 +502,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				return list[i].ID
 			}
 			id := ""
-			for end := time.Now().Add(time.Minute); id == ""; time.Sleep(10 * time.Millisecond) {
-				if id = failed(); time.Now().After(end) {
-					w.Fatal("nothing has failed")
-				}
-			}
+			w.soon(func() bool { id = failed(); return id != "" })
 			for range 2 {
 				a, err := w.b.Dismiss(w.Context(), id)
 				w.must(err)
@@ -554,6 +549,16 @@ func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
+	}
+}
+
+// soon waits until something holds: a service learns a little later what is in the files.
+func (w *world) soon(holds func() bool) {
+	w.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatal("it does not hold after a minute")
+		}
 	}
 }
 
