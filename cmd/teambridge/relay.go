@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -85,9 +84,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	var silent error
 	if relaysOnly || !a.json {
 		known, err := b.Relays(ctx, team)
-		if slices.ContainsFunc(known, func(e api.RelayEntry) bool { return e.Created != nil }) {
-			silent = unheard(a.silent)
-		}
+		silent = a.unheard(ctx, team)
 		var missing *teams.NoRootError
 		switch {
 		case err != nil && (relaysOnly || !errors.As(err, &missing)):
