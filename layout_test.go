@@ -153,7 +153,8 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 	}
 	seen := 0
 	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`).FindAllStringSubmatch(string(trace), -1) {
-		if strings.HasPrefix(m[1], "github.com/yuin/goldmark/") { // 0.4 to 0.8 ms, for a page that renders Markdown
+		// 0.17 and 0.13 ms; no other parser of CommonMark was found to take less.
+		if m[1] == "github.com/yuin/goldmark/util" || m[1] == "github.com/yuin/goldmark/parser" {
 			continue
 		}
 		seen++

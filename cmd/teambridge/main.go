@@ -4,11 +4,17 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"teambridge/relay/claude/simchild"
 )
 
 func main() {
 	simchild.Main() // the demo runs this program as an agent
+	if _, set := os.LookupEnv("GOGC"); !set && len(os.Args) > 1 && os.Args[1] == "send" {
+		// A send ends soon: the first collection, for which threads are started, would
+		// take a tenth of one into an inbox of 10,000 rows. It begins at 16 MiB, not 4.
+		debug.SetGCPercent(400)
+	}
 	os.Exit(run(os.Args[1:], process()))
 }

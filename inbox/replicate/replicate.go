@@ -181,6 +181,9 @@ type Options struct {
 	// Every is the interval at which the ledger is read without [Replicator.Poke],
 	// for events of other processes. 0 means 2 s.
 	Every time.Duration
+	// Told says that Poke is called after each change of the ledger. It is then read without
+	// that only after a failure.
+	Told bool
 
 	// Copied, if not nil, is called after events were copied.
 	Copied func()
@@ -223,8 +226,8 @@ const lastCopy = 2 * time.Second
 // Run copies events until ctx ends, and then those that are left. It always returns
 // nil: events that could not be copied stay in the ledger.
 func (r *Replicator) Run(ctx context.Context) error {
-	tick := time.NewTicker(r.opts.Every)
-	defer tick.Stop()
+	ticker := time.NewTicker(r.opts.Every)
+	defer ticker.Stop()
 	failing := false
 	step := func(ctx context.Context) {
 		n, err := Copy(ctx, r.opts.Ledger, r.opts.Journal)
@@ -237,11 +240,14 @@ func (r *Replicator) Run(ctx context.Context) error {
 		failing = err != nil
 	}
 	for {
-		wake := r.wake
+		wake, tick := r.wake, ticker.C
 		if failing {
 			wake = nil // try again at the next tick, not with each event
 		}
 		step(ctx)
+		if r.opts.Told && !failing {
+			tick = nil
+		}
 		select {
 		case <-ctx.Done():
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCopy)
@@ -249,7 +255,7 @@ func (r *Replicator) Run(ctx context.Context) error {
 			step(ending)
 			return nil
 		case <-wake:
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

@@ -57,6 +57,9 @@ type Options struct {
 
 	// Every is how often the fleet looks for new relays and teams; 0 is 2 s.
 	Every time.Duration
+	// Told says that [Fleet.Poke] is called after each change of the ledger: without it, the
+	// fleet then looks only while something is left to do.
+	Told bool
 
 	// Report, if not nil, gets each change of a relay's status.
 	Report func(Status)
@@ -140,36 +143,44 @@ func (f *Fleet) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tick := time.NewTicker(f.opts.Every)
-	defer tick.Stop()
+	ticker := time.NewTicker(f.opts.Every)
+	defer ticker.Stop()
 	var running sync.WaitGroup
 	failing := false
 	for ctx.Err() == nil {
-		err := f.adjust(ctx, &running)
+		left, err := f.adjust(ctx, &running)
 		if err != nil && ctx.Err() == nil && !failing {
 			f.opts.Warn(fmt.Errorf("fleet: read which relays to run: %w", err))
 		}
 		failing = err != nil
+		tick := ticker.C
+		if f.opts.Told && !left && !failing {
+			tick = nil
+		}
 		select {
 		case <-ctx.Done():
 		case <-f.wake:
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 	running.Wait()
 	return release()
 }
 
-// adjust starts what was added and ends what was removed.
-func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
+// adjust starts what was added and ends what was removed. It reports whether something of that
+// is left to do.
+func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) (left bool, err error) {
 	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
 	if err != nil {
-		return err
+		return true, err
 	}
 	reaper := f.owner()
 	reaper.Handover = 1 // it is called again
-	if err := reaper.Reap(ctx); err != nil && ctx.Err() == nil {
-		f.opts.Warn(err)
+	if left, err = reaper.reapAll(ctx); err != nil {
+		left = true
+		if ctx.Err() == nil {
+			f.opts.Warn(err)
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +190,11 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 		}
 	}
 	for _, e := range entries {
-		if f.members[e.ID] != nil || f.leaving(ctx, e) {
+		if f.members[e.ID] != nil {
+			continue
+		}
+		if f.leaving(ctx, e) {
+			left = true
 			continue
 		}
 		m := &runner{fleet: f, entry: e, retry: make(chan struct{}, 1)}
@@ -197,7 +212,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 			f.Poke() // its member may have another relay, or its team may be removed
 		})
 	}
-	return nil
+	return left, nil
 }
 
 // leaving reports whether a removed relay for the same member is still ending. The caller

@@ -224,9 +224,16 @@ func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.O
 // Reap removes the members, and then the teams, that are to be removed with their relays,
 // if nothing serves them any more. It goes on after an error.
 func (o TeamOwner) Reap(ctx context.Context) error {
+	_, err := o.reapAll(ctx)
+	return err
+}
+
+// reapAll is Reap. It reports whether there were any to be removed.
+func (o TeamOwner) reapAll(ctx context.Context) (some bool, err error) {
 	members, err := o.Ledger.Members(ctx, o.Root.Path(), "")
 	for _, m := range members {
 		if m.PendingDelete {
+			some = true
 			err = errors.Join(err, o.dismiss(ctx, m))
 		}
 	}
@@ -234,10 +241,11 @@ func (o TeamOwner) Reap(ctx context.Context) error {
 	err = errors.Join(err, kerr)
 	for _, k := range known {
 		if k.PendingDelete {
+			some = true
 			err = errors.Join(err, o.reap(ctx, k))
 		}
 	}
-	return err
+	return some, err
 }
 
 // reap removes a team if nothing serves its lead any more, and nobody else is in it.

@@ -68,6 +68,10 @@ type Options struct {
 	// Locker is needed to notify members of other teams.
 	Locker *lockedfile.Locker
 
+	// Told says that [Panes.Poke] is called after each change of the ledger: without that, Run
+	// then reads it only if there are panes.
+	Told bool
+
 	// Recorded, if not nil, is called after something was recorded in the ledger.
 	Recorded func()
 	// Changed, if not nil, is called when the messages or tasks of a pane changed, or what

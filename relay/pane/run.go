@@ -24,11 +24,15 @@ func (p *Panes) Run(ctx context.Context) error {
 			p.opts.Warn(err)
 		}
 		failing = err != nil
+		var rest <-chan time.Time
+		if failing || !r.none || !p.opts.Told {
+			rest = time.After(r.rest())
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-p.wake:
-		case <-time.After(r.rest()):
+		case <-rest:
 		}
 	}
 }
@@ -46,7 +50,7 @@ type runner struct {
 	panes   *Panes
 	running *sync.WaitGroup
 
-	none bool // there are no panes
+	none bool // there are no panes, and nobody is left to be notified
 
 	mu    sync.Mutex
 	busy  map[job]bool
@@ -74,6 +78,7 @@ func (r *runner) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.none = false
 	if len(messages) == 0 {
 		p.forget()
 		all, err := p.opts.Ledger.Panes(ctx, p.opts.Root.Path())
@@ -111,7 +116,9 @@ func (r *runner) step(ctx context.Context) error {
 			return p.follow(ctx, paneOf(record), list)
 		})
 	}
-	return p.notify(ctx)
+	left, err := p.notifyAll(ctx)
+	r.none = r.none && !left
+	return err
 }
 
 // start begins a job unless it is running. Tasks are not followed all the time.

@@ -383,6 +383,12 @@ func gist(text string, most int) string {
 // notify notifies the agents that asked for it and have not got it. One whose notification
 // fails is notified later.
 func (p *Panes) notify(ctx context.Context) error {
+	_, err := p.notifyAll(ctx)
+	return err
+}
+
+// notifyAll is notify. It reports whether some could not be notified.
+func (p *Panes) notifyAll(ctx context.Context) (left bool, err error) {
 	ended, err := p.opts.Ledger.EndedTasks(ctx, p.opts.Root.Path())
 	for _, m := range ended {
 		if m.NotifyTo == (ledger.InboxKey{}) {
@@ -399,11 +405,14 @@ func (p *Panes) notify(ctx context.Context) error {
 		}
 		if nerr == nil {
 			p.changed(m.InboxKey)
-		} else if p.first(m.UUID) {
+			continue
+		}
+		left = true
+		if p.first(m.UUID) {
 			p.opts.Warn(fmt.Errorf("notify %s@%s: %w", m.NotifyTo.Inbox, m.NotifyTo.Team, nerr))
 		}
 	}
-	return err
+	return left, err
 }
 
 // first reports whether it is called with that text for the first time.

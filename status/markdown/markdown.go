@@ -33,7 +33,6 @@ import (
 	"sync"
 
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	gmtext "github.com/yuin/goldmark/text"
@@ -69,16 +68,16 @@ var syntax = sync.OnceValue(func() parser.Parser {
 			util.Prioritized(parser.NewParagraphParser(), 1000),
 		),
 		parser.WithInlineParsers(
-			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
+			util.Prioritized(taskBoxes{}, 0),
 			util.Prioritized(marks{}, 50),
 			util.Prioritized(parser.NewCodeSpanParser(), 100),
 			util.Prioritized(parser.NewLinkParser(), 200),
 			util.Prioritized(parser.NewAutoLinkParser(), 300),
 			util.Prioritized(parser.NewEmphasisParser(), 500),
-			util.Prioritized(extension.NewStrikethroughParser(), 500),
-			util.Prioritized(extension.NewLinkifyParser(), 999),
+			util.Prioritized(strikethrough{}, 500),
+			util.Prioritized(bareAddresses{}, 999),
 		),
-		parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
+		parser.WithParagraphTransformers(util.Prioritized(tables{}, 200)),
 	)
 })
 
@@ -166,6 +165,8 @@ func (w *writer) node(n ast.Node, depth int) {
 		}
 	case *extast.Table:
 		w.table(n, depth)
+	case *plainText:
+		w.text(string(n.Lines().Value(w.source)))
 	default:
 		w.children(n, depth-1)
 	}
@@ -215,11 +216,6 @@ func (w *writer) table(n *extast.Table, depth int) {
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
 			w.element(name, cell, depth)
 		}
-		if rest := w.beyond(row); rest != "" {
-			w.out.WriteString("<td>")
-			w.text(rest)
-			w.out.WriteString("</td>")
-		}
 		w.out.WriteString("</tr>")
 		if name == "th" {
 			w.out.WriteString("</thead>")
@@ -229,17 +225,6 @@ func (w *writer) table(n *extast.Table, depth int) {
 		w.out.WriteString("</tbody>")
 	}
 	w.out.WriteString("</table></div>")
-}
-
-// beyond returns what the line of a row has after its last column.
-func (w *writer) beyond(row ast.Node) string {
-	last := row.LastChild()
-	if last == nil || last.Lines().Len() == 0 {
-		return ""
-	}
-	line, _, _ := bytes.Cut(w.source[last.Lines().At(0).Stop:], []byte("\n"))
-	rest := strings.TrimPrefix(strings.TrimSpace(string(line)), "|")
-	return strings.TrimSpace(strings.TrimSuffix(rest, "|"))
 }
 
 // code writes a block of code, with its language and what follows that before it.

@@ -88,6 +88,13 @@ func (f *follower) add(list ...*followed) bool {
 	return true
 }
 
+// busy reports whether there are messages to follow.
+func (f *follower) busy() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.items) > 0
+}
+
 // remove drops i, and closes its team after the last message. f.mu is held.
 func (f *follower) remove(i *followed) {
 	n := slices.Index(f.items, i)
@@ -220,7 +227,7 @@ func (f *follower) run(ctx context.Context) error {
 	defer done()
 	// Nothing tells that a transcript has grown.
 	every := f.limits.tick / 8
-	return loop(ctx, news, f.added, every, func() {
+	return loopWhile(ctx, news, f.added, every, f.busy, func() {
 		read := time.Since(f.read) >= every/2 // not at all news
 		if read {
 			f.read = time.Now()

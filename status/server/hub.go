@@ -16,15 +16,25 @@ func signal(c chan<- struct{}) {
 
 // loop calls do at each signal of news or wake, and every so often, until ctx ends.
 func loop(ctx context.Context, news, wake <-chan struct{}, every time.Duration, do func()) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	return loopWhile(ctx, news, wake, every, func() bool { return true }, do)
+}
+
+// loopWhile is loop, but between signals do is called only while busy is true: it is asked
+// before each wait. A service that has nothing to do should not wake up for that.
+func loopWhile(ctx context.Context, news, wake <-chan struct{}, every time.Duration, busy func() bool, do func()) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
 	for {
+		tick := ticker.C
+		if !busy() {
+			tick = nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-news:
 		case <-wake:
-		case <-tick.C:
+		case <-tick:
 		}
 		do()
 	}

@@ -34,8 +34,10 @@ func (j *rejoiner) look() { signal(j.dirty) }
 
 func (j *rejoiner) run(ctx context.Context) error {
 	j.look()
-	return loop(ctx, nil, j.dirty, j.limits.tick, func() {
+	busy := true // until it is known that nobody has joined; a change of the ledger is a signal
+	return loopWhile(ctx, nil, j.dirty, j.limits.tick, func() bool { return busy }, func() {
 		joins, err := j.ledger.JoinsUnder(ctx, j.opts.Root.Path())
+		busy = err != nil || len(joins) > 0
 		if err != nil && ctx.Err() == nil {
 			j.log.Warn("the joined teams cannot be read", "err", view.Describe(err))
 		}

@@ -288,7 +288,6 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if len(s.opts.KeepTranscripts) > 0 {
 		part("keeping transcripts", (&keeper{Server: s}).run)
 	}
-	part("recording", s.inPlace)
 	if s.tokens != nil {
 		part("looking at the token", s.tokens.watch)
 		part("signing in", s.sweepForwards)
@@ -408,15 +407,15 @@ func (s *Server) open(ctx context.Context) (err error) {
 		}
 	}
 	s.rejoiner = &rejoiner{Server: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
-	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell, Warn: s.warn("recording")})
+	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reads, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
 	if !s.opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
-			Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
+			Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Told: true, Timing: s.timing,
 			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
 	s.panes = pane.New(pane.Options{
-		Root: s.opts.Root, Ledger: s.ledger, State: s.opts.State, Locker: s.locker, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
+		Root: s.opts.Root, Ledger: s.ledger, State: s.opts.State, Locker: s.locker, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
 		Changed: func(ledger.InboxKey) {
 			signal(s.paneNews)
 			signal(s.dirty)
@@ -489,38 +488,53 @@ func (s *Server) prune(ctx context.Context) error {
 	})
 }
 
-// recheck is how often the journal is read without a signal: another process may record too.
+// recheck is how often the databases are looked at without a signal: other processes record too.
 const recheck = time.Second
 
-// inPlace returns an error once a database was moved away or replaced. The service then ends:
-// what it went on to record would be in no history, and ids that were sent would be forgotten.
-func (s *Server) inPlace(ctx context.Context) (moved error) {
+// pump tells the parts of the service when the journal or the ledger has more, whoever has
+// recorded it. It returns an error once one of them was moved away or replaced. The service then
+// ends: what it went on to record would be in no history, and ids that were sent would be forgotten.
+func (s *Server) pump(ctx context.Context, look <-chan struct{}) (moved error) {
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
-	err := loop(looking, nil, nil, recheck, func() {
-		_, ledgerErr := s.ledger.Version(ctx)
-		_, journalErr := s.reads.Last(ctx)
-		for _, err := range []error{ledgerErr, journalErr} {
-			if errors.Is(err, ledger.ErrMoved) {
-				moved = err
-				stop()
-			}
+	failed := func(err error) bool {
+		if errors.Is(err, ledger.ErrMoved) {
+			moved = err
+			stop()
 		}
-	})
-	return cmp.Or(moved, err)
-}
-
-// pump tells subscribers when the journal has more, whoever has recorded it.
-func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
+		return err != nil
+	}
 	var last int64
-	return loop(ctx, nil, look, recheck, func() {
+	var version string
+	var checked time.Time
+	every := min(recheck, s.limits.tick/2)
+	err := loop(looking, nil, look, every, func() {
 		seq, err := s.reads.Last(ctx)
-		if err != nil && ctx.Err() == nil {
+		if failed(err) && moved == nil && ctx.Err() == nil {
 			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
 		}
 		if seq != last {
 			last = seq
 			s.news.tell()
 		}
+		if time.Since(checked) < every/2 { // not at all news
+			return
+		}
+		checked = time.Now()
+		if now, err := s.ledger.Version(ctx); !failed(err) && now != version {
+			version = now
+			s.ledgerChanged()
+		}
 	})
+	return cmp.Or(moved, err)
+}
+
+// ledgerChanged wakes those that read the ledger.
+func (s *Server) ledgerChanged() {
+	s.replicator.Poke()
+	s.rejoiner.look()
+	if s.fleet != nil {
+		s.fleet.Poke()
+		s.panes.Poke()
+	}
 }

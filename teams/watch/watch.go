@@ -129,6 +129,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 	w.connect()
 	w.rescan()
+	polling := true
 	for {
 		var events <-chan fsnotify.Event
 		if w.source != nil {
@@ -138,6 +139,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 		var next <-chan struct{}
 		if len(w.todo) > 0 {
 			next = ready
+		} else {
+			polling = w.polling()
+		}
+		var again <-chan time.Time
+		if polling || w.lost {
+			again = poll.C
 		}
 		select {
 		case <-ctx.Done():
@@ -166,7 +173,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.sweep = true
 			w.todo = slices.Collect(maps.Values(w.teams))
 			w.scanTop(false, true)
-		case <-poll.C:
+		case <-again:
 			if w.lost {
 				w.rescan()
 				break
@@ -225,6 +232,19 @@ func (w *Watcher) rescan() {
 	w.sweep = false
 	w.todo = slices.Collect(maps.Values(w.teams)) // what appears now is looked at as it does
 	w.scanTop(true, false)
+}
+
+// polling reports whether there is something to poll.
+func (w *Watcher) polling() bool {
+	if !w.root.here || w.root.polled() || w.top.polled() {
+		return true
+	}
+	for _, t := range w.teams {
+		if t.dir.polled() || t.inboxes.polled() {
+			return true
+		}
+	}
+	return false
 }
 
 // poll looks at what the kernel says nothing of.
