@@ -47,7 +47,7 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 		return list, silent
 	}
 	if record {
-		rec, err := a.startRecorder(ctx, team)
+		rec, err := a.local().Record(ctx, team)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 			return err
 		}
 	}
-	rec, err := a.startRecorder(ctx, team)
+	rec, err := a.local().Record(ctx, team)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ func (a *app) findService(ctx context.Context) *client.Client {
 		v, err = c.Version(ctx)
 	}
 	switch {
+	case err == nil && v.Operations < api.Operations: // it runs on during an upgrade
+		a.warn("the service at %s is an earlier version, and only messages go through it; restart it with this teambridge", c.Where())
+		return nil
 	case err == nil && !v.ReadOnly:
 		a.debug("asking the service at %s", c.Where())
 		return c

@@ -61,6 +61,8 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 		return err
 	}
 	o.Member = to.Member()
+	a.bridge(ctx) // which tells whether a service answers
+	a.warnUnheard(ctx, to.Name())
 	var b api.Bridge = a.local()
 	done := a.working("waiting for %s", awaited(o))
 	h, err := b.Wait(ctx, to.Name(), o)

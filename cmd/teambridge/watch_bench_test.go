@@ -32,7 +32,7 @@ func BenchmarkChanges(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer root.Close()
-	tap, err := a.startRecorder(b.Context(), "")
+	tap, err := a.local().Record(b.Context(), "")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -225,8 +225,13 @@ type SignIn struct {
 // ServiceVersion is the version of the service.
 type ServiceVersion struct {
 	Version
-	ReadOnly bool `json:"readOnly"` // it refuses every change, and relays nothing
+	ReadOnly   bool `json:"readOnly"`   // it refuses every change, and relays nothing
+	Operations int  `json:"operations"` // [Operations] of the service; 0 of an earlier version
 }
+
+// Operations grows with what [Bridge] has. A client can ask a service with the same number, or a
+// larger one, for all that it knows.
+const Operations = 1
 
 // Health says that the service is running.
 type Health struct {

@@ -210,7 +210,7 @@ func (tables) Transform(node *ast.Paragraph, reader gmtext.Reader, _ parser.Cont
 
 // delimiter returns how many columns a line of dashes has. ok is false if it is none.
 func delimiter(line gmtext.Segment, source []byte) (columns int, ok bool) {
-	if bytes.IndexAny(line.Value(source), "|:") < 0 { // it underlines a heading
+	if !bytes.ContainsAny(line.Value(source), "|:") { // it underlines a heading
 		return 0, false
 	}
 	list, rest := cells(line, source, line.Len())

@@ -113,7 +113,7 @@ func TestRequestsThatWaitEndWithTheService(t *testing.T) {
 	}
 	asked, waited := make(chan answer, 1), make(chan answer, 1)
 	go func() { asked <- r.ask(t, "POST", "/v1/teams/"+newer+"/members/worker/ask", `{"text":"anybody?"}`) }()
-	go func() { waited <- r.ask(t, "GET", "/v1/teams/"+newer+"/wait?for=message", "") }()
+	go func() { waited <- r.ask(t, "GET", "/v1/teams/"+newer+"/wait?for=reply", "") }()
 	r.open(t, 3)
 	for end := time.After(patience); ; {
 		rows, err := w.Inbox(newer, "worker").Read(t.Context())

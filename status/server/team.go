@@ -16,7 +16,7 @@ func (s *Server) health(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (s *Server) version(http.ResponseWriter, *http.Request) (any, error) {
-	return api.ServiceVersion{Version: s.opts.Version, ReadOnly: s.opts.ReadOnly}, nil
+	return api.ServiceVersion{Version: s.opts.Version, ReadOnly: s.opts.ReadOnly, Operations: api.Operations}, nil
 }
 
 //go:embed openapi.json
