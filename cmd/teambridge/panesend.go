@@ -51,6 +51,9 @@ func (o *sendOptions) suitsPane() error {
 			return usage("omit it: "+f.why, "--%s is not for panes", f.flag)
 		}
 	}
+	if o.policy != "" {
+		return oneOfThese("policy", o.policy, policies...)
+	}
 	return nil
 }
 
