@@ -364,7 +364,7 @@ func TestPaneOfAMember(t *testing.T) {
 func TestPaneSenders(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
-	p.Make("crew", 7, "team-lead", "worker")
+	p.Make("crew", 7, "team-lead", "worker", "painter") // other teams have a worker, too
 	r := p.start(t)
 	p.add(t, r, "build")
 	list, err := r.panes.List(t.Context())
@@ -378,7 +378,7 @@ func TestPaneSenders(t *testing.T) {
 		"": {}, "user": {},
 		"build":       {"build", list[0].InboxKey},
 		"build@tmux":  {"build", list[0].InboxKey},
-		"worker":      {"worker@crew", ledger.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: "worker"}},
+		"painter":     {"painter@crew", ledger.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: "painter"}},
 		"worker@crew": {"worker@crew", ledger.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: "worker"}},
 	} {
 		name, to, err := r.panes.Sender(t.Context(), list[0], from)
@@ -386,7 +386,7 @@ func TestPaneSenders(t *testing.T) {
 			t.Errorf("from %q: %q %+v, %v; want %q %+v", from, name, to, err, want.name, want.to)
 		}
 	}
-	for from, code := range map[string]api.Code{"nobody": api.CodeNotFound, "team-lead": api.CodeAmbiguousTeam, "nobody@crew": api.CodeNotFound, "worker@nowhere": api.CodeNotFound} {
+	for from, code := range map[string]api.Code{"nobody": api.CodeNotFound, "team-lead": api.CodeAmbiguousTeam, "worker": api.CodeAmbiguousTeam, "nobody@crew": api.CodeNotFound, "worker@nowhere": api.CodeNotFound} {
 		problem(t, r.ask(t, "POST", "/v1/teams/tmux/members/build/messages", `{"text": "x", "from": "`+from+`"}`), code)
 	}
 	problem(t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "x", "from": "build"}`), api.CodeNotFound)
