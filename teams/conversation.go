@@ -67,6 +67,16 @@ const (
 	searchLast  = 30 * time.Second
 )
 
+// Expect says that the agent has just taken a message. If no transcript of it was found until now,
+// it is looked for as often as at first, since the agent must be about to write one.
+func (c *Conversation) Expect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.paths) == 0 {
+		c.pause = 0
+	}
+}
+
 // Read reads what was added to the transcripts. news counts the looks that found more.
 // Without a transcript, found is false.
 func (c *Conversation) Read() (news int, found bool) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,7 +108,7 @@ const (
 // hookStop reports the end of a turn. Claude Code takes other exit statuses than 0 and 1 as
 // an order to go on.
 func (a *app) hookStop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, stopWithin))
 	defer cancel()
 	a.leaveOpen = true
 	err := func() (err error) {

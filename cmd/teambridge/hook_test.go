@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"teambridge/status/api"
 )
@@ -35,9 +36,13 @@ func TestHookStopLetsTheAgentStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
+			wait := time.Minute
+			if tc.stdin == endless {
+				wait = time.Millisecond
+			}
 			var stdout, stderr bytes.Buffer
 			status := run([]string{"hook", "stop", "--state-dir", filepath.Join(home, "state")}, host{
-				stdin: tc.stdin, stdout: &stdout, stderr: &stderr,
+				stdin: tc.stdin, stdout: &stdout, stderr: &stderr, wait: wait,
 				lookup: func(name string) (string, bool) { return home, name == "HOME" }, cwd: os.Getwd,
 			})
 			if status != tc.status || stdout.Len() > 0 || !strings.Contains(stderr.String(), tc.stderr) || (tc.stderr == "") != (stderr.Len() == 0) {

@@ -24,6 +24,8 @@ import (
 // bridge returns what does the operations of this command, which it chooses once: the service, if
 // one runs, answers, and may change things, or else the files.
 func (a *app) bridge(ctx context.Context) api.Bridge {
+	a.choosing.Lock()
+	defer a.choosing.Unlock()
 	if a.core == nil {
 		a.core = a.local()
 		if c := a.findService(ctx); c != nil {
@@ -139,12 +141,15 @@ func (a *app) where() string {
 }
 
 // events yields the events of a team, or of all teams if the name is empty, from now on. If the
-// service ends meanwhile, the files tell what comes next.
+// service ends meanwhile, the files tell what comes next. The iterator may be used by another
+// goroutine than the rest of a.
 func (a *app) events(ctx context.Context, team string) iter.Seq2[api.Event, error] {
+	a.bridge(ctx)
 	return func(yield func(api.Event, error) bool) {
 		after := client.Now
 		for {
-			if a.bridge(ctx); a.served == nil {
+			c, _ := a.bridge(ctx).(*client.Client)
+			if c == nil {
 				for e, err := range a.local().Events(ctx, team, after) {
 					if !yield(e, err) {
 						return
@@ -153,7 +158,7 @@ func (a *app) events(ctx context.Context, team string) iter.Seq2[api.Event, erro
 				break
 			}
 			a.debug("following the service")
-			for e, err := range a.served.Stream(ctx, team, after) {
+			for e, err := range c.Stream(ctx, team, after) {
 				if err != nil {
 					a.debug("the service sends no more events: %v", err)
 					break // it is the last one
@@ -165,7 +170,9 @@ func (a *app) events(ctx context.Context, team string) iter.Seq2[api.Event, erro
 			if ctx.Err() != nil {
 				break
 			}
+			a.choosing.Lock()
 			a.core, a.served = a.local(), nil
+			a.choosing.Unlock()
 		}
 		if ctx.Err() != nil {
 			yield(api.Event{}, context.Cause(ctx))

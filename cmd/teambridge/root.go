@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -37,7 +38,7 @@ type host struct {
 	columns        func() int                 // of the terminal that stdout is; 0: it is none
 	progress       *progress                  // on the terminal that stderr is; nil: it is none
 	keyboard       bool                       // stdin is a terminal
-	wait           time.Duration              // how long to wait for a lock; 0: the default
+	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
 }
 
@@ -72,6 +73,7 @@ type app struct {
 	locker    *lockedfile.Locker
 	dir       *teams.Root
 	files     *bridge.Local  // see local
+	choosing  sync.Mutex     // of core and served
 	core      api.Bridge     // see bridge
 	served    *client.Client // core, if it is a service
 	sends     *ledger.Ledger

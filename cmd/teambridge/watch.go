@@ -132,15 +132,20 @@ func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *prog
 		api.Event
 		err error
 	}
-	events := make(chan item)
+	events, source := make(chan item), a.events(ctx, to.Team)
 	go func() {
 		defer close(events)
-		for e, err := range a.events(ctx, to.Team) {
+		for e, err := range source {
 			select {
 			case events <- item{e, err}:
 			case <-ctx.Done():
 				return
 			}
+		}
+	}()
+	defer func() {
+		stop()
+		for range events { // it uses what a closes
 		}
 	}()
 	began := false

@@ -152,6 +152,9 @@ func (s *Sender) Judge(ctx context.Context, d Delivered, at *Sight) (inbox.Fate,
 	if at.Again && fate == inbox.Consumed {
 		return inbox.Unconsumed, nil
 	}
+	if fate == inbox.Consumed {
+		s.Conversation(d).Expect()
+	}
 	return fate, err
 }
 

@@ -239,3 +239,21 @@ func TestSeenOfARelay(t *testing.T) {
 		}
 	}
 }
+
+// An agent whose transcript was not found for long, and which takes a message, is looked for at
+// once: it is only now that it has one.
+func TestSeenInATranscriptThatWasNotThere(t *testing.T) {
+	t.Parallel()
+	l := look(t)
+	if _, found := l.sender.Conversation(l.d).Read(); found {
+		t.Fatal("there is a transcript already")
+	}
+	l.teammate(`<teammate-message teammate_id="user">\n`+told+`\n</teammate-message>`, time.Now())
+	l.write()
+	if fate, err := l.sender.Follow(t.Context(), l.d); fate != inbox.Consumed || err != nil {
+		t.Fatalf("%v, %v; want %v", fate, err, inbox.Consumed)
+	}
+	if at, err := l.sender.Seen(t.Context(), l.d); err != nil || at[0].IsZero() {
+		t.Errorf("given at %v, %v; want a time", at, err)
+	}
+}
