@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/teams"
@@ -65,7 +64,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	if err := o.suits(to); err != nil {
 		return err
 	}
-	q := api.NewQuestion{NewMessage: o.message(body).NewMessage}
+	q := api.NewQuestion{NewMessage: o.message(body)}
 	if q.Dir, err = a.cwd(); err != nil {
 		return err
 	}
@@ -73,17 +72,18 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		q.Timeout = o.timeout.String()
 	}
 	ctx = bridge.WithPerson(ctx)
-	var b api.Bridge = a.local()
 	done, id := a.working("waiting for an answer from %s", to.Member()), ""
-	if to.Way() == api.WayPane {
+	if to.Way == api.WayPane {
 		id = uuid.NewString()
-		noted, working := a.noteHeld(ctx, func(m ledger.PaneMessage) bool { return m.ID == id }), done
+		noted, working := a.noteHeld(ctx, to.Team, id), done
 		done = func() { noted(); working() }
 	}
-	answer, err := b.Ask(ctx, to.Name(), to.Member(), id, q)
+	answer, err := once(ctx, a, id, true, func(b api.Bridge, id string) (api.Answered, error) {
+		return b.Ask(ctx, to.Team, to.Member(), id, q)
+	})
 	done()
 	if answer.Joined != "" {
-		a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", to.Name(), answer.Joined)
+		a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", to.Team, answer.Joined)
 	}
 	if answer.Sent.Reach == string(teams.NoTeammate) {
 		a.reachNote(answer.Sent)

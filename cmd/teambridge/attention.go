@@ -11,9 +11,7 @@ import (
 
 	"teambridge/relay/shell"
 	"teambridge/status/api"
-	"teambridge/status/client"
 	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 // waitGroups is what "inbox" shows, by kind of [api.Attention], in this order.
@@ -38,39 +36,30 @@ type errand struct {
 	Messages []api.Message `json:"messages,omitempty"`
 }
 
-// waits returns what waits for the person, in one team or all: what the service says, if
-// one runs, else what the journal, the ledger and the files say, even with an error. With
-// record, the inboxes are recorded first, even if nothing was before.
-func (a *app) waits(ctx context.Context, root *teams.Root, team string, record bool) (list []api.Attention, err error) {
-	list, served, silent := a.waitsServed(ctx, root, team)
-	if served || ctx.Err() != nil {
-		return list, silent
-	}
-	if record {
+// waits returns what waits for the person, in one team or all, even with an error. With record, the
+// inboxes are recorded first if no service runs, even if nothing was before.
+func (a *app) waits(ctx context.Context, team string, record bool) (list []api.Attention, err error) {
+	a.bridge(ctx)
+	switch {
+	case a.served != nil:
+	case record:
 		rec, err := a.local().Record(ctx, team)
 		if err != nil {
 			return nil, err
 		}
-		if rec.Ledger(ctx) != nil { // else it has warned
-			list, err = a.local().Attention(ctx, team)
+		defer func() { err = errors.Join(err, rec.Close()) }()
+		if rec.Ledger(ctx) == nil {
+			return nil, unheard(a.silent) // it has warned
 		}
-		return list, errors.Join(err, rec.Close(), unheard(silent))
+	default:
+		opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
+		defer cancel()
+		if _, err := a.local().Journal(opening); err != nil {
+			return nil, errors.Join(err, unheard(a.silent))
+		}
 	}
-	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
-	defer cancel()
-	if _, err = a.local().Journal(opening); err == nil {
-		list, err = a.local().Attention(ctx, team)
-	}
-	return list, errors.Join(err, unheard(silent))
-}
-
-// waitsServed asks the service, if one runs.
-func (a *app) waitsServed(ctx context.Context, root *teams.Root, team string) (list []api.Attention, served bool, err error) {
-	served, err = a.askService(ctx, root, func(ctx context.Context, c *client.Client) (err error) {
-		list, err = c.Attention(ctx, team)
-		return err
-	})
-	return list, served, err
+	list, err = once(ctx, a, "", true, func(b api.Bridge, _ string) ([]api.Attention, error) { return b.Attention(ctx, team) })
+	return list, errors.Join(err, unheard(a.silent))
 }
 
 // dismiss hides what a person can only take note of, until it changes.
@@ -93,66 +82,44 @@ func (a *app) dismiss(ctx context.Context, list []errand) error {
 }
 
 // watchWaits prints what begins to wait for the person, and runs p for it.
-func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
+func (a *app) watchWaits(ctx context.Context, p *program) error {
 	team, err := a.namedTeam("")
+	if err == nil && team != "" {
+		_, err = a.target(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	var t *teams.Team
-	if team != "" {
-		if t, err = a.team(ctx, team); err != nil {
-			return err
-		}
-	}
-	rec, err := a.local().Record(ctx, team)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rec.Close()) }()
-	w := waitWatch{app: a, program: p, team: t}
-	for {
-		list, served, silent := a.waitsServed(ctx, root, team)
-		err := context.Cause(ctx)
-		if err == nil {
-			a.without(silent)
-		}
-		if !served && err == nil && rec.Ledger(ctx) != nil {
-			list, err = a.local().Attention(ctx, team)
-		}
-		if err == nil {
-			err = w.show(list, silent != nil)
-		}
-		if err == nil && served {
-			err = w.follow(ctx, root, team)
-		}
-		if err == nil && !w.ended() {
-			_, err = rec.Changes(ctx, recheck)
-		}
+	w := waitWatch{app: a, program: p}
+	warned := false
+	for e, err := range a.events(ctx, team) {
 		if err != nil {
 			return err
 		}
-		if w.ended() {
+		if e.Snapshot == nil {
+			continue
+		}
+		silent := a.unanswered()
+		if silent != nil && !warned {
+			a.warn("%s", view.Describe(unheard(silent)))
+		}
+		warned = silent != nil
+		if err := w.show(e.Snapshot.Attention, silent != nil); err != nil {
+			return err
+		}
+		if team != "" && len(e.Snapshot.Teams) == 0 {
 			a.endedNote(team)
 			return nil
 		}
 	}
+	return nil
 }
 
 // waitWatch prints what begins to wait, and runs a program for it.
 type waitWatch struct {
 	*app
 	program *program
-	team    *teams.Team              // nil: all
 	known   map[string]api.Attention // by id; nil before the first look
-}
-
-// ended reports whether the team has ended.
-func (w *waitWatch) ended() bool {
-	return w.team != nil && errors.Is(w.team.Exists(), teams.ErrTeamGone)
 }
 
 // show prints what is new in a list of all that waits; of a part of it, with partial.
@@ -176,31 +143,6 @@ func (w *waitWatch) show(list []api.Attention, partial bool) error {
 		w.debug("%s before", plural(len(list), "thing")) // from here on, what comes is news
 	}
 	w.known = now
-	return nil
-}
-
-// follow shows what the service sends until it ends, or the team does.
-func (w *waitWatch) follow(ctx context.Context, root *teams.Root, team string) error {
-	c := w.service(root)
-	if c == nil {
-		return nil
-	}
-	defer c.Close()
-	w.debug("following the service")
-	for e, err := range c.Stream(ctx, team, client.Now) {
-		switch {
-		case err != nil:
-			w.debug("the service sends no more events: %v", err)
-			return nil
-		case e.Snapshot != nil:
-			if err := w.show(e.Snapshot.Attention, false); err != nil {
-				return err
-			}
-		}
-		if w.ended() {
-			return nil
-		}
-	}
 	return nil
 }
 
@@ -259,7 +201,7 @@ func (a *app) printWaits(list []errand, all []teamFeed) error {
 		if slices.Contains(g.kinds, api.WaitsUnread) {
 			for _, t := range all {
 				if len(t.feed) > 0 {
-					b.WriteString(a.paint(bold, "team "+escape(t.team.Name(), false)) + "\n")
+					b.WriteString(a.paint(bold, "team "+escape(t.team, false)) + "\n")
 				}
 				for _, m := range t.feed {
 					b.WriteString(a.entry(m))
@@ -309,14 +251,13 @@ func (a *app) writeWait(b *strings.Builder, w api.Attention) {
 
 // waitsNote says how many things wait for the person, in one team or all.
 func (a *app) waitsNote(ctx context.Context, team string) {
-	root, err := a.root()
-	if err != nil || a.json {
+	if a.json {
 		return // the command has said it
 	}
-	if all, err := root.Teams(); err == nil && len(all) == 1 {
+	if all, err := a.bridge(ctx).Teams(ctx); err == nil && len(all) == 1 {
 		team = ""
 	}
-	list, err := a.waits(ctx, root, team, false)
+	list, err := a.waits(ctx, team, false)
 	if err != nil {
 		a.warn("not all that waits for you is known: %s", view.Describe(err))
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 )
@@ -58,45 +57,23 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 		return err
 	}
 	a.leaveOpen = true
+	ctx = bridge.WithPerson(ctx)
 	m := o.message(body)
-	members, err := a.local().Audience(ctx, to, api.NewBroadcast{
-		Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
+	m.RequireAgent = to.Way == api.WayPane
+	all, err := once(ctx, a, "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
+		return b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
+			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
+		})
 	})
 	if err != nil {
 		return err
 	}
-	all := make([]api.Sent, len(members))
-	send := func(i int) {
-		one := bridge.Target{Team: to.Team, Members: members[i : i+1]}
-		if n := slices.IndexFunc(to.Panes, func(p pane.Pane) bool { return p.Inbox == members[i] }); n >= 0 {
-			one.Panes = to.Panes[n : n+1]
+	if to.Way == api.WayPane { // each waits until it is typed
+		var typing sync.WaitGroup
+		for i := range all {
+			typing.Go(func() { a.awaitTyped(ctx, &all[i]) })
 		}
-		sent, err := a.deliver(ctx, &one, m, o.sendOptions)
-		if err != nil {
-			fault, _ := explain(ctx, err)
-			sent.Error = &fault
-		}
-		all[i] = sent
-	}
-	o.wait, o.timeout = api.Verified, paneTimeout
-	if to.Way() == api.WayInbox {
-		for i := range members {
-			send(i)
-		}
-	} else { // each waits until it is typed
-		var sending sync.WaitGroup
-		for i := range members {
-			sending.Go(func() { send(i) })
-		}
-		sending.Wait()
-	}
-	for i, s := range all {
-		if s.Member == "" {
-			all[i].Team, all[i].Member = to.Name(), members[i]
-		}
-		if s.Error != nil && to.Way() == api.WayPane && (s.State == "" || s.State == api.Failed) {
-			all[i].State = api.NotSent
-		}
+		typing.Wait()
 	}
 	worst := bridge.Worst(all)
 	if err := a.printAll(all); err != nil {
@@ -106,10 +83,23 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if to.Way() == api.WayInbox {
-		a.answerNote(ctx, to, o.from, members...)
-	}
+	a.answerNote(all...)
 	return worst
+}
+
+// awaitTyped waits until a message of a broadcast is typed into its pane.
+func (a *app) awaitTyped(ctx context.Context, s *api.Sent) {
+	if s.Error == nil {
+		defer a.showsWait(ctx, *s)()
+		var err error
+		if *s, err = a.bridge(ctx).Await(ctx, *s, api.Confirmed, paneTimeout); err != nil {
+			fault, _ := explain(ctx, err)
+			s.Error = &fault
+		}
+	}
+	if s.Error != nil && (s.State == "" || s.State == api.Failed) {
+		s.State = api.NotSent
+	}
 }
 
 // printAll prints what became of the messages of a broadcast.

@@ -10,9 +10,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 func newInbox(a *app) *cobra.Command {
@@ -47,7 +45,7 @@ type inboxOptions struct{ protocol, mark, dismiss bool }
 
 // A teamFeed is what is in the person's own inboxes of one team.
 type teamFeed struct {
-	team *teams.Team
+	team string
 	feed []api.Message
 }
 
@@ -59,15 +57,11 @@ func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 		return fault
 	}
 	faults := []error{fault}
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
 	team, err := a.namedTeam("")
 	if err != nil {
 		return err
 	}
-	waits, err := a.waits(ctx, root, team, len(all) > 0)
+	waits, err := a.waits(ctx, team, len(all) > 0)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -90,7 +84,7 @@ func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 	}
 	if o.mark {
 		for _, t := range all {
-			faults = append(faults, a.markRead(ctx, t.team.Name(), t.feed))
+			faults = append(faults, a.markRead(ctx, t.team, t.feed))
 		}
 	}
 	return errors.Join(faults...)
@@ -99,54 +93,49 @@ func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 // ownInboxes reads the person's own inboxes in the named team, or in all. With an error it
 // returns those that could be read.
 func (a *app) ownInboxes(ctx context.Context, q api.Reading) (all []teamFeed, hidden int, err error) {
-	var list []*teams.Team
-	named, err := a.namedTeam("")
-	if err != nil {
+	var names []string
+	if named, err := a.namedTeam(""); err != nil {
 		return nil, 0, err
-	}
-	if named != "" {
-		t, err := a.team(ctx, named)
+	} else if named != "" {
+		to, err := a.target(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, t)
+		names = []string{to.Team}
 	} else {
-		root, err := a.root()
+		list, err := a.bridge(ctx).Teams(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		names, err := root.Teams()
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, l := range names {
-			if l.Orphan || l.Err != nil {
-				continue
-			}
-			// A team that ends in between has nothing to read.
-			if t, err := root.Team(l.Name); err == nil {
-				a.closeUnwritten(t)
-				list = append(list, t)
+		for _, t := range list {
+			if !t.Panes && t.Problem == "" {
+				names = append(names, t.Team)
 			}
 		}
 	}
+	q.Own = true
 	var faults []error
-	for _, t := range list {
-		q.Own = true
-		found, err := a.local().Read(ctx, t.Name(), q)
+	for _, name := range names {
+		found, err := once(ctx, a, "", true, func(b api.Bridge, _ string) (api.Rows, error) { return b.Read(ctx, name, q) })
 		if ctx.Err() != nil {
 			return nil, 0, context.Cause(ctx)
 		}
-		if err != nil && !errors.Is(err, teams.ErrTeamGone) {
+		if err != nil && !ended(err) { // in between
 			faults = append(faults, err)
 		}
 		for _, note := range found.Notes { // it has no content
 			faults = append(faults, api.Decide(api.CodeBusy, "try again", "%s", note))
 		}
 		faults = append(faults, problems(found)...)
-		all, hidden = append(all, teamFeed{t, found.Messages}), hidden+found.Hidden
+		all, hidden = append(all, teamFeed{name, found.Messages}), hidden+found.Hidden
 	}
 	return all, hidden, errors.Join(faults...)
+}
+
+// ended reports whether an error means that a team has ended.
+func ended(err error) bool {
+	code := view.Explain(err).Code
+	return code == api.CodeGone || code == api.CodeNotFound
 }
 
 const lastMessage = "last"
@@ -192,10 +181,10 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 			ids = append(ids, m.ID)
 		}
 	}
-	var t *teams.Team
+	team := ""
 	var to api.Message
 	if query == lastMessage {
-		t, to = newest(all)
+		team, to = newest(all)
 	} else {
 		id, err := view.WholeID(query, ids)
 		if err != nil {
@@ -205,35 +194,35 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 			for _, m := range f.feed {
 				switch {
 				case m.ID != id:
-				case t == nil:
-					t, to = f.team, m
-				case t != f.team || to.From != m.From: // an agent can copy an id
+				case team == "":
+					team, to = f.team, m
+				case team != f.team || to.From != m.From: // an agent can copy an id
 					return usage("name the recipient with: teambridge send", "several messages to you have the id %s", id)
 				}
 			}
 		}
 	}
-	if t == nil {
+	if team == "" {
 		what := "no message to you has the id " + query
 		if query == lastMessage {
 			what = "there is no message to you"
 		}
 		return notFound("list them with: teambridge read user", "%s", what)
 	}
-	return a.sendTo(ctx, &bridge.Target{Team: t, Members: []string{to.From}}, body, o)
+	return a.sendTo(ctx, api.Target{Team: team, Members: []string{to.From}, Way: api.WayInbox}, body, o)
 }
 
 // newest returns the last message of the team that has the newest one.
-func newest(all []teamFeed) (t *teams.Team, last api.Message) {
+func newest(all []teamFeed) (team string, last api.Message) {
 	var at time.Time
 	for _, f := range all {
 		if len(f.feed) == 0 {
 			continue
 		}
 		m := f.feed[len(f.feed)-1]
-		if sent, _ := (&inbox.Row{Timestamp: m.Timestamp}).Time(); t == nil || sent.After(at) {
-			t, last, at = f.team, m, sent
+		if sent, _ := (&inbox.Row{Timestamp: m.Timestamp}).Time(); team == "" || sent.After(at) {
+			team, last, at = f.team, m, sent
 		}
 	}
-	return t, last
+	return team, last
 }

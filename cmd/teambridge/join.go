@@ -39,7 +39,7 @@ join; 6 config.json is corrupt or could not be locked.`,
 }
 
 func (a *app) join(ctx context.Context, as string) error {
-	to, err := a.meant(ctx)
+	to, err := a.target(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ longer the one that was added.`,
 }
 
 func (a *app) leave(ctx context.Context, as string) (err error) {
-	to, err := a.meant(ctx)
+	to, err := a.target(ctx)
 	if err != nil {
 		return err
 	}

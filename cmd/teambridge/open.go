@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
+	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"teambridge/status/api"
 	"teambridge/status/attention"
@@ -19,7 +23,14 @@ import (
 // Operations are done by the service of the Claude directory, if one runs, or else on the files.
 // A service knows more: what its agents ask, and why one of them stopped. If it runs and does not
 // answer, the files are used, and a command that shows such things fails at its end with
-// [app.unheard]: status 4.
+// [app.unheard]: status 4. One that goes on, as watch does, warns, and asks again.
+
+// answerWait is how long a request may take before the service is asked whether it is there, and
+// how long that may take. silentFor is how long one that did not answer is not asked again.
+const (
+	answerWait = time.Second
+	silentFor  = 5 * time.Second
+)
 
 // bridge returns what does the operations of this command, which it chooses once: the service, if
 // one runs, answers, and may change things, or else the files.
@@ -28,16 +39,34 @@ func (a *app) bridge(ctx context.Context) api.Bridge {
 	defer a.choosing.Unlock()
 	if a.core == nil {
 		a.core = a.local()
-		if c := a.findService(ctx); c != nil {
-			a.core, a.served = c, c
-			a.opened = append(a.opened, func() error { c.Close(); return nil })
-		}
+		a.choose(ctx)
 	}
 	return a.core
 }
 
+// choose uses the service, if there is one for operations. a.choosing is held.
+func (a *app) choose(ctx context.Context) {
+	c := a.findService(ctx)
+	if c == nil {
+		return
+	}
+	a.core, a.served = c, c
+	a.opened = append(a.opened, func() error { c.Close(); return nil })
+}
+
+// leaveService uses the files from now on, because of why.
+func (a *app) leaveService(why error) {
+	a.choosing.Lock()
+	defer a.choosing.Unlock()
+	a.core, a.served, a.older = a.local(), nil, nil
+	if errors.Is(why, client.ErrUnreachable) && a.serviceRuns() {
+		a.silent = why
+	}
+}
+
 // findService returns a client of the service that operations are for; nil if there is none.
 func (a *app) findService(ctx context.Context) *client.Client {
+	a.silent = nil
 	root, err := a.root()
 	if err != nil {
 		return nil // which the operation says
@@ -46,30 +75,89 @@ func (a *app) findService(ctx context.Context) *client.Client {
 	var v api.ServiceVersion
 	if err == nil {
 		if pid, moved := doctor.MovedDatabases(a.state, root.Path()); moved != "" {
-			a.warn("the service (process %d) is not used: while it ran, %s moved away or replaced in %s; end it, and see: teambridge doctor", pid, moved, a.state)
+			a.warnOnce("the service (process %d) is not used: while it ran, %s moved away or replaced in %s; end it, and see: teambridge doctor", pid, moved, a.state)
 			return nil
 		}
 		v, err = c.Version(ctx)
 	}
 	switch {
-	case err == nil && v.Operations < api.Operations: // it runs on during an upgrade
-		a.warn("the service at %s is an earlier version, and only messages go through it; restart it with this teambridge", c.Where())
+	case err == nil && v.ReadOnly: // what it knows is in the files
+		a.debug("the service at %s is read-only", c.Where())
+		a.idle = attention.ReadOnly
 		return nil
-	case err == nil && !v.ReadOnly:
+	case err == nil && v.Operations < api.Operations: // it runs on during an upgrade
+		a.warnOnce("the service at %s is an earlier version, and only messages go through it; restart it with this teambridge", c.Where())
+		a.older = c
+		return nil
+	case err == nil:
 		a.debug("asking the service at %s", c.Where())
 		return c
-	case err == nil: // what it knows is in the files
-		a.debug("the service at %s is read-only", c.Where())
+	case errors.Is(err, fs.ErrNotExist), ctx.Err() != nil, !a.serviceRuns():
 		return nil
-	case errors.Is(err, fs.ErrNotExist), ctx.Err() != nil:
-		return nil
-	}
-	if _, gone := client.Find(a.state, root.Path()); errors.Is(gone, fs.ErrNotExist) {
-		return nil // it has just ended
 	}
 	a.debug("going on without the service: %v", err)
-	a.silent, a.silentSince = err, time.Now()
+	a.silent, a.idle = err, attention.SilentService
 	return nil
+}
+
+// warnOnce warns of a service that is not used, however often it is looked for.
+func (a *app) warnOnce(format string, args ...any) {
+	if !a.warned {
+		a.warn(format, args...)
+		a.warned = true
+	}
+}
+
+// serviceRuns reports whether a service runs; it may have ended just now.
+func (a *app) serviceRuns() bool {
+	root, err := a.root()
+	if err == nil {
+		_, err = client.Find(a.state, root.Path())
+	}
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// once lets do do something through the service or, if that fails, on the files. What do sends
+// under the id, which is "" for a new one, is thereby sent once. It is not tried on the files if the
+// service may have done it, unless it may be again.
+func once[T any](ctx context.Context, a *app, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
+	b := a.bridge(ctx)
+	if a.older != nil {
+		b = a.older
+	}
+	if b == api.Bridge(a.local()) {
+		return do(b, id)
+	}
+	key := cmp.Or(id, uuid.NewString())
+	v, err := do(b, key)
+	failed, sent := serviceFailed(err)
+	if !failed || sent && !again || ctx.Err() != nil {
+		return v, err
+	}
+	a.debug("going on without the service: %v", err)
+	a.leaveService(err)
+	if !sent {
+		key = id
+	}
+	return do(a.local(), key)
+}
+
+// serviceFailed reports whether an error is not about a request but about the service, and whether
+// that may have done what it was asked.
+func serviceFailed(err error) (failed, sent bool) {
+	if u, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return true, u.Sent
+	}
+	if errors.As(err, new(*client.SkewError)) {
+		return true, true
+	}
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		switch p.Code {
+		case api.CodeUnauthorized, api.CodeForbidden, api.CodeReadOnly, api.CodeTooMany, api.CodeUnavailable, api.CodeInterrupted:
+			return true, true
+		}
+	}
+	return false, false
 }
 
 // unheard is the error of a command that could not ask a service what only that knows of a team,
@@ -84,6 +172,14 @@ func (a *app) unheard(ctx context.Context, team string) error {
 		}
 	}
 	return unheard(a.silent)
+}
+
+// unheard is the error of a command that could not ask the service, because of why.
+func unheard(why error) error {
+	if why == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; what agents of the service ask, and why they stopped, is not known", why)
 }
 
 // warnUnheard warns of that, in a command that goes on.
@@ -101,8 +197,8 @@ func (a *app) scope() api.Scope {
 	return s
 }
 
-// meant returns what names such as MEMBER[@TEAM] mean.
-func (a *app) meant(ctx context.Context, names ...string) (api.Target, error) {
+// target returns what names such as MEMBER[@TEAM] mean.
+func (a *app) target(ctx context.Context, names ...string) (api.Target, error) {
 	to, err := a.bridge(ctx).Target(ctx, a.scope(), names...)
 	if err == nil {
 		a.chosen = to.Team
@@ -121,12 +217,7 @@ func (a *app) local() *bridge.Local {
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait,
 			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
-			Idle: func() string {
-				if a.silent != nil || a.unanswered != nil {
-					return attention.SilentService
-				}
-				return attention.NoService
-			},
+			Idle: func() string { return cmp.Or(a.idle, attention.NoService) },
 		})
 	}
 	return a.files
@@ -141,41 +232,78 @@ func (a *app) where() string {
 }
 
 // events yields the events of a team, or of all teams if the name is empty, from now on. If the
-// service ends meanwhile, the files tell what comes next. The iterator may be used by another
-// goroutine than the rest of a.
+// service ends meanwhile, the files tell what comes next, and if one begins to answer, that does.
+// The iterator may be used by another goroutine than the rest of a.
 func (a *app) events(ctx context.Context, team string) iter.Seq2[api.Event, error] {
 	a.bridge(ctx)
 	return func(yield func(api.Event, error) bool) {
-		after := client.Now
-		for {
-			c, _ := a.bridge(ctx).(*client.Client)
-			if c == nil {
-				for e, err := range a.local().Events(ctx, team, after) {
-					if !yield(e, err) {
-						return
-					}
-				}
-				break
+		for after := client.Now; ctx.Err() == nil; {
+			reading, stop := context.WithCancel(ctx)
+			var looking sync.WaitGroup
+			var events iter.Seq2[api.Event, error]
+			c, served := a.bridge(ctx).(*client.Client)
+			if served {
+				events = c.Stream(reading, team, after)
+			} else {
+				events = a.local().Events(reading, team, after)
+				looking.Go(func() { a.awaitService(reading); stop() })
 			}
-			a.debug("following the service")
-			for e, err := range c.Stream(ctx, team, after) {
-				if err != nil {
-					a.debug("the service sends no more events: %v", err)
-					break // it is the last one
+			var failed error
+			wanted, begun := true, false
+			for e, err := range events {
+				if failed = err; err == nil {
+					after = e.ID
+					wanted = yield(e, nil)
 				}
-				if after = e.ID; !yield(e, nil) {
-					return
+				if !wanted || err != nil {
+					break
 				}
+				if served && !begun {
+					a.debug("following the service")
+				}
+				begun = true
 			}
-			if ctx.Err() != nil {
-				break
+			stop()
+			looking.Wait()
+			switch {
+			case !wanted:
+				return
+			case ctx.Err() != nil:
+			case served:
+				a.debug("the service sends no more events: %v", failed)
+				a.leaveService(failed)
+			case failed != nil:
+				yield(api.Event{}, failed)
+				return
 			}
-			a.choosing.Lock()
-			a.core, a.served = a.local(), nil
-			a.choosing.Unlock()
 		}
-		if ctx.Err() != nil {
-			yield(api.Event{}, context.Cause(ctx))
+		yield(api.Event{}, context.Cause(ctx))
+	}
+}
+
+// awaitService waits until a service is there for operations, or ctx ends.
+func (a *app) awaitService(ctx context.Context) {
+	tick := time.NewTicker(silentFor)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		a.choosing.Lock()
+		a.choose(ctx)
+		served := a.served != nil
+		a.choosing.Unlock()
+		if served {
+			return
 		}
 	}
+}
+
+// unanswered is why the service did not answer when it was last asked; nil if it did, or none runs.
+func (a *app) unanswered() error {
+	a.choosing.Lock()
+	defer a.choosing.Unlock()
+	return a.silent
 }

@@ -10,7 +10,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/stophook"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 )
 
 // policies are the values of --policy, the default first.
@@ -77,14 +76,9 @@ func (o *sendOptions) suitsInbox() error {
 // paneTimeout is how long a message to a pane may wait, where nobody says.
 const paneTimeout = 30 * time.Second
 
-// noteHeld notes why the message to a pane that is ours waits, whenever that changes, until stop
-// is called.
-func (a *app) noteHeld(ctx context.Context, ours func(ledger.PaneMessage) bool) (stop func()) {
-	root, err := a.root()
-	l, lerr := a.ledger(ctx)
-	if err != nil || lerr != nil {
-		return func() {} // who waits for the outcome says it
-	}
+// noteHeld notes why a message to a pane of a team waits, whenever that changes, until stop is called.
+func (a *app) noteHeld(ctx context.Context, team, id string) (stop func()) {
+	b := a.bridge(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -97,11 +91,11 @@ func (a *app) noteHeld(ctx context.Context, ours func(ledger.PaneMessage) bool) 
 				return
 			case <-tick.C:
 			}
-			all, _ := l.OpenPaneMessages(ctx, root.Path()) // who waits for the outcome says it
-			for _, m := range all {
-				if why := m.Detail; ours(m) && m.State == ledger.Claimed && why != said && why != "" {
-					a.note("the message to %s waits: %s", m.Inbox, why)
-					said = why
+			all, _ := b.Deliveries(ctx, "", api.DeliveryQuery{Team: team, State: string(ledger.Claimed)}) // who waits for the outcome says it
+			for _, d := range all {
+				if d.ID == id && d.Reason != said && d.Reason != "" {
+					a.note("the message to %s waits: %s", d.Member, d.Reason)
+					said = d.Reason
 				}
 			}
 		}
@@ -110,12 +104,12 @@ func (a *app) noteHeld(ctx context.Context, ours func(ledger.PaneMessage) bool) 
 }
 
 // notifyNote says what is missing for the sender to be told.
-func (a *app) notifyNote(ctx context.Context, to *bridge.Target) {
+func (a *app) notifyNote(ctx context.Context, to api.Target) {
 	root, err := a.root()
-	if err != nil || to.Way() != api.WayPane || a.service(root) != nil {
+	if err != nil || to.Way != api.WayPane || a.served != nil {
 		return
 	}
-	if seen, err := to.Panes[0].Ref.Look(ctx); err != nil || !stophook.Installed(root.Path(), seen.Path) {
+	if p, err := a.bridge(ctx).Pane(ctx, to.Member()); err != nil || p.Look == nil || !stophook.Installed(root.Path(), p.Look.Cwd) {
 		a.note("no service runs, and the Stop hook is not installed there: the end of the task is not reported until one of them is; see teambridge hook install --help")
 	}
 }

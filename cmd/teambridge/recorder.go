@@ -24,9 +24,6 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 // journalWait is how long a command that can do without the journal waits for its lock.
 const journalWait = 2 * time.Second
 
-// recheck is how often the files are read without a sign of news.
-const recheck = time.Second
-
 // within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
 func within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
 	if d <= 0 {

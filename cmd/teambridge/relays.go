@@ -144,7 +144,7 @@ func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team
 	if team, err = a.namedTeam(named); err != nil || team != "" {
 		return member, team, err
 	}
-	to, err := a.meant(ctx)
+	to, err := a.target(ctx)
 	return member, to.Team, err
 }
 

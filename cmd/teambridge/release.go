@@ -33,7 +33,7 @@ Exit status: 0; 3 no such team or member, or nothing is held.`,
 }
 
 func (a *app) relayRelease(ctx context.Context, address, sender string) error {
-	to, err := a.meant(ctx, address)
+	to, err := a.target(ctx, address)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ type app struct {
 	locker    *lockedfile.Locker
 	dir       *teams.Root
 	files     *bridge.Local  // see local
-	choosing  sync.Mutex     // of core and served
+	choosing  sync.Mutex     // of core, served, older and silent
 	core      api.Bridge     // see bridge
 	served    *client.Client // core, if it is a service
 	sends     *ledger.Ledger
@@ -81,12 +81,11 @@ type app struct {
 	opened    []func() error
 	leaveOpen bool // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
 	helpAll   bool // --help-all
-	strays    bool // it was told that the service is not used; see service
 
-	silent      error     // why the service did not answer when it was last asked; nil if it did
-	silentSince time.Time // when that was
-	unanswered  error     // the same, for whatever reason it did not
-	alone       bool      // a command that goes on has warned of that
+	older  *client.Client // a service of an earlier version, which messages go through
+	silent error          // why the service did not answer when it was last asked; nil if it did
+	idle   string         // why relays that were added do not run, as far as the service says
+	warned bool           // see warnOnce
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }
@@ -379,15 +378,6 @@ func (a *app) namedTeam(name string) (string, error) {
 		name, _ = a.lookup("TEAMBRIDGE_TEAM")
 	}
 	return name, nil
-}
-
-// target returns what names such as MEMBER[@TEAM] mean, which it closes at the end.
-func (a *app) target(ctx context.Context, names ...string) (*bridge.Target, error) {
-	to, err := a.local().Resolve(ctx, a.scope(), names...)
-	if err == nil && to.Team != nil {
-		a.opens(to.Team)
-	}
-	return &to, err
 }
 
 // team opens the team that an argument such as MEMBER@TEAM names, or, if name is empty,

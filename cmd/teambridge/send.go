@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"teambridge/inbox"
 	"teambridge/relay/mode"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/teams"
 )
 
@@ -159,7 +159,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 }
 
 // sendTo sends a text to a target, and prints what became of it.
-func (a *app) sendTo(ctx context.Context, to *bridge.Target, body string, o sendOptions) error {
+func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOptions) error {
 	if err := o.suits(to); err != nil {
 		return err
 	}
@@ -181,29 +181,29 @@ func (a *app) sendTo(ctx context.Context, to *bridge.Target, body string, o send
 	case typed && o.notify && !o.dryRun:
 		a.notifyNote(ctx, to)
 	case !typed:
-		a.answerNote(ctx, to, o.from, sent.Member)
+		a.answerNote(sent)
 	}
 	return nil
 }
 
 // typed reports whether the message is typed into a pane.
-func (o *sendOptions) typed(to *bridge.Target) bool {
-	return to.Way() == api.WayPane || o.via == api.ViaPane
+func (o *sendOptions) typed(to api.Target) bool {
+	return to.Way == api.WayPane || o.via == api.ViaPane
 }
 
 // suits returns an error if a flag is given that a message to the target cannot have.
-func (o *sendOptions) suits(to *bridge.Target) error {
+func (o *sendOptions) suits(to api.Target) error {
 	if o.typed(to) {
 		return o.suitsPane()
 	}
 	return o.suitsInbox()
 }
 
-func (o *sendOptions) message(text string) bridge.Message {
-	return bridge.Message{ID: o.id, Follow: o.wait != "" && o.wait != api.Verified, NewMessage: api.NewMessage{
+func (o *sendOptions) message(text string) api.NewMessage {
+	return api.NewMessage{
 		Text: text, Summary: o.summary, Color: o.color, From: o.from, Protocol: o.protocol, Mode: json.RawMessage(o.mode), Isolated: o.isolated, Force: o.force, DryRun: o.dryRun,
 		PaneOptions: api.PaneOptions{Via: o.via, Policy: o.policy, SaveDraft: o.saveDraft, NotifyOnStop: o.notify},
-	}}
+	}
 }
 
 // printSent prints what became of a message.
@@ -244,8 +244,8 @@ func (a *app) reachNote(s api.Sent) {
 }
 
 // answerNote notes what to do if one of the recipients cannot answer.
-func (a *app) answerNote(ctx context.Context, to *bridge.Target, from string, members ...string) {
-	if !a.json && a.local().Unanswerable(ctx, to, from, members...) {
+func (a *app) answerNote(sent ...api.Sent) {
+	if slices.ContainsFunc(sent, func(s api.Sent) bool { return s.NoAnswer }) {
 		a.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -156,8 +157,8 @@ func notified(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// mute makes those who look for the service find one that does all it is asked and
-// whose answers never arrive, as of one that dies before it has answered:
+// mute makes those who look for the service find one that does all it is asked, and whose
+// answers to what changes something never arrive, as of one that dies before it has answered:
 //
 //	mute
 func mute(ts *testscript.TestScript, neg bool, args []string) {
@@ -190,9 +191,18 @@ func mute(ts *testscript.TestScript, neg bool, args []string) {
 				if err != nil {
 					return
 				}
-				all.Go(func() { _, _ = io.Copy(out, in) })
-				_, _ = out.Read(make([]byte, 1)) // it has been done
-				_ = out.Close()
+				defer out.Close()
+				requests, answers := bufio.NewReader(in), bufio.NewReader(out)
+				for {
+					r, err := http.ReadRequest(requests)
+					if err != nil || r.Write(out) != nil {
+						return
+					}
+					answer, err := http.ReadResponse(answers, r) // it has been done
+					if err != nil || r.Method != http.MethodGet || answer.Write(in) != nil {
+						return
+					}
+				}
 			})
 		}
 	})
@@ -210,13 +220,12 @@ func becomes(ts *testscript.TestScript, neg bool, args []string) {
 	c, err := client.New(client.Options{Socket: ts.MkAbs(args[0])})
 	ts.Check(err)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	r, err := c.Settled(ctx, args[1], args[2], args[3])
-	ts.Check(err)
-	if r.State != args[4] {
-		ts.Fatalf("%s is %s, want %s", args[3], r.State, args[4])
-	}
+	var r api.Receipt
+	wait(ts, func() bool {
+		r, err = c.Receipt(context.Background(), args[1], args[2], args[3])
+		ts.Check(err)
+		return r.State == args[4]
+	}, func() { ts.Fatalf("%s is %s, want %s", args[3], r.State, args[4]) })
 }
 
 // asked waits until an agent that the service runs asks what has not been asked yet, and

@@ -38,14 +38,11 @@ func TestServiceStopsAfterAHealthCheck(t *testing.T) {
 	go func() { _ = srv.Serve(l) }()
 	defer srv.Close()
 	defer close(stopped)
-	c, err := client.New(client.Options{Socket: socket})
+	c, err := client.New(client.Options{Socket: socket, Patience: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &app{host: host{wait: 50 * time.Millisecond}}
-	asking, done := a.present(t.Context(), c)
-	defer done()
-	_, err = c.Attention(asking, "")
+	_, err = c.Attention(t.Context(), "")
 	if _, status := explain(t.Context(), err); !errors.Is(err, client.ErrUnreachable) || status != api.ExitTimeout {
 		t.Errorf("got %v, status %d; want ErrUnreachable, status %d", err, status, api.ExitTimeout)
 	}

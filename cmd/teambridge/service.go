@@ -373,14 +373,12 @@ func (a *app) serviceStatus(ctx context.Context) error {
 
 // askVersion asks the service of a Claude directory, and completes s.
 func (a *app) askVersion(ctx context.Context, root string, s *serviceState) error {
-	c, err := client.Find(a.state, root)
+	c, err := client.FindPatient(a.state, root, cmp.Or(a.wait, answerWait))
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	asking, done := a.present(ctx, c)
-	defer done()
-	v, err := c.Version(asking)
+	v, err := c.Version(ctx)
 	if err != nil {
 		return err
 	}

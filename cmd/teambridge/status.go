@@ -62,7 +62,7 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 		return usage("", "--output must be %s", outputWide)
 	}
 	wide := output == outputWide
-	to, err := a.meant(ctx, args...)
+	to, err := a.target(ctx, args...)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ not known whether its relays are stopped; 6 config.json is corrupt.`,
 }
 
 func (a *app) members(ctx context.Context) error {
-	to, err := a.meant(ctx)
+	to, err := a.target(ctx)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
-	"teambridge/teams"
 )
 
 func newTranscript(a *app) *cobra.Command {
@@ -56,12 +55,11 @@ interrupted.`,
 func (a *app) transcript(ctx context.Context, name string, follow bool) (err error) {
 	member, team := name, ""
 	if _, err := uuid.Parse(name); err != nil && !strings.HasPrefix(name, "ses_") {
-		member, team = teams.Split(name)
-		t, err := a.team(ctx, team)
+		to, err := a.target(ctx, name)
 		if err != nil {
 			return err
 		}
-		team = t.Name()
+		member, team = to.Member(), to.Team
 	}
 	q := api.TranscriptQuery{Follow: follow}
 	if q.Dir, err = a.cwd(); err != nil {
@@ -72,18 +70,27 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) (err err
 		ctx, stop = a.whileRead(ctx)
 		defer stop()
 	}
-	var b api.Bridge = a.local()
 	show := a.conversationPrinter()
 	show.whole = !follow
-	for line, err := range b.Transcript(ctx, team, member, q) {
-		if err != nil {
-			return errors.Join(show.release(true), err)
+	shown := 0
+	_, err = once(ctx, a, "", true, func(b api.Bridge, _ string) (struct{}, error) {
+		before := shown // by the service, before it failed
+		for line, err := range b.Transcript(ctx, team, member, q) {
+			switch {
+			case err != nil:
+				return struct{}{}, err
+			case before > 0:
+				before--
+				continue
+			}
+			shown++
+			if err := show.raw(line); err != nil {
+				return struct{}{}, err
+			}
 		}
-		if err := show.raw(line); err != nil {
-			return err
-		}
-	}
-	return show.release(true)
+		return struct{}{}, nil
+	})
+	return errors.Join(show.release(true), err)
 }
 
 // conversationPrinter prints envelopes for a person, or as JSON.

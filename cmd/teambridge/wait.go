@@ -61,11 +61,9 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 		return err
 	}
 	o.Member = to.Member()
-	a.bridge(ctx) // which tells whether a service answers
-	a.warnUnheard(ctx, to.Name())
-	var b api.Bridge = a.local()
+	a.warnUnheard(ctx, to.Team)
 	done := a.working("waiting for %s", awaited(o))
-	h, err := b.Wait(ctx, to.Name(), o)
+	h, err := once(ctx, a, "", true, func(b api.Bridge, _ string) (api.Happened, error) { return b.Wait(ctx, to.Team, o) })
 	done()
 	switch {
 	case err != nil:

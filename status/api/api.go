@@ -157,11 +157,12 @@ type Sent struct {
 	Deduplicated bool   `json:"deduplicated"` // it was sent before under this id
 	Recorded     bool   `json:"recorded"`     // the history has it; false if it was forced without a ledger, or was not sent
 	Reachable    bool   `json:"reachable"`
-	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, at-terminal, unread
+	Reach        string `json:"reach,omitempty"`    // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, at-terminal, unread
+	NoAnswer     bool   `json:"noAnswer,omitempty"` // the member cannot write to the sender's name; see [Bridge.Join]
 	WaitedMs     int64  `json:"waitedMs"`
 	Delivery     string `json:"delivery,omitempty"` // if it goes to a headless agent as a user prompt, or to a pane: the id of the delivery
 	Reason       string `json:"reason,omitempty"`   // why a message to a pane waits, is unconfirmed or was not sent
-	Error        *Error `json:"error,omitempty"`    // of a broadcast to this member
+	Error        *Error `json:"error,omitempty"`    // of a broadcast to this member, or of the outcome
 }
 
 // Version is the version of a teambridge binary.

@@ -50,6 +50,10 @@ type Bridge interface {
 	// Broadcast sends a message to every agent of a team. A result has an Error if that message
 	// could not be sent. If id is not "", each message has the id ID-MEMBER.
 	Broadcast(ctx context.Context, team, id string, m NewBroadcast) ([]Sent, error)
+	// Await waits until a message that was sent with Send has come to a state: [Consumed] or [Seen]
+	// or, in a pane, [Confirmed]. It returns the message as it is then, even with an error, which is
+	// [CodeTimeout] after a timeout that is not 0, or tells what became of the message instead.
+	Await(ctx context.Context, s Sent, until string, timeout time.Duration) (Sent, error)
 	// Read returns messages that are in inboxes, oldest first, and with History those that have
 	// left them. An inbox that cannot be read is a problem of the answer, not an error. Of panes,
 	// it returns what waits to be typed.

@@ -78,6 +78,12 @@ type PaneOptions struct {
 	Policy       string `json:"policy,omitempty"`       // [PolicyQueued] and its like; default: queued
 	SaveDraft    bool   `json:"saveDraft,omitempty"`    // put a person's draft aside while the message is typed
 	NotifyOnStop bool   `json:"notifyOnStop,omitempty"` // tell the sender when the task of the message is done
+
+	// Tmux is the socket of the tmux server with the pane of Via; default: that of whoever types.
+	Tmux string `json:"tmux,omitempty"`
+	// RequireAgent refuses the message if the pane is gone or has no agent, and does not wait for
+	// one. Without a service, none is waited for.
+	RequireAgent bool `json:"requireAgent,omitempty"`
 }
 
 // The policies of messages to panes: when they may be typed. None is typed into a draft or

@@ -168,6 +168,9 @@ type NewMessage struct {
 	DryRun bool `json:"dryRun,omitempty"`
 
 	PaneOptions // if it is typed into a pane
+
+	// Follow says that [Bridge.Await] will be asked about it. A service follows all messages.
+	Follow bool `json:"-"`
 }
 
 // NewBroadcast is a message to all agents of a team.

@@ -41,7 +41,8 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 		return a, err
 	}
 	defer to.Close() // it is written by path
-	m := Message{NewMessage: n.NewMessage, ID: id, Follow: true}
+	m := message{n.NewMessage, id}
+	m.Follow = true
 	if to.Way() == api.WayPane || n.Via == api.ViaPane {
 		return l.askPane(ctx, &to, m, timeout)
 	}
@@ -112,7 +113,7 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 	l.opts.Debug("waiting for an answer to %s", q.ID)
 	reply, err := q.await(wait)
 	if err != nil {
-		return a, overdue(wait, err)
+		return a, overdue(ctx, overdue(wait, err)) // what records can end before wait does
 	}
 	a.Sent.State, a.Reply, a.Text, a.Via, a.Certain = api.Consumed, view.Recorded(reply.m), reply.text, reply.via, reply.certain
 	return a, nil
@@ -120,7 +121,7 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 
 // sendQuestion sends a message through a team of its own, since who follows the message may
 // close that before the answer comes.
-func (l *Local) sendQuestion(ctx context.Context, asked *Target, m Message) (d mail.Delivered, sent api.Sent, err error) {
+func (l *Local) sendQuestion(ctx context.Context, asked *Target, m message) (d mail.Delivered, sent api.Sent, err error) {
 	to, err := l.In(ctx, asked.Name(), asked.Member())
 	if err != nil {
 		return d, sent, err
@@ -141,16 +142,16 @@ func (l *Local) sendQuestion(ctx context.Context, asked *Target, m Message) (d m
 }
 
 // askPane types a question into a pane, and waits for the answer.
-func (l *Local) askPane(ctx context.Context, to *Target, m Message, timeout time.Duration) (a api.Answered, err error) {
-	p, err := l.paneOf(ctx, to)
+func (l *Local) askPane(ctx context.Context, to *Target, m message, timeout time.Duration) (a api.Answered, err error) {
+	p, err := l.paneOf(ctx, to, m.Tmux)
 	if err != nil {
 		return a, err
 	}
-	if err := Closed(ctx, p); err != nil {
+	if err := closed(ctx, p); err != nil {
 		return a, err
 	}
 	until := time.Now().Add(timeout)
-	if a.Sent, err = l.SendTo(ctx, to, m); err != nil {
+	if a.Sent, _, err = l.sendTo(ctx, to, m); err != nil {
 		return a, err
 	}
 	if a.Sent, err = l.Await(ctx, a.Sent, api.Confirmed, timeout); err != nil {

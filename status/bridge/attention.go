@@ -134,10 +134,7 @@ func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cac
 	if err != nil {
 		return nil, err
 	}
-	opts := attention.Options{Root: root, State: l.opts.State, Source: source, Idle: attention.NoService, Narrow: true}
-	if l.opts.Idle != nil {
-		opts.Idle = l.opts.Idle()
-	}
+	opts := attention.Options{Root: root, State: l.opts.State, Source: source, Idle: l.unserved(), Narrow: true}
 	if source.Ledger != nil {
 		if opts.Panes, err = l.OpenPanes(ctx); err != nil {
 			return nil, err
@@ -178,4 +175,12 @@ func (l *Local) inboxes(ctx context.Context, team string) (boxes []journal.Inbox
 		}
 	}
 	return boxes, err
+}
+
+// unserved is why no service does what only a service can.
+func (l *Local) unserved() string {
+	if l.opts.Idle != nil {
+		return l.opts.Idle()
+	}
+	return attention.NoService
 }

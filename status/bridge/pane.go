@@ -16,8 +16,8 @@ import (
 )
 
 // paneOf returns the pane that a message to a target is typed into: the only one, or the one
-// that config.json has for the member.
-func (l *Local) paneOf(ctx context.Context, to *Target) (pane.Pane, error) {
+// that config.json has for the member. socket is that of its tmux server, or "".
+func (l *Local) paneOf(ctx context.Context, to *Target, socket string) (pane.Pane, error) {
 	if to.Way() == api.WayPane {
 		if len(to.Panes) != 1 {
 			return pane.Pane{}, api.Decide(api.CodeUsage, "", "a message goes to one pane, not to %d", len(to.Panes))
@@ -28,12 +28,12 @@ func (l *Local) paneOf(ctx context.Context, to *Target) (pane.Pane, error) {
 	if err != nil {
 		return pane.Pane{}, err
 	}
-	return p.OfMember(ctx, to.Team, to.Member(), l.opts.Tmux)
+	return p.OfMember(ctx, to.Team, to.Member(), cmp.Or(socket, l.opts.Tmux))
 }
 
-// Closed is the error for a pane that nothing can be typed into now, whatever is at its prompt,
+// closed is the error for a pane that nothing can be typed into now, whatever is at its prompt,
 // and that does not change by itself: it is gone, or there is no agent in it.
-func Closed(ctx context.Context, p pane.Pane) error {
+func closed(ctx context.Context, p pane.Pane) error {
 	held, why, err := p.Ref.Closed(ctx, p.Profile)
 	if errors.Is(err, terminal.ErrGone) {
 		held, why, err = terminal.Gone, "the pane is gone", nil
@@ -57,9 +57,9 @@ func notTyped(name, team string, held terminal.Reason, why, hint string) error {
 
 // sendToPane puts a message into the queue of a pane. A service types it later; in a command,
 // [Local.Await] does.
-func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m Message) (api.Sent, error) {
+func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Sent, error) {
 	start := time.Now()
-	failed := api.Sent{Team: to.Team, Member: to.Inbox, ID: m.ID, State: api.Failed}
+	failed := api.Sent{Team: to.Team, Member: to.Inbox, ID: m.id, State: api.Failed}
 	if !Person(ctx) {
 		return failed, api.Decide(api.CodeForbidden, "", "only a person can send to a pane")
 	}
@@ -67,28 +67,28 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m Message) (api.Se
 	if err != nil {
 		return failed, err
 	}
-	message := pane.Message{
-		ID: m.ID, Text: m.Text, Summary: m.Summary, Policy: terminal.Policy(cmp.Or(m.Policy, api.PolicyQueued)), SaveDraft: m.SaveDraft, Notify: m.NotifyOnStop,
+	typed := pane.Message{
+		ID: m.id, Text: m.Text, Summary: m.Summary, Policy: terminal.Policy(cmp.Or(m.Policy, api.PolicyQueued)), SaveDraft: m.SaveDraft, Notify: m.NotifyOnStop,
 	}
-	if message.From, message.NotifyTo, err = panes.Sender(ctx, to, m.From); err != nil {
+	if typed.From, typed.NotifyTo, err = panes.Sender(ctx, to, m.From); err != nil {
 		return failed, err
 	}
-	typed := terminal.Message{Nonce: "00000000", From: message.From, Text: m.Text, Policy: message.Policy}
-	if err := typed.Check(); err != nil {
+	text := terminal.Message{Nonce: "00000000", From: typed.From, Text: m.Text, Policy: typed.Policy}
+	if err := text.Check(); err != nil {
 		return failed, api.Decide(api.CodeInvalid, "nothing was sent", "%s", strings.TrimPrefix(err.Error(), "terminal: "))
 	}
 	if m.DryRun {
-		held, why, err := heldNow(ctx, to, message.Policy)
+		held, why, err := heldNow(ctx, to, typed.Policy)
 		failed.State, failed.Reachable, failed.Reason = api.DryRun, held == "", why
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
 	}
-	if l.opts.Service == nil {
-		if err := Closed(ctx, to); err != nil {
+	if l.opts.Service == nil || m.RequireAgent {
+		if err := closed(ctx, to); err != nil {
 			return api.Sent{}, err
 		}
 	}
-	recorded, again, err := panes.Put(ctx, to, message)
+	recorded, again, err := panes.Put(ctx, to, typed)
 	if err != nil {
 		return failed, err
 	}

@@ -27,7 +27,7 @@ type prompter func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResul
 func (r *row) promptable(ctx context.Context, member string) (prompts prompter, reason string, err error) {
 	s, t := r.opts.Service, r.to.Team
 	if s == nil {
-		return nil, "no service runs", nil
+		return nil, r.unserved(), nil
 	}
 	if !Person(ctx) {
 		return nil, "a program sends them", nil

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,17 +57,6 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 	return r, err
 }
 
-// Put puts a message into the inbox of a member, to be followed by its sender, which it returns
-// too. from is the name of that sender, as in [mail.Options].
-func (l *Local) Put(ctx context.Context, t *teams.Team, member, from string, m mail.Message) (*mail.Sender, mail.Delivered, error) {
-	r, err := l.row(ctx, &Target{Team: t}, from, false, false)
-	if err != nil {
-		return nil, mail.Delivered{}, err
-	}
-	d, err := r.append(ctx, member, m, true)
-	return r.sender, d, err
-}
-
 // unrecorded warns once that the journal cannot be used. The message is sent anyway.
 func (l *Local) unrecorded(err error) {
 	l.mu.Lock()
@@ -85,8 +75,7 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 		return sent, err
 	}
 	if opts != (promptOptions{}) {
-		return sent, api.Decide(api.CodeInvalid, "without mode and isolated, it is put into the inbox as a teammate's message",
-			"mode and isolated are only for prompts to an agent that this service relays to: %s", reason)
+		return sent, notPrompted(reason)
 	}
 	d, err := r.append(ctx, member, m, follow || r.opts.Service != nil)
 	if err != nil {
@@ -98,7 +87,9 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 	if d.Reachable() && r.sender.Waiting(ctx, d) {
 		d.Reach = teams.Unread
 	}
-	return view.Sent(d), nil
+	sent = view.Sent(d)
+	sent.NoAnswer = r.sender.Answerable(member) == teams.No
+	return sent, nil
 }
 
 // follow lets what was put into inboxes be followed. Then nothing more may be sent: who follows
@@ -108,6 +99,7 @@ func (r *row) follow() {
 		r.to.kept = len(r.put) > 0 && s.Follow(r.sender, r.put)
 		return
 	}
+	r.to.kept = len(r.put) > 0
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range r.put {
@@ -164,17 +156,67 @@ func (l *Local) awaitRow(ctx context.Context, s api.Sent, until string, timeout 
 	switch {
 	case err == nil:
 		s.State = until
+		l.mu.Lock()
+		delete(l.sent, followed(s))
+		l.mu.Unlock()
+		_ = f.sender.Team().Close() // nothing was written through it
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
 	case taken:
-		err = l.NotSeen(f.sender.Team(), s, timeout)
+		err = l.notSeen(f.sender.Team(), s, timeout)
 	default:
-		err = l.NotTaken(ctx, f.sender.Team(), s, timeout)
+		err = l.notTaken(ctx, f.sender.Team(), s, timeout)
 	}
 	return s, err
 }
 
-// NotTaken is the error for a message that was not taken within a time. ctx may have ended.
-func (l *Local) NotTaken(ctx context.Context, t *teams.Team, s api.Sent, after time.Duration) error {
+// awaitReceipt waits until the receipt of a message that the service follows says what became of it.
+func (l *Local) awaitReceipt(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return s, err
+	}
+	t, err := root.Team(s.Team)
+	if err != nil {
+		return s, err
+	}
+	defer t.Close() // nothing was written through it
+	news, done := l.opts.Service.News()
+	defer done()
+	look := time.NewTicker(recheck) // nothing tells that a team has ended
+	defer look.Stop()
+	for {
+		gone := t.Exists()
+		r, err := l.Receipt(context.WithoutCancel(ctx), s.Team, 0, s.Member, s.ID)
+		switch {
+		case err != nil:
+			return s, cmp.Or(gone, err)
+		case r.State == api.Lost:
+			return s, api.Decide(api.CodeLost, view.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
+		case r.State == api.Unknown && gone == nil:
+			return s, api.Decide(api.CodeUnknown, view.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
+		case until == api.Seen && r.SeenAt != nil, until == api.Consumed && r.State == api.Consumed:
+			s.State = until
+			return s, nil
+		case gone != nil:
+			return s, gone
+		}
+		select {
+		case <-news:
+		case <-look.C:
+		case <-ctx.Done():
+			switch {
+			case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+				return s, context.Cause(ctx)
+			case r.State == api.Consumed:
+				return s, l.notSeen(t, s, timeout)
+			}
+			return s, l.notTaken(ctx, t, s, timeout)
+		}
+	}
+}
+
+// notTaken is the error for a message that was not taken within a time. ctx may have ended.
+func (l *Local) notTaken(ctx context.Context, t *teams.Team, s api.Sent, after time.Duration) error {
 	what := "nothing shows that " + s.Member + " has taken the message"
 	if box, err := inbox.Open(t, s.Member, l.opts.Locker); err == nil {
 		rows, err := box.Read(context.WithoutCancel(ctx))
@@ -185,9 +227,9 @@ func (l *Local) NotTaken(ctx context.Context, t *teams.Team, s api.Sent, after t
 	return api.Decide(api.CodeTimeout, "", "timed out after %s: %s", after, what)
 }
 
-// NotSeen is the error for a message that was taken, but is not known to have been seen within
+// notSeen is the error for a message that was taken, but is not known to have been seen within
 // a time.
-func (l *Local) NotSeen(t *teams.Team, s api.Sent, after time.Duration) error {
+func (l *Local) notSeen(t *teams.Team, s api.Sent, after time.Duration) error {
 	hint := ""
 	if c, err := t.Config(context.Background()); err == nil {
 		if len(t.Agent(c, s.Member).Transcripts()) == 0 {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,42 +15,37 @@ import (
 	"teambridge/teams"
 )
 
-// Message is a message to send.
-type Message struct {
+// message is a message to send. Sending again under the same id is sending once; "" is a new one.
+type message struct {
 	api.NewMessage
-	ID     string // sending again under the same id is sending once; "": a new one
-	Follow bool   // [Local.Await] will be asked about it. A service follows all
+	id string
 }
 
-func (m *Message) mail() mail.Message {
-	return mail.Message{ID: m.ID, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
+func (m *message) mail() mail.Message {
+	return mail.Message{ID: m.id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
 }
 
-// Send sends a message to a member of a team, as [Local.SendTo] does.
-func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
-	to, err := l.In(ctx, team, member)
-	if err != nil {
-		return api.Sent{}, err
-	}
-	defer to.Close() // nothing was written through it
-	return l.SendTo(ctx, &to, Message{NewMessage: m, ID: id})
-}
-
-// SendTo sends a message to the only member of a target. It is typed into a pane, if the target
-// or the message says so; a message of a person to an agent of the service is a prompt; and
+// Send sends a message to a member of a team. It is typed into a pane, if the team is that of the
+// panes or the message says so; a message of a person to an agent of the service is a prompt; and
 // all others become a row of the member's inbox, since everybody can write rows, and a row must
 // never become a prompt.
 //
 // Of what was put into a queue, the state is [api.Verified] or [api.Waiting]: see
 // [Local.Await]. If there is an error, what is known is returned even then, and nothing was
 // sent if the state is empty.
-func (l *Local) SendTo(ctx context.Context, to *Target, m Message) (api.Sent, error) {
-	sent, _, err := l.sendTo(ctx, to, m)
+func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
+	to, err := l.In(ctx, team, member)
+	if err != nil {
+		return api.Sent{}, err
+	}
+	defer to.Close() // nothing was written through it
+	sent, _, err := l.sendTo(ctx, &to, message{m, id})
 	return sent, err
 }
 
-// sendTo also returns the row of a message to follow that was put into an inbox; else nil.
-func (l *Local) sendTo(ctx context.Context, to *Target, m Message) (sent api.Sent, row *mail.Delivered, err error) {
+// sendTo sends a message to the only member of a target, as [Local.Send] does. It also returns
+// the row of a message to follow that was put into an inbox; else nil.
+func (l *Local) sendTo(ctx context.Context, to *Target, m message) (sent api.Sent, row *mail.Delivered, err error) {
 	opts, err := promptOptionsOf(m.NewMessage)
 	if err != nil {
 		return sent, nil, err
@@ -58,7 +54,7 @@ func (l *Local) sendTo(ctx context.Context, to *Target, m Message) (sent api.Sen
 		return sent, nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", m.Via)
 	}
 	if to.Way() == api.WayPane || m.Via == api.ViaPane {
-		p, err := l.paneOf(ctx, to)
+		p, err := l.paneOf(ctx, to, m.Tmux)
 		if err != nil {
 			return sent, nil, err
 		}
@@ -75,8 +71,8 @@ func (l *Local) sendTo(ctx context.Context, to *Target, m Message) (sent api.Sen
 	if err != nil {
 		return sent, nil, err
 	}
-	message := m.mail()
-	if err := box.sender.Validate(message); err != nil {
+	written := m.mail()
+	if err := box.sender.Validate(written); err != nil {
 		return sent, nil, err
 	}
 	member, err := box.sender.Resolve(to.Member(), m.Force)
@@ -87,21 +83,26 @@ func (l *Local) sendTo(ctx context.Context, to *Target, m Message) (sent api.Sen
 		return sent, nil, err
 	}
 	if m.DryRun {
-		d, err := box.sender.Check(ctx, member, message)
+		if opts != (promptOptions{}) {
+			if _, reason, err := box.promptable(ctx, member); err != nil || reason != "" {
+				return sent, nil, cmp.Or(err, notPrompted(reason))
+			}
+		}
+		d, err := box.sender.Check(ctx, member, written)
 		if err == nil {
 			d.State = api.DryRun
 		}
 		return view.Sent(d), nil, err
 	}
 	defer box.follow()
-	sent, err = box.send(ctx, member, message, opts, m.Follow)
+	sent, err = box.send(ctx, member, written, opts, m.Follow)
 	if len(box.put) > 0 {
 		row = &box.put[0]
 	}
 	return sent, row, err
 }
 
-// Broadcast sends a message to all agents of a team, as [Local.SendTo] does. If id is not "",
+// Broadcast sends a message to all agents of a team, as [Local.Send] does. If id is not "",
 // each message has the id ID-MEMBER. If it cannot be sent to one, the others still get it: the
 // error is in what is returned for that one.
 func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) (all []api.Sent, err error) {
@@ -129,7 +130,7 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 	if to.Way() == api.WayPane {
 		for _, p := range to.Panes {
 			if slices.Contains(members, p.Inbox) {
-				add(l.sendToPane(ctx, p, Message{ID: one(p.Inbox), NewMessage: api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From, PaneOptions: m.PaneOptions}}))
+				add(l.sendToPane(ctx, p, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From, PaneOptions: m.PaneOptions}, one(p.Inbox)}))
 			}
 		}
 		return all, nil
@@ -141,12 +142,8 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 	return all, nil
 }
 
-// Audience returns the names of those that a message to all agents of a target is for.
-func (l *Local) Audience(ctx context.Context, to *Target, m api.NewBroadcast) ([]string, error) {
-	members, _, err := l.audience(ctx, to, m)
-	return members, err
-}
-
+// audience returns the names of those that a message to all agents of a target is for, and the way
+// to their inboxes.
 func (l *Local) audience(ctx context.Context, to *Target, m api.NewBroadcast) (members []string, box *row, err error) {
 	if to.Way() == api.WayPane {
 		if m.Via != "" {
@@ -178,22 +175,8 @@ func (l *Local) audience(ctx context.Context, to *Target, m api.NewBroadcast) (m
 	return members, box, err
 }
 
-// Unanswerable reports whether one of the members cannot write to the sender of a message.
-func (l *Local) Unanswerable(ctx context.Context, to *Target, from string, members ...string) bool {
-	// First without the ledger, which knows whether the person has joined the team.
-	for _, dry := range []bool{true, false} {
-		r, err := l.row(ctx, to, from, true, dry)
-		if err != nil || !slices.ContainsFunc(members, func(m string) bool { return r.sender.Answerable(m) == teams.No }) {
-			return false // it is for a hint
-		}
-	}
-	return true
-}
-
-// Await waits until a message has come to a state: [api.Consumed] or [api.Seen] in an inbox,
-// [api.Confirmed] in a pane. What this process has put into the queue of a pane, Await types.
-// It returns the message as it is then, even if there is an error: [api.CodeTimeout] after a
-// timeout that is not 0, or what became of the message instead.
+// Await waits until a message has come to a state; see [api.Bridge]. A command knows the messages
+// that it has sent, a service all. What a command has put into the queue of a pane, Await types.
 func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	start := time.Now()
 	wait, cancel := ctx, context.CancelFunc(func() {})
@@ -202,9 +185,14 @@ func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout tim
 	}
 	defer cancel()
 	var err error
-	if until == api.Confirmed {
+	switch {
+	case until == api.Confirmed:
 		s, err = l.awaitPane(ctx, wait, s)
-	} else {
+	case until != api.Consumed && until != api.Seen:
+		err = api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
+	case l.opts.Service != nil:
+		s, err = l.awaitReceipt(wait, s, until, timeout)
+	default:
 		s, err = l.awaitRow(wait, s, until, timeout)
 	}
 	s.WaitedMs += time.Since(start).Milliseconds()
@@ -228,6 +216,12 @@ func promptOptionsOf(m api.NewMessage) (opts promptOptions, err error) {
 		}
 	}
 	return opts, err
+}
+
+// notPrompted is the error for a message that can only be a prompt, and cannot be one.
+func notPrompted(reason string) error {
+	return api.Decide(api.CodeInvalid, "without mode and isolated, it is put into the inbox as a teammate's message",
+		"mode and isolated are only for agents that a service relays to: %s", reason)
 }
 
 const seeDocument = "see GET /openapi.json"

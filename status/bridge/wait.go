@@ -88,7 +88,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	default:
 		h.Status, err = w.status(wait)
 	}
-	return h, overdue(wait, err)
+	return h, overdue(ctx, overdue(wait, err)) // what records can end before wait does
 }
 
 // statuses returns what each agent of a team does, by what was recorded.
@@ -284,7 +284,7 @@ func (w *waiting) panesAre(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, p := range w.to.Panes {
-		err := Closed(ctx, p)
+		err := closed(ctx, p)
 		over := errors.Is(err, api.CodeGone) || errors.Is(err, api.CodeRefused)
 		switch {
 		case err != nil && !over:

@@ -370,7 +370,7 @@ func TestSkew(t *testing.T) {
 }
 
 // An agent takes a message, or it is lost, or the team ends: whoever waits is told.
-func TestSettled(t *testing.T) {
+func TestAwait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, end := w.serve()
@@ -386,13 +386,13 @@ func TestSettled(t *testing.T) {
 		return s
 	}
 	type told struct {
-		r   api.Receipt
+		s   api.Sent
 		err error
 	}
 	wait := func(s api.Sent) <-chan told {
 		out := make(chan told, 1)
 		go func() {
-			r, err := c.Settled(ctx, s.Team, s.Member, s.ID)
+			r, err := c.Await(ctx, s, api.Consumed, 0)
 			out <- told{r, err}
 		}()
 		return out
@@ -402,10 +402,10 @@ func TestSettled(t *testing.T) {
 	if _, err := w.Inbox(older, "worker").MarkRead(ctx, taken.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-waiting; got.err != nil || got.r.State != api.Consumed || got.r.ID != taken.ID {
+	if got := <-waiting; got.err != nil || got.s.State != api.Consumed || got.s.ID != taken.ID {
 		t.Errorf("taken: %+v", got)
 	}
-	if got := <-wait(taken); got.err != nil || got.r.State != api.Consumed { // long ago
+	if got := <-wait(taken); got.err != nil || got.s.State != api.Consumed { // long ago
 		t.Errorf("taken before: %+v", got)
 	}
 
@@ -415,7 +415,7 @@ func TestSettled(t *testing.T) {
 	if gone, err := teamstest.Take(ctx, w.Inbox(older, "worker"), func(r inbox.Row) bool { return r.ID() == lost.ID }); err != nil || len(gone) != 1 {
 		t.Fatalf("%d rows, %v", len(gone), err)
 	}
-	if got := <-waiting; got.err != nil || got.r.State != api.Lost || got.r.Reason == "" {
+	if got := <-waiting; !errors.Is(got.err, api.CodeLost) || got.s.ID != lost.ID {
 		t.Errorf("lost: %+v", got)
 	}
 
@@ -427,17 +427,17 @@ func TestSettled(t *testing.T) {
 	}
 	// Where it is not even recorded yet, nothing is known of such a team.
 	if got := <-waiting; got.err == nil || view.Explain(got.err).Code.Exit() != api.ExitNotFound {
-		t.Errorf("the team ended: %+v, %v", got.r, got.err)
+		t.Errorf("the team ended: %+v, %v", got.s, got.err)
 	}
 	open := send(older)
 	waiting = wait(open)
 	stopping := make(chan struct{})
 	go func() { defer close(stopping); end() }()
-	if got := <-waiting; !errors.Is(got.err, client.ErrUnreachable) {
-		t.Errorf("the service ended: %+v", got)
+	if got := <-waiting; !errors.Is(got.err, api.CodeUnavailable) && !errors.Is(got.err, client.ErrUnreachable) {
+		t.Errorf("the service ended: %v", got.err)
 	}
 	<-stopping
-	if _, err := c.Settled(ctx, older, "worker", open.ID); !errors.Is(err, client.ErrUnreachable) {
+	if _, err := c.Await(ctx, open, api.Consumed, 0); !errors.Is(err, client.ErrUnreachable) {
 		t.Errorf("there is no service: %v", err)
 	}
 }

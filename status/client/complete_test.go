@@ -79,6 +79,10 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		func(ctx context.Context) error { _, err := c.Read(ctx, "t", api.Reading{}); return err },
 		func(ctx context.Context) error { _, err := c.Ask(ctx, "t", "m", "", api.NewQuestion{}); return err },
 		func(ctx context.Context) error {
+			_, err := c.Await(ctx, api.Sent{Team: "t", Member: "m", ID: "id"}, api.Seen, 0)
+			return err
+		},
+		func(ctx context.Context) error {
 			_, err := c.Wait(ctx, "t", api.Occasion{For: api.ForReply})
 			return err
 		},

@@ -41,11 +41,11 @@ func Example() {
 		}
 		log.Fatal(err)
 	}
-	receipt, err := c.Settled(ctx, sent.Team, sent.Member, sent.ID)
+	sent, err = c.Await(ctx, sent, api.Consumed, 0)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(receipt.State, receipt.ConsumedAt)
+	fmt.Println(sent.State, sent.WaitedMs)
 }
 
 // Follow what happens in all teams, over breaks of the connection and restarts of

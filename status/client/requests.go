@@ -152,6 +152,21 @@ func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadc
 	return list, c.do(ctx, http.MethodPost, teamPath(team)+"/broadcast", header, m, &list)
 }
 
+// Await waits until a message has come to a state; see [api.Bridge].
+func (c *Client) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	var now api.Sent
+	err := c.get(ctx, memberPath(s.Team, s.Member)+"/outcome", queryOf("id", s.ID, "delivery", s.Delivery, "until", until, "timeout", timeout), &now)
+	if err != nil {
+		return s, err
+	}
+	if f := now.Error; f != nil {
+		err = api.Decide(f.Code, f.Hint, "%s", f.Message)
+	}
+	s.State, s.Reason = now.State, now.Reason
+	s.WaitedMs += now.WaitedMs
+	return s, err
+}
+
 // Ask sends a message to a member, and waits for the answer; see [api.Bridge].
 func (c *Client) Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (a api.Answered, err error) {
 	header, err := idHeader(id)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"teambridge/status/api"
@@ -80,6 +81,38 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// outcome waits until a message has come to a state. What it came to instead is part of the answer.
+func (s *Server) outcome(w http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "id", "delivery", "until", "timeout")
+	until, timeout := p.text("until"), p.duration("timeout")
+	sent := api.Sent{Team: r.PathValue("team"), Member: r.PathValue("member"), ID: p.text("id"), Delivery: p.text("delivery"), State: api.Verified}
+	if until == api.Confirmed {
+		sent.State = api.Waiting
+		if sent.Delivery == "" {
+			p.invalid("the delivery is missing")
+		}
+	} else if sent.ID == "" {
+		p.invalid("the id of the message is missing")
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	ctx, over, err := s.lasting(w, r, "it stays sent; wait again")
+	if err != nil {
+		return nil, err
+	}
+	defer over()
+	sent, err = s.local.Await(ctx, sent, until, timeout)
+	if err != nil {
+		fault := view.Explain(err)
+		if ctx.Err() != nil || !slices.Contains([]api.Code{api.CodeTimeout, api.CodeLost, api.CodeUnknown, api.CodeGone, api.CodeRefused}, fault.Code) {
+			return nil, err
+		}
+		sent.Error = &fault
+	}
+	return sent, nil
 }
 
 // wait waits until something happens in a team.

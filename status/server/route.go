@@ -47,6 +47,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/teams/{team}/wait", handle: s.wait, stream: always},
 		{method: "GET", path: "/v1/transcripts/{session}", handle: s.transcript, stream: always},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt},
+		{method: "GET", path: "/v1/teams/{team}/members/{member}/outcome", handle: s.outcome, stream: always},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/place", handle: s.place, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/release", handle: s.release, changes: true, bare: true},
 		{method: "GET", path: "/v1/attention", handle: s.attention},
