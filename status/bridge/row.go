@@ -144,7 +144,7 @@ func (l *Local) awaitRow(ctx context.Context, s api.Sent, until string, timeout 
 	f := l.sent[followed(s)]
 	l.mu.Unlock()
 	if f == nil {
-		return s, fmt.Errorf("bridge: the message %q to %s was not sent by this process", s.ID, s.Member)
+		return s, api.Decide(api.CodeNotFound, "a service follows all messages", "the message %q to %s was not sent by this process", s.ID, s.Member)
 	}
 	taken := false
 	var err error
