@@ -158,12 +158,14 @@ func notified(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // mute makes those who look for the service find one that does all it is asked, and whose
-// answers to what changes something never arrive, as of one that dies before it has answered:
+// answers never arrive, as of one that dies before it has answered; with -changes those to what
+// changes something:
 //
-//	mute
+//	mute [-changes]
 func mute(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: mute")
+	changes := len(args) == 1 && args[0] == "-changes"
+	if neg || len(args) != 0 && !changes {
+		ts.Fatalf("usage: mute [-changes]")
 	}
 	state := ts.Getenv("TEAMBRIDGE_STATE")
 	root, err := filepath.EvalSymlinks(ts.Getenv("CLAUDE_CONFIG_DIR"))
@@ -199,7 +201,7 @@ func mute(ts *testscript.TestScript, neg bool, args []string) {
 						return
 					}
 					answer, err := http.ReadResponse(answers, r) // it has been done
-					if err != nil || r.Method != http.MethodGet || answer.Write(in) != nil {
+					if err != nil || !changes || r.Method != http.MethodGet || answer.Write(in) != nil {
 						return
 					}
 				}
