@@ -7,6 +7,9 @@
 //
 // Resolve is the only place that decides which team is meant, and whether a name is that of a
 // member or of a pane. Each way to reach somebody is a file: row.go, prompt.go and pane.go.
+//
+// A [Service] is a Local with what goes on while a service runs: serve.go, follow.go, keep.go and
+// rejoin.go.
 package bridge
 
 import (
@@ -27,7 +30,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Options says on which files a [Local] works. All but those of a service are needed.
+// Options says on which files a [Local] works. Those without a default are needed, but for Service.
 //
 // Root, Ledger and Journal are asked when something is first needed, so that a message costs
 // nothing that it does not need. Root and Ledger return the same each time. Journal opens the

@@ -369,7 +369,7 @@ func limited(asked, usual, most int) (int, error) {
 // reads returns the journal for reading; nil if nothing was recorded or sent.
 func (l *Local) reads(ctx context.Context) (*journal.Journal, error) {
 	if s := l.opts.Service; s != nil {
-		return s.read, nil
+		return s.reader, nil
 	}
 	return l.Journal(ctx)
 }

@@ -53,7 +53,7 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 	}
 	if s := l.opts.Service; s != nil {
 		news, done := s.news.subscribe()
-		r.journal, r.page, r.look, r.close = s.read, pageOfStream, news, func() error { done(); return nil }
+		r.journal, r.page, r.look, r.close = s.reader, pageOfStream, news, func() error { done(); return nil }
 		r.after, err = r.journal.Last(ctx)
 		if err != nil {
 			done()

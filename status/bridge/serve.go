@@ -57,7 +57,7 @@ type Service struct {
 
 	ledger  *ledger.Ledger
 	journal *journal.Journal // written by the tap and, so that they do not collide, for receipts
-	read    *journal.Journal // the same file, so that a long search does not delay the tap
+	reader  *journal.Journal // the same file, so that a long search does not delay the tap
 
 	news     hub           // the journal has more
 	shown    hub           // a snapshot shows something else
@@ -92,12 +92,12 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	if s.journal, err = journal.Open(ctx, path); err != nil {
 		return nil, err
 	}
-	if s.read, err = journal.Open(ctx, path); err != nil {
+	if s.reader, err = journal.Open(ctx, path); err != nil {
 		return nil, err
 	}
 	s.follower = &follower{Service: s, added: make(chan struct{}, 1)}
 	s.rejoiner = &rejoiner{Service: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
-	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.read, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
+	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
 			Root: opts.Root, Ledger: s.ledger, Locker: s.locker, State: opts.State, Env: opts.Env, Every: opts.Tick, Told: true, Timing: opts.Timing,
@@ -122,7 +122,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	})
 	s.watch = attention.NewWatch(s.panes, s.ledger)
 	s.states = attention.New(attention.Options{
-		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.read, Ledger: s.ledger}, Panes: s.panes,
+		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
 		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, Changed: s.shown.tell,
 	})
 	return s, nil
@@ -133,7 +133,7 @@ func (s *Service) Close() (err error) {
 	if s.follower != nil {
 		s.follower.close()
 	}
-	for _, j := range []*journal.Journal{s.read, s.journal} {
+	for _, j := range []*journal.Journal{s.reader, s.journal} {
 		if j != nil {
 			err = errors.Join(err, j.Close())
 		}
@@ -262,7 +262,7 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 	var checked time.Time
 	every := min(recheck, s.opts.Tick/2) // other processes record too, without a signal
 	err := loop(looking, nil, look, every, func() {
-		seq, err := s.read.Last(ctx)
+		seq, err := s.reader.Last(ctx)
 		if failed(err) && moved == nil && ctx.Err() == nil {
 			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
 		}
@@ -276,20 +276,16 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 		checked = time.Now()
 		if now, err := s.ledger.Version(ctx); !failed(err) && now != version {
 			version = now
-			s.ledgerChanged()
+			// What reads the ledger.
+			s.replicator.Poke()
+			signal(s.rejoiner.dirty)
+			if s.fleet != nil {
+				s.fleet.Poke()
+				s.panes.Poke()
+			}
 		}
 	})
 	return cmp.Or(moved, err)
-}
-
-// ledgerChanged wakes those that read the ledger.
-func (s *Service) ledgerChanged() {
-	s.replicator.Poke()
-	signal(s.rejoiner.dirty)
-	if s.fleet != nil {
-		s.fleet.Poke()
-		s.panes.Poke()
-	}
 }
 
 // relayed logs the state of a relay.
@@ -353,7 +349,7 @@ func (s *Service) prune(ctx context.Context) error {
 	now := make(chan struct{}, 1)
 	signal(now)
 	return loop(ctx, nil, now, pruneEvery, func() {
-		if _, err := s.read.PruneEnvelopes(ctx, time.Now().Add(-s.opts.KeepWork)); err != nil && ctx.Err() == nil {
+		if _, err := s.reader.PruneEnvelopes(ctx, time.Now().Add(-s.opts.KeepWork)); err != nil && ctx.Err() == nil {
 			s.log.Warn("old work of agents was not deleted", "err", view.Describe(err))
 		}
 	})

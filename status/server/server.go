@@ -1,7 +1,9 @@
-// Package server is the service. While it runs, it records what passes through the
-// inboxes of one Claude directory, answers requests about teams over HTTP, sends
-// messages and follows them until an agent has taken them, runs the relays of headless
-// agents that were added to it (package relay/fleet), and reports events as a stream.
+// Package server is the service over HTTP. What the service does, in requests and all the
+// time, is in package bridge ([bridge.Service]). While it runs, it records what passes through
+// the inboxes of one Claude directory, answers requests about teams, sends messages and follows
+// them until an agent has taken them, runs the relays of headless agents that were added to it
+// (package relay/fleet), and reports events as a stream. This package listens, finds out who
+// asks, decodes requests, and encodes answers.
 //
 //	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
 //	err = s.Run(ctx) // until ctx ends
@@ -15,7 +17,7 @@
 // loopback addresses. There, each request needs the token in the file api.token of the
 // state directory, or the cookie that a browser gets for a one-time code, which is valid
 // for a minute. If the file is removed or replaced, all cookies, codes and streams of that
-// token end within a second. Whoever passes is a person, with a person's authority: see [Person].
+// token end within a second. Whoever passes is a person, with a person's authority: see [bridge.Person].
 // Requests from pages of other sites are refused on every listener.
 //
 // A browser sends cookies to all ports of an address. If pages of other users of the
@@ -123,7 +125,7 @@ type Server struct {
 	ready  chan struct{}
 	ending chan struct{} // closed when no stream shall go on
 
-	core bridge.ServiceOptions // what opts does not have
+	core bridge.ServiceOptions // what opts does not have, for tests
 
 	// While Run runs.
 	addrs   []string
