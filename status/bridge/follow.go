@@ -170,9 +170,8 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		}
 	}()
 	sender, err := mail.New(ctx, mail.Options{
-		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User,
-		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil }, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
-		Conversations: &f.conversations,
+		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User, Conversations: &f.conversations,
+		Journal: f.recorded, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
 	})
 	if err != nil {
 		return err
