@@ -79,10 +79,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/fleet", "relay/opencode", "relay/pane", "relay/process", "relay/shell", "relay/stophook", "relay/terminal",
 		"status/api", "status/client", "status/view", "teams", "teams/flock", "teams/lockedfile",
 	},
-	"status/server": {
-		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
-		"status", "status/api", "status/attention", "status/bridge", "status/doctor", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript",
-	},
+	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
 	"cmd/teambridge":     {"*"},

@@ -128,7 +128,7 @@ func (l *Local) states(ctx context.Context, lg *ledger.Ledger, team string) (*at
 // knows. A command keeps what it has read.
 func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cache, error) {
 	if s := l.opts.Service; s != nil {
-		return s.States, nil
+		return s.states, nil
 	}
 	root, err := l.opts.Root()
 	if err != nil {

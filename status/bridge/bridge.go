@@ -7,6 +7,9 @@
 //
 // Resolve is the only place that decides which team is meant, and whether a name is that of a
 // member or of a pane. Each way to reach somebody is a file: row.go, prompt.go and pane.go.
+//
+// A [Service] is a Local with what goes on while a service runs: serve.go, follow.go, keep.go and
+// rejoin.go.
 package bridge
 
 import (
@@ -20,8 +23,6 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/mail"
-	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
 	"teambridge/status"
 	"teambridge/status/attention"
@@ -29,7 +30,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Options says on which files a [Local] works. All but those of a service are needed.
+// Options says on which files a [Local] works. Those without a default are needed, but for Service.
 //
 // Root, Ledger and Journal are asked when something is first needed, so that a message costs
 // nothing that it does not need. Root and Ledger return the same each time. Journal opens the
@@ -60,36 +61,8 @@ type Options struct {
 	// [attention.NoService].
 	Idle func() string
 
-	// Service has what only a service runs; nil in a command.
+	// Service is what goes on while a service runs; see [OpenService]. It is nil in a command.
 	Service *Service
-}
-
-// Service is what a service adds to a [Local]: messages of a person become prompts of the
-// agents that it runs, it follows what was sent, and it types into panes.
-type Service struct {
-	Fleet         *fleet.Fleet // nil if it runs no agents
-	Panes         *pane.Panes
-	Conversations *teams.Conversations
-	Reads         *journal.Journal // for reading: a long search must not delay what records
-
-	// Record records what was put into an inbox, and Follow follows it. It returns whether it
-	// keeps the team of the sender open.
-	Record func(context.Context, *mail.Sender, mail.Delivered)
-	Follow func(*mail.Sender, []mail.Delivered) bool
-	Poke   func() // there is news in the ledger
-
-	// News returns a channel that tells when the journal has more. Call done at the end.
-	News func() (news <-chan struct{}, done func())
-
-	// States knows the states of all teams. Shown returns a channel that tells when they have
-	// changed; call done at the end. A snapshot may be as old as Gather.
-	States *attention.Cache
-	Shown  func() (changed <-chan struct{}, done func())
-	Gather time.Duration
-
-	Moving func(team string) // is told that a session of a team is asked to move
-
-	Env []string // of a program that is started to read a transcript; nil: that of this process
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
@@ -111,11 +84,7 @@ type Local struct {
 
 // New returns a Local. It opens nothing.
 func New(opts Options) *Local {
-	l := &Local{opts: opts, sent: map[string]*following{}, typing: map[string]bool{}}
-	if opts.Service != nil {
-		l.panes = opts.Service.Panes
-	}
-	return l
+	return &Local{opts: opts, sent: map[string]*following{}, typing: map[string]bool{}}
 }
 
 // Ledger opens the ledger, or returns nil if nothing was ever sent, joined or registered.
@@ -166,7 +135,7 @@ func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 		return nil, nil
 	}
 	if s := l.opts.Service; s != nil {
-		return s.States.Seen(ctx, list)
+		return s.states.Seen(ctx, list)
 	}
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {

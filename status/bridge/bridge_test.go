@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,6 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/pane"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/status/attention"
@@ -56,19 +56,20 @@ func TestLocal(t *testing.T) {
 func TestProgramsCannotPrompt(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
-	opts := options(t, f)
-	opts.Service = &bridge.Service{}
-	l, err := opts.Ledger(t.Context())
+	b, err := bridge.OpenService(t.Context(), bridge.ServiceOptions{Root: f.Root, State: f.State, ReadOnly: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.Service.Panes = pane.New(pane.Options{Root: f.Root, Ledger: l, State: f.State, Locker: f.Locker})
+	defer b.Close()
+	l, err := b.Ledger(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := l.AddPane(t.Context(), ledger.Pane{
 		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(terminal.Claude), At: time.Now(), PID: 1, Server: 1,
 	}, false); err != nil {
 		t.Fatal(err)
 	}
-	b := bridge.New(opts)
 	program, person := t.Context(), bridge.WithPerson(t.Context())
 	if _, err := b.Send(program, api.TeamPanes, "build", "", api.NewMessage{Text: "x"}); !errors.Is(err, api.CodeForbidden) {
 		t.Errorf("a program types into a pane: %v", err)

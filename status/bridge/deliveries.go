@@ -103,8 +103,8 @@ func (l *Local) changeDelivery(ctx context.Context, id string, change func(*ledg
 		return d, err
 	}
 	if s := l.opts.Service; s != nil {
-		s.Poke()
-		s.Panes.Poke()
+		s.replicator.Poke()
+		s.panes.Poke()
 	}
 	changed, err := l.deliveries(ctx, ledger.DeliveryQuery{UUID: whole})
 	if err != nil || len(changed) == 0 {

@@ -74,7 +74,7 @@ func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	}
 	s := &Stream{l: l, q: q, rec: rec, root: root.Path(), done: func() {}}
 	if service := l.opts.Service; service != nil {
-		s.shown, s.done = service.Shown()
+		s.shown, s.done = service.shown.subscribe()
 	}
 	if s.at, s.known, err = locate(ctx, rec.journal, at, q.IsID); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -295,7 +295,7 @@ func (s *Stream) snapshot(ctx context.Context) error {
 	}
 	old, states := gather, (*attention.Cache)(nil)
 	if service := s.l.opts.Service; service != nil {
-		old, states = service.Gather, service.States
+		old, states = service.opts.Gather, service.states
 	} else if time.Since(s.checked) < gather {
 		return nil // the next look is soon
 	} else if lg := s.rec.Ledger(ctx); lg == nil { // of which it has warned

@@ -25,7 +25,7 @@ func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report,
 	}
 	read := l.recorded
 	if s := l.opts.Service; s != nil {
-		read = func(context.Context) (*journal.Journal, error) { return s.Reads, nil }
+		read = func(context.Context) (*journal.Journal, error) { return s.reader, nil }
 	}
 	return doctor.Checkup{
 		Root: root, State: l.opts.State, Locker: l.opts.Locker, LookupEnv: l.opts.LookupEnv, Dir: l.opts.Dir, Wait: l.opts.AnswerWithin,

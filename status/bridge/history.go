@@ -104,6 +104,18 @@ func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journa
 	return shown, err
 }
 
+// Health returns [api.CodeUnavailable] if the journal cannot be read.
+func (l *Local) Health(ctx context.Context) (api.Health, error) {
+	j, err := l.reads(ctx)
+	if err == nil && j != nil {
+		_, err = j.Last(ctx)
+	}
+	if err != nil {
+		return api.Health{}, &api.Decided{Err: err, Code: api.CodeUnavailable, Hint: "find out why with: teambridge doctor"}
+	}
+	return api.Health{Status: "ok"}, nil
+}
+
 // Messages returns recorded messages of a team; see [api.Bridge].
 func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (api.Page, error) {
 	page := api.Page{Messages: []api.Record{}}
@@ -166,6 +178,45 @@ func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (
 	}
 	page.More = more
 	return page, nil
+}
+
+// Work returns a page of what the agent of a relay said and did, in any team of that name; of q,
+// only the numbers count.
+func (l *Local) Work(ctx context.Context, relay string, q api.MessageQuery) (api.Envelopes, error) {
+	page := api.Envelopes{Envelopes: []api.Envelope{}}
+	e, err := l.Relay(ctx, "", relay)
+	if err != nil {
+		return page, err
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return page, err
+	}
+	j, err := l.reads(ctx)
+	if err != nil || j == nil {
+		return page, err
+	}
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		return page, err
+	}
+	if page.Seq, err = j.Last(ctx); err != nil {
+		return page, err
+	}
+	wanted := journal.Query{Root: root.Path(), Team: e.Team, Inbox: e.Member, After: q.After, Before: q.Before, Newest: !q.Forward || q.Before != 0}
+	list, more, err := journal.Take(j.Envelopes(ctx, journal.EnvelopeQuery{Query: wanted}), q.Limit, AnswerBytes, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
+	if wanted.Newest {
+		slices.Reverse(list)
+	}
+	for _, e := range list {
+		shown, err := view.Envelope(ctx, j, lg, e)
+		if err != nil {
+			return page, err
+		}
+		page.Envelopes = append(page.Envelopes, shown)
+	}
+	page.More = more
+	return page, err
 }
 
 // Search finds messages of all teams, and what agents said and did; see [api.Bridge].
@@ -318,7 +369,7 @@ func limited(asked, usual, most int) (int, error) {
 // reads returns the journal for reading; nil if nothing was recorded or sent.
 func (l *Local) reads(ctx context.Context) (*journal.Journal, error) {
 	if s := l.opts.Service; s != nil {
-		return s.Reads, nil
+		return s.reader, nil
 	}
 	return l.Journal(ctx)
 }

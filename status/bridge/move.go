@@ -55,7 +55,7 @@ func (l *Local) Wish(ctx context.Context, team, member string, n api.NewPlace) (
 	if w.number > 0 {
 		h.Wanted = w.move.To
 		if s := l.opts.Service; s != nil {
-			s.Moving(t.Name())
+			s.changed(t.Name())
 		}
 	}
 	w.Placed = api.Placed{Team: t.Name(), Member: w.move.Member, Place: view.Place(h)}

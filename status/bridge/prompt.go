@@ -43,14 +43,14 @@ func (r *row) promptable(ctx context.Context, member string) (prompts prompter, 
 	if !slices.Contains(ours, r.sender.From()) {
 		return nil, fmt.Sprintf("%q is not one of your names", r.sender.From()), nil
 	}
-	if s.Fleet != nil {
-		id, serving, err := s.Fleet.Serving(ctx, t, member)
+	if s.fleet != nil {
+		id, serving, err := s.fleet.Serving(ctx, t, member)
 		if err != nil {
 			return nil, "", err
 		}
 		if serving {
 			return func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error) {
-				return s.Fleet.Prompts(ctx, id, ins...)
+				return s.fleet.Prompts(ctx, id, ins...)
 			}, "", nil
 		}
 	}
@@ -64,7 +64,7 @@ func (r *row) promptable(ctx context.Context, member string) (prompts prompter, 
 	return func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error) {
 		results, err := relay.Prompts(ctx, lg, info.InboxKey, ins...)
 		if err == nil {
-			s.Poke()
+			s.replicator.Poke()
 		}
 		return results, err
 	}, "", nil

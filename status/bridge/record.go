@@ -52,8 +52,8 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 		return nil, err
 	}
 	if s := l.opts.Service; s != nil {
-		news, done := s.News()
-		r.journal, r.page, r.look, r.close = s.Reads, pageOfStream, news, func() error { done(); return nil }
+		news, done := s.news.subscribe()
+		r.journal, r.page, r.look, r.close = s.reader, pageOfStream, news, func() error { done(); return nil }
 		r.after, err = r.journal.Last(ctx)
 		if err != nil {
 			done()
@@ -198,12 +198,7 @@ func (r *Recorder) begin(ctx context.Context) error {
 	}
 	opts := journal.TapOptions{
 		Root: r.root, Journal: r.journal,
-		Report: func() {
-			select {
-			case look <- struct{}{}:
-			default: // already pending
-			}
-		},
+		Report: func() { signal(look) },
 		Warn: func(err error) {
 			if running.Err() == nil {
 				r.warn(err)

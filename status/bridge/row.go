@@ -51,7 +51,7 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 	}
 	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.recorded, l.opts.RecordWithin, l.unrecorded
 	if s := l.opts.Service; s != nil {
-		opts.Conversations = s.Conversations
+		opts.Conversations = &s.conversations
 	}
 	r.sender, err = mail.New(ctx, opts)
 	return r, err
@@ -96,7 +96,7 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 // it closes the team.
 func (r *row) follow() {
 	if s := r.opts.Service; s != nil {
-		r.to.kept = len(r.put) > 0 && s.Follow(r.sender, r.put)
+		r.to.kept = len(r.put) > 0 && s.follower.follow(r.sender, r.put)
 		return
 	}
 	r.to.kept = len(r.put) > 0
@@ -121,7 +121,7 @@ func (r *row) append(ctx context.Context, member string, m mail.Message, track b
 	}
 	switch s := r.opts.Service; {
 	case s != nil:
-		s.Record(ctx, r.sender, d)
+		s.record(ctx, r.sender, d)
 	case d.Seen != nil:
 		r.sender.Record(ctx, journal.SnapshotOf(r.sender.Key(d), d.Seen))
 	}

@@ -164,7 +164,7 @@ func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (i
 	}
 	l := fleet.Launch{Settings: settings, State: t.opts.State}
 	if t.opts.Service != nil {
-		l.Env = t.opts.Service.Env
+		l.Env = t.opts.Service.opts.Env
 	}
 	runtime, err := l.Runtime(ctx)
 	if errors.As(err, new(*fleet.ProgramError)) {

@@ -56,7 +56,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	w := &waiting{Local: l, Occasion: o, to: &to, team: to.Name(), root: root.Path()}
 	forMessage := o.For == api.ForReply || o.For == api.ForMessage
 	panes := to.Way() == api.WayPane
-	if s := l.opts.Service; panes && s != nil && s.Fleet == nil {
+	if s := l.opts.Service; panes && s != nil && s.fleet == nil {
 		return h, api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only, and does not follow what agents in panes do")
 	}
 	if forMessage || !panes {

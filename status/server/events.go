@@ -6,15 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
-	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 // events answers with a stream of server-sent events
@@ -28,51 +24,23 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
 // relayEvents answers with what the agent of a relay said and did: a page of envelopes or, to
 // a client that accepts one, a stream of server-sent events.
 func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error) {
-	if wantsStream(r) {
-		p := parseParams(r, "after")
-		agent, err := s.agentOf(r, p)
-		if err != nil {
-			return nil, err
+	if !wantsStream(r) {
+		p := parseParams(r, "after", "before", "limit")
+		q := api.MessageQuery{After: p.number("after", 0), Forward: p.text("after") != "", Before: p.number("before", 0), Limit: p.limit(api.DefaultMessages, api.MaxMessages)}
+		if p.err != nil {
+			return nil, p.err
 		}
-		return s.stream(w, r, p, bridge.EventQuery{Team: agent.Team.Team, Agent: agent.Inbox})
+		return s.local.Work(r.Context(), r.PathValue("relay"), q)
 	}
-	p := parseParams(r, "after", "before", "limit")
-	q := journal.Query{After: p.number("after", 0), Before: p.number("before", 0)}
-	limit := p.limit(api.DefaultMessages, api.MaxMessages)
-	agent, err := s.agentOf(r, p)
+	p := parseParams(r, "after")
+	if p.err != nil {
+		return nil, p.err
+	}
+	e, err := s.local.Relay(r.Context(), "", r.PathValue("relay"))
 	if err != nil {
 		return nil, err
 	}
-	ctx := r.Context()
-	q.Root, q.Team, q.Inbox = agent.Root, agent.Team.Team, agent.Inbox
-	q.Newest = p.text("after") == "" || q.Before != 0
-	page := api.Envelopes{Envelopes: []api.Envelope{}}
-	if page.Seq, err = s.reads.Last(ctx); err != nil {
-		return nil, err
-	}
-	list, more, err := journal.Take(s.reads.Envelopes(ctx, journal.EnvelopeQuery{Query: q}), limit, bridge.AnswerBytes, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
-	if q.Newest {
-		slices.Reverse(list)
-	}
-	for _, e := range list {
-		shown, err := view.Envelope(ctx, s.reads, s.ledger, e)
-		if err != nil {
-			return nil, err
-		}
-		page.Envelopes = append(page.Envelopes, shown)
-	}
-	page.More = more
-	return page, err
-}
-
-// agentOf returns the inbox of the agent of the relay that r is about, in any team of that
-// name. The error is also that of the query.
-func (s *Server) agentOf(r *http.Request, p *params) (journal.InboxKey, error) {
-	if p.err != nil {
-		return journal.InboxKey{}, p.err
-	}
-	e, err := s.local.Relay(r.Context(), "", r.PathValue("relay"))
-	return journal.InboxKey{Root: s.opts.Root.Path(), Team: teams.Instance{Team: e.Team}, Inbox: e.Member}, err
+	return s.stream(w, r, p, bridge.EventQuery{Team: e.Team, Agent: e.Member})
 }
 
 // wantsStream reports whether a request is for a stream of events.

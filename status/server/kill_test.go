@@ -58,7 +58,7 @@ func serveForEver(where string) {
 		Lock: teamstest.Patient,
 	})
 	fail(err)
-	s.limits.tick, s.limits.handover = 50*time.Millisecond, time.Minute
+	s.core.Tick, s.limits.handover = 50*time.Millisecond, time.Minute
 	go func() {
 		<-s.Ready()
 		fmt.Println("ready")
@@ -363,7 +363,10 @@ func (w *watcher) follow(ctx context.Context, client *http.Client) error {
 				w.seen[name+" "+seq]++
 			}
 			w.mu.Unlock()
-			signal(w.changed)
+			select {
+			case w.changed <- struct{}{}:
+			default: // there is a signal already
+			}
 			name = ""
 		}
 	}

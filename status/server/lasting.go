@@ -76,11 +76,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer over()
-	a, err := s.local.Ask(ctx, r.PathValue("team"), r.PathValue("member"), id, q)
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
+	return s.local.Ask(ctx, r.PathValue("team"), r.PathValue("member"), id, q)
 }
 
 // outcome waits until a message has come to a state. What it came to instead is part of the answer.
@@ -127,11 +123,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer over()
-	h, err := s.local.Wait(ctx, r.PathValue("team"), o)
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
+	return s.local.Wait(ctx, r.PathValue("team"), o)
 }
 
 // transcript answers with a transcript, a line of JSON for each envelope. If it fails after that

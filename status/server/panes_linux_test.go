@@ -31,7 +31,7 @@ func newPanes(t testing.TB) *panes {
 
 func (p *panes) start(t testing.TB, change ...func(*Server)) *running {
 	t.Helper()
-	return p.world.start(t, append([]func(*Server){func(s *Server) { s.limits.tick = 50 * time.Millisecond }}, change...)...)
+	return p.world.start(t, append([]func(*Server){func(s *Server) { s.core.Tick = 50 * time.Millisecond }}, change...)...)
 }
 
 // add registers the pane.
@@ -317,7 +317,7 @@ func TestPaneOfAMember(t *testing.T) {
 	if err := os.WriteFile(path, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := p.start(t, func(s *Server) { s.tmux = p.Socket })
+	r := p.start(t, func(s *Server) { s.core.Tmux = p.Socket })
 	const to = "/v1/teams/crew/members/"
 	problem(t, r.ask(t, "POST", to+"other/messages", `{"text": "x", "via": "pane"}`), api.CodeConflict)
 	problem(t, r.ask(t, "POST", to+"nobody/messages", `{"text": "x", "via": "pane"}`), api.CodeNotFound)
@@ -404,7 +404,7 @@ func TestPaneSenders(t *testing.T) {
 func TestPanesOfAStoppedTmux(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
-	r := p.start(t, func(s *Server) { s.limits.tick = time.Hour })
+	r := p.start(t, func(s *Server) { s.core.Tick = time.Hour })
 	p.add(t, r, "build")
 	idle := func(l []api.Status) bool { return len(l) == 1 && l[0].Word == api.WordIdle }
 	eventually(t, r, "/v1/teams/tmux/status", "idle", idle)

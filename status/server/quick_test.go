@@ -55,11 +55,14 @@ func play(t *testing.T, team *simagent.Team) (stop func()) {
 // became of them.
 func (r *running) receipts(t *testing.T, ids []string) map[string]api.Receipt {
 	t.Helper()
-	news, done := r.news.subscribe()
-	defer done()
+	rec, err := r.local.Record(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
 	for {
 		got := map[string]api.Receipt{}
-		for rc, err := range r.reads.Receipts(t.Context(), journal.Query{Root: r.world.Root.Path()}) {
+		for rc, err := range r.journal.Receipts(t.Context(), journal.Query{Root: r.world.Root.Path()}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,10 +73,8 @@ func (r *running) receipts(t *testing.T, ids []string) map[string]api.Receipt {
 		if len(got) == len(ids) {
 			return got
 		}
-		select {
-		case <-news:
-		case <-time.After(patience):
-			t.Fatalf("of %d messages %d have come to an end", len(ids), len(got))
+		if list, err := rec.Changes(t.Context(), patience); err != nil || len(list) == 0 {
+			t.Fatalf("of %d messages %d have come to an end: %v", len(ids), len(got), err)
 		}
 	}
 }
@@ -94,7 +95,7 @@ func TestAgentThatIsQuick(t *testing.T) {
 			}
 			receipts := r.receipts(t, ids)
 			records := map[string][]journal.Message{}
-			for m, err := range r.reads.Messages(t.Context(), journal.Query{Team: "quick", Inbox: "worker"}) {
+			for m, err := range r.journal.Messages(t.Context(), journal.Query{Team: "quick", Inbox: "worker"}) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,34 +14,35 @@ import (
 // route is one route of the API. openapi.json describes them.
 type route struct {
 	method, path string
-	handle       func(w http.ResponseWriter, r *http.Request) (answer any, err error) // answer is nil if it has answered
-	large        bool                                                                 // the answer can have much in it
-	open         bool                                                                 // without authentication
-	changes      bool                                                                 // refused when the service is read-only
-	bare         bool                                                                 // it has no body, although it changes something
-	stream       func(*http.Request) bool                                             // whether the answer ends with the client or the service; nil: never
+	handle       handler
+	large        bool                     // the answer can have much in it
+	open         bool                     // without authentication
+	changes      bool                     // refused when the service is read-only
+	bare         bool                     // it has no body, although it changes something
+	stream       func(*http.Request) bool // whether the answer ends with the client or the service; nil: never
 }
 
 func always(*http.Request) bool { return true }
 
 func (s *Server) routes() []route {
+	l := s.local
 	return []route{
-		{method: "GET", path: "/healthz", handle: s.health, open: true},
-		{method: "GET", path: "/openapi.json", handle: s.openapi},
-		{method: "GET", path: "/v1/version", handle: s.version},
+		{method: "GET", path: "/healthz", handle: plain(l.Health), open: true},
+		{method: "GET", path: "/openapi.json", handle: openapi},
+		{method: "GET", path: "/v1/version", handle: plain(s.version)},
 		{method: "GET", path: "/v1/target", handle: s.target},
-		{method: "GET", path: "/v1/teams", handle: s.teams},
-		{method: "GET", path: "/v1/ended-teams", handle: s.endedTeams},
-		{method: "GET", path: "/v1/teams/{team}", handle: s.team},
-		{method: "GET", path: "/v1/teams/{team}/members", handle: s.members},
+		{method: "GET", path: "/v1/teams", handle: plain(l.Teams)},
+		{method: "GET", path: "/v1/ended-teams", handle: plain(l.EndedTeams)},
+		{method: "GET", path: "/v1/teams/{team}", handle: one(l.Team, "team")},
+		{method: "GET", path: "/v1/teams/{team}/members", handle: one(l.Members, "team")},
 		{method: "GET", path: "/v1/teams/{team}/status", handle: s.status},
 		{method: "GET", path: "/v1/teams/{team}/messages", handle: s.messages, large: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/messages", handle: s.send, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/broadcast", handle: s.broadcast, changes: true},
 		{method: "GET", path: "/v1/teams/{team}/inboxes", handle: s.inboxes, large: true},
-		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
-		{method: "POST", path: "/v1/teams/{team}/join", handle: s.join, changes: true},
-		{method: "POST", path: "/v1/teams/{team}/leave", handle: s.leave, changes: true},
+		{method: "POST", path: "/v1/teams/{team}/read", handle: posted(l.MarkRead, "team"), changes: true},
+		{method: "POST", path: "/v1/teams/{team}/join", handle: posted(l.Join, "team"), changes: true},
+		{method: "POST", path: "/v1/teams/{team}/leave", handle: leave(l), changes: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/ask", handle: s.ask, changes: true, stream: always},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/transcript", handle: s.transcript, stream: always},
 		{method: "GET", path: "/v1/teams/{team}/wait", handle: s.wait, stream: always},
@@ -49,33 +50,33 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/outcome", handle: s.outcome, stream: always},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/place", handle: s.place, changes: true},
-		{method: "POST", path: "/v1/teams/{team}/members/{member}/release", handle: s.release, changes: true, bare: true},
+		{method: "POST", path: "/v1/teams/{team}/members/{member}/release", handle: three(l.Release, "team", "member", "?sender"), changes: true, bare: true},
 		{method: "GET", path: "/v1/attention", handle: s.attention},
-		{method: "POST", path: "/v1/attention/dismiss", handle: s.dismiss, changes: true},
-		{method: "GET", path: "/v1/doctor", handle: s.findings, large: true},
-		{method: "POST", path: "/v1/doctor/fix", handle: s.fix, large: true, changes: true, bare: true},
-		{method: "GET", path: "/v1/panes", handle: s.listPanes},
-		{method: "POST", path: "/v1/panes", handle: s.addPane, changes: true},
-		{method: "GET", path: "/v1/panes/{pane}", handle: s.lookAtPane},
-		{method: "GET", path: "/v1/panes/{pane}/test", handle: s.testPane},
-		{method: "DELETE", path: "/v1/panes/{pane}", handle: s.removePane, changes: true, bare: true},
-		{method: "GET", path: "/v1/relays", handle: s.relays},
-		{method: "POST", path: "/v1/relays", handle: s.addRelay, changes: true},
-		{method: "GET", path: "/v1/relays/{relay}", handle: s.relay},
+		{method: "POST", path: "/v1/attention/dismiss", handle: dismiss(l), changes: true},
+		{method: "GET", path: "/v1/doctor", handle: one(l.Findings, "?team"), large: true},
+		{method: "POST", path: "/v1/doctor/fix", handle: one(l.Fix, "?team"), large: true, changes: true, bare: true},
+		{method: "GET", path: "/v1/panes", handle: plain(l.Panes)},
+		{method: "POST", path: "/v1/panes", handle: adding(l.AddPane, paneAt), changes: true},
+		{method: "GET", path: "/v1/panes/{pane}", handle: one(l.Pane, "pane")},
+		{method: "GET", path: "/v1/panes/{pane}/test", handle: two(l.TestPane, "pane", "?policy")},
+		{method: "DELETE", path: "/v1/panes/{pane}", handle: one(l.RemovePane, "pane"), changes: true, bare: true},
+		{method: "GET", path: "/v1/relays", handle: one(l.Relays, "?team")},
+		{method: "POST", path: "/v1/relays", handle: adding(l.AddRelay, relayAt), changes: true},
+		{method: "GET", path: "/v1/relays/{relay}", handle: two(l.Relay, "?team", "relay")},
 		{method: "DELETE", path: "/v1/relays/{relay}", handle: s.removeRelay, changes: true, bare: true},
-		{method: "POST", path: "/v1/relays/{relay}/interrupt", handle: s.interruptRelay, changes: true, bare: true},
-		{method: "POST", path: "/v1/relays/{relay}/retry", handle: s.retryRelay, changes: true, bare: true},
-		{method: "POST", path: "/v1/relays/{relay}/release", handle: s.releaseRelay, changes: true, bare: true},
-		{method: "POST", path: "/v1/relays/{relay}/permit", handle: s.permit, changes: true},
+		{method: "POST", path: "/v1/relays/{relay}/interrupt", handle: one(l.Interrupt, "relay"), changes: true, bare: true},
+		{method: "POST", path: "/v1/relays/{relay}/retry", handle: one(l.RetryRelay, "relay"), changes: true, bare: true},
+		{method: "POST", path: "/v1/relays/{relay}/release", handle: two(l.ReleaseRelay, "relay", "?sender"), changes: true, bare: true},
+		{method: "POST", path: "/v1/relays/{relay}/permit", handle: posted(l.Permit, "relay"), changes: true},
 		{method: "GET", path: "/v1/relays/{relay}/deliveries", handle: s.relayDeliveries},
 		{method: "GET", path: "/v1/relays/{relay}/events", handle: s.relayEvents, stream: wantsStream, large: true},
-		{method: "GET", path: "/v1/questions", handle: s.questions},
-		{method: "GET", path: "/v1/questions/{question}", handle: s.question},
+		{method: "GET", path: "/v1/questions", handle: one(l.Questions, "?team")},
+		{method: "GET", path: "/v1/questions/{question}", handle: two(l.Question, "?team", "question")},
 		{method: "GET", path: "/v1/deliveries", handle: s.deliveries, large: true},
-		{method: "POST", path: "/v1/deliveries/{delivery}/retry", handle: s.retryDelivery, changes: true, bare: true},
-		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: s.dropDelivery, changes: true, bare: true},
-		{method: "GET", path: "/v1/search", handle: s.search, large: true},
-		{method: "GET", path: "/v1/history", handle: s.history, large: true},
+		{method: "POST", path: "/v1/deliveries/{delivery}/retry", handle: one(l.RetryDelivery, "delivery"), changes: true, bare: true},
+		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: one(l.DropDelivery, "delivery"), changes: true, bare: true},
+		{method: "GET", path: "/v1/search", handle: searching(l.Search, api.MaxHits), large: true},
+		{method: "GET", path: "/v1/history", handle: searching(l.History, api.MaxMessages), large: true},
 		{method: "GET", path: "/v1/events", handle: s.events, stream: always},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
-	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/teams/transcript"
 )
@@ -83,43 +80,12 @@ func (r *running) receipt(t *testing.T, e *events, id string, want func(api.Rece
 func consumed(r api.Receipt) bool { return r.State == api.Consumed }
 func seen(r api.Receipt) bool     { return r.SeenAt != nil }
 
-// Messages that were taken and not seen keep one directory open, not one each.
-func TestTakenMessagesShareADirectory(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	var s *Server
-	r := w.start(t, func(started *Server) {
-		s = started
-		s.limits.tick = 80 * time.Millisecond
-	})
-	e := r.listen(t, "", "")
-	w.gave(t, "something else")
-	w.take(t)
-	var ids []string
-	for range 5 {
-		ids = append(ids, r.post(t, "never shown"))
-	}
-	w.take(t)
-	for _, id := range ids {
-		r.receipt(t, e, id, consumed)
-	}
-	s.follower.mu.Lock()
-	defer s.follower.mu.Unlock()
-	senders := map[*mail.Sender]bool{}
-	for _, i := range s.follower.items {
-		senders[i.sender] = true
-	}
-	if len(s.follower.items) != len(ids) || len(senders) != 1 {
-		t.Errorf("%d messages are followed by %d senders, want %d by 1", len(s.follower.items), len(senders), len(ids))
-	}
-}
-
 // A message is seen when its agent's transcript has it; equal ones in their order; one
 // that was taken and is not there never.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.start(t, func(s *Server) { s.limits.tick = 80 * time.Millisecond })
+	r := w.start(t, func(s *Server) { s.core.Tick = 80 * time.Millisecond })
 	e := r.listen(t, "", "")
 	w.take(t)
 	first, second, other, never := r.post(t, "the same"), r.post(t, "the same"), r.post(t, "another"), r.post(t, "never")
@@ -184,51 +150,9 @@ func TestFollowedAgain(t *testing.T) {
 	if again := of[api.Sent](t, send(`{"text":"hello"}`), http.StatusOK); !again.Deduplicated {
 		t.Errorf("again: %+v", again)
 	}
-	r.follower.mu.Lock()
-	n := len(r.follower.items)
-	r.follower.mu.Unlock()
-	if n != 1 {
-		t.Errorf("%d messages are followed, want 1", n)
-	}
 	at := w.gave(t, "hello")
 	if got := r.receipt(t, e, "job", seen); !got.SeenAt.Equal(at) {
 		t.Errorf("seen at %v, want %v", got.SeenAt, at)
-	}
-}
-
-// Messages that were taken make room for others, and are looked for only so long.
-func TestFollowedIsBounded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	r := w.start(t)
-	team, err := w.Root.Team(newer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := mail.New(t.Context(), mail.Options{Team: team, Locker: r.locker, Ledger: r.ledger, From: mail.User})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &follower{Server: r.Server, added: make(chan struct{}, 1)}
-	defer f.close()
-	item := func(id string, taken time.Time) *followed {
-		d := mail.Delivered{Team: newer, Member: "worker", ID: id, Start: time.Now()}
-		return &followed{Delivered: d, sender: sender, key: sender.Key(d), taken: taken, news: -1}
-	}
-	now := time.Now()
-	list := []*followed{item("open", time.Time{}), item("early", now.Add(-seenWithin)), item("late", now)}
-	for i := range maxFollowed - len(list) {
-		list = append(list, item(fmt.Sprint(i), time.Time{}))
-	}
-	f.add(list...)
-	f.add(item("one more", time.Time{}))
-	if len(f.items) != maxFollowed || f.items[0].ID != "open" || f.items[1].ID != "late" {
-		t.Errorf("%d messages, first %s and %s", len(f.items), f.items[0].ID, f.items[1].ID)
-	}
-	f.items[1].taken = now.Add(-seenWithin)
-	f.show(t.Context(), slices.Clone(f.items))
-	if len(f.items) != maxFollowed-1 || f.items[1].ID == "late" {
-		t.Errorf("%d messages, second %s", len(f.items), f.items[1].ID)
 	}
 }
 
@@ -272,7 +196,7 @@ func TestKeepTranscripts(t *testing.T) {
 	}
 	for n, text := range []string{"two", "three"} {
 		r = w.start(t, func(s *Server) {
-			s.opts.KeepTranscripts, s.limits.tick = []string{newer, "not yet there"}, 80*time.Millisecond
+			s.opts.KeepTranscripts, s.core.Tick = []string{newer, "not yet there"}, 80*time.Millisecond
 		})
 		e := r.listen(t, "?after=0", "")
 		e.until(api.EventEnvelope, nil)
@@ -296,7 +220,7 @@ func TestSeenWhenTheTeamIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gave(t, "earlier")
-	r := w.start(t, func(s *Server) { s.limits.tick = time.Hour }) // no look but at news
+	r := w.start(t, func(s *Server) { s.core.Tick = time.Hour }) // no look but at news
 	e := r.listen(t, "", "")
 	id := r.post(t, "hello")
 	e.until(api.EventReceipt, func(ev event) bool { return as[api.Receipt](t, ev).ID == id })
@@ -310,45 +234,5 @@ func TestSeenWhenTheTeamIsGone(t *testing.T) {
 	got := as[api.Receipt](t, e.until(api.EventReceipt, func(ev event) bool { return as[api.Receipt](t, ev).ID == id }))
 	if got.SeenAt == nil || !got.SeenAt.Equal(at) {
 		t.Errorf("seen at %v, want %v", got.SeenAt, at)
-	}
-}
-
-// An agent that a relay runs is left to the relay, and a member without a transcript is left
-// out.
-func TestKeepTranscriptsOfNoRelay(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.gave(t, "one") // the lead has a transcript, too
-	config, err := w.Team(newer).Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := w.start(t)
-	followed := func() (names []string) {
-		ctx, stop := context.WithCancel(t.Context())
-		k := &keeper{Server: r.Server, kept: map[journal.InboxKey]*keeping{}}
-		if err := k.look(ctx, newer); err != nil {
-			t.Error(err)
-		}
-		stop()
-		k.wait.Wait()
-		for key := range k.kept {
-			names = append(names, key.Inbox)
-		}
-		slices.Sort(names)
-		return names
-	}
-	lead, _ := config.Lead()
-	if got := followed(); !slices.Equal(got, []string{lead.Name, "worker"}) {
-		t.Errorf("kept: %q", got)
-	}
-	i := config.Instance()
-	if err := r.ledger.SetSession(t.Context(), ledger.Session{
-		InboxKey: ledger.InboxKey{Root: w.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: "worker"}, ID: config.LeadSessionID,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if got := followed(); !slices.Equal(got, []string{lead.Name}) {
-		t.Errorf("kept beside a relay: %q", got)
 	}
 }

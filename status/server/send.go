@@ -1,18 +1,13 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
-	"teambridge/inbox/mail"
 	"teambridge/status/api"
-	"teambridge/status/view"
 )
 
 // idempotencyKey returns the id under which to send a message, or "" for a new one. The
@@ -78,26 +73,4 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) (any, error) 
 		code = http.StatusMultiStatus
 	}
 	return nil, write(w, code, all)
-}
-
-// recordSent records a message, which the tap can miss, and then its receipt, even if the
-// client has gone away. A receipt without its message would be useless.
-func (s *Server) recordSent(ctx context.Context, sender *mail.Sender, d mail.Delivered) {
-	ctx, key := context.WithoutCancel(ctx), sender.Key(d)
-	var ahead []string
-	if d.Tracked != nil {
-		ahead = d.Tracked.Ahead
-	}
-	var err error
-	if d.Seen != nil {
-		// The follower looks next, whether or not the journal wants another look.
-		_, err = s.journal.Observe(ctx, journal.SnapshotOf(key, d.Seen))
-	}
-	if err == nil {
-		_, err = s.journal.Verified(ctx, key, time.Now(), ahead...)
-	}
-	if err != nil {
-		s.log.Warn("a sent message was not recorded", "id", d.ID, "err", view.Describe(err))
-	}
-	s.news.tell()
 }

@@ -1,7 +1,9 @@
-// Package server is the service. While it runs, it records what passes through the
-// inboxes of one Claude directory, answers requests about teams over HTTP, sends
-// messages and follows them until an agent has taken them, runs the relays of headless
-// agents that were added to it (package relay/fleet), and reports events as a stream.
+// Package server is the service over HTTP. What the service does, in requests and all the
+// time, is in package bridge ([bridge.Service]). While it runs, it records what passes through
+// the inboxes of one Claude directory, answers requests about teams, sends messages and follows
+// them until an agent has taken them, runs the relays of headless agents that were added to it
+// (package relay/fleet), and reports events as a stream. This package listens, finds out who
+// asks, decodes requests, and encodes answers.
 //
 //	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
 //	err = s.Run(ctx) // until ctx ends
@@ -15,7 +17,7 @@
 // loopback addresses. There, each request needs the token in the file api.token of the
 // state directory, or the cookie that a browser gets for a one-time code, which is valid
 // for a minute. If the file is removed or replaced, all cookies, codes and streams of that
-// token end within a second. Whoever passes is a person, with a person's authority: see [Person].
+// token end within a second. Whoever passes is a person, with a person's authority: see [bridge.Person].
 // Requests from pages of other sites are refused on every listener.
 //
 // A browser sends cookies to all ports of an address. If pages of other users of the
@@ -73,19 +75,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
-	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
-	"teambridge/inbox/replicate"
 	"teambridge/relay"
-	"teambridge/relay/fleet"
-	"teambridge/relay/pane"
-	"teambridge/relay/wire"
-	"teambridge/status"
 	"teambridge/status/api"
-	"teambridge/status/attention"
 	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -129,39 +122,18 @@ type Server struct {
 	log    *slog.Logger
 	listen []address
 	limits limits
-	timing relay.Timing // of the relays
 	ready  chan struct{}
 	ending chan struct{} // closed when no stream shall go on
 
+	core bridge.ServiceOptions // what opts does not have, for tests
+
 	// While Run runs.
-	addrs    []string
-	tokens   *tokens // nil: no listener needs one
-	locker   *lockedfile.Locker
-	ledger   *ledger.Ledger
-	journal  *journal.Journal // written by the tap and, so that they do not collide, for receipts
-	reads    *journal.Journal // the same file, so that a long search does not delay the tap
-	news     *hub             // the journal has more
-	statuses *attention.Cache
-	shown    *hub          // a snapshot shows something else
-	dirty    chan struct{} // something that it shows may have changed, and is not in the journal
-	follower *follower
-	local    *bridge.Local
-	codes    codes // for signing browsers in
-	rejoiner *rejoiner
-
-	conversations teams.Conversations
-
-	panes    *pane.Panes
-	watch    *attention.Watch
-	paneNews chan struct{} // something was recorded about messages to panes
-	tmux     string        // the socket of the tmux server with the panes of members; "": that of a plain tmux
-
+	addrs   []string
+	tokens  *tokens // nil: no listener needs one
+	codes   codes   // for signing browsers in
+	local   *bridge.Local
 	streams chan struct{} // one item for each open stream
 	making  chan struct{} // one item for each large answer that is being made
-
-	// Unless the service is read-only.
-	fleet      *fleet.Fleet
-	replicator *replicate.Replicator
 }
 
 // limits bound what the service spends on its clients.
@@ -174,11 +146,7 @@ type limits struct {
 	write       time.Duration // for a client of a stream to take what was written
 	heartbeat   time.Duration // between two signs of life on a stream
 	drain       time.Duration // for what is under way when the service ends
-	tick        time.Duration // between two looks at what changes by time alone
-	gather      time.Duration // between two snapshots, at least
-	behind      int64         // changes since the last snapshot that are read one by one; for more, all teams are read again
 	handover    time.Duration // for a service that was killed to let go of its lock
-	prune       time.Duration // between two deletions of old work
 }
 
 // New returns a service. It starts nothing. The error is about Listen.
@@ -190,11 +158,10 @@ func New(opts Options) (*Server, error) {
 		opts.Listen = []string{unixPrefix + api.SocketPath(opts.State, opts.Root.Path())}
 	}
 	s := &Server{
-		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(), shown: newHub(), dirty: make(chan struct{}, 1), paneNews: make(chan struct{}, 1),
+		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}),
 		limits: limits{
 			connections: 256, streams: 64, making: 2, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
-			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond, behind: 2000,
-			handover: lockedfile.Handover, prune: time.Hour,
+			heartbeat: 15 * time.Second, drain: 10 * time.Second, handover: lockedfile.Handover,
 		},
 	}
 	for _, text := range opts.Listen {
@@ -243,64 +210,22 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.open(ctx); err != nil {
+	core := s.core
+	core.Root, core.State, core.Lock, core.ReadOnly, core.Env, core.Log = s.opts.Root, s.opts.State, s.opts.Lock, s.opts.ReadOnly, s.opts.Env, s.log
+	core.KeepTranscripts, core.KeepWork = s.opts.KeepTranscripts, cmp.Or(s.opts.KeepWork, KeepWork)
+	service, err := bridge.OpenService(ctx, core)
+	if err != nil {
 		return err
 	}
-	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	var parts sync.WaitGroup
-	defer parts.Wait()
-	defer stop(nil)
-	part := func(name string, run func(context.Context) error) {
-		parts.Go(func() {
-			if err := run(running); err != nil && running.Err() == nil {
-				stop(fmt.Errorf("server: %s: %w", name, err))
-			}
-		})
-	}
-	look := make(chan struct{}, 1)
-	tap := journal.NewTap(journal.TapOptions{
-		Root: s.opts.Root, Journal: s.journal,
-		Report: func() {
-			signal(look)
-			// Files that are not in the journal may have changed too, such as config.json.
-			signal(s.dirty)
-			s.rejoiner.look()
-		},
-		Warn: s.warn("recording"),
-	})
-	part("recording", tap.Run)
-	select {
-	case <-tap.Ready():
-	case <-running.Done():
-		return context.Cause(running)
-	case <-ctx.Done():
-		return nil
-	}
-	signal(look)
-	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
-	if !s.opts.ReadOnly {
-		if err := s.follower.adopt(running); err != nil {
-			s.log.Warn("earlier messages are not followed", "err", view.Describe(err))
+	defer func() { err = errors.Join(err, service.Close()) }()
+	s.local, s.streams, s.making = service.Local, make(chan struct{}, s.limits.streams), make(chan struct{}, s.limits.making)
+	if slices.ContainsFunc(s.listen, func(a address) bool { return a.network == "tcp" }) {
+		warn := func(err error) { s.log.Warn("nobody can sign in over TCP", "err", view.Describe(err)) }
+		if s.tokens, err = newTokens(s.opts.State, warn); err != nil {
+			return err
 		}
 	}
-	part("following", s.follower.run)
-	if len(s.opts.KeepTranscripts) > 0 {
-		part("keeping transcripts", (&keeper{Server: s}).run)
-	}
-	if s.tokens != nil {
-		part("looking at the token", s.tokens.watch)
-		part("signing in", s.sweepForwards)
-	}
-	part("states", s.refresh)
-	part("replicating", s.replicator.Run)
-	part("looking at panes", s.lookAtPanes)
-	if !s.opts.ReadOnly {
-		part("pruning", s.prune)
-		part("joining", s.rejoiner.run)
-		defer s.startRelays(ctx, running, part)()
-	}
-	return s.serve(ctx, running, part)
+	return service.Run(ctx, func(running context.Context, part bridge.Part) error { return s.serve(ctx, running, part) })
 }
 
 // lock takes the locks of the service, and removes the card of one that was killed.
@@ -337,7 +262,11 @@ func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 }
 
 // serve answers requests until ctx or running ends.
-func (s *Server) serve(ctx, running context.Context, part func(string, func(context.Context) error)) (err error) {
+func (s *Server) serve(ctx, running context.Context, part bridge.Part) (err error) {
+	if s.tokens != nil {
+		part("looking at the token", s.tokens.watch)
+		part("signing in", s.sweepForwards)
+	}
 	listeners, err := s.listenAll(running)
 	if err != nil {
 		return err
@@ -384,86 +313,6 @@ func (s *Server) serve(ctx, running context.Context, part func(string, func(cont
 	return nil
 }
 
-// open opens the files, and makes the parts of the service.
-func (s *Server) open(ctx context.Context) (err error) {
-	s.streams = make(chan struct{}, s.limits.streams)
-	s.making = make(chan struct{}, s.limits.making)
-	lock := s.opts.Lock
-	lock.Dir = filepath.Join(s.opts.State, "locks")
-	s.locker = lockedfile.New(lock)
-	if s.ledger, err = ledger.Open(ctx, filepath.Join(s.opts.State, "ledger.db")); err != nil {
-		return err
-	}
-	path := filepath.Join(s.opts.State, "journal.db")
-	if s.journal, err = journal.Open(ctx, path); err != nil {
-		return err
-	}
-	if s.reads, err = journal.Open(ctx, path); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(s.listen, func(a address) bool { return a.network == "tcp" }) {
-		if s.tokens, err = newTokens(s.opts.State, s.warn("nobody can sign in over TCP")); err != nil {
-			return err
-		}
-	}
-	s.rejoiner = &rejoiner{Server: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
-	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reads, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
-	if !s.opts.ReadOnly {
-		s.fleet = fleet.New(fleet.Options{
-			Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Told: true, Timing: s.timing,
-			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
-		})
-	}
-	s.panes = pane.New(pane.Options{
-		Root: s.opts.Root, Ledger: s.ledger, State: s.opts.State, Locker: s.locker, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
-		Changed: func(ledger.InboxKey) {
-			signal(s.paneNews)
-			signal(s.dirty)
-		},
-	})
-	s.watch = attention.NewWatch(s.panes, s.ledger)
-	s.statuses = attention.New(attention.Options{
-		Root: s.opts.Root, State: s.opts.State, Source: status.Source{Journal: s.reads, Ledger: s.ledger}, Panes: s.panes,
-		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: s.limits.behind, Changed: s.shown.tell,
-	})
-	s.follower = &follower{Server: s, added: make(chan struct{}, 1)}
-	s.local = bridge.New(bridge.Options{
-		Root:    func() (*teams.Root, error) { return s.opts.Root, nil },
-		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
-		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
-		State:   s.opts.State, Locker: s.locker, Tmux: s.tmux, LookupEnv: s.lookupEnv,
-		Warn:  s.warn("sending"),
-		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
-		Service: &bridge.Service{
-			Fleet: s.fleet, Panes: s.panes, Conversations: &s.conversations, Reads: s.reads, Record: s.recordSent, Follow: s.follower.follow, Poke: s.replicator.Poke, News: s.news.subscribe,
-			States: s.statuses, Shown: s.shown.subscribe, Gather: s.limits.gather,
-			Moving: func(team string) { s.statuses.Relayed(team); signal(s.dirty) },
-			Env:    s.opts.Env,
-		},
-	})
-	return nil
-}
-
-// warn returns a function that logs errors.
-func (s *Server) warn(what string) func(error) {
-	return func(err error) { s.log.Warn(what, "err", view.Describe(err)) }
-}
-
-func (s *Server) close() (err error) {
-	if s.follower != nil {
-		s.follower.close()
-	}
-	for _, j := range []*journal.Journal{s.reads, s.journal} {
-		if j != nil {
-			err = errors.Join(err, j.Close())
-		}
-	}
-	if s.ledger != nil {
-		err = errors.Join(err, s.ledger.Close())
-	}
-	return err
-}
-
 // announce writes the card by which clients find the service.
 func (s *Server) announce() error {
 	card, err := json.Marshal(api.Card{PID: os.Getpid(), Listen: s.addrs, API: api.Level, Version: s.opts.Version.Version})
@@ -474,67 +323,4 @@ func (s *Server) announce() error {
 		return fmt.Errorf("server: %w", err)
 	}
 	return nil
-}
-
-// prune deletes the work of agents that is too old, until ctx ends.
-func (s *Server) prune(ctx context.Context) error {
-	now := make(chan struct{}, 1)
-	signal(now)
-	return loop(ctx, nil, now, s.limits.prune, func() {
-		before := time.Now().Add(-cmp.Or(s.opts.KeepWork, KeepWork))
-		if _, err := s.reads.PruneEnvelopes(ctx, before); err != nil && ctx.Err() == nil {
-			s.log.Warn("old work of agents was not deleted", "err", view.Describe(err))
-		}
-	})
-}
-
-// recheck is how often the databases are looked at without a signal: other processes record too.
-const recheck = time.Second
-
-// pump tells the parts of the service when the journal or the ledger has more, whoever has
-// recorded it. It returns an error once one of them was moved away or replaced. The service then
-// ends: what it went on to record would be in no history, and ids that were sent would be forgotten.
-func (s *Server) pump(ctx context.Context, look <-chan struct{}) (moved error) {
-	looking, stop := context.WithCancel(ctx)
-	defer stop()
-	failed := func(err error) bool {
-		if errors.Is(err, ledger.ErrMoved) {
-			moved = err
-			stop()
-		}
-		return err != nil
-	}
-	var last int64
-	var version string
-	var checked time.Time
-	every := min(recheck, s.limits.tick/2)
-	err := loop(looking, nil, look, every, func() {
-		seq, err := s.reads.Last(ctx)
-		if failed(err) && moved == nil && ctx.Err() == nil {
-			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
-		}
-		if seq != last {
-			last = seq
-			s.news.tell()
-		}
-		if time.Since(checked) < every/2 { // not at all news
-			return
-		}
-		checked = time.Now()
-		if now, err := s.ledger.Version(ctx); !failed(err) && now != version {
-			version = now
-			s.ledgerChanged()
-		}
-	})
-	return cmp.Or(moved, err)
-}
-
-// ledgerChanged wakes those that read the ledger.
-func (s *Server) ledgerChanged() {
-	s.replicator.Poke()
-	s.rejoiner.look()
-	if s.fleet != nil {
-		s.fleet.Poke()
-		s.panes.Poke()
-	}
 }

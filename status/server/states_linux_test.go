@@ -25,7 +25,7 @@ func TestWordsFromProcessesAndTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := w.start(t, func(s *Server) { s.limits.tick = 20 * time.Millisecond })
+	r := w.start(t, func(s *Server) { s.core.Tick = 20 * time.Millisecond })
 	e := r.listen(t, "", "")
 	until := func(team, want string, members ...string) {
 		t.Helper()
@@ -176,7 +176,7 @@ func TestFarBehind(t *testing.T) {
 	if err := os.RemoveAll(w.Path(older, "inboxes")); err != nil { // turns alone decide
 		t.Fatal(err)
 	}
-	r := w.start(t, func(s *Server) { s.limits.behind = 2 })
+	r := w.start(t, func(s *Server) { s.core.Behind = 2 })
 	e := r.listen(t, "", "")
 	working := func(want bool) {
 		t.Helper()

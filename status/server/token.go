@@ -20,6 +20,7 @@ import (
 const (
 	tokenBytes = 32               // random ones in a token
 	tokenWait  = 10 * time.Second // for another service that is creating the token
+	tokenLook  = time.Second      // how often the file is looked at
 )
 
 // tokens has the token as it is in its file. One that was removed or replaced is not valid any
@@ -68,7 +69,16 @@ func (t *tokens) now() (current string, ended <-chan struct{}) {
 
 // watch looks at the file until ctx ends, for clients that ask for nothing, such as streams.
 func (t *tokens) watch(ctx context.Context) error {
-	return loop(ctx, nil, nil, recheck, func() { t.now() })
+	ticker := time.NewTicker(tokenLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			t.now()
+		}
+	}
 }
 
 // token reads the token, or creates it, and returns the file too, even if it has no valid one. A file that others can read, or that is shorter

@@ -1,4 +1,4 @@
-package server
+package bridge
 
 import (
 	"context"
@@ -46,13 +46,14 @@ type hub struct {
 	subs map[chan struct{}]bool
 }
 
-func newHub() *hub { return &hub{subs: map[chan struct{}]bool{}} }
-
 // subscribe returns a channel for the signals from now on. Call done at the end.
 func (h *hub) subscribe() (news <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.subs == nil {
+		h.subs = map[chan struct{}]bool{}
+	}
 	h.subs[c] = true
 	return c, func() {
 		h.mu.Lock()

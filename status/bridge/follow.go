@@ -1,4 +1,4 @@
-package server
+package bridge
 
 import (
 	"context"
@@ -20,11 +20,11 @@ import (
 // follower follows sent messages until it is known what happened to them, and when their
 // agents' models were given them, and records that.
 type follower struct {
-	*Server
+	*Service
 	added chan struct{}
 
 	mu    sync.Mutex
-	items []*followed
+	items []*sentRow
 
 	read time.Time // when transcripts were last read
 }
@@ -41,8 +41,8 @@ const seenWithin = time.Hour
 // transcript that can be found.
 const foundWithin = 10 * time.Second
 
-// followed is a message that is followed.
-type followed struct {
+// sentRow is a message that is followed.
+type sentRow struct {
 	mail.Delivered
 	sender *mail.Sender
 	key    inbox.SendKey
@@ -56,20 +56,20 @@ type followed struct {
 
 // follow adds messages of sender. If it returns true, it will close the sender's team.
 func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
-	var list []*followed
+	var list []*sentRow
 	for _, d := range sent {
-		list = append(list, &followed{Delivered: d, sender: sender, key: sender.Key(d), news: -1})
+		list = append(list, &sentRow{Delivered: d, sender: sender, key: sender.Key(d), news: -1})
 	}
 	return f.add(list...)
 }
 
 // add adds messages of one sender, as follow does.
-func (f *follower) add(list ...*followed) bool {
+func (f *follower) add(list ...*sentRow) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	added := false
 	for _, n := range list {
-		was := slices.IndexFunc(f.items, func(i *followed) bool { return i.key == n.key })
+		was := slices.IndexFunc(f.items, func(i *sentRow) bool { return i.key == n.key })
 		if was >= 0 && (f.items[was].taken.IsZero() || n.Tracked == nil) {
 			continue // sent again
 		}
@@ -82,7 +82,7 @@ func (f *follower) add(list ...*followed) bool {
 		return false
 	}
 	for len(f.items) > maxFollowed {
-		f.remove(f.items[max(0, slices.IndexFunc(f.items, func(i *followed) bool { return !i.taken.IsZero() }))])
+		f.remove(f.items[max(0, slices.IndexFunc(f.items, func(i *sentRow) bool { return !i.taken.IsZero() }))])
 	}
 	signal(f.added)
 	return true
@@ -96,7 +96,7 @@ func (f *follower) busy() bool {
 }
 
 // remove drops i, and closes its team after the last message. f.mu is held.
-func (f *follower) remove(i *followed) {
+func (f *follower) remove(i *sentRow) {
 	n := slices.Index(f.items, i)
 	if n < 0 {
 		return
@@ -107,7 +107,7 @@ func (f *follower) remove(i *followed) {
 
 // share has the messages of a team that were taken use the sender of i, so that they do not
 // keep a directory open each.
-func (f *follower) share(i *followed) {
+func (f *follower) share(i *sentRow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, o := range f.items {
@@ -122,7 +122,7 @@ func (f *follower) share(i *followed) {
 
 // release closes the team of a sender that no message needs. f.mu is held.
 func (f *follower) release(s *mail.Sender) {
-	if !slices.ContainsFunc(f.items, func(o *followed) bool { return o.sender == s }) {
+	if !slices.ContainsFunc(f.items, func(o *sentRow) bool { return o.sender == s }) {
 		_ = s.Team().Close() // nothing was written through it
 	}
 }
@@ -170,9 +170,8 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		}
 	}()
 	sender, err := mail.New(ctx, mail.Options{
-		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User,
-		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil }, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
-		Conversations: &f.conversations,
+		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User, Conversations: &f.conversations,
+		Journal: f.recorded, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
 	})
 	if err != nil {
 		return err
@@ -196,7 +195,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		Team: r.Team, Member: r.Inbox, ID: r.ID, State: mail.Verified, Start: r.VerifiedAt, Inbox: box,
 		Tracked: &inbox.Tracked{ID: r.ID, Row: m.Raw},
 	}
-	item := &followed{Delivered: d, sender: sender, key: r.SendKey, taken: taken, seen: !r.SeenAt.IsZero(), news: -1}
+	item := &sentRow{Delivered: d, sender: sender, key: r.SendKey, taken: taken, seen: !r.SeenAt.IsZero(), news: -1}
 	if !taken.IsZero() {
 		keep = !item.seen && f.add(item)
 		return nil
@@ -226,14 +225,14 @@ func (f *follower) run(ctx context.Context) error {
 	news, done := f.news.subscribe()
 	defer done()
 	// Nothing tells that a transcript has grown.
-	every := f.limits.tick / 8
+	every := f.opts.Tick / 8
 	return loopWhile(ctx, news, f.added, every, f.busy, func() {
 		read := time.Since(f.read) >= every/2 // not at all news
 		if read {
 			f.read = time.Now()
 		}
 		// Messages to one inbox together, so that a thousand of them need one look.
-		inboxes := map[inbox.SendKey][]*followed{}
+		inboxes := map[inbox.SendKey][]*sentRow{}
 		f.mu.Lock()
 		for _, i := range f.items {
 			key := i.key
@@ -243,7 +242,7 @@ func (f *follower) run(ctx context.Context) error {
 		f.mu.Unlock()
 		for _, items := range inboxes {
 			if ctx.Err() == nil {
-				f.look(ctx, slices.DeleteFunc(slices.Clone(items), func(i *followed) bool { return !i.taken.IsZero() }))
+				f.look(ctx, slices.DeleteFunc(slices.Clone(items), func(i *sentRow) bool { return !i.taken.IsZero() }))
 				if read {
 					f.show(ctx, items)
 				}
@@ -252,7 +251,7 @@ func (f *follower) run(ctx context.Context) error {
 	})
 }
 
-func (f *follower) drop(i *followed) {
+func (f *follower) drop(i *sentRow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.remove(i)
@@ -267,12 +266,12 @@ func (f *follower) close() {
 }
 
 // look looks at the messages to one inbox.
-func (f *follower) look(ctx context.Context, items []*followed) {
+func (f *follower) look(ctx context.Context, items []*sentRow) {
 	if len(items) == 0 {
 		return
 	}
 	info, _ := os.Stat(items[0].Inbox.Path()) // nil if there is none
-	items = slices.DeleteFunc(items, func(i *followed) bool { return i.looked && lockedfile.SameFile(i.info, info) })
+	items = slices.DeleteFunc(items, func(i *sentRow) bool { return i.looked && lockedfile.SameFile(i.info, info) })
 	if len(items) == 0 {
 		return
 	}
@@ -303,7 +302,7 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 
 // judge finds out what happened to a message, and reports whether that is final. info is
 // of the inbox file before at.
-func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info os.FileInfo) (over bool) {
+func (f *follower) judge(ctx context.Context, i *sentRow, at *mail.Sight, info os.FileInfo) (over bool) {
 	fate, err := i.sender.Judge(ctx, i.Delivered, at)
 	if ctx.Err() != nil {
 		return false
@@ -342,14 +341,14 @@ func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info 
 }
 
 // show finds out which messages to one inbox the agent's model was given.
-func (f *follower) show(ctx context.Context, items []*followed) {
-	open := slices.DeleteFunc(slices.Clone(items), func(i *followed) bool { return i.seen })
+func (f *follower) show(ctx context.Context, items []*sentRow) {
+	open := slices.DeleteFunc(slices.Clone(items), func(i *sentRow) bool { return i.seen })
 	if len(open) == 0 {
 		return
 	}
 	sender := open[len(open)-1].sender // it knows the members best
 	news, found := sender.Conversation(open[0].Delivered).Read()
-	open = slices.DeleteFunc(open, func(i *followed) bool { return i.news == news })
+	open = slices.DeleteFunc(open, func(i *sentRow) bool { return i.news == news })
 	if len(open) > 0 {
 		var list []mail.Delivered
 		for _, i := range open {
@@ -381,7 +380,7 @@ func (f *follower) show(ctx context.Context, items []*followed) {
 }
 
 // record records when an agent's model was given a message.
-func (f *follower) record(ctx context.Context, i *followed, at time.Time) {
+func (f *follower) record(ctx context.Context, i *sentRow, at time.Time) {
 	if _, err := f.journal.Seen(ctx, i.key, at); err != nil {
 		if ctx.Err() == nil {
 			f.unfollowed(i, err)
@@ -393,6 +392,6 @@ func (f *follower) record(ctx context.Context, i *followed, at time.Time) {
 	f.news.tell()
 }
 
-func (f *follower) unfollowed(i *followed, err error) {
+func (f *follower) unfollowed(i *sentRow, err error) {
 	f.log.Warn("a sent message cannot be followed for now", "id", i.ID, "err", view.Describe(err))
 }

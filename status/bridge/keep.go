@@ -1,4 +1,4 @@
-package server
+package bridge
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // keeper records what the agents of some teams say and do, from their transcripts. It leaves
 // out agents that a relay runs, which records it itself.
 type keeper struct {
-	*Server
+	*Service
 
 	kept map[journal.InboxKey]*keeping
 	wait sync.WaitGroup
@@ -45,8 +45,8 @@ func (k *keeper) run(ctx context.Context) error {
 	var last time.Time
 	now := make(chan struct{}, 1)
 	signal(now)
-	return loop(ctx, news, now, k.limits.tick, func() {
-		if time.Since(last) < k.limits.tick/2 { // there is much news
+	return loop(ctx, news, now, k.opts.Tick, func() {
+		if time.Since(last) < k.opts.Tick/2 { // there is much news
 			return
 		}
 		last = time.Now()
@@ -125,7 +125,7 @@ func (k *keeper) follow(ctx context.Context, key journal.InboxKey, path string) 
 	defer stop(nil)
 	parts.Go(func() {
 		grown := conversation.Grown(ctx, path, again)
-		_ = loop(ctx, nil, nil, k.limits.tick/8, func() { grown() })
+		_ = loop(ctx, nil, nil, k.opts.Tick/8, func() { grown() })
 	})
 	parts.Go(func() {
 		defer close(told)

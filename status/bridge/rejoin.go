@@ -1,4 +1,4 @@
-package server
+package bridge
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 // longer in config.json, because a program wrote an older state over the file. Without
 // the entry no agent can write to the person.
 type rejoiner struct {
-	*Server
-	dirty chan struct{}
+	*Service
+	dirty chan struct{}           // a config.json or the ledger may have changed
 	seen  map[joinKey]os.FileInfo // config.json, when there was nothing to do
 }
 
@@ -29,13 +29,10 @@ type joinKey struct {
 	member    string
 }
 
-// look tells the rejoiner that a config.json may have changed.
-func (j *rejoiner) look() { signal(j.dirty) }
-
 func (j *rejoiner) run(ctx context.Context) error {
-	j.look()
+	signal(j.dirty)
 	busy := true // until it is known that nobody has joined; a change of the ledger is a signal
-	return loopWhile(ctx, nil, j.dirty, j.limits.tick, func() bool { return busy }, func() {
+	return loopWhile(ctx, nil, j.dirty, j.opts.Tick, func() bool { return busy }, func() {
 		joins, err := j.ledger.JoinsUnder(ctx, j.opts.Root.Path())
 		busy = err != nil || len(joins) > 0
 		if err != nil && ctx.Err() == nil {

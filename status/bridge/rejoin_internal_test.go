@@ -1,4 +1,4 @@
-package server
+package bridge
 
 import (
 	"context"
@@ -14,12 +14,16 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/teamstest"
 )
 
-// joinedTeam joins the newer team as operator, as the command does.
-func (w *world) joinedTeam(t *testing.T, l *ledger.Ledger) (*teams.Team, teams.Membership) {
+// world is a Claude directory with a captured team.
+type world struct{ *teamstest.Fixture }
+
+// joinedTeam joins the team as operator, as the command does.
+func (w world) joinedTeam(t *testing.T, l *ledger.Ledger) (*teams.Team, teams.Membership) {
 	t.Helper()
-	team := w.Team(newer)
+	team := w.Team(teamstest.Newer)
 	m, err := team.Join(t.Context(), w.Locker, "operator", "/")
 	if err != nil {
 		t.Fatal(err)
@@ -30,13 +34,13 @@ func (w *world) joinedTeam(t *testing.T, l *ledger.Ledger) (*teams.Team, teams.M
 	return team, m
 }
 
-func (w *world) joinOf(t *testing.T, team *teams.Team, m teams.Membership) ledger.Join {
+func (w world) joinOf(t *testing.T, team *teams.Team, m teams.Membership) ledger.Join {
 	t.Helper()
 	c, err := team.Config(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ledger.Join{Root: w.Root.Path(), Team: newer, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt}
+	return ledger.Join{Root: w.Root.Path(), Team: teamstest.Newer, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt}
 }
 
 // member looks for one in config.json.
@@ -50,9 +54,9 @@ func member(t *testing.T, team *teams.Team, name string) (teams.Member, bool) {
 }
 
 // forget writes config.json without a member, as one who does not know of it.
-func (w *world) forget(t *testing.T, name string) {
+func (w world) forget(t *testing.T, name string) {
 	t.Helper()
-	path := filepath.Join(w.Root.Path(), "teams", newer, "config.json")
+	path := filepath.Join(w.Root.Path(), "teams", teamstest.Newer, "config.json")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -77,12 +81,12 @@ func (w *world) forget(t *testing.T, name string) {
 // happens; not once the team was left.
 func TestJoinsAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	r := w.start(t, func(s *Server) { s.limits.tick = 20 * time.Millisecond })
+	f, r := service(t)
+	w, end := world{f}, r.start(t)
 	team, _ := w.joinedTeam(t, r.ledger)
 	for range 2 {
 		w.forget(t, "operator")
-		end := time.After(patience)
+		end := time.After(time.Minute)
 		for {
 			if _, there := member(t, team, "operator"); there {
 				break
@@ -135,12 +139,12 @@ func TestJoinsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 { // looks
-		r.rejoiner.look()
+		signal(r.rejoiner.dirty)
 		for len(r.rejoiner.dirty) > 0 {
 			<-time.After(time.Millisecond)
 		}
 	}
-	r.end(t)
+	end()
 	if m, there := member(t, team, "operator"); there {
 		t.Errorf("joined again after it was left: %+v", m)
 	}

@@ -1,0 +1,143 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
+	"teambridge/status/api"
+	"teambridge/teams/teamstest"
+)
+
+// service opens a service for a team that was captured.
+func service(t *testing.T) (*teamstest.Fixture, *Service) {
+	t.Helper()
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	s, err := OpenService(t.Context(), ServiceOptions{
+		Root: f.Root, State: f.State, Lock: teamstest.Patient, Tick: 20 * time.Millisecond, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f, s
+}
+
+// start runs a service until end is called, or the test ends.
+func (s *Service) start(t *testing.T) (end func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ready, over := make(chan struct{}), make(chan error, 1)
+	go func() {
+		over <- s.Run(ctx, func(context.Context, Part) error {
+			close(ready)
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	end = sync.OnceFunc(func() {
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	select {
+	case <-ready:
+	case err := <-over:
+		over <- nil
+		t.Fatalf("the service ended: %v", err)
+	}
+	return end
+}
+
+// Messages that were taken and not seen keep one directory open, not one each. One that is sent
+// again is not followed twice.
+func TestTakenMessagesShareADirectory(t *testing.T) {
+	t.Parallel()
+	f, s := service(t)
+	s.start(t)
+	rec, err := s.Record(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	const n = 5
+	for i := range n {
+		sent, err := s.Send(t.Context(), teamstest.Newer, "worker", fmt.Sprint(i), api.NewMessage{Text: "never shown"})
+		if err != nil || sent.State != api.Verified {
+			t.Fatalf("sent %+v, %v", sent, err)
+		}
+	}
+	if err := os.WriteFile(f.Inbox(teamstest.Newer, "worker").Path(), []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for taken := 0; taken < n; {
+		list, err := rec.Changes(t.Context(), time.Minute)
+		if err != nil || len(list) == 0 {
+			t.Fatalf("%d of %d messages were taken: %v", taken, n, err)
+		}
+		for _, c := range list {
+			if c.Kind == journal.Receipted && c.Receipt.State == journal.Consumed {
+				taken++
+			}
+		}
+	}
+	if again, err := s.Send(t.Context(), teamstest.Newer, "worker", "0", api.NewMessage{Text: "never shown"}); err != nil || !again.Deduplicated {
+		t.Errorf("sent again %+v, %v", again, err)
+	}
+	s.follower.mu.Lock()
+	defer s.follower.mu.Unlock()
+	senders := map[*mail.Sender]bool{}
+	for _, i := range s.follower.items {
+		senders[i.sender] = true
+	}
+	if len(s.follower.items) != n || len(senders) != 1 {
+		t.Errorf("%d messages are followed by %d senders, want %d by 1", len(s.follower.items), len(senders), n)
+	}
+}
+
+// Messages that were taken make room for others, and are looked for only so long.
+func TestFollowedIsBounded(t *testing.T) {
+	t.Parallel()
+	fixture, s := service(t)
+	team, err := fixture.Root.Team(teamstest.Newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := mail.New(t.Context(), mail.Options{Team: team, Locker: s.locker, Ledger: s.ledger, From: mail.User})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := s.follower
+	item := func(id string, taken time.Time) *sentRow {
+		d := mail.Delivered{Team: teamstest.Newer, Member: "worker", ID: id, Start: time.Now()}
+		return &sentRow{Delivered: d, sender: sender, key: sender.Key(d), taken: taken, news: -1}
+	}
+	now := time.Now()
+	list := []*sentRow{item("open", time.Time{}), item("early", now.Add(-seenWithin)), item("late", now)}
+	for i := range maxFollowed - len(list) {
+		list = append(list, item(fmt.Sprint(i), time.Time{}))
+	}
+	f.add(list...)
+	f.add(item("one more", time.Time{}))
+	if len(f.items) != maxFollowed || f.items[0].ID != "open" || f.items[1].ID != "late" {
+		t.Errorf("%d messages, first %s and %s", len(f.items), f.items[0].ID, f.items[1].ID)
+	}
+	f.items[1].taken = now.Add(-seenWithin)
+	f.show(t.Context(), slices.Clone(f.items))
+	if len(f.items) != maxFollowed-1 || f.items[1].ID == "late" {
+		t.Errorf("%d messages, second %s", len(f.items), f.items[1].ID)
+	}
+}

@@ -1,0 +1,62 @@
+package bridge
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/teams/teamstest"
+	"teambridge/teams/transcript"
+)
+
+// An agent that a relay runs is left to the relay, and a member without a transcript is left
+// out.
+func TestKeepTranscriptsOfNoRelay(t *testing.T) {
+	t.Parallel()
+	f, s := service(t)
+	config, err := f.Team(teamstest.Newer).Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lead, _ := config.Lead()
+	path := filepath.Join(f.Root.Path(), "projects", transcript.Slug(lead.Cwd), config.LeadSessionID)
+	own := filepath.Join(path, "subagents", "agent-aworker-1")
+	if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{path + ".jsonl": "", own + ".jsonl": "{}\n", own + ".meta.json": `{"name":"worker"}`} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	followed := func() (names []string) {
+		ctx, stop := context.WithCancel(t.Context())
+		k := &keeper{Service: s, kept: map[journal.InboxKey]*keeping{}}
+		if err := k.look(ctx, teamstest.Newer); err != nil {
+			t.Error(err)
+		}
+		stop()
+		k.wait.Wait()
+		for key := range k.kept {
+			names = append(names, key.Inbox)
+		}
+		slices.Sort(names)
+		return names
+	}
+	if got := followed(); !slices.Equal(got, []string{lead.Name, "worker"}) {
+		t.Errorf("kept: %q", got)
+	}
+	i := config.Instance()
+	if err := s.ledger.SetSession(t.Context(), ledger.Session{
+		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: "worker"}, ID: config.LeadSessionID,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := followed(); !slices.Equal(got, []string{lead.Name}) {
+		t.Errorf("kept beside a relay: %q", got)
+	}
+}

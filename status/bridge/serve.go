@@ -1,0 +1,378 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/inbox/replicate"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
+	"teambridge/relay/pane"
+	"teambridge/relay/wire"
+	"teambridge/status"
+	"teambridge/status/attention"
+	"teambridge/status/view"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// ServiceOptions configures a [Service]. Root, State, Log and KeepWork are needed.
+type ServiceOptions struct {
+	Root     *teams.Root
+	State    string             // the directory of journal, ledger and locks
+	Lock     lockedfile.Options // all but Dir
+	ReadOnly bool               // run no agents, type into no panes, and join no team again
+	Env      []string           // of the agents, as "NAME=value"; nil: that of this process
+	Tmux     string             // as in [Options]
+	Log      *slog.Logger
+
+	KeepTranscripts []string      // the teams of which the transcripts of interactive agents are recorded
+	KeepWork        time.Duration // how long what agents said and did while they worked is kept
+
+	Timing relay.Timing  // of the relays
+	Tick   time.Duration // between two looks at what changes by time alone; 0: 2 s
+	Gather time.Duration // between two snapshots, at least; 0: 200 ms
+	Behind int64         // as in [attention.Options]
+}
+
+// Service is a [Local] that goes on while it runs: it records what passes through the inboxes of
+// a Claude directory, follows what was sent, runs relays, and types into panes. Messages of a
+// person become prompts of the agents that it runs.
+type Service struct {
+	*Local
+	opts   ServiceOptions
+	log    *slog.Logger
+	locker *lockedfile.Locker
+
+	ledger  *ledger.Ledger
+	journal *journal.Journal // written by the tap and, so that they do not collide, for receipts
+	reader  *journal.Journal // the same file, so that a long search does not delay the tap
+
+	news     hub           // the journal has more
+	shown    hub           // a snapshot shows something else
+	dirty    chan struct{} // something that it shows may have changed, and is not in the journal
+	paneNews chan struct{} // something was recorded about messages to panes
+
+	states        *attention.Cache
+	watch         *attention.Watch
+	replicator    *replicate.Replicator
+	fleet         *fleet.Fleet // nil if the service is read-only
+	conversations teams.Conversations
+	follower      *follower
+	rejoiner      *rejoiner
+}
+
+// OpenService opens the files of a service, and makes its parts. It starts nothing. Close it.
+func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err error) {
+	opts.Tick, opts.Gather = cmp.Or(opts.Tick, 2*time.Second), cmp.Or(opts.Gather, gather)
+	opts.Lock.Dir = filepath.Join(opts.State, "locks")
+	s := &Service{
+		opts: opts, log: opts.Log, locker: lockedfile.New(opts.Lock), dirty: make(chan struct{}, 1), paneNews: make(chan struct{}, 1),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.ledger, err = ledger.Open(ctx, filepath.Join(opts.State, "ledger.db")); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(opts.State, "journal.db")
+	if s.journal, err = journal.Open(ctx, path); err != nil {
+		return nil, err
+	}
+	if s.reader, err = journal.Open(ctx, path); err != nil {
+		return nil, err
+	}
+	s.follower = &follower{Service: s, added: make(chan struct{}, 1)}
+	s.rejoiner = &rejoiner{Service: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
+	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
+	if !opts.ReadOnly {
+		s.fleet = fleet.New(fleet.Options{
+			Root: opts.Root, Ledger: s.ledger, Locker: s.locker, State: opts.State, Env: opts.Env, Every: opts.Tick, Told: true, Timing: opts.Timing,
+			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
+		})
+	}
+	s.Local = New(Options{
+		Root:    func() (*teams.Root, error) { return opts.Root, nil },
+		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
+		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
+		State:   opts.State, Locker: s.locker, Tmux: opts.Tmux, LookupEnv: s.lookupEnv,
+		Warn:    s.warn("sending"),
+		Debug:   func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
+		Service: s,
+	})
+	s.panes = pane.New(pane.Options{
+		Root: opts.Root, Ledger: s.ledger, State: opts.State, Locker: s.locker, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
+		Changed: func(ledger.InboxKey) {
+			signal(s.paneNews)
+			signal(s.dirty)
+		},
+	})
+	s.watch = attention.NewWatch(s.panes, s.ledger)
+	s.states = attention.New(attention.Options{
+		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
+		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, Changed: s.shown.tell,
+	})
+	return s, nil
+}
+
+// Close closes the files.
+func (s *Service) Close() (err error) {
+	if s.follower != nil {
+		s.follower.close()
+	}
+	for _, j := range []*journal.Journal{s.reader, s.journal} {
+		if j != nil {
+			err = errors.Join(err, j.Close())
+		}
+	}
+	if s.ledger != nil {
+		err = errors.Join(err, s.ledger.Close())
+	}
+	return err
+}
+
+// warn returns a function that logs errors.
+func (s *Service) warn(what string) func(error) {
+	return func(err error) { s.log.Warn(what, "err", view.Describe(err)) }
+}
+
+// lookupEnv looks up a variable of the environment of the agents.
+func (s *Service) lookupEnv(name string) (value string, found bool) {
+	if s.opts.Env == nil {
+		return os.LookupEnv(name)
+	}
+	for _, v := range s.opts.Env {
+		if n, text, _ := strings.Cut(v, "="); n == name {
+			value, found = text, true // the last one counts
+		}
+	}
+	return value, found
+}
+
+// A Part runs something until running ends. If it fails before, the service ends with its error.
+type Part func(name string, run func(running context.Context) error)
+
+// Run runs the parts of the service and, once the present content of the inboxes is recorded,
+// serve, which returns when ctx or running ends, and may run parts of its own. Run can be called
+// once. When serve has returned, the agents may finish their turns; then running ends, and Run
+// waits for all parts.
+func (s *Service) Run(ctx context.Context, serve func(running context.Context, part Part) error) error {
+	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stop(nil)
+	part := func(name string, run func(context.Context) error) {
+		parts.Go(func() {
+			if err := run(running); err != nil && running.Err() == nil {
+				stop(fmt.Errorf("server: %s: %w", name, err))
+			}
+		})
+	}
+	look := make(chan struct{}, 1)
+	tap := journal.NewTap(journal.TapOptions{
+		Root: s.opts.Root, Journal: s.journal,
+		Report: func() {
+			signal(look)
+			// Files that are not in the journal may have changed too, such as config.json.
+			signal(s.dirty)
+			signal(s.rejoiner.dirty)
+		},
+		Warn: s.warn("recording"),
+	})
+	part("recording", tap.Run)
+	select {
+	case <-tap.Ready():
+	case <-running.Done():
+		return context.Cause(running)
+	case <-ctx.Done():
+		return nil
+	}
+	signal(look)
+	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
+	if !s.opts.ReadOnly {
+		if err := s.follower.adopt(running); err != nil {
+			s.log.Warn("earlier messages are not followed", "err", view.Describe(err))
+		}
+	}
+	part("following", s.follower.run)
+	if len(s.opts.KeepTranscripts) > 0 {
+		part("keeping transcripts", (&keeper{Service: s}).run)
+	}
+	part("states", s.refreshStates)
+	part("replicating", s.replicator.Run)
+	part("looking at panes", s.lookAtPanes)
+	if !s.opts.ReadOnly {
+		part("pruning", s.prune)
+		part("joining", s.rejoiner.run)
+		defer s.runRelays(ctx, running, part)()
+	}
+	return serve(running, part)
+}
+
+// runRelays runs the relays and the queues of panes until ctx or running ends. end stops
+// them and waits for their agents, which may finish their turns, and for deliveries to panes
+// that have begun.
+func (s *Service) runRelays(ctx, running context.Context, part Part) (end func()) {
+	on, stop := context.WithCancel(running)
+	// As soon as ctx ends, not after the last request: agents take longer.
+	forget := context.AfterFunc(ctx, stop)
+	var all sync.WaitGroup
+	for name, run := range map[string]func(context.Context) error{"relays": s.fleet.Run, "panes": s.panes.Run} {
+		all.Add(1)
+		part(name, func(context.Context) error {
+			defer all.Done()
+			return run(on)
+		})
+	}
+	return func() {
+		forget()
+		stop()
+		all.Wait()
+	}
+}
+
+// pump tells the parts of the service when the journal or the ledger has more, whoever has
+// recorded it. It returns an error once one of them was moved away or replaced. The service then
+// ends: what it went on to record would be in no history, and ids that were sent would be forgotten.
+func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) {
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	failed := func(err error) bool {
+		if errors.Is(err, ledger.ErrMoved) {
+			moved = err
+			stop()
+		}
+		return err != nil
+	}
+	var last int64
+	var version string
+	var checked time.Time
+	every := min(recheck, s.opts.Tick/2) // other processes record too, without a signal
+	err := loop(looking, nil, look, every, func() {
+		seq, err := s.reader.Last(ctx)
+		if failed(err) && moved == nil && ctx.Err() == nil {
+			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
+		}
+		if seq != last {
+			last = seq
+			s.news.tell()
+		}
+		if time.Since(checked) < every/2 { // not at all news
+			return
+		}
+		checked = time.Now()
+		if now, err := s.ledger.Version(ctx); !failed(err) && now != version {
+			version = now
+			// What reads the ledger.
+			s.replicator.Poke()
+			signal(s.rejoiner.dirty)
+			if s.fleet != nil {
+				s.fleet.Poke()
+				s.panes.Poke()
+			}
+		}
+	})
+	return cmp.Or(moved, err)
+}
+
+// relayed logs the state of a relay.
+func (s *Service) relayed(r fleet.Status) {
+	log := s.log.Info
+	switch r.Now.State {
+	case relay.Idle, relay.Working, relay.Starting:
+		log = s.log.Debug // they change with each message
+	case relay.Dead:
+		log = s.log.Warn
+	}
+	log("a relay", "relay", r.ID, "team", r.Team, "member", r.Member, "state", r.Now.State, "reason", r.Now.Reason, "pid", r.Now.PID)
+	s.changed(r.Team)
+}
+
+// changed says that what is shown of a team's relays has changed.
+func (s *Service) changed(team string) {
+	s.states.Relayed(team)
+	signal(s.dirty)
+}
+
+// refreshStates keeps the states of all teams up to date while there are streams.
+func (s *Service) refreshStates(ctx context.Context) error {
+	news, done := s.news.subscribe()
+	defer done()
+	return loop(ctx, news, s.dirty, s.opts.Tick, func() {
+		if s.shown.size() == 0 {
+			return
+		}
+		if err := s.states.Refresh(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("the teams cannot be listed", "err", view.Describe(err))
+		}
+		// Changes in quick succession become one.
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.opts.Gather):
+		}
+	})
+}
+
+// lookAtPanes looks at the registered panes every few seconds, so that no request has to.
+func (s *Service) lookAtPanes(ctx context.Context) error {
+	signal(s.paneNews)
+	warned := false
+	return loop(ctx, nil, s.paneNews, s.opts.Tick, func() {
+		changed, err := s.watch.Look(ctx)
+		if err != nil && !warned && ctx.Err() == nil {
+			s.log.Warn("the panes cannot be listed for now", "err", view.Describe(err))
+		}
+		if warned = err != nil; changed {
+			signal(s.dirty)
+		}
+	})
+}
+
+// pruneEvery is the time between two deletions of old work.
+const pruneEvery = time.Hour
+
+// prune deletes the work of agents that is too old, until ctx ends.
+func (s *Service) prune(ctx context.Context) error {
+	now := make(chan struct{}, 1)
+	signal(now)
+	return loop(ctx, nil, now, pruneEvery, func() {
+		if _, err := s.reader.PruneEnvelopes(ctx, time.Now().Add(-s.opts.KeepWork)); err != nil && ctx.Err() == nil {
+			s.log.Warn("old work of agents was not deleted", "err", view.Describe(err))
+		}
+	})
+}
+
+// record records a sent message, which the tap can miss, and then its receipt, even if the
+// client has gone away. A receipt without its message would be useless.
+func (s *Service) record(ctx context.Context, sender *mail.Sender, d mail.Delivered) {
+	ctx, key := context.WithoutCancel(ctx), sender.Key(d)
+	var ahead []string
+	if d.Tracked != nil {
+		ahead = d.Tracked.Ahead
+	}
+	var err error
+	if d.Seen != nil {
+		// The follower looks next, whether or not the journal wants another look.
+		_, err = s.journal.Observe(ctx, journal.SnapshotOf(key, d.Seen))
+	}
+	if err == nil {
+		_, err = s.journal.Verified(ctx, key, time.Now(), ahead...)
+	}
+	if err != nil {
+		s.log.Warn("a sent message was not recorded", "id", d.ID, "err", view.Describe(err))
+	}
+	s.news.tell()
+}
