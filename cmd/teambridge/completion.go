@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/teams"
 )
 
@@ -138,7 +139,7 @@ func (a *app) completeFirst(list func(ctx context.Context) []string) cobra.Compl
 
 // described is a word to complete, with a description that shells show in a line.
 func described(word, description string) string {
-	return word + "\t" + cut(escape(description, false), 60)
+	return word + "\t" + plain.Cut(escape(description, false), 60)
 }
 
 // questionIDs lists the open questions of agents.

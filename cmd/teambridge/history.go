@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/server"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -278,12 +279,12 @@ func (a *app) export(ctx context.Context, o historyOptions, output string) error
 	}
 	export := func(w io.Writer) error { return o.noSuchSince(a.local().Export(ctx, w, q)) }
 	if output == "" {
-		if file, ok := a.out.w.(*os.File); ok {
+		if file, ok := a.out.W.(*os.File); ok {
 			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // else the line would be in the middle of a pager
 				defer a.working("exporting")()
 			}
 		}
-		return export(escapedJSON{a.stdout})
+		return export(plain.JSONWriter{W: a.stdout})
 	}
 	defer a.working("exporting to %s", output)()
 	return exportTo(output, export)

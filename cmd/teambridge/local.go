@@ -109,7 +109,7 @@ func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
 	}
 	var isFile, alsoFile bool
 	l.in, isFile = r.app.stdin.(*os.File)
-	l.out, alsoFile = r.app.out.w.(*os.File)
+	l.out, alsoFile = r.app.out.W.(*os.File)
 	if !isFile || !alsoFile {
 		return nil, noTerminal(console.ErrNoTerminal)
 	}

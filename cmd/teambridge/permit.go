@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
+	"teambridge/status/plain"
 )
 
 func newPermit(a *app) *cobra.Command {
@@ -171,7 +172,7 @@ func (a *app) listQuestions(ctx context.Context) error {
 	for _, q := range list {
 		rows = append(rows, []string{shortID(q.ID), q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
 	}
-	return a.tableOf(rows, 0) // the person has to see all of it
+	return a.print([]byte(plain.Table(rows, a.width(), 0))) // the person has to see all of it
 }
 
 // questionText says on one line what an agent asks.

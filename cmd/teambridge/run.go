@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"teambridge/cmd/stdio"
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
@@ -209,8 +210,8 @@ type agentRun struct {
 	key      ledger.InboxKey
 	ledger   *ledger.Ledger
 	prompter *fleet.PermissionPrompter
-	output   *writeQueue // stdout
-	errors   *writeQueue // stderr
+	output   *stdio.Queue // stdout
+	errors   *stdio.Queue // stderr
 
 	mu      sync.Mutex
 	failed  error // of the output
@@ -417,13 +418,13 @@ func absolute(path *string) (err error) {
 func (r *agentRun) queueOutput() {
 	a := r.app
 	r.errors = a.queueErrors()
-	r.output = newWriteQueue(a.stdout, r.missingOutput, func(err error) { r.fail(fmt.Errorf("write the answer: %w", err)) })
+	r.output = stdio.NewQueue(a.stdout, r.missingOutput, func(err error) { r.fail(fmt.Errorf("write the answer: %w", err)) })
 	a.stdout = r.output
 }
 
 // drainOutput waits until stdout is read, and returns the first error of writing to it.
 func (r *agentRun) drainOutput(ctx context.Context) error {
-	if lost := r.output.drain(ctx); lost != (missing{}) {
+	if lost := r.output.Drain(ctx); lost != (stdio.Missing{}) {
 		r.app.warn("%s of output were not read and are lost", lost)
 	}
 	r.mu.Lock()
@@ -532,7 +533,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 	} else if !open {
 		return
 	}
-	if !to.offer(line, true) && open {
+	if !to.Offer(line, true) && open {
 		if err := r.prompter.Answer(fleet.Answer{Question: q.ID, Digest: q.Digest, Reason: "The person who could allow this does not read what is asked."}); err == nil {
 			r.app.warn("denied a tool, since nobody reads the output: %s", q.Tool)
 		}
@@ -540,12 +541,12 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 }
 
 // missingOutput reports output that was dropped because nobody read it.
-func (r *agentRun) missingOutput(m missing) []byte {
+func (r *agentRun) missingOutput(m stdio.Missing) []byte {
 	if r.opts.output == outText {
 		r.app.warn("%s of output were dropped, since nobody read them", m)
 		return nil
 	}
-	line, err := jsonLine(map[string]missing{"leftOut": m})
+	line, err := jsonLine(map[string]stdio.Missing{"leftOut": m})
 	r.fail(err)
 	return line
 }

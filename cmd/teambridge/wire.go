@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/cmd/stdio"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 )
@@ -124,14 +125,14 @@ func (a *app) validateWire(ctx context.Context, as string, args []string) error 
 
 // checkLines checks each line of in, prints what is wrong, and counts.
 func (a *app) checkLines(ctx context.Context, in io.Reader, as string) (checked, invalid int, err error) {
-	lines := newLineReader(in, maxWireLine)
+	lines := stdio.NewLines(in, maxWireLine)
 	for ctx.Err() == nil {
-		line, err := lines.next()
-		bad := invalidLine{Line: lines.number, Type: as}
+		line, err := lines.Next()
+		bad := invalidLine{Line: lines.Number(), Type: as}
 		switch {
 		case errors.Is(err, io.EOF):
 			return checked, invalid, nil
-		case errors.Is(err, errLongLine):
+		case errors.Is(err, stdio.ErrLongLine):
 			bad.Issues = []wireIssue{{Rule: fmt.Sprintf("must be at most %d bytes long", maxWireLine)}}
 		case err != nil:
 			return checked, invalid, err

@@ -1,10 +1,9 @@
 package view
 
 import (
-	"fmt"
-	"strings"
-	"teambridge/relay/shell"
 	"time"
+
+	"teambridge/relay/shell"
 )
 
 // Clock shows a time to a person: only the time of day if it is today.
@@ -17,17 +16,6 @@ func Clock(t time.Time) string {
 		return t.Format("15:04:05")
 	}
 	return t.Format("2006-01-02 15:04")
-}
-
-// Plural returns a number with its noun: 1 message, 2 messages, 2 inboxes.
-func Plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "x"):
-		one += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // HistoryHint says how to see what was said in a team that has ended.
