@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 	"status/markdown":          {"status/plain"},
 	"status/view": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/stophook", "relay/shell", "relay/terminal", "relay/toolcall", "relay/wire",
-		"status", "status/api", "status/markdown", "teams", "teams/lockedfile",
+		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile",
 	},
 	"status/attention": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/pane", "relay/terminal",
@@ -86,8 +86,12 @@ var mayImport = map[string][]string{
 	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
-	"cmd/stdio":          {"status/plain"},
-	"cmd/teambridge":     {"*"},
+	"demo": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/simagent", "relay", "relay/claude", "relay/claude/simchild", "relay/fleet", "relay/shell",
+		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",
+	},
+	"cmd/stdio":      {"status/plain"},
+	"cmd/teambridge": {"*"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the

@@ -194,3 +194,13 @@ func (a *app) width() int {
 
 // indent writes a text below the line about it.
 func (a *app) indent(b *strings.Builder, text string) { b.WriteString(plain.Indent(text, a.width())) }
+
+func relayText(r *api.Relay) string { return view.RelayText(r) }
+
+// permissionMode is what the agent of a relay reported of its permissions, "-" if it did not.
+func permissionMode(i *api.Relay) string {
+	if i == nil {
+		return "-"
+	}
+	return dash(i.PermissionMode)
+}

@@ -130,11 +130,16 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) (err
 func (a *app) awaitTeam(ctx context.Context, b api.Bridge, team string) {
 	bound, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if poll(bound, func() (bool, error) {
-		_, err := b.Team(bound, team)
-		return err == nil, nil
-	}) != nil {
-		a.note("the service has not made the team yet; see why with: teambridge relay list")
+	for tick := time.Tick(20 * time.Millisecond); ; {
+		if _, err := b.Team(bound, team); err == nil {
+			return
+		}
+		select {
+		case <-tick:
+		case <-bound.Done():
+			a.note("the service has not made the team yet; see why with: teambridge relay list")
+			return
+		}
 	}
 }
 
@@ -207,7 +212,7 @@ func (a *app) printRelays(list []api.RelayEntry) error {
 			last = clock(*r.LastAck)
 		}
 		rows = append(rows, []string{
-			dash(shortID(r.ID)), r.Member + "@" + r.Team, relayState(r.State, r.Place), dash(r.PermissionMode), strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
+			dash(shortID(r.ID)), r.Member + "@" + r.Team, view.RelayState(r.State, r.Place), dash(r.PermissionMode), strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
 			r.CommandLine(), dash(r.Reason),
 		})
 	}

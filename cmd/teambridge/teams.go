@@ -166,7 +166,7 @@ func (a *app) printMembers(infos []api.Member) error {
 		if i.JoinedAt != nil {
 			joined = clock(*i.JoinedAt)
 		}
-		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread, dash(relayState(i.Relay, i.Place))})
+		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread, dash(view.RelayState(i.Relay, i.Place))})
 	}
 	if !slices.ContainsFunc(infos, func(i api.Member) bool { return i.Relay != "" }) {
 		for i, r := range rows {
