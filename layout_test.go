@@ -61,6 +61,7 @@ var mayImport = map[string][]string{
 	"relay/query":              {"relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
+	"status/systemd":           {"status/api", "teams/atomicfile"},
 	"status/plain":             {}, // text for a terminal
 	"status/markdown":          {"status/plain"},
 	"status/view": {

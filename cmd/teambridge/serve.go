@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
+	"teambridge/status/systemd"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -176,28 +175,12 @@ func (a *app) tellServing(ctx context.Context, s *server.Server) error {
 	if where.Token != "" {
 		a.note("requests over TCP need the token in %s", where.Token)
 	}
-	if err := a.notify("READY=1"); err != nil {
+	socket, _ := a.lookup("NOTIFY_SOCKET")
+	if err := systemd.Notify(socket, "READY=1"); err != nil {
 		return err
 	}
 	<-ctx.Done()
-	return a.notify("STOPPING=1")
-}
-
-// notify notifies systemd if it has asked for that; see sd_notify(3).
-func (a *app) notify(state string) error {
-	path, _ := a.lookup("NOTIFY_SOCKET")
-	if path == "" {
-		return nil
-	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err == nil {
-		_, err = c.Write([]byte(state))
-		err = errors.Join(err, c.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("tell $NOTIFY_SOCKET: %w", err)
-	}
-	return nil
+	return systemd.Notify(socket, "STOPPING=1")
 }
 
 // logger writes the service's log to stderr, as key=value or JSON.
