@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"relay/mode":               {"teams/rawjson"},
 	"relay/profile":            {},
 	"relay/shell":              {},
-	"relay/stophook":           {"relay/shell", "teams/rawjson"},
+	"relay/stophook":           {"relay/shell", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"relay/pipe":               {"relay/mode"},
 	"relay/terminal":           {},
 	"relay/wire":               {},
