@@ -35,7 +35,7 @@ Exit status: 0; 2 no such shell.`,
   teambridge completion fish > ~/.config/fish/completions/teambridge.fish`,
 		Args:              exactly(1),
 		ValidArgsFunction: oneOf(shells),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.completion(cmd.Root(), args[0], shells) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return printCompletion(a, cmd.Root(), args[0], shells) },
 	}
 }
 
@@ -44,7 +44,7 @@ const bashCompletionNote = `# This needs the package bash-completion (2 or later
 
 `
 
-func (a *app) completion(root *cobra.Command, shell string, shells []string) error {
+func printCompletion(a *app, root *cobra.Command, shell string, shells []string) error {
 	var script bytes.Buffer
 	var err error
 	switch shell {

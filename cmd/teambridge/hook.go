@@ -56,7 +56,7 @@ Exit status: 0; 1 the file could not be written; 5 it is not a regular file; 6
 it is no settings file.`,
 		Example: `  teambridge hook install
   teambridge hook install --user`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.hookInstall(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return installHook(cmd.Context(), a, o) },
 	}
 	o.flags(cmd)
 	return cmd
@@ -75,7 +75,7 @@ its directory. Other hooks stay.
 Exit status: 0, even if it was not installed; others are as for "teambridge hook
 install".`,
 		Example: `  teambridge hook uninstall --user`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.hookUninstall(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return uninstallHook(cmd.Context(), a, o) },
 	}
 	o.flags(cmd)
 	return cmd
@@ -92,7 +92,7 @@ nothing is printed on standard output, and it takes a second at most.
 
 Exit status: 0; 1 it could not be recorded.`,
 		Example: `  teambridge hook stop < hook.json`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.hookStop(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return reportStop(cmd.Context(), a) },
 	}
 }
 
@@ -101,9 +101,9 @@ const (
 	maxHookJSON = 4 << 20
 )
 
-// hookStop reports the end of a turn. Claude Code takes other exit statuses than 0 and 1 as
+// reportStop reports the end of a turn. Claude Code takes other exit statuses than 0 and 1 as
 // an order to go on.
-func (a *app) hookStop(ctx context.Context) error {
+func reportStop(ctx context.Context, a *app) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, stopWithin))
 	defer cancel()
 	a.leaveOpen = true
@@ -113,7 +113,7 @@ func (a *app) hookStop(ctx context.Context) error {
 				err = fmt.Errorf("panic: %v", r)
 			}
 		}()
-		return a.stopped(ctx)
+		return recordStop(ctx, a)
 	}()
 	if err == nil {
 		return nil
@@ -122,17 +122,10 @@ func (a *app) hookStop(ctx context.Context) error {
 	return exitStatus(api.ExitError)
 }
 
-func (a *app) stopped(ctx context.Context) error {
+func recordStop(ctx context.Context, a *app) error {
 	var data []byte
 	var err error
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		data, err = io.ReadAll(io.LimitReader(a.stdin, maxHookJSON))
-	}()
-	select {
-	case <-read:
-	case <-ctx.Done():
+	if interruptibly(ctx, func() { data, err = io.ReadAll(io.LimitReader(a.stdin, maxHookJSON)) }) != nil {
 		return errors.New("standard input does not end")
 	}
 	if err != nil {
@@ -161,7 +154,7 @@ func (a *app) stopped(ctx context.Context) error {
 }
 
 // settingsPath returns the path of the settings file that o names.
-func (a *app) settingsPath(o hookOptions) (string, error) {
+func settingsPath(a *app, o hookOptions) (string, error) {
 	switch {
 	case o.user && o.file != "":
 		return "", usage("omit one of them", "--user and --file name two files")
@@ -187,24 +180,21 @@ type hookInstalled struct {
 	Command string `json:"command"`
 }
 
-func (a *app) hookInstall(ctx context.Context, o hookOptions) (err error) {
+func installHook(ctx context.Context, a *app, o hookOptions) (err error) {
 	own, err := ownBinary()
 	if err != nil {
 		return err
 	}
-	f, err := a.openHooks(ctx, o)
+	f, err := openHooks(ctx, a, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	answer, word := hookInstalled{File: f.Path, Command: a.hookCommand(own)}, "installed"
+	answer := hookInstalled{File: f.Path, Command: hookCommand(a, own)}
 	if answer.Changed, err = f.Install(own, answer.Command); err != nil {
 		return err
 	}
-	if !answer.Changed {
-		word = "unchanged"
-	}
-	if err := a.answer(answer, "%s  %s\n", word, escape(f.Path, false)); err != nil {
+	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(f.Path, false)); err != nil {
 		return err
 	}
 	if answer.Changed {
@@ -214,8 +204,8 @@ func (a *app) hookInstall(ctx context.Context, o hookOptions) (err error) {
 }
 
 // openHooks opens the settings file that o names.
-func (a *app) openHooks(ctx context.Context, o hookOptions) (*stophook.File, error) {
-	path, err := a.settingsPath(o)
+func openHooks(ctx context.Context, a *app, o hookOptions) (*stophook.File, error) {
+	path, err := settingsPath(a, o)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +214,7 @@ func (a *app) openHooks(ctx context.Context, o hookOptions) (*stophook.File, err
 
 // hookCommand is the command of the hook: own with the directories that it would not find
 // by itself.
-func (a *app) hookCommand(own string) string {
+func hookCommand(a *app, own string) string {
 	var flags []string
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
 		flags = append(flags, "--state-dir", a.state)
@@ -254,8 +244,8 @@ type hookRemoved struct {
 	Removed bool   `json:"removed"`
 }
 
-func (a *app) hookUninstall(ctx context.Context, o hookOptions) (err error) {
-	f, err := a.openHooks(ctx, o)
+func uninstallHook(ctx context.Context, a *app, o hookOptions) (err error) {
+	f, err := openHooks(ctx, a, o)
 	if err != nil {
 		return err
 	}

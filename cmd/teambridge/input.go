@@ -151,7 +151,7 @@ func modeMapFlag(cmd *cobra.Command, list *string) {
 }
 
 // payloads says how payloads of the session protocol are taken.
-func (a *app) payloads(modes string) (p relay.Payloads, err error) {
+func payloads(a *app, modes string) (p relay.Payloads, err error) {
 	if p.PermissionModes, err = relay.ParsePermissionModes(modes); err != nil {
 		return p, usage("such as yolo=bypassPermissions,read-only=plan", "--permission-mode-map: %w", err)
 	}

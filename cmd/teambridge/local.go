@@ -46,7 +46,7 @@ type localRun struct {
 }
 
 // checkLocal refuses options that contradict --local, and chooses the team.
-func (a *app) checkLocal(o *runOptions) error {
+func checkLocal(a *app, o *runOptions) error {
 	switch {
 	case o.switchKey != "" && !o.local:
 		return usage("", "--switch-key needs --local")

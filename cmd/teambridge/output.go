@@ -184,6 +184,31 @@ func jsonLine(v any) ([]byte, error) { return plain.JSON(v) }
 // table prints rows of cells in aligned columns, the first row as the head.
 func (a *app) table(rows [][]string) error { return a.print([]byte(plain.Table(rows, a.width(), 3))) }
 
+// printList prints a list: as JSON, or else as a table with a row for each value, or what to say if
+// there is none.
+func printList[T any](a *app, list []T, none string, head []string, row func(T) []string) error {
+	switch {
+	case a.json:
+		return a.printJSON(list)
+	case len(list) == 0:
+		a.note("%s", none)
+		return nil
+	}
+	rows := [][]string{head}
+	for _, v := range list {
+		rows = append(rows, row(v))
+	}
+	return a.table(rows)
+}
+
+// orUnchanged is the word for what was done, if anything was.
+func orUnchanged(word string, changed bool) string {
+	if !changed {
+		return "unchanged"
+	}
+	return word
+}
+
 // width is how many columns the terminal that stdout is has now; 0 if it is none.
 func (a *app) width() int {
 	if a.columns == nil {
@@ -203,4 +228,19 @@ func permissionMode(i *api.Relay) string {
 		return "-"
 	}
 	return dash(i.PermissionMode)
+}
+
+// interruptibly calls f, which may read a standard input that never ends, and waits for it until ctx ends.
+func interruptibly(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -92,7 +92,7 @@ or program; 8 a turn failed; 130 interrupted; 141 nobody reads the output.`,
 				return usage(`a prompt needs -p; the command of the agent needs "--"`, "query takes no arguments; there is %q", args[0])
 			}
 			o.command = args
-			return a.query(cmd.Context(), cmd.Flags(), o)
+			return runQuery(cmd.Context(), a, cmd.Flags(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -131,7 +131,7 @@ type queryRun struct {
 	failed  error // of the output
 }
 
-func (a *app) query(ctx context.Context, flags *pflag.FlagSet, o queryOptions) (err error) {
+func runQuery(ctx context.Context, a *app, flags *pflag.FlagSet, o queryOptions) (err error) {
 	format := formatJSONL
 	if flags.Changed("prompt") && !a.json {
 		format = formatText
@@ -239,9 +239,7 @@ func (e *lineError) Unwrap() error { return e.err }
 // readInput reads a query from standard input, and its messages as they are asked for.
 func (r *queryRun) readInput(ctx context.Context) (in query.Input, more iter.Seq[query.Message], err error) {
 	lines := stdio.NewLines(r.app.stdin, stdio.MaxLine)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
+	late := interruptibly(ctx, func() {
 		var object []byte
 		number := 0
 		if object, number, err = readObject(lines); err == nil {
@@ -250,11 +248,9 @@ func (r *queryRun) readInput(ctx context.Context) (in query.Input, more iter.Seq
 		if err != nil {
 			err = &lineError{number, err}
 		}
-	}()
-	select {
-	case <-read:
-	case <-ctx.Done(): // standard input may never end
-		return query.Input{}, nil, context.Cause(ctx)
+	})
+	if late != nil {
+		return query.Input{}, nil, late
 	}
 	return in, func(yield func(query.Message) bool) { r.messages(ctx, lines, yield) }, err
 }

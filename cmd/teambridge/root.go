@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"teambridge/cmd/stdio"
-	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
@@ -445,10 +444,6 @@ func (a *app) locks() *lockedfile.Locker {
 		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(a.state, "locks"), Wait: a.wait, Hold: a.hold})
 	}
 	return a.locker
-}
-
-func (a *app) inbox(t *teams.Team, name string) (*inbox.Inbox, error) {
-	return inbox.Open(t, name, a.locks())
 }
 
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {

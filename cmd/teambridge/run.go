@@ -165,7 +165,7 @@ and 1 if it was killed.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Command = args
-			return a.runAgent(cmd.Context(), o)
+			return runAgent(cmd.Context(), a, o)
 		},
 	}
 	f := cmd.Flags()
@@ -223,7 +223,7 @@ type agentRun struct {
 	stop     context.CancelFunc
 }
 
-func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
+func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 	if err := cmp.Or(oneOfThese("output", o.output, outputForms...), oneOfThese("input", o.input, inLines, inWire)); err != nil {
 		return err
 	}
@@ -233,11 +233,11 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	case o.OwnTeam && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
-	payloads, err := a.payloads(o.modes)
+	payloads, err := payloads(a, o.modes)
 	if err != nil {
 		return err
 	}
-	if err := a.checkLocal(&o); err != nil {
+	if err := checkLocal(a, &o); err != nil {
 		return err
 	}
 	if o.Dir, err = a.cwd(); err != nil {
@@ -281,7 +281,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	}
 	keep := false
 	if o.OwnTeam {
-		remove, err := a.ownTeam(ctx, l, o)
+		remove, err := ownTeam(ctx, a, l, o)
 		if err != nil {
 			return err
 		}
@@ -298,7 +298,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	owner := a.owner(t.Root(), l)
+	owner := owner(a, t.Root(), l)
 	enlisted, err := owner.Enlist(ctx, t.Name(), o.as, o.Dir, fleet.JoinsAny(o.Relay))
 	defer func() {
 		if enlisted && !keep {
@@ -319,7 +319,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		asked = local.askedLocal
 	}
 	run.prompter = fleet.NewPermissionPrompter(asked)
-	runtime, err := a.runtime(ctx, fleet.Launch{
+	runtime, err := agentRuntime(ctx, a, fleet.Launch{
 		Team: t, Member: member, Settings: o.Relay, State: a.state, Session: o.session, Permission: permissions.Permission(run.prompter), Stderr: a.stderr,
 	})
 	if err != nil {
@@ -333,7 +333,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		history, recorded = rec.Journal(), rec.Poke
 		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
-	a.profileNote(o.Relay)
+	profileNote(a, o.Relay)
 	opts := relay.Options{
 		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: runtime, OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
 		Journal: history, Envelope: run.envelope, Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
@@ -392,8 +392,8 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 	return n, nil
 }
 
-// runtime returns what starts the agent.
-func (a *app) runtime(ctx context.Context, l fleet.Launch) (relay.Runtime, error) {
+// agentRuntime returns what starts the agent.
+func agentRuntime(ctx context.Context, a *app, l fleet.Launch) (relay.Runtime, error) {
 	runtime, err := l.Runtime(ctx)
 	if program, ok := errors.AsType[*fleet.ProgramError](err); ok {
 		hint := "give the command of Claude Code after --, or use --plain for another program"
@@ -614,7 +614,7 @@ func (r *agentRun) report(s relay.Status) {
 
 // ownTeam makes the team --team with the agent as its lead, or takes it back from a run
 // that was killed. remove removes it, unless it has other members or is somebody else's.
-func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
+func ownTeam(ctx context.Context, a *app, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
 	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.as)); err != nil {
 		return nil, err
 	}
@@ -622,7 +622,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	owner := a.owner(root, l)
+	owner := owner(a, root, l)
 	f, ours, err := owner.Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
 	if err != nil || !ours {
 		return func() error { return nil }, err

@@ -49,7 +49,7 @@ but the unit is written; 2 invalid address; 3 no Claude directory; 5 the unit
 was not written by teambridge.`,
 		Example: `  teambridge service install --listen 127.0.0.1:7420
   loginctl enable-linger      # also while you are not logged in`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serviceInstall(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return installService(cmd.Context(), a, o) },
 	}
 	serveFlags(cmd, &o.serveOptions)
 	cmd.Flags().BoolVar(&o.noStart, "no-start", false, "only write the unit; do not run systemctl")
@@ -67,7 +67,7 @@ Its records and its token stay in the state directory.
 Exit status: 0, even if it was not installed; 1 systemd did not stop it; 5 the
 unit was not written by teambridge.`,
 		Example: `  teambridge service uninstall`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceUninstall(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return uninstallService(cmd.Context(), a) },
 	}
 }
 
@@ -81,7 +81,7 @@ A service counts however it was started, if it serves the Claude directory.
 
 Exit status: 0 a service answers; 3 none does.`,
 		Example: `  teambridge service status`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceStatus(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serviceStatus(cmd.Context(), a) },
 	}
 }
 
@@ -95,7 +95,7 @@ func newServiceLogs(a *app) *cobra.Command {
 
 Exit status: 0; 1 journalctl is missing or failed.`,
 		Example: `  teambridge service logs --follow`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceLogs(cmd.Context(), follow, lines) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serviceLogs(cmd.Context(), a, follow, lines) },
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new lines")
 	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "number of lines")
@@ -108,12 +108,12 @@ type installed struct {
 	Started bool   `json:"started"` // systemd says that it runs
 }
 
-func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
-	text, err := a.unitText(o.serveOptions)
+func installService(ctx context.Context, a *app, o installOptions) error {
+	text, err := unitText(a, o.serveOptions)
 	if err != nil {
 		return err
 	}
-	u, err := a.unit()
+	u, err := unit(a)
 	if err != nil {
 		return err
 	}
@@ -125,16 +125,12 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 		if err := u.Start(ctx, answer.Changed && again); err != nil {
 			return &api.Decided{
 				Err:  fmt.Errorf("the unit is written to %s, but systemd did not start it: %w", u.Path, err),
-				Code: api.CodeError, Hint: a.installHint(err),
+				Code: api.CodeError, Hint: installHint(a, err),
 			}
 		}
 		answer.Started = true
 	}
-	word := "installed"
-	if !answer.Changed {
-		word = "unchanged"
-	}
-	if err := a.answer(answer, "%s  %s\n", word, escape(u.Path, false)); err != nil {
+	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(u.Path, false)); err != nil {
 		return err
 	}
 	if o.noStart {
@@ -146,14 +142,14 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 }
 
 // unit is the unit of the person.
-func (a *app) unit() (u systemd.Unit, err error) {
+func unit(a *app) (u systemd.Unit, err error) {
 	u.Debug = a.debug
 	u.Path, err = systemd.Path(a.lookup, a.home)
 	return u, err
 }
 
 // unitText is the unit for the flags and the environment of this call.
-func (a *app) unitText(o serveOptions) (string, error) {
+func unitText(a *app, o serveOptions) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err
 	}
@@ -187,7 +183,7 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	for _, team := range o.keep {
 		args = append(args, "--keep-transcripts", team)
 	}
-	if _, err := a.payloads(o.modes); err != nil {
+	if _, err := payloads(a, o.modes); err != nil {
 		return "", err
 	}
 	if o.modes != "" {
@@ -205,7 +201,7 @@ func (a *app) unitText(o serveOptions) (string, error) {
 }
 
 // installHint is what to do if the service could not be started.
-func (a *app) installHint(err error) string {
+func installHint(a *app, err error) string {
 	if root, rerr := a.root(); rerr == nil && !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
 			return "a service that systemd did not start runs at " + c.Where() + ": end it, and install again"
@@ -219,8 +215,8 @@ type uninstalled struct {
 	Removed bool   `json:"removed"`
 }
 
-func (a *app) serviceUninstall(ctx context.Context) error {
-	u, err := a.unit()
+func uninstallService(ctx context.Context, a *app) error {
+	u, err := unit(a)
 	if err != nil {
 		return err
 	}
@@ -254,12 +250,12 @@ type serviceState struct {
 	Reason    string   `json:"reason,omitempty"` // why it does not answer
 }
 
-func (a *app) serviceStatus(ctx context.Context) error {
+func serviceStatus(ctx context.Context, a *app) error {
 	root, err := a.root()
 	if err != nil {
 		return err
 	}
-	u, err := a.unit()
+	u, err := unit(a)
 	if err != nil {
 		return err
 	}
@@ -274,7 +270,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		a.warn("%s", view.Describe(err))
 	}
-	switch err := a.askVersion(ctx, root.Path(), &s); {
+	switch err := askVersion(ctx, a, root.Path(), &s); {
 	case err == nil:
 	case ctx.Err() != nil:
 		return err
@@ -283,7 +279,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	default:
 		s.Reason = view.Describe(err)
 	}
-	if err := a.printService(s); err != nil {
+	if err := printService(a, s); err != nil {
 		return err
 	}
 	if !s.Answers {
@@ -293,7 +289,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 }
 
 // askVersion asks the service of a Claude directory, and completes s.
-func (a *app) askVersion(ctx context.Context, root string, s *serviceState) error {
+func askVersion(ctx context.Context, a *app, root string, s *serviceState) error {
 	c, err := client.Find(a.state, root)
 	if err != nil {
 		return err
@@ -312,7 +308,7 @@ func (a *app) askVersion(ctx context.Context, root string, s *serviceState) erro
 	return nil
 }
 
-func (a *app) printService(s serviceState) error {
+func printService(a *app, s serviceState) error {
 	if a.json {
 		return a.printJSON(s)
 	}
@@ -335,7 +331,7 @@ func (a *app) printService(s serviceState) error {
 	return a.print([]byte(b.String()))
 }
 
-func (a *app) serviceLogs(ctx context.Context, follow bool, lines int) error {
+func serviceLogs(ctx context.Context, a *app, follow bool, lines int) error {
 	if lines < 0 {
 		return usage("", "--lines %d is negative", lines)
 	}
