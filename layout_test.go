@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"relay/mode":               {"teams/rawjson"},
 	"relay/profile":            {},
 	"relay/shell":              {},
-	"relay/stophook":           {"relay/shell", "teams/rawjson"},
+	"relay/stophook":           {"relay/shell", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"relay/pipe":               {"relay/mode"},
 	"relay/terminal":           {},
 	"relay/wire":               {},
@@ -61,10 +61,12 @@ var mayImport = map[string][]string{
 	"relay/query":              {"relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
-	"status/markdown":          {},
+	"status/systemd":           {"status/api", "teams/atomicfile"},
+	"status/plain":             {}, // text for a terminal
+	"status/markdown":          {"status/plain"},
 	"status/view": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/stophook", "relay/shell", "relay/terminal", "relay/toolcall", "relay/wire",
-		"status", "status/api", "status/markdown", "teams", "teams/lockedfile",
+		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile",
 	},
 	"status/attention": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/pane", "relay/terminal",
@@ -72,17 +74,22 @@ var mayImport = map[string][]string{
 	},
 	"status/bridge": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal", "relay/wire",
-		"status", "status/api", "status/attention", "status/doctor", "status/view", "teams", "teams/lockedfile", "teams/transcript",
+		"status", "status/api", "status/attention", "status/doctor", "status/plain", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "inbox/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/fleet", "relay/opencode", "relay/pane", "relay/process", "relay/shell", "relay/stophook", "relay/terminal",
-		"status/api", "status/client", "status/view", "teams", "teams/flock", "teams/lockedfile",
+		"status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile",
 	},
 	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
-	"cmd/teambridge":     {"*"},
+	"demo": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/simagent", "relay", "relay/claude", "relay/claude/simchild", "relay/fleet", "relay/shell",
+		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",
+	},
+	"cmd/stdio":      {"status/plain"},
+	"cmd/teambridge": {"*"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the

@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/teams"
 )
 
@@ -34,7 +35,7 @@ Exit status: 0; 2 no such shell.`,
   teambridge completion fish > ~/.config/fish/completions/teambridge.fish`,
 		Args:              exactly(1),
 		ValidArgsFunction: oneOf(shells),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.completion(cmd.Root(), args[0], shells) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return printCompletion(a, cmd.Root(), args[0], shells) },
 	}
 }
 
@@ -43,7 +44,7 @@ const bashCompletionNote = `# This needs the package bash-completion (2 or later
 
 `
 
-func (a *app) completion(root *cobra.Command, shell string, shells []string) error {
+func printCompletion(a *app, root *cobra.Command, shell string, shells []string) error {
 	var script bytes.Buffer
 	var err error
 	switch shell {
@@ -138,7 +139,7 @@ func (a *app) completeFirst(list func(ctx context.Context) []string) cobra.Compl
 
 // described is a word to complete, with a description that shells show in a line.
 func described(word, description string) string {
-	return word + "\t" + cut(escape(description, false), 60)
+	return word + "\t" + plain.Cut(escape(description, false), 60)
 }
 
 // questionIDs lists the open questions of agents.

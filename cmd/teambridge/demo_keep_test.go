@@ -12,11 +12,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/demo"
 )
 
 // startPlayground starts a playground, and returns what it prints, and how to run teambridge in it. It
 // ends with the test, if end has not ended it.
-func startPlayground(t *testing.T) (p playground, command func(args ...string) *exec.Cmd, end func()) {
+func startPlayground(t *testing.T) (p demo.Playground, command func(args ...string) *exec.Cmd, end func()) {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command("teambridge", "demo", "--keep", "--json")

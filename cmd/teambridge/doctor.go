@@ -34,29 +34,29 @@ It also makes teambridge's own directory private. It never changes an inbox.
 Exit status: 0 no problems, or all are fixed; 1 problems were found; 3 there is
 no Claude directory, or no such team.`,
 		Example: `  teambridge doctor --fix`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return examine(cmd.Context(), a, fix) },
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "remove what blocks agents and belongs to nobody")
 	return cmd
 }
 
-func (a *app) doctor(ctx context.Context, fix bool) error {
+func examine(ctx context.Context, a *app, fix bool) error {
 	team, err := a.namedTeam("")
 	if err != nil {
 		return err
 	}
 	done := a.working("checking")
 	defer done()
-	examine := a.local().Findings // what is started from this shell counts, not what a service has
+	find := a.local().Findings // what is started from this shell counts, not what a service has
 	if fix {
-		examine = a.local().Fix
+		find = a.local().Fix
 	}
-	report, err := examine(ctx, team)
+	report, err := find(ctx, team)
 	if err != nil {
 		return err
 	}
 	done()
-	if err := a.printReport(report); err != nil {
+	if err := printReport(a, report); err != nil {
 		return err
 	}
 	if report.Problems() > 0 {
@@ -65,7 +65,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	return nil
 }
 
-func (a *app) printReport(r api.Report) error {
+func printReport(a *app, r api.Report) error {
 	if a.json {
 		return a.printJSON(r.Findings)
 	}

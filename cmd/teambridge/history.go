@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/server"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -92,7 +93,7 @@ Of an id, the first 4 characters are enough if no other id begins with them.
 
 Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 		Example: `  teambridge history --team myteam --with worker --since 2d`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), nil, o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return printRecorded(cmd.Context(), a, nil, o) },
 	}
 	o.flags(a, cmd, 100)
 	return cmd
@@ -131,8 +132,8 @@ func (o *historyOptions) noSuchSince(err error) error {
 	return notFound(view.Explain(err).Hint, "--since %s is not a duration, a time, or the id of a message", o.since)
 }
 
-// history prints messages of the journal: all, or those that contain the words.
-func (a *app) history(ctx context.Context, words []string, o historyOptions) error {
+// printRecorded prints messages of the journal: all, or those that contain the words.
+func printRecorded(ctx context.Context, a *app, words []string, o historyOptions) error {
 	done := a.working("searching")
 	defer done()
 	q, err := o.query(a)
@@ -163,7 +164,7 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 	if a.json {
 		return a.printJSON(found)
 	}
-	return a.printHistory(found)
+	return printHistory(a, found)
 }
 
 // recorded returns the last records that q selects, oldest first: at most limit, if that is not
@@ -190,7 +191,7 @@ func (a *app) recorded(ctx context.Context, q api.SearchQuery, limit int) (found
 }
 
 // printHistory prints messages of any team, with a line where the team changes.
-func (a *app) printHistory(found []api.Record) error {
+func printHistory(a *app, found []api.Record) error {
 	var last teams.Instance
 	for _, r := range found {
 		if now := instanceOf(r); now != last {
@@ -207,7 +208,7 @@ func (a *app) printHistory(found []api.Record) error {
 			fates = "    " + a.paint(yellow, escape(r.State+": "+r.Reason, false)) + "\n"
 		}
 		if r.Relay != nil {
-			fates += "    " + a.paint(dim, escape(fateText(r.Relay), false)) + "\n"
+			fates += "    " + a.paint(dim, escape(view.FateText(r.Relay), false)) + "\n"
 		}
 		if err := a.print([]byte(fates)); err != nil {
 			return err
@@ -240,7 +241,7 @@ a word.
 Exit status: 0, even if nothing matches; 2 there is nothing to search for.`,
 		Example: `  teambridge search build 'fail*' --from worker`,
 		Args:    between(1, -1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.history(cmd.Context(), args, o) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return printRecorded(cmd.Context(), a, args, o) },
 	}
 	o.flags(a, cmd, 20)
 	return cmd
@@ -264,26 +265,26 @@ by you alone.
 Exit status: 0; 1 it could not be read or written completely; 5 --output is not
 a regular file.`,
 		Example: `  teambridge export --team myteam --output myteam.ndjson`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o, output) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return export(cmd.Context(), a, o, output) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file instead of stdout")
 	o.which(a, cmd)
 	return cmd
 }
 
-func (a *app) export(ctx context.Context, o historyOptions, output string) error {
+func export(ctx context.Context, a *app, o historyOptions, output string) error {
 	q, err := o.query(a)
 	if err != nil {
 		return err
 	}
 	export := func(w io.Writer) error { return o.noSuchSince(a.local().Export(ctx, w, q)) }
 	if output == "" {
-		if file, ok := a.out.w.(*os.File); ok {
+		if file, ok := a.out.W.(*os.File); ok {
 			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // else the line would be in the middle of a pager
 				defer a.working("exporting")()
 			}
 		}
-		return export(escapedJSON{a.stdout})
+		return export(plain.JSONWriter{W: a.stdout})
 	}
 	defer a.working("exporting to %s", output)()
 	return exportTo(output, export)
@@ -337,7 +338,7 @@ making or removing, are deleted as well.
 
 Exit status: 0.`,
 		Example: `  teambridge gc --older-than 30d`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return collectGarbage(cmd.Context(), a, o) },
 	}
 	durationFlag(cmd, &o.olderThan, "older-than", o.olderThan, "delete messages older than this")
 	durationFlag(cmd, &o.workOlderThan, "work-older-than", o.workOlderThan, "delete what agents said and did before this")
@@ -355,7 +356,7 @@ type collected struct {
 	LedgerBefore int64 `json:"ledgerBefore"`
 }
 
-func (a *app) gc(ctx context.Context, o gcOptions) error {
+func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 	if o.maxMiB < 0 {
 		return usage("", "--max-size %d is negative", o.maxMiB)
 	}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +18,6 @@ import (
 	"teambridge/relay/stophook"
 	"teambridge/status/api"
 	"teambridge/status/view"
-	"teambridge/teams/atomicfile"
-	"teambridge/teams/lockedfile"
 )
 
 func newHook(a *app) *cobra.Command {
@@ -60,7 +56,7 @@ Exit status: 0; 1 the file could not be written; 5 it is not a regular file; 6
 it is no settings file.`,
 		Example: `  teambridge hook install
   teambridge hook install --user`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.hookInstall(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return installHook(cmd.Context(), a, o) },
 	}
 	o.flags(cmd)
 	return cmd
@@ -79,7 +75,7 @@ its directory. Other hooks stay.
 Exit status: 0, even if it was not installed; others are as for "teambridge hook
 install".`,
 		Example: `  teambridge hook uninstall --user`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.hookUninstall(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return uninstallHook(cmd.Context(), a, o) },
 	}
 	o.flags(cmd)
 	return cmd
@@ -96,7 +92,7 @@ nothing is printed on standard output, and it takes a second at most.
 
 Exit status: 0; 1 it could not be recorded.`,
 		Example: `  teambridge hook stop < hook.json`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.hookStop(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return reportStop(cmd.Context(), a) },
 	}
 }
 
@@ -105,9 +101,9 @@ const (
 	maxHookJSON = 4 << 20
 )
 
-// hookStop reports the end of a turn. Claude Code takes other exit statuses than 0 and 1 as
+// reportStop reports the end of a turn. Claude Code takes other exit statuses than 0 and 1 as
 // an order to go on.
-func (a *app) hookStop(ctx context.Context) error {
+func reportStop(ctx context.Context, a *app) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, stopWithin))
 	defer cancel()
 	a.leaveOpen = true
@@ -117,7 +113,7 @@ func (a *app) hookStop(ctx context.Context) error {
 				err = fmt.Errorf("panic: %v", r)
 			}
 		}()
-		return a.stopped(ctx)
+		return recordStop(ctx, a)
 	}()
 	if err == nil {
 		return nil
@@ -126,17 +122,10 @@ func (a *app) hookStop(ctx context.Context) error {
 	return exitStatus(api.ExitError)
 }
 
-func (a *app) stopped(ctx context.Context) error {
+func recordStop(ctx context.Context, a *app) error {
 	var data []byte
 	var err error
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		data, err = io.ReadAll(io.LimitReader(a.stdin, maxHookJSON))
-	}()
-	select {
-	case <-read:
-	case <-ctx.Done():
+	if interruptibly(ctx, func() { data, err = io.ReadAll(io.LimitReader(a.stdin, maxHookJSON)) }) != nil {
 		return errors.New("standard input does not end")
 	}
 	if err != nil {
@@ -164,46 +153,8 @@ func (a *app) stopped(ctx context.Context) error {
 	return panes.Stopped(ctx, s)
 }
 
-// hookFile is a settings file of Claude Code.
-type hookFile struct {
-	path   string // of the file itself, not of a link to it
-	record string // the file in which we keep what we made
-	data   []byte // nil: there is no file
-	made   stophook.Made
-	known  bool // made was recorded
-}
-
-// openHookFile locks and reads the settings file that o names.
-func (a *app) openHookFile(ctx context.Context, o hookOptions) (_ *hookFile, unlock func() error, err error) {
-	path, err := a.settingsPath(o)
-	if err != nil {
-		return nil, nil, err
-	}
-	f := &hookFile{}
-	if f.path, err = regularFile(path); err != nil {
-		return nil, nil, err
-	}
-	f.record = stophook.RecordPath(a.state, f.path)
-	unlock, err = lockedfile.HoldWithin(ctx, time.Minute, filepath.Join(a.state, "locks"), "hooks of "+f.path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if f.data, err = readIfAny(f.path); err != nil {
-		return nil, nil, errors.Join(err, unlock())
-	}
-	if r, err := stophook.ReadRecord(f.record); err == nil {
-		f.made, f.known = r.Made, true
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		a.debug("%s: %v", f.record, err)
-	}
-	if !f.known { // of a hook that somebody else copied here, or the state directory is another
-		f.made = stophook.Made{Hooks: true, Stop: true}
-	}
-	return f, unlock, nil
-}
-
 // settingsPath returns the path of the settings file that o names.
-func (a *app) settingsPath(o hookOptions) (string, error) {
+func settingsPath(a *app, o hookOptions) (string, error) {
 	switch {
 	case o.user && o.file != "":
 		return "", usage("omit one of them", "--user and --file name two files")
@@ -223,102 +174,27 @@ func (a *app) settingsPath(o hookOptions) (string, error) {
 	return filepath.Join(cwd, ".claude", "settings.local.json"), nil
 }
 
-// regularFile follows symbolic links, and refuses what is there but is not a regular file.
-func regularFile(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, lerr := os.Lstat(path); lerr == nil {
-			return "", refuse("remove the link, or create what it leads to", "%s is a symbolic link that leads nowhere", path)
-		}
-		// The directory may be reached by a link.
-		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			return filepath.Join(dir, filepath.Base(path)), nil
-		}
-		return path, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(real)
-	if err == nil && !info.Mode().IsRegular() {
-		err = refuse("choose another with --file", "%s is not a regular file", path)
-	}
-	return real, err
-}
-
-// readIfAny reads a file; nil if there is none.
-func readIfAny(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if data == nil && err == nil {
-		data = []byte{}
-	}
-	return data, err
-}
-
-// replace writes the file, unless another program has changed it since it was read.
-func (f *hookFile) replace(data []byte) error {
-	now, err := readIfAny(f.path)
-	switch {
-	case err != nil:
-		return err
-	case !bytes.Equal(now, f.data) || (now == nil) != (f.data == nil):
-		return api.Decide(api.CodeConflict, "nothing was changed; try again", "another program has just changed %s", f.path)
-	case data == nil:
-		return os.Remove(f.path)
-	}
-	return atomicfile.Write(f.path, data)
-}
-
 type hookInstalled struct {
 	File    string `json:"file"`
 	Changed bool   `json:"changed"`
 	Command string `json:"command"`
 }
 
-func (a *app) hookInstall(ctx context.Context, o hookOptions) (err error) {
+func installHook(ctx context.Context, a *app, o hookOptions) (err error) {
 	own, err := ownBinary()
 	if err != nil {
 		return err
 	}
-	f, unlock, err := a.openHookFile(ctx, o)
+	f, err := openHooks(ctx, a, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	answer := hookInstalled{File: f.path, Command: a.hookCommand(own)}
-	old := f.data
-	if f.data == nil {
-		old = []byte("{}\n")
+	defer func() { err = errors.Join(err, f.Close()) }()
+	answer := hookInstalled{File: f.Path, Command: hookCommand(a, own)}
+	if answer.Changed, err = f.Install(own, answer.Command); err != nil {
+		return err
 	}
-	data, m, err := stophook.Install(old, own, answer.Command, f.made)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.path, err)
-	}
-	if answer.Changed = !bytes.Equal(old, data); answer.Changed {
-		m.File = m.File || f.data == nil
-		dir := filepath.Dir(f.path)
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			m.Directory = true
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				return err
-			}
-		}
-		// First, since a hook without a record is not removed as a whole.
-		if err := f.remember(m); err != nil {
-			return err
-		}
-		if err := f.replace(data); err != nil {
-			return err
-		}
-	}
-	word := "installed"
-	if !answer.Changed {
-		word = "unchanged"
-	}
-	if err := a.answer(answer, "%s  %s\n", word, escape(f.path, false)); err != nil {
+	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(f.Path, false)); err != nil {
 		return err
 	}
 	if answer.Changed {
@@ -327,21 +203,18 @@ func (a *app) hookInstall(ctx context.Context, o hookOptions) (err error) {
 	return nil
 }
 
-// remember keeps what was made in the settings file.
-func (f *hookFile) remember(m stophook.Made) error {
-	if err := os.MkdirAll(filepath.Dir(f.record), 0o700); err != nil {
-		return err
-	}
-	data, err := json.Marshal(stophook.Record{File: f.path, Made: m})
+// openHooks opens the settings file that o names.
+func openHooks(ctx context.Context, a *app, o hookOptions) (*stophook.File, error) {
+	path, err := settingsPath(a, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return atomicfile.Write(f.record, data)
+	return stophook.Open(ctx, a.state, path, a.debug)
 }
 
 // hookCommand is the command of the hook: own with the directories that it would not find
 // by itself.
-func (a *app) hookCommand(own string) string {
+func hookCommand(a *app, own string) string {
 	var flags []string
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
 		flags = append(flags, "--state-dir", a.state)
@@ -371,37 +244,19 @@ type hookRemoved struct {
 	Removed bool   `json:"removed"`
 }
 
-func (a *app) hookUninstall(ctx context.Context, o hookOptions) (err error) {
-	f, unlock, err := a.openHookFile(ctx, o)
+func uninstallHook(ctx context.Context, a *app, o hookOptions) (err error) {
+	f, err := openHooks(ctx, a, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	own, _ := os.Executable() // else the hook is known by its name
-	data, empty := f.data, false
-	if f.data != nil {
-		if data, empty, err = stophook.Uninstall(f.data, own, f.made); err != nil {
-			return fmt.Errorf("%s: %w", f.path, err)
-		}
-	}
-	answer := hookRemoved{File: f.path, Removed: !bytes.Equal(data, f.data)}
-	if answer.Removed {
-		if empty && f.made.File {
-			data = nil
-		}
-		if err := f.replace(data); err != nil {
-			return err
-		}
-		if data == nil && f.made.Directory {
-			_ = os.Remove(filepath.Dir(f.path)) // fails if it is not empty
-		}
-	}
-	if err := os.Remove(f.record); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	defer func() { err = errors.Join(err, f.Close()) }()
+	answer := hookRemoved{File: f.Path}
+	if answer.Removed, err = f.Uninstall(); err != nil {
 		return err
 	}
 	if !answer.Removed && !a.json {
-		a.note("there is no hook of teambridge in %s", f.path)
+		a.note("there is no hook of teambridge in %s", f.Path)
 		return nil
 	}
-	return a.answer(answer, "removed  %s\n", escape(f.path, false))
+	return a.answer(answer, "removed  %s\n", escape(f.Path, false))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -11,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"teambridge/status/api"
 )
 
 // Whatever Claude Code gives the hook, it prints nothing on standard output, and ends with 0
@@ -49,29 +46,6 @@ func TestHookStopLetsTheAgentStop(t *testing.T) {
 				t.Errorf("status %d, stdout %q, stderr %q; want %d and %q on stderr", status, &stdout, &stderr, tc.status, tc.stderr)
 			}
 		})
-	}
-}
-
-// A file that another program changes between reading and writing is not overwritten.
-func TestHookFileThatHasChanged(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "settings.json")
-	for name, tc := range map[string]struct{ read, now, write []byte }{
-		"changed":        {[]byte("{}"), []byte(`{"a":1}`), []byte(`{"hooks":{}}`)},
-		"created":        {nil, []byte(`{}`), []byte(`{"hooks":{}}`)},
-		"to be removed":  {[]byte("{}"), []byte(`{"a":1}`), nil},
-		"created, empty": {nil, []byte{}, []byte(`{}`)},
-	} {
-		if err := os.WriteFile(path, tc.now, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		f := hookFile{path: path, data: tc.read}
-		if err := f.replace(tc.write); !errors.Is(err, api.CodeConflict) {
-			t.Errorf("%s: %v, want %s", name, err, api.CodeConflict)
-		}
-		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, tc.now) {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, tc.now)
-		}
 	}
 }
 

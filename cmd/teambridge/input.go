@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/cmd/stdio"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/relay/mode"
@@ -40,16 +41,16 @@ func (l line) answer() fleet.Answer {
 // input gives the lines of standard input to the agent, and refuses invalid ones with a
 // warning.
 func (r *agentRun) input(ctx context.Context) {
-	lines, take := newLineReader(r.app.stdin, maxLine), r.line
+	lines, take := stdio.NewLines(r.app.stdin, stdio.MaxLine), r.line
 	if r.opts.input == inWire {
 		take = r.payload
 	}
 	for {
-		text, err := lines.next()
+		text, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil && !errors.Is(err, errLongLine) {
+		if err != nil && !errors.Is(err, stdio.ErrLongLine) {
 			if ctx.Err() == nil {
 				r.app.warn("standard input: %v", err)
 			}
@@ -59,7 +60,7 @@ func (r *agentRun) input(ctx context.Context) {
 			err = take(ctx, text)
 		}
 		if err != nil && ctx.Err() == nil {
-			r.app.warn("line %d of standard input was refused: %s", lines.number, view.Describe(err))
+			r.app.warn("line %d of standard input was refused: %s", lines.Number(), view.Describe(err))
 		}
 	}
 	r.prompter.Close("Nobody is there any more who could allow this.")
@@ -150,7 +151,7 @@ func modeMapFlag(cmd *cobra.Command, list *string) {
 }
 
 // payloads says how payloads of the session protocol are taken.
-func (a *app) payloads(modes string) (p relay.Payloads, err error) {
+func payloads(a *app, modes string) (p relay.Payloads, err error) {
 	if p.PermissionModes, err = relay.ParsePermissionModes(modes); err != nil {
 		return p, usage("such as yolo=bypassPermissions,read-only=plan", "--permission-mode-map: %w", err)
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -31,31 +31,26 @@ join; 6 config.json is corrupt or could not be locked.`,
 			if !cmd.Flags().Changed("as") {
 				as = "" // it may not be needed
 			}
-			return a.join(cmd.Context(), as)
+			to, err := a.target(cmd.Context())
+			if err != nil {
+				return err
+			}
+			dir, err := a.cwd()
+			if err != nil {
+				return err
+			}
+			m, err := a.bridge(cmd.Context()).Join(cmd.Context(), to.Team, api.NewJoin{As: as, Dir: dir})
+			if err == nil {
+				err = a.answer(m, "joined %s as %s\n", m.Team, m.Member)
+			}
+			if err == nil {
+				a.note("agents can now write to %q; read it with: teambridge read %s", m.Member, shell.Quote(m.Member))
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", as, "the name to join under")
 	return cmd
-}
-
-func (a *app) join(ctx context.Context, as string) error {
-	to, err := a.target(ctx)
-	if err != nil {
-		return err
-	}
-	dir, err := a.cwd()
-	if err != nil {
-		return err
-	}
-	m, err := a.bridge(ctx).Join(ctx, to.Team, api.NewJoin{As: as, Dir: dir})
-	if err != nil {
-		return err
-	}
-	if err := a.answer(m, "joined %s as %s\n", m.Team, m.Member); err != nil {
-		return err
-	}
-	a.note("agents can now write to %q; read it with: teambridge read %s", m.Member, shell.Quote(m.Member))
-	return nil
 }
 
 func newLeave(a *app) *cobra.Command {
@@ -70,28 +65,21 @@ Nothing else is changed. The inbox stays, with its messages.
 Exit status: 0; 3 no such team, or you have not joined it; 5 the entry is no
 longer the one that was added.`,
 		Example: `  teambridge leave --team myteam`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.leave(cmd.Context(), as) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			to, err := a.target(cmd.Context())
+			if err != nil {
+				return err
+			}
+			left, err := a.bridge(cmd.Context()).Leave(cmd.Context(), to.Team, as)
+			if err == nil && a.json {
+				return a.printJSON(left)
+			}
+			for _, m := range left {
+				err = errors.Join(err, a.printf("left %s as %s\n", m.Team, m.Member))
+			}
+			return err
+		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "the name to leave (default: every name you joined under)")
 	return cmd
-}
-
-func (a *app) leave(ctx context.Context, as string) (err error) {
-	to, err := a.target(ctx)
-	if err != nil {
-		return err
-	}
-	left, err := a.bridge(ctx).Leave(ctx, to.Team, as)
-	switch {
-	case err != nil:
-		return err
-	case a.json:
-		return a.printJSON(left)
-	}
-	for _, m := range left {
-		if err := a.printf("left %s as %s\n", m.Team, m.Member); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -46,7 +46,7 @@ type localRun struct {
 }
 
 // checkLocal refuses options that contradict --local, and chooses the team.
-func (a *app) checkLocal(o *runOptions) error {
+func checkLocal(a *app, o *runOptions) error {
 	switch {
 	case o.switchKey != "" && !o.local:
 		return usage("", "--switch-key needs --local")
@@ -109,7 +109,7 @@ func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
 	}
 	var isFile, alsoFile bool
 	l.in, isFile = r.app.stdin.(*os.File)
-	l.out, alsoFile = r.app.out.w.(*os.File)
+	l.out, alsoFile = r.app.out.W.(*os.File)
 	if !isFile || !alsoFile {
 		return nil, noTerminal(console.ErrNoTerminal)
 	}

@@ -22,23 +22,16 @@ package main
 // prints nothing on stderr. What it has done stays done.
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"slices"
 	"strings"
-	"sync"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
+	"teambridge/cmd/stdio"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -51,45 +44,6 @@ func (a *app) printJSON(v any) error {
 	return a.print(line)
 }
 
-// jsonLine encodes v as one line, with <, > and & as they are. Characters that could
-// control a terminal are \u escapes, even where JSON does not require it.
-func jsonLine(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return escapeJSON(buf.Bytes()), nil
-}
-
-// escapeJSON makes \u escapes of the characters in a line of JSON that could control a terminal.
-func escapeJSON(line []byte) (out []byte) {
-	if !bytes.ContainsFunc(line, func(r rune) bool { return harmful(r, true) }) {
-		return line
-	}
-	for _, r := range string(line) {
-		if !harmful(r, true) {
-			out = utf8.AppendRune(out, r)
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, r) {
-			out = fmt.Appendf(out, `\u%04x`, unit)
-		}
-	}
-	return out
-}
-
-// escapedJSON escapes the lines of JSON that are written to it, each in one call.
-type escapedJSON struct{ w io.Writer }
-
-func (e escapedJSON) Write(line []byte) (int, error) {
-	if _, err := e.w.Write(escapeJSON(line)); err != nil {
-		return 0, err
-	}
-	return len(line), nil
-}
-
 // answer prints v with --json, else a line for a person.
 func (a *app) answer(v any, format string, args ...any) error {
 	if a.json {
@@ -99,82 +53,17 @@ func (a *app) answer(v any, format string, args ...any) error {
 }
 
 func (a *app) print(b []byte) (err error) {
-	a.progress.aside(func() { _, err = a.stdout.Write(b) })
+	a.progress.Aside(func() { _, err = a.stdout.Write(b) })
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil
 }
 
-// outlet is stdout, and keeps the first error of writing to it.
-type outlet struct {
-	w io.Writer
-
-	mu   sync.Mutex
-	err  error
-	gone bool // the reader went away, which was seen without writing
-}
-
-func (o *outlet) Write(b []byte) (int, error) {
-	n, err := o.w.Write(b)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.err = cmp.Or(o.err, err)
-	return n, err
-}
-
-// failed returns the first error. It may be called while a Write is stuck.
-func (o *outlet) failed() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.err
-}
-
-func (o *outlet) unread() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.gone || closedPipe(o.err)
-}
-
-// errUnread ends a command that waits for something to print that nobody would read.
-var errUnread = errors.New("nobody reads the output any more")
-
-// whileRead returns a context that ends when the reader of stdout goes away, if the system
-// reports that. Call stop at the end.
+// whileRead returns a context that ends when the reader of stdout goes away; see
+// [stdio.Output.WhileRead].
 func (a *app) whileRead(ctx context.Context) (reading context.Context, stop func()) {
-	reading, cancel := context.WithCancelCause(ctx)
-	if a.hangUp == nil {
-		return reading, func() { cancel(nil) }
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if a.hangUp(reading) {
-			a.out.mu.Lock()
-			a.out.gone = true
-			a.out.mu.Unlock()
-			cancel(errUnread)
-		}
-	}()
-	return reading, func() {
-		cancel(nil)
-		<-done
-	}
-}
-
-// becauseUnread reports whether err means only that the reader of stdout went away.
-func (a *app) becauseUnread(err error) bool {
-	if !a.out.unread() {
-		return false
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !a.becauseUnread(err) })
-	}
-	if inner := errors.Unwrap(err); inner != nil {
-		return a.becauseUnread(inner)
-	}
-	// The error of the write, or of what the end of whileRead interrupted.
-	return closedPipe(err) && errors.Is(a.out.failed(), err) || errors.Is(err, errUnread) || errors.Is(err, context.Canceled)
+	return a.out.WhileRead(ctx, a.hangUp)
 }
 
 func (a *app) printf(format string, args ...any) error {
@@ -183,7 +72,7 @@ func (a *app) printf(format string, args ...any) error {
 
 // note, warn and debug write to stderr.
 func (a *app) note(format string, args ...any) {
-	if !a.json && !a.out.unread() {
+	if !a.json && !a.out.Unread() {
 		a.say("note", fmt.Sprintf(format, args...))
 	}
 }
@@ -214,7 +103,24 @@ func (a *app) say(what, text string) {
 
 // tell writes a line to stderr. An error could not be reported anywhere.
 func (a *app) tell(line []byte) {
-	a.progress.aside(func() { a.stderr.Write(line) })
+	a.progress.Aside(func() { a.stderr.Write(line) })
+}
+
+// working shows that the command does what text says, until done is called. That has to be
+// before anything long is printed, which may be read in a pager on the same terminal.
+func (a *app) working(format string, args ...any) (done func()) {
+	return a.progress.Start(escape(fmt.Sprintf(format, args...), false))
+}
+
+// queueErrors puts a queue in front of stderr, so that the command does not wait for its
+// reader.
+func (a *app) queueErrors() *stdio.Queue {
+	q := stdio.NewQueue(a.stderr, func(m stdio.Missing) []byte {
+		return a.warning(fmt.Sprintf("%s were dropped here, since nobody read them", m))
+	}, func(error) {}) // it cannot be reported
+	a.stderr = q
+	a.drain = func(ctx context.Context) { q.Drain(ctx) }
+	return q
 }
 
 // sayLine is a line on stderr for a person.
@@ -245,44 +151,6 @@ func (a *app) fail(ctx context.Context, err error) int {
 	return status
 }
 
-// escape makes text safe for a terminal: characters that could move the cursor, change
-// colours or reorder text are escaped. With lines, line breaks and tabs are kept.
-func escape(s string, lines bool) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return harmful(r, lines) }) && utf8.ValidString(s) {
-		return s
-	}
-	short := map[rune]string{'\n': `\n`, '\t': `\t`, '\r': `\r`, 0x1b: `\e`}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case !harmful(r, lines):
-			b.WriteRune(r)
-		case short[r] != "":
-			b.WriteString(short[r])
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-		s = s[n:]
-	}
-	return b.String()
-}
-
-func harmful(r rune, lines bool) bool {
-	if lines && (r == '\n' || r == '\t') {
-		return false
-	}
-	// Cf has the marks that reorder text, and the joiners inside emoji, which are harmless.
-	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' ||
-		unicode.Is(unicode.Cf, r) && r != '\u200d' && r != '\u200c'
-}
-
 // Colours, as SGR parameters.
 const (
 	bold   = "1"
@@ -302,22 +170,77 @@ func (a *app) paint(colour, s string) string {
 
 func painted(colour, s string) string { return "\x1b[" + colour + "m" + s + "\x1b[0m" }
 
-// colourful reports whether f is a terminal, and neither NO_COLOR (https://no-color.org)
-// nor TERM=dumb is set.
-func colourful(f *os.File, lookup func(string) (string, bool)) bool {
-	no, _ := lookup("NO_COLOR")
-	term, _ := lookup("TERM")
-	return no == "" && term != "dumb" && isTerminal(f)
-}
-
-// isTerminal reports whether f is a terminal, or another character device.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 func clock(t time.Time) string { return view.Clock(t) }
 
-func plural(n int, one string) string { return view.Plural(n, one) }
+func plural(n int, one string) string { return plain.Plural(n, one) }
 
 func dash(s string) string { return cmp.Or(s, "-") }
+
+// escape makes text of others safe for a terminal; see [plain.Escape].
+func escape(s string, lines bool) string { return plain.Escape(s, lines) }
+
+func jsonLine(v any) ([]byte, error) { return plain.JSON(v) }
+
+// table prints rows of cells in aligned columns, the first row as the head.
+func (a *app) table(rows [][]string) error { return a.print([]byte(plain.Table(rows, a.width(), 3))) }
+
+// printList prints a list: as JSON, or else as a table with a row for each value, or what to say if
+// there is none.
+func printList[T any](a *app, list []T, none string, head []string, row func(T) []string) error {
+	switch {
+	case a.json:
+		return a.printJSON(list)
+	case len(list) == 0:
+		a.note("%s", none)
+		return nil
+	}
+	rows := [][]string{head}
+	for _, v := range list {
+		rows = append(rows, row(v))
+	}
+	return a.table(rows)
+}
+
+// orUnchanged is the word for what was done, if anything was.
+func orUnchanged(word string, changed bool) string {
+	if !changed {
+		return "unchanged"
+	}
+	return word
+}
+
+// width is how many columns the terminal that stdout is has now; 0 if it is none.
+func (a *app) width() int {
+	if a.columns == nil {
+		return 0
+	}
+	return a.columns()
+}
+
+// indent writes a text below the line about it.
+func (a *app) indent(b *strings.Builder, text string) { b.WriteString(plain.Indent(text, a.width())) }
+
+func relayText(r *api.Relay) string { return view.RelayText(r) }
+
+// permissionMode is what the agent of a relay reported of its permissions, "-" if it did not.
+func permissionMode(i *api.Relay) string {
+	if i == nil {
+		return "-"
+	}
+	return dash(i.PermissionMode)
+}
+
+// interruptibly calls f, which may read a standard input that never ends, and waits for it until ctx ends.
+func interruptibly(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

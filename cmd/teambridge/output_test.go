@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -54,58 +53,6 @@ func TestColourOnlyOnATerminal(t *testing.T) {
 		path := regexp.MustCompile(`/\S*/`)
 		if diff := cmp.Diff(path.ReplaceAllString(off, ""), path.ReplaceAllString(sgr.ReplaceAllString(on, ""), "")); diff != "" {
 			t.Errorf("%s: colour is not all that differs (-without +with):\n%s", args, diff)
-		}
-	}
-}
-
-func TestColourful(t *testing.T) {
-	t.Parallel()
-	device, err := os.Open(os.DevNull) // a character device, as a terminal is
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer device.Close()
-	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for _, c := range []struct {
-		name string
-		f    *os.File
-		env  map[string]string
-		want bool
-	}{
-		{"terminal", device, nil, true},
-		{"NO_COLOR", device, map[string]string{"NO_COLOR": "1"}, false},
-		{"empty NO_COLOR", device, map[string]string{"NO_COLOR": ""}, true},
-		{"dumb terminal", device, map[string]string{"TERM": "dumb"}, false},
-		{"file", file, nil, false},
-	} {
-		lookup := func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }
-		if got := colourful(c.f, lookup); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
-}
-
-func TestEscape(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ in, line, text string }{
-		{"plain ü 👍🏽 👨‍👩‍👧", "plain ü 👍🏽 👨‍👩‍👧", "plain ü 👍🏽 👨‍👩‍👧"},
-		{"a\nb\tc\rd", `a\nb\tc\rd`, "a\nb\tc" + `\rd`},
-		{"\x1b]0;x\x07", `\e]0;x\x07`, `\e]0;x\x07`},
-		{"\u009b31m\x7f", `\x9b31m\x7f`, `\x9b31m\x7f`},
-		{"\u202e\u2066\u200f\ufeff", `\u202e\u2066\u200f\ufeff`, `\u202e\u2066\u200f\ufeff`},
-		{"\u2028\u2029", `\u2028\u2029`, `\u2028\u2029`},
-		{"\U000e0041", `\U000e0041`, `\U000e0041`},
-		{"bad\xff\xc3", `bad\xff\xc3`, `bad\xff\xc3`},
-	} {
-		if got := escape(c.in, false); got != c.line {
-			t.Errorf("escape(%q, false) = %q, want %q", c.in, got, c.line)
-		}
-		if got := escape(c.in, true); got != c.text {
-			t.Errorf("escape(%q, true) = %q, want %q", c.in, got, c.text)
 		}
 	}
 }

@@ -50,7 +50,7 @@ pane, or no tmux; 5 the name or the pane is registered otherwise.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n.Member = args[0]
-			return a.paneAdd(cmd.Context(), n)
+			return addPane(cmd.Context(), a, n)
 		},
 	}
 	targetFlags(cmd, a, &n, "the pane: %12, or session:window.pane")
@@ -79,7 +79,7 @@ of tmux takes the keys), gone, or unknown.
 
 Exit status: 0, even if there are none.`,
 		Example: `  teambridge pane list`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.paneList(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listPanes(cmd.Context(), a) },
 	}
 }
 
@@ -95,7 +95,7 @@ Exit status: 0; 3 no such name; 6 a message is being typed into it.`,
 		Example:           `  teambridge pane remove build`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeFirst(a.paneNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.paneRemove(cmd.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return removePane(cmd.Context(), a, args[0]) },
 	}
 }
 
@@ -115,7 +115,7 @@ no agent is in the pane.`,
   teambridge pane test --pane main:1.0 --policy when-idle`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeFirst(a.paneNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.paneTest(cmd.Context(), args, n, policy) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return testPane(cmd.Context(), a, args, n, policy) },
 	}
 	targetFlags(cmd, a, &n, "a pane that is not registered: %12, or session:window.pane")
 	cmd.Flags().StringVar(&policy, "policy", policies[0], "of the message: "+strings.Join(policies, ", "))
@@ -146,7 +146,7 @@ func insideTmux(value string) (socket string, pid int) {
 	return strings.Join(parts[:n-2], ","), pid
 }
 
-func (a *app) paneAdd(ctx context.Context, n api.NewPane) (err error) {
+func addPane(ctx context.Context, a *app, n api.NewPane) (err error) {
 	if err := oneOfThese("profile", n.Profile, profiles...); err != nil {
 		return err
 	}
@@ -160,12 +160,8 @@ func (a *app) paneAdd(ctx context.Context, n api.NewPane) (err error) {
 	if err != nil {
 		return err
 	}
-	word := "added"
-	if !p.Added {
-		word = "unchanged"
-	}
 	look := cmp.Or(p.Look, &api.PaneLook{})
-	if err := a.answer(p, "%s  %s@%s  %s  %s\n", word, escape(p.Member, false), escape(p.Team, false), p.Target, escape(look.Where, false)); err != nil {
+	if err := a.answer(p, "%s  %s@%s  %s  %s\n", orUnchanged("added", p.Added), escape(p.Member, false), escape(p.Team, false), p.Target, escape(look.Where, false)); err != nil {
 		return err
 	}
 	if look.State == api.PaneClosed {
@@ -174,20 +170,13 @@ func (a *app) paneAdd(ctx context.Context, n api.NewPane) (err error) {
 	return nil
 }
 
-func (a *app) paneList(ctx context.Context) error {
-	shown, err := a.bridge(ctx).Panes(ctx)
+func listPanes(ctx context.Context, a *app) error {
+	list, err := a.bridge(ctx).Panes(ctx)
 	if err != nil {
 		return err
 	}
-	switch {
-	case a.json:
-		return a.printJSON(shown)
-	case len(shown) == 0:
-		a.note("no panes are registered; add one with: teambridge pane add NAME --pane TARGET")
-		return nil
-	}
-	rows := [][]string{{"NAME", "PANE", "WHERE", "PROGRAM", "STATE", "WAITING", "REASON"}}
-	for _, p := range shown {
+	const none = "no panes are registered; add one with: teambridge pane add NAME --pane TARGET"
+	return printList(a, list, none, []string{"NAME", "PANE", "WHERE", "PROGRAM", "STATE", "WAITING", "REASON"}, func(p api.Pane) []string {
 		row := []string{p.Member, p.Target, "-", "-", "-", strconv.Itoa(p.Queue), dash(p.Reason)}
 		if l := p.Look; l != nil {
 			row[2], row[3], row[4] = dash(l.Where), dash(l.Program), l.State
@@ -195,9 +184,8 @@ func (a *app) paneList(ctx context.Context) error {
 				row[6] = dash(l.Detail)
 			}
 		}
-		rows = append(rows, row)
-	}
-	return a.table(rows)
+		return row
+	})
 }
 
 type paneRemoved struct {
@@ -205,7 +193,7 @@ type paneRemoved struct {
 	Dropped int    `json:"dropped"` // messages that had waited
 }
 
-func (a *app) paneRemove(ctx context.Context, name string) error {
+func removePane(ctx context.Context, a *app, name string) error {
 	p, err := a.bridge(ctx).RemovePane(ctx, name)
 	if err != nil {
 		return err
@@ -219,7 +207,7 @@ func (a *app) paneRemove(ctx context.Context, name string) error {
 	return nil
 }
 
-func (a *app) paneTest(ctx context.Context, args []string, n api.NewPane, policy string) error {
+func testPane(ctx context.Context, a *app, args []string, n api.NewPane, policy string) error {
 	err := errors.Join(oneOfThese("profile", n.Profile, profiles...), oneOfThese("policy", policy, policies...))
 	if err != nil {
 		return err
@@ -236,7 +224,7 @@ func (a *app) paneTest(ctx context.Context, args []string, n api.NewPane, policy
 	if err != nil {
 		return err
 	}
-	if err := a.printTested(t); err != nil {
+	if err := printTested(a, t); err != nil {
 		return err
 	}
 	return heldStatus(terminal.Reason(t.Held))
@@ -255,7 +243,7 @@ func heldStatus(held terminal.Reason) error {
 	return exitStatus(api.ExitTimeout)
 }
 
-func (a *app) printTested(t api.PaneTest) error {
+func printTested(a *app, t api.PaneTest) error {
 	look := *cmp.Or(t.Look, &api.PaneLook{})
 	if a.json {
 		if t.Look, t.Prompt = &look, false; !a.verbose {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
+	"teambridge/status/plain"
 )
 
 func newPermit(a *app) *cobra.Command {
@@ -44,9 +45,9 @@ withdrawn.`,
 				if chosen || len(answers) > 0 {
 					return usage("usage: teambridge permit ID [flags]", "--session and --answer need the id of a question")
 				}
-				return a.listQuestions(cmd.Context())
+				return listQuestions(cmd.Context(), a)
 			}
-			return a.answerQuestion(cmd.Context(), args[0], func(q api.Question) (p api.Permit, err error) {
+			return answerQuestion(cmd.Context(), a, args[0], func(q api.Question) (p api.Permit, err error) {
 				p.Allow = true
 				if p.Answers, err = parseAnswers(q, answers); err != nil || !chosen {
 					return p, err
@@ -87,7 +88,7 @@ service does not answer; 5 it was answered before, or withdrawn.`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeFirst(a.questionIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answerQuestion(cmd.Context(), args[0], func(api.Question) (api.Permit, error) {
+			return answerQuestion(cmd.Context(), a, args[0], func(api.Question) (api.Permit, error) {
 				return api.Permit{Reason: reason}, nil
 			})
 		},
@@ -117,8 +118,8 @@ func parseAnswers(q api.Question, values []string) (map[string]string, error) {
 }
 
 // answerQuestion answers the question that id means.
-func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Question) (api.Permit, error)) error {
-	b, err := a.asked(ctx)
+func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Question) (api.Permit, error)) error {
+	b, err := bridgeOfService(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -141,18 +142,18 @@ func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Que
 	return a.answer(q, "%s  %s  %s@%s  %s\n", q.State, q.ID, escape(q.Member, false), escape(q.Team, false), escape(questionText(q.Question), false))
 }
 
-// asked is bridge for what only a service knows: the error is why one does not answer.
-func (a *app) asked(ctx context.Context) (api.Bridge, error) {
+// bridgeOfService is bridge for what only a service knows: the error is why one does not answer.
+func bridgeOfService(ctx context.Context, a *app) (api.Bridge, error) {
 	b := a.bridge(ctx)
 	return b, a.silent
 }
 
-func (a *app) listQuestions(ctx context.Context) error {
+func listQuestions(ctx context.Context, a *app) error {
 	team, err := a.namedTeam("")
 	if err != nil {
 		return err
 	}
-	b, err := a.asked(ctx)
+	b, err := bridgeOfService(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (a *app) listQuestions(ctx context.Context) error {
 	for _, q := range list {
 		rows = append(rows, []string{shortID(q.ID), q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
 	}
-	return a.tableOf(rows, 0) // the person has to see all of it
+	return a.print([]byte(plain.Table(rows, a.width(), 0))) // the person has to see all of it
 }
 
 // questionText says on one line what an agent asks.

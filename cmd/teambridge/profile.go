@@ -37,7 +37,7 @@ is used. A file that cannot be used is listed with the reason.
 
 Exit status: 0, even if there are none.`,
 		Example: `  teambridge profile list`,
-		RunE:    func(*cobra.Command, []string) error { return a.profileList(dir) },
+		RunE:    func(*cobra.Command, []string) error { return listProfiles(a, dir) },
 	}
 	profileDirFlag(cmd, &dir)
 	return cmd
@@ -55,8 +55,8 @@ The name is the one in the file, which need not be that of the file.
 Exit status: 0; 2 the file cannot be used; 3 no such profile.`,
 		Example:           `  teambridge profile show reviewer`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(func(context.Context) []string { return a.profileNames(dir) }),
-		RunE:              func(_ *cobra.Command, args []string) error { return a.profileShow(dir, args[0]) },
+		ValidArgsFunction: a.completeFirst(func(context.Context) []string { return profileNames(a, dir) }),
+		RunE:              func(_ *cobra.Command, args []string) error { return showProfile(a, dir, args[0]) },
 	}
 	profileDirFlag(cmd, &dir)
 	return cmd
@@ -67,8 +67,8 @@ func profileDirFlag(cmd *cobra.Command, dir *string) {
 	completeDirs(cmd)
 }
 
-// profiles returns the files of profiles for a directory, and where they were looked for.
-func (a *app) profiles(dir string) ([]profile.Entry, []string, error) {
+// profilesFor returns the files of profiles for a directory, and where they were looked for.
+func profilesFor(a *app, dir string) ([]profile.Entry, []string, error) {
 	root, err := a.root()
 	if err != nil {
 		return nil, nil, err
@@ -80,8 +80,8 @@ func (a *app) profiles(dir string) ([]profile.Entry, []string, error) {
 	return profile.List(dirs), dirs, nil
 }
 
-func (a *app) profileNames(dir string) (names []string) {
-	all, _, err := a.profiles(dir)
+func profileNames(a *app, dir string) (names []string) {
+	all, _, err := profilesFor(a, dir)
 	if err != nil {
 		return nil
 	}
@@ -99,8 +99,8 @@ func profileInfo(p *profile.Profile) api.Profile {
 	}
 }
 
-func (a *app) profileList(dir string) error {
-	all, dirs, err := a.profiles(dir)
+func listProfiles(a *app, dir string) error {
+	all, dirs, err := profilesFor(a, dir)
 	if err != nil {
 		return err
 	}
@@ -113,15 +113,8 @@ func (a *app) profileList(dir string) error {
 		}
 		infos = append(infos, info)
 	}
-	if a.json {
-		return a.printJSON(infos)
-	}
-	if len(infos) == 0 {
-		a.note("there is no profile in %s", strings.Join(dirs, ", "))
-		return nil
-	}
-	rows := [][]string{{"PROFILE", "MODEL", "TOOLS", "FILE", "DESCRIPTION"}}
-	for _, i := range infos {
+	none := "there is no profile in " + strings.Join(dirs, ", ")
+	return printList(a, infos, none, []string{"PROFILE", "MODEL", "TOOLS", "FILE", "DESCRIPTION"}, func(i api.Profile) []string {
 		text := i.Description
 		switch {
 		case i.Problem != "":
@@ -129,9 +122,8 @@ func (a *app) profileList(dir string) error {
 		case i.HiddenBy != "":
 			text = "not used: " + i.HiddenBy + " goes before it"
 		}
-		rows = append(rows, []string{dash(i.Name), dash(i.Model), profileTools(i), i.Path, text})
-	}
-	return a.table(rows)
+		return []string{dash(i.Name), dash(i.Model), profileTools(i), i.Path, text}
+	})
 }
 
 func profileTools(i api.Profile) string {
@@ -150,7 +142,7 @@ func profileTools(i api.Profile) string {
 	return text
 }
 
-func (a *app) profileShow(dir, name string) error {
+func showProfile(a *app, dir, name string) error {
 	root, err := a.root()
 	if err != nil {
 		return err
@@ -174,7 +166,7 @@ func (a *app) profileShow(dir, name string) error {
 }
 
 // profileNote notes that an agent of Claude Code could not write to its team.
-func (a *app) profileNote(r ledger.Relay) {
+func profileNote(a *app, r ledger.Relay) {
 	if r.Profile == "" || r.Runtime == fleet.OpenCode { // the relay writes for OpenCode
 		return
 	}

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"teambridge/cmd/stdio"
+	"teambridge/status/plain"
 )
 
 // screenOf returns what a terminal of one line shows after it was sent text, and the lines
@@ -46,9 +49,9 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func testProgress(columns int) (*progress, *syncBuffer) {
+func testProgress(columns int) (*stdio.Progress, *syncBuffer) {
 	terminal := &syncBuffer{}
-	return &progress{w: terminal, columns: func() int { return columns }, style: func(s string) string { return s }}, terminal
+	return &stdio.Progress{W: terminal, Columns: func() int { return columns }, Style: func(s string) string { return s }}, terminal
 }
 
 // The line appears after a second, counts, makes room for what is printed, and is gone at
@@ -92,34 +95,18 @@ func TestProgressIsShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, terminal := testProgress(12)
-		done := p.start("quick")
+		done := p.Start("quick")
 		time.Sleep(900 * time.Millisecond)
 		done()
 		if terminal.String() != "" {
 			t.Errorf("%q was shown", terminal)
 		}
-		done = p.start("a long name, 日本語")
+		done = p.Start("a long name, 日本語")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if line, _ := screenOf(terminal.String()); width(line) != 11 || !strings.HasSuffix(line, "a long n…") {
+		if line, _ := screenOf(terminal.String()); plain.Width(line) != 11 || !strings.HasSuffix(line, "a long n…") {
 			t.Errorf("%q is shown", line)
 		}
 		done()
 	})
-}
-
-func TestCut(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		text    string
-		columns int
-		want    string
-	}{
-		{"worker", 6, "worker"}, {"worker", 5, "work…"}, {"日本語", 6, "日本語"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"},
-		{"e\u0301e\u0301e", 3, "e\u0301e\u0301e"}, {"e\u0301e\u0301e", 2, "e\u0301…"}, {"🙂🙂", 3, "🙂…"}, {"x", 0, ""}, {"", 0, ""},
-	} {
-		if got := cut(c.text, c.columns); got != c.want || width(got) > c.columns {
-			t.Errorf("cut(%q, %d) = %q, want %q", c.text, c.columns, got, c.want)
-		}
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"teambridge/cmd/stdio"
 	"teambridge/inbox"
 	"teambridge/relay/query"
 	"teambridge/status/api"
@@ -91,7 +92,7 @@ or program; 8 a turn failed; 130 interrupted; 141 nobody reads the output.`,
 				return usage(`a prompt needs -p; the command of the agent needs "--"`, "query takes no arguments; there is %q", args[0])
 			}
 			o.command = args
-			return a.query(cmd.Context(), cmd.Flags(), o)
+			return runQuery(cmd.Context(), a, cmd.Flags(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -121,7 +122,7 @@ type queryRun struct {
 	app    *app
 	format string
 	shown  *conversationPrinter // of --format summary
-	output *writeQueue          // stdout
+	output *stdio.Queue         // stdout
 	stop   context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -130,7 +131,7 @@ type queryRun struct {
 	failed  error // of the output
 }
 
-func (a *app) query(ctx context.Context, flags *pflag.FlagSet, o queryOptions) (err error) {
+func runQuery(ctx context.Context, a *app, flags *pflag.FlagSet, o queryOptions) (err error) {
 	format := formatJSONL
 	if flags.Changed("prompt") && !a.json {
 		format = formatText
@@ -151,10 +152,10 @@ func (a *app) query(ctx context.Context, flags *pflag.FlagSet, o queryOptions) (
 	reading, done := a.whileRead(ctx)
 	defer done()
 	a.queueErrors() // the agent does not wait for whoever reads what it prints there
-	r.output = newWriteQueue(a.stdout, r.leftOut, r.fail)
+	r.output = stdio.NewQueue(a.stdout, r.leftOut, r.fail)
 	a.stdout = r.output
 	defer func() {
-		if lost := r.output.drain(reading); lost != (missing{}) {
+		if lost := r.output.Drain(reading); lost != (stdio.Missing{}) {
 			a.warn("%s of output were not read and are lost", lost)
 		}
 		r.mu.Lock()
@@ -237,10 +238,8 @@ func (e *lineError) Unwrap() error { return e.err }
 
 // readInput reads a query from standard input, and its messages as they are asked for.
 func (r *queryRun) readInput(ctx context.Context) (in query.Input, more iter.Seq[query.Message], err error) {
-	lines := newLineReader(r.app.stdin, maxLine)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
+	lines := stdio.NewLines(r.app.stdin, stdio.MaxLine)
+	late := interruptibly(ctx, func() {
 		var object []byte
 		number := 0
 		if object, number, err = readObject(lines); err == nil {
@@ -249,36 +248,34 @@ func (r *queryRun) readInput(ctx context.Context) (in query.Input, more iter.Seq
 		if err != nil {
 			err = &lineError{number, err}
 		}
-	}()
-	select {
-	case <-read:
-	case <-ctx.Done(): // standard input may never end
-		return query.Input{}, nil, context.Cause(ctx)
+	})
+	if late != nil {
+		return query.Input{}, nil, late
 	}
 	return in, func(yield func(query.Message) bool) { r.messages(ctx, lines, yield) }, err
 }
 
 // readObject reads lines up to the end of the JSON object that begins in the first one, and
 // returns the number of that line.
-func readObject(lines *lineReader) (object []byte, number int, err error) {
+func readObject(lines *stdio.Lines) (object []byte, number int, err error) {
 	depth, quoted, escaped := 0, false, false
 	for {
-		line, err := lines.next()
+		line, err := lines.Next()
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF) && number > 0:
 			return object, number, nil // it is cut off, which the parser tells
 		case errors.Is(err, io.EOF):
-			return nil, lines.number, errors.New("there is no JSON object")
+			return nil, lines.Number(), errors.New("there is no JSON object")
 		default:
-			return nil, max(number, lines.number), err
+			return nil, max(number, lines.Number()), err
 		}
 		if number == 0 && len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		number = cmp.Or(number, lines.number)
-		if object = append(append(object, line...), '\n'); len(object) > maxLine+1 {
-			return nil, number, errLongLine
+		number = cmp.Or(number, lines.Number())
+		if object = append(append(object, line...), '\n'); len(object) > stdio.MaxLine+1 {
+			return nil, number, stdio.ErrLongLine
 		}
 		for _, c := range line {
 			switch {
@@ -302,9 +299,9 @@ func readObject(lines *lineReader) (object []byte, number int, err error) {
 }
 
 // messages yields those of the lines that are left. One that is invalid is refused.
-func (r *queryRun) messages(ctx context.Context, lines *lineReader, yield func(query.Message) bool) {
+func (r *queryRun) messages(ctx context.Context, lines *stdio.Lines, yield func(query.Message) bool) {
 	for {
-		line, err := lines.next()
+		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return
 		}
@@ -326,8 +323,8 @@ func (r *queryRun) messages(ctx context.Context, lines *lineReader, yield func(q
 			r.mu.Lock()
 			r.refused++
 			r.mu.Unlock()
-			r.tell(query.Event{Error: &query.Failure{Line: lines.number, Message: err.Error()}})
-			if !errors.As(err, new(*query.InputError)) && !errors.Is(err, errLongLine) {
+			r.tell(query.Event{Error: &query.Failure{Line: lines.Number(), Message: err.Error()}})
+			if !errors.As(err, new(*query.InputError)) && !errors.Is(err, stdio.ErrLongLine) {
 				return // it cannot be read
 			}
 		}
@@ -446,7 +443,7 @@ func (r *queryRun) fail(err error) {
 }
 
 // leftOut is the line in the place of output that nobody read.
-func (r *queryRun) leftOut(m missing) []byte {
+func (r *queryRun) leftOut(m stdio.Missing) []byte {
 	text := fmt.Sprintf("%s of output were left out, since nobody read them", m)
 	if r.format == formatJSONL {
 		if line, err := jsonLine(query.Event{Error: &query.Failure{Message: text}}); err == nil {

@@ -26,7 +26,7 @@ Exit status: 0, even if there are none; 3 there is no Claude directory
 (--relays); 4 a service runs and does not answer, so it is not known why relays
 are stopped.`,
 		Example: `  teambridge relay list --team myteam`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all, relays) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listRelays(cmd.Context(), a, all, relays) },
 	}
 	list.Flags().BoolVar(&all, "all", false, "include deliveries that have ended")
 	list.Flags().BoolVar(&relays, "relays", false, "list relays only")
@@ -46,7 +46,7 @@ failed, or is not dead.`,
 		Example:           `  teambridge relay retry 3f0c`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeFirst(func(ctx context.Context) []string { return append(a.deliveryIDs(ctx), a.relayIDs(ctx)...) }),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRetry(cmd.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return retryRelay(cmd.Context(), a, args[0]) },
 	}
 	drop := &cobra.Command{
 		Use:   "drop DELIVERY",
@@ -71,7 +71,7 @@ ended.`,
 		list, retry, drop, newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
 }
 
-func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
+func listRelays(ctx context.Context, a *app, all, relaysOnly bool) error {
 	if all && relaysOnly {
 		return usage("omit one of them", "--all and --relays cannot be used together")
 	}
@@ -94,7 +94,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 		case relaysOnly && len(known) == 0 && silent == nil:
 			a.note("there are no relays")
 		case len(known) > 0:
-			if err := a.printRelays(known); err != nil {
+			if err := printRelays(a, known); err != nil {
 				return err
 			}
 		}
@@ -133,10 +133,10 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	return errors.Join(a.table(rows), silent)
 }
 
-// relayRetry retries a relay that has given up, or else a delivery.
-func (a *app) relayRetry(ctx context.Context, query string) error {
+// retryRelay retries a relay that has given up, or else a delivery.
+func retryRelay(ctx context.Context, a *app, query string) error {
 	b := a.bridge(ctx)
-	e, err := a.relayMeant(ctx, query)
+	e, err := relayMeant(ctx, a, query)
 	if errors.Is(err, api.CodeNotFound) {
 		_, err = b.RetryDelivery(ctx, query)
 		return err
@@ -147,12 +147,12 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	if _, err := b.RetryRelay(ctx, e.ID); err != nil {
 		return fmt.Errorf("try relay %s again: %w", e.ID, err)
 	}
-	a.serviceNote()
+	noteService(a)
 	return nil
 }
 
 // relayMeant returns the relay that an argument means.
-func (a *app) relayMeant(ctx context.Context, query string) (api.RelayEntry, error) {
+func relayMeant(ctx context.Context, a *app, query string) (api.RelayEntry, error) {
 	team, err := a.namedTeam("")
 	if err != nil {
 		return api.RelayEntry{}, err

@@ -51,7 +51,7 @@ other settings, or is an interactive lead.`,
 		ValidArgsFunction: a.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Command, r.Mode = args[1:], []byte(mode)
-			return a.relayAdd(cmd.Context(), args[0], r)
+			return addRelay(cmd.Context(), a, args[0], r)
 		},
 	}
 	agentFlags(cmd, &r)
@@ -81,14 +81,14 @@ added, or the team must stay.`,
 		Example:           `  teambridge relay remove worker@myteam`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeFirst(a.relayIDs),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0], team) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return removeRelay(cmd.Context(), a, args[0], team) },
 	}
 	cmd.Flags().BoolVar(&team, "delete-team", false, "also remove the team that was made for it")
 	return cmd
 }
 
-func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) (err error) {
-	if r.Member, r.Team, err = a.memberOfAnyTeam(ctx, address); err != nil {
+func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err error) {
+	if r.Member, r.Team, err = memberOfAnyTeam(ctx, a, address); err != nil {
 		return err
 	}
 	if err := absolute(&r.PasswordFile); err != nil {
@@ -109,37 +109,38 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) (err
 	if err != nil {
 		return err
 	}
-	word := "added"
-	if !e.Added {
-		word = "unchanged"
-	}
-	a.profileNote(ledger.Relay{Root: a.where(), Runtime: e.Runtime, Profile: e.Profile, Dir: e.Dir})
+	profileNote(a, ledger.Relay{Root: a.where(), Runtime: e.Runtime, Profile: e.Profile, Dir: e.Dir})
 	switch {
 	case a.silent != nil:
 		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(a.silent))
 	case a.served != nil && e.CreateTeam:
-		a.awaitTeam(ctx, b, e.Team)
+		awaitTeam(ctx, a, b, e.Team)
 	}
-	err = a.answer(e, "%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
-	a.serviceNote()
+	err = a.answer(e, "%s  %s  %s@%s\n", orUnchanged("added", e.Added), e.ID, escape(e.Member, false), escape(e.Team, false))
+	noteService(a)
 	return err
 }
 
 // awaitTeam waits until the service has made the team of a relay. Otherwise the next command
 // would not find it.
-func (a *app) awaitTeam(ctx context.Context, b api.Bridge, team string) {
+func awaitTeam(ctx context.Context, a *app, b api.Bridge, team string) {
 	bound, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if poll(bound, func() (bool, error) {
-		_, err := b.Team(bound, team)
-		return err == nil, nil
-	}) != nil {
-		a.note("the service has not made the team yet; see why with: teambridge relay list")
+	for tick := time.Tick(20 * time.Millisecond); ; {
+		if _, err := b.Team(bound, team); err == nil {
+			return
+		}
+		select {
+		case <-tick:
+		case <-bound.Done():
+			a.note("the service has not made the team yet; see why with: teambridge relay list")
+			return
+		}
 	}
 }
 
 // memberOfAnyTeam splits MEMBER[@TEAM]. The team need not exist yet.
-func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team string, err error) {
+func memberOfAnyTeam(ctx context.Context, a *app, address string) (member, team string, err error) {
 	member, named := teams.Split(address)
 	if team, err = a.namedTeam(named); err != nil || team != "" {
 		return member, team, err
@@ -148,8 +149,8 @@ func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team
 	return member, to.Team, err
 }
 
-// runs reports whether a service runs agents, even one that does not answer.
-func (a *app) runs() bool {
+// serviceRuns reports whether a service runs agents, even one that does not answer.
+func serviceRuns(a *app) bool {
 	root, err := a.root()
 	if a.served != nil || err != nil {
 		return a.served != nil
@@ -161,15 +162,15 @@ func (a *app) runs() bool {
 	return running
 }
 
-// serviceNote notes that no service runs.
-func (a *app) serviceNote() {
-	if !a.runs() {
+// noteService notes that no service runs.
+func noteService(a *app) {
+	if !serviceRuns(a) {
 		a.note("no service is running; the next one starts it")
 	}
 }
 
-func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) error {
-	e, err := a.relayMeant(ctx, query)
+func removeRelay(ctx context.Context, a *app, query string, deleteTeam bool) error {
+	e, err := relayMeant(ctx, a, query)
 	if err != nil {
 		return err
 	}
@@ -181,14 +182,14 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 		return err
 	}
 	err = a.answer(e, "removed  %s  %s@%s\n", e.ID, escape(e.Member, false), escape(e.Team, false))
-	if deleteTeam && a.runs() {
+	if deleteTeam && serviceRuns(a) {
 		a.note("the service removes the team %s when the agent has ended", e.Team)
 	}
 	return err
 }
 
 // owner makes and removes the teams that agents own.
-func (a *app) owner(root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
+func owner(a *app, root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
 }
 
@@ -199,7 +200,7 @@ func hasRelays(ctx context.Context, l *ledger.Ledger, root *teams.Root, team str
 	return err != nil || slices.ContainsFunc(added, func(r ledger.Relay) bool { return team == "" || r.Team == team })
 }
 
-func (a *app) printRelays(list []api.RelayEntry) error {
+func printRelays(a *app, list []api.RelayEntry) error {
 	rows := [][]string{{"RELAY", "MEMBER", "STATE", "PERMISSIONS", "QUEUE", "DEAD LETTERS", "LAST ANSWER", "COMMAND", "REASON"}}
 	for _, r := range list {
 		last := "-"
@@ -207,7 +208,7 @@ func (a *app) printRelays(list []api.RelayEntry) error {
 			last = clock(*r.LastAck)
 		}
 		rows = append(rows, []string{
-			dash(shortID(r.ID)), r.Member + "@" + r.Team, relayState(r.State, r.Place), dash(r.PermissionMode), strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
+			dash(shortID(r.ID)), r.Member + "@" + r.Team, view.RelayState(r.State, r.Place), dash(r.PermissionMode), strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
 			r.CommandLine(), dash(r.Reason),
 		})
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -23,16 +24,12 @@ Exit status: 0; 3 no such team or member, or nothing is held.`,
 		Args:              between(1, 2),
 		ValidArgsFunction: a.completeMembers(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			sender := ""
-			if len(args) > 1 {
-				sender = args[1]
-			}
-			return a.relayRelease(cmd.Context(), args[0], sender)
+			return releaseHeld(cmd.Context(), a, args[0], strings.Join(args[1:], ""))
 		},
 	}
 }
 
-func (a *app) relayRelease(ctx context.Context, address, sender string) error {
+func releaseHeld(ctx context.Context, a *app, address, sender string) error {
 	to, err := a.target(ctx, address)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"teambridge/inbox"
+	"teambridge/cmd/stdio"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
@@ -36,7 +36,7 @@ type host struct {
 	hangUp         func(context.Context) bool // waits until the reader of stdout goes away; nil: unknown
 	terminal       bool                       // print in colour
 	columns        func() int                 // of the terminal that stdout is; 0: it is none
-	progress       *progress                  // on the terminal that stderr is; nil: it is none
+	progress       *stdio.Progress            // on the terminal that stderr is; nil: it is none
 	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
@@ -45,14 +45,14 @@ type host struct {
 func process() host {
 	h := host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv), keyboard: isTerminal(os.Stdin),
-		columns: func() int { return columns(os.Stdout) }, // a person can change it
-		hangUp:  func(ctx context.Context) bool { return hangUp(ctx, os.Stdout) },
+		lookup: os.LookupEnv, cwd: os.Getwd, terminal: stdio.Colourful(os.Stdout, os.LookupEnv), keyboard: stdio.IsTerminal(os.Stdin),
+		columns: func() int { return stdio.Columns(os.Stdout) }, // a person can change it
+		hangUp:  func(ctx context.Context) bool { return stdio.HangUp(ctx, os.Stdout) },
 	}
-	if term, _ := os.LookupEnv("TERM"); columns(os.Stderr) > 0 && term != "dumb" {
-		h.progress = &progress{w: os.Stderr, columns: func() int { return columns(os.Stderr) }, style: func(s string) string { return s }}
-		if colourful(os.Stderr, os.LookupEnv) {
-			h.progress.style = func(s string) string { return painted(dim, s) }
+	if term, _ := os.LookupEnv("TERM"); stdio.Columns(os.Stderr) > 0 && term != "dumb" {
+		h.progress = &stdio.Progress{W: os.Stderr, Columns: func() int { return stdio.Columns(os.Stderr) }, Style: func(s string) string { return s }}
+		if stdio.Colourful(os.Stderr, os.LookupEnv) {
+			h.progress.Style = func(s string) string { return painted(dim, s) }
 		}
 	}
 	return h
@@ -61,7 +61,7 @@ func process() host {
 // app is one run of the program: its host and its global flags.
 type app struct {
 	host
-	out       *outlet // what stdout is
+	out       *stdio.Output // what stdout is
 	claudeDir string
 	teamName  string
 	chosen    string // the team that was opened last
@@ -100,7 +100,7 @@ func run(args []string, h host) int {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
-	out := &outlet{w: h.stdout}
+	out := &stdio.Output{W: h.stdout}
 	h.stdout = out
 	a := &app{host: h, out: out}
 	only := ""
@@ -115,13 +115,13 @@ func run(args []string, h host) int {
 	if a.drain != nil {
 		defer a.drain(ctx)
 	}
-	if err == nil && out.failed() != nil {
-		err = fmt.Errorf("write the answer: %w", out.failed()) // cobra's help ignores it
+	if err == nil && out.Err() != nil {
+		err = fmt.Errorf("write the answer: %w", out.Err()) // cobra's help ignores it
 	}
 	switch {
 	case err == nil:
 		return api.ExitOK
-	case a.becauseUnread(err):
+	case out.BecauseUnread(err):
 		return api.ExitPipe
 	}
 	// If a flag was invalid, --json may follow it.
@@ -221,7 +221,7 @@ func newRoot(a *app, only string) *cobra.Command {
 	root.SetHelpCommandGroupID("upkeep")
 	setDefaults(root)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_ = a.printHelp(cmd) // run asks the outlet for the error, since cobra does not
+		_ = a.printHelp(cmd) // run asks the output for the error, since cobra does not
 	})
 	return root
 }
@@ -434,10 +434,6 @@ func (a *app) locks() *lockedfile.Locker {
 		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(a.state, "locks"), Wait: a.wait, Hold: a.hold})
 	}
 	return a.locker
-}
-
-func (a *app) inbox(t *teams.Team, name string) (*inbox.Inbox, error) {
-	return inbox.Open(t, name, a.locks())
 }
 
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {

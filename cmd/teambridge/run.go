@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"teambridge/cmd/stdio"
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
@@ -164,7 +165,7 @@ and 1 if it was killed.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Command = args
-			return a.runAgent(cmd.Context(), o)
+			return runAgent(cmd.Context(), a, o)
 		},
 	}
 	f := cmd.Flags()
@@ -209,8 +210,8 @@ type agentRun struct {
 	key      ledger.InboxKey
 	ledger   *ledger.Ledger
 	prompter *fleet.PermissionPrompter
-	output   *writeQueue // stdout
-	errors   *writeQueue // stderr
+	output   *stdio.Queue // stdout
+	errors   *stdio.Queue // stderr
 
 	mu      sync.Mutex
 	failed  error // of the output
@@ -222,7 +223,7 @@ type agentRun struct {
 	stop     context.CancelFunc
 }
 
-func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
+func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 	if err := cmp.Or(oneOfThese("output", o.output, outputForms...), oneOfThese("input", o.input, inLines, inWire)); err != nil {
 		return err
 	}
@@ -232,11 +233,11 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	case o.OwnTeam && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
-	payloads, err := a.payloads(o.modes)
+	payloads, err := payloads(a, o.modes)
 	if err != nil {
 		return err
 	}
-	if err := a.checkLocal(&o); err != nil {
+	if err := checkLocal(a, &o); err != nil {
 		return err
 	}
 	if o.Dir, err = a.cwd(); err != nil {
@@ -280,7 +281,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	}
 	keep := false
 	if o.OwnTeam {
-		remove, err := a.ownTeam(ctx, l, o)
+		remove, err := ownTeam(ctx, a, l, o)
 		if err != nil {
 			return err
 		}
@@ -297,7 +298,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	owner := a.owner(t.Root(), l)
+	owner := owner(a, t.Root(), l)
 	enlisted, err := owner.Enlist(ctx, t.Name(), o.as, o.Dir, fleet.JoinsAny(o.Relay))
 	defer func() {
 		if enlisted && !keep {
@@ -318,7 +319,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		asked = local.askedLocal
 	}
 	run.prompter = fleet.NewPermissionPrompter(asked)
-	runtime, err := a.runtime(ctx, fleet.Launch{
+	runtime, err := agentRuntime(ctx, a, fleet.Launch{
 		Team: t, Member: member, Settings: o.Relay, State: a.state, Session: o.session, Permission: permissions.Permission(run.prompter), Stderr: a.stderr,
 	})
 	if err != nil {
@@ -332,7 +333,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		history, recorded = rec.Journal(), rec.Poke
 		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
-	a.profileNote(o.Relay)
+	profileNote(a, o.Relay)
 	opts := relay.Options{
 		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: runtime, OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
 		Journal: history, Envelope: run.envelope, Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
@@ -391,8 +392,8 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 	return n, nil
 }
 
-// runtime returns what starts the agent.
-func (a *app) runtime(ctx context.Context, l fleet.Launch) (relay.Runtime, error) {
+// agentRuntime returns what starts the agent.
+func agentRuntime(ctx context.Context, a *app, l fleet.Launch) (relay.Runtime, error) {
 	runtime, err := l.Runtime(ctx)
 	if program, ok := errors.AsType[*fleet.ProgramError](err); ok {
 		hint := "give the command of Claude Code after --, or use --plain for another program"
@@ -417,13 +418,13 @@ func absolute(path *string) (err error) {
 func (r *agentRun) queueOutput() {
 	a := r.app
 	r.errors = a.queueErrors()
-	r.output = newWriteQueue(a.stdout, r.missingOutput, func(err error) { r.fail(fmt.Errorf("write the answer: %w", err)) })
+	r.output = stdio.NewQueue(a.stdout, r.missingOutput, func(err error) { r.fail(fmt.Errorf("write the answer: %w", err)) })
 	a.stdout = r.output
 }
 
 // drainOutput waits until stdout is read, and returns the first error of writing to it.
 func (r *agentRun) drainOutput(ctx context.Context) error {
-	if lost := r.output.drain(ctx); lost != (missing{}) {
+	if lost := r.output.Drain(ctx); lost != (stdio.Missing{}) {
 		r.app.warn("%s of output were not read and are lost", lost)
 	}
 	r.mu.Lock()
@@ -532,7 +533,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 	} else if !open {
 		return
 	}
-	if !to.offer(line, true) && open {
+	if !to.Offer(line, true) && open {
 		if err := r.prompter.Answer(fleet.Answer{Question: q.ID, Digest: q.Digest, Reason: "The person who could allow this does not read what is asked."}); err == nil {
 			r.app.warn("denied a tool, since nobody reads the output: %s", q.Tool)
 		}
@@ -540,12 +541,12 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 }
 
 // missingOutput reports output that was dropped because nobody read it.
-func (r *agentRun) missingOutput(m missing) []byte {
+func (r *agentRun) missingOutput(m stdio.Missing) []byte {
 	if r.opts.output == outText {
 		r.app.warn("%s of output were dropped, since nobody read them", m)
 		return nil
 	}
-	line, err := jsonLine(map[string]missing{"leftOut": m})
+	line, err := jsonLine(map[string]stdio.Missing{"leftOut": m})
 	r.fail(err)
 	return line
 }
@@ -613,7 +614,7 @@ func (r *agentRun) report(s relay.Status) {
 
 // ownTeam makes the team --team with the agent as its lead, or takes it back from a run
 // that was killed. remove removes it, unless it has other members or is somebody else's.
-func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
+func ownTeam(ctx context.Context, a *app, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
 	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.as)); err != nil {
 		return nil, err
 	}
@@ -621,7 +622,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	owner := a.owner(root, l)
+	owner := owner(a, root, l)
 	f, ours, err := owner.Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
 	if err != nil || !ours {
 		return func() error { return nil }, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"teambridge/cmd/stdio"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
@@ -199,8 +200,8 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 		{colour, "Which colour?", "n ask later", "deny ask later"},
 	} {
 		errs := new(strings.Builder)
-		r := &agentRun{app: &app{host: host{stderr: errs, keyboard: true}, out: &outlet{}}, opts: runOptions{input: inLines, output: outText}}
-		r.errors = newWriteQueue(errs, nil, nil)
+		r := &agentRun{app: &app{host: host{stderr: errs, keyboard: true}, out: &stdio.Output{}}, opts: runOptions{input: inLines, output: outText}}
+		r.errors = stdio.NewQueue(errs, nil, nil)
 		r.prompter = fleet.NewPermissionPrompter(r.asked)
 		ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
 		decided := make(chan agent.Decision, 1)
@@ -232,7 +233,7 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 			r.prompter.Close("over")
 			synctest.Wait()
 		})
-		r.errors.drain(t.Context())
+		r.errors.Drain(t.Context())
 		if said := errs.String(); !strings.Contains(said, test.says) || strings.Contains(said, "\x1b") {
 			t.Errorf("it said %q, want %q", said, test.says)
 		} else if !strings.Contains(said, "Later") {
@@ -248,10 +249,10 @@ func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, output := range []string{outEvents, outText} {
 			var errs strings.Builder
-			reader := paused()
-			full := queueTo(t, reader)
-			full.maxBytes = 10
-			r := &agentRun{app: &app{host: host{stderr: &errs}, out: &outlet{}}, opts: runOptions{output: output}, output: full, errors: full}
+			unread, pipe := io.Pipe()
+			full := stdio.NewQueue(pipe, func(stdio.Missing) []byte { return nil }, func(err error) { t.Error(err) })
+			full.MaxBytes = 10
+			r := &agentRun{app: &app{host: host{stderr: &errs}, out: &stdio.Output{}}, opts: runOptions{output: output}, output: full, errors: full}
 			r.prompter = fleet.NewPermissionPrompter(r.asked)
 			ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
 
@@ -273,8 +274,47 @@ func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 			if got := <-answered; got.Allow || got.Reason != "over" {
 				t.Errorf("%s: the first was answered %+v", output, got)
 			}
-			close(reader.goOn)
-			full.drain(t.Context())
+			go io.Copy(io.Discard, unread)
+			full.Drain(t.Context())
+			pipe.Close()
 		}
 	})
+}
+
+func TestParseLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`hello`:             "hello",
+		`  hello`:           "  hello",
+		``:                  "",
+		`{"text": "hello"}`: "hello",
+		`  {"text": "x"}  `: "x",
+		`{"text": "a\nb"}`:  "a\nb",
+		`["no object"]`:     `["no object"]`,
+	} {
+		if l, err := parseLine([]byte(in)); err != nil || l.Text != want {
+			t.Errorf("%s: %q, %v; want %q", in, l.Text, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"a\xffb":                     "not valid UTF-8",
+		"{\"text\": \"a\xffb\"}":     "not valid UTF-8",
+		`{"text": "x \ud83d y"}`:     `"text" has half of a surrogate pair`,
+		`{"text": "a", "text": "b"}`: `"text" is there twice`,
+		`{"permit": "q", "allow": false, "reason": "\ude00"}`: `"reason" has half of a surrogate pair`,
+		"a\x00b":                      "NUL",
+		`{"text": "a\u0000b"}`:        "NUL",
+		`{"text": "hel`:               "cut off",
+		`{`:                           "cut off",
+		`{"text": "a"} {"text": "b"}`: "more than one",
+		`{"text": "a"}}`:              "more than one",
+		`{"text": 1}`:                 "cannot unmarshal",
+		`{"txt": "a"}`:                "unknown field",
+		`{"text": "a" "b"}`:           "invalid character",
+		"\u007b" + strings.Repeat(`"text":{`, 20_000): "JSON",
+	} {
+		if l, err := parseLine([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %+v, %v; want an error with %q", in, l, err, want)
+		}
+	}
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
+	"teambridge/status/systemd"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -67,7 +66,7 @@ directory; 5 a service already runs for this Claude directory, perhaps with
 another state directory.`,
 		Example: `  teambridge serve
   teambridge serve --listen 127.0.0.1:7420 --read-only`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runService(cmd.Context(), a, o) },
 	}
 	serveFlags(cmd, &o)
 	return cmd
@@ -101,7 +100,7 @@ type serving struct {
 	Token  string   `json:"token,omitempty"` // its file; only for TCP
 }
 
-func (a *app) serve(ctx context.Context, o serveOptions) error {
+func runService(ctx context.Context, a *app, o serveOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -110,13 +109,13 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	payloads, err := a.payloads(o.modes)
+	payloads, err := payloads(a, o.modes)
 	if err != nil {
 		return err
 	}
 	home, _ := a.home() // without one, files for browsers are in the state directory
 	s, err := server.New(server.Options{
-		Root: root, State: a.state, Home: home, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, Payloads: payloads, Version: build(), Log: a.logger(),
+		Root: root, State: a.state, Home: home, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, Payloads: payloads, Version: build(), Log: logger(a),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {
@@ -126,7 +125,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	defer stop()
 	told := make(chan error, 1)
 	go func() {
-		told <- a.tellServing(running, s)
+		told <- tellServing(running, a, s)
 		stop() // if nothing could be printed, nobody knows where it is
 	}()
 	err = s.Run(running)
@@ -150,7 +149,7 @@ func agentEnvironment(all []string) []string {
 
 // tellServing prints where the service listens, and notifies systemd when it is ready and
 // when ctx ends.
-func (a *app) tellServing(ctx context.Context, s *server.Server) error {
+func tellServing(ctx context.Context, a *app, s *server.Server) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -176,32 +175,16 @@ func (a *app) tellServing(ctx context.Context, s *server.Server) error {
 	if where.Token != "" {
 		a.note("requests over TCP need the token in %s", where.Token)
 	}
-	if err := a.notify("READY=1"); err != nil {
+	socket, _ := a.lookup("NOTIFY_SOCKET")
+	if err := systemd.Notify(socket, "READY=1"); err != nil {
 		return err
 	}
 	<-ctx.Done()
-	return a.notify("STOPPING=1")
-}
-
-// notify notifies systemd if it has asked for that; see sd_notify(3).
-func (a *app) notify(state string) error {
-	path, _ := a.lookup("NOTIFY_SOCKET")
-	if path == "" {
-		return nil
-	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err == nil {
-		_, err = c.Write([]byte(state))
-		err = errors.Join(err, c.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("tell $NOTIFY_SOCKET: %w", err)
-	}
-	return nil
+	return systemd.Notify(socket, "STOPPING=1")
 }
 
 // logger writes the service's log to stderr, as key=value or JSON.
-func (a *app) logger() *slog.Logger {
+func logger(a *app) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if a.verbose {
 		opts.Level = slog.LevelDebug

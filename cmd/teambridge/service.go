@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +17,8 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
+	"teambridge/status/systemd"
 	"teambridge/status/view"
-	"teambridge/teams/atomicfile"
 )
 
 func newService(a *app) *cobra.Command {
@@ -52,7 +49,7 @@ but the unit is written; 2 invalid address; 3 no Claude directory; 5 the unit
 was not written by teambridge.`,
 		Example: `  teambridge service install --listen 127.0.0.1:7420
   loginctl enable-linger      # also while you are not logged in`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serviceInstall(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return installService(cmd.Context(), a, o) },
 	}
 	serveFlags(cmd, &o.serveOptions)
 	cmd.Flags().BoolVar(&o.noStart, "no-start", false, "only write the unit; do not run systemctl")
@@ -70,7 +67,7 @@ Its records and its token stay in the state directory.
 Exit status: 0, even if it was not installed; 1 systemd did not stop it; 5 the
 unit was not written by teambridge.`,
 		Example: `  teambridge service uninstall`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceUninstall(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return uninstallService(cmd.Context(), a) },
 	}
 }
 
@@ -84,7 +81,7 @@ A service counts however it was started, if it serves the Claude directory.
 
 Exit status: 0 a service answers; 3 none does.`,
 		Example: `  teambridge service status`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceStatus(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serviceStatus(cmd.Context(), a) },
 	}
 }
 
@@ -98,7 +95,7 @@ func newServiceLogs(a *app) *cobra.Command {
 
 Exit status: 0; 1 journalctl is missing or failed.`,
 		Example: `  teambridge service logs --follow`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceLogs(cmd.Context(), follow, lines) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serviceLogs(cmd.Context(), a, follow, lines) },
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new lines")
 	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "number of lines")
@@ -111,51 +108,48 @@ type installed struct {
 	Started bool   `json:"started"` // systemd says that it runs
 }
 
-func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
-	text, err := a.unitText(o.serveOptions)
+func installService(ctx context.Context, a *app, o installOptions) error {
+	text, err := unitText(a, o.serveOptions)
 	if err != nil {
 		return err
 	}
-	path, err := a.unitPath()
+	u, err := unit(a)
 	if err != nil {
 		return err
 	}
-	answer := installed{Unit: path}
-	was, err := readUnit(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	answer, again := installed{Unit: u.Path}, false
+	if answer.Changed, again, err = u.Write(text); err != nil {
 		return err
-	}
-	if answer.Changed = was != text; answer.Changed {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), atomicfile.Write(path, []byte(text))); err != nil {
-			return err
-		}
 	}
 	if !o.noStart {
-		if err := a.startUnit(ctx, answer.Changed && was != ""); err != nil {
+		if err := u.Start(ctx, answer.Changed && again); err != nil {
 			return &api.Decided{
-				Err:  fmt.Errorf("the unit is written to %s, but systemd did not start it: %w", path, err),
-				Code: api.CodeError, Hint: a.installHint(err),
+				Err:  fmt.Errorf("the unit is written to %s, but systemd did not start it: %w", u.Path, err),
+				Code: api.CodeError, Hint: installHint(a, err),
 			}
 		}
 		answer.Started = true
 	}
-	word := "installed"
-	if !answer.Changed {
-		word = "unchanged"
-	}
-	if err := a.answer(answer, "%s  %s\n", word, escape(path, false)); err != nil {
+	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(u.Path, false)); err != nil {
 		return err
 	}
 	if o.noStart {
-		a.note("start it with: systemctl --user daemon-reload && systemctl --user enable --now %s", unitName)
+		a.note("start it with: systemctl --user daemon-reload && systemctl --user enable --now %s", systemd.Name)
 	} else {
 		a.note("the service runs while you are logged in; \"loginctl enable-linger\" keeps it running")
 	}
 	return nil
 }
 
+// unit is the unit of the person.
+func unit(a *app) (u systemd.Unit, err error) {
+	u.Debug = a.debug
+	u.Path, err = systemd.Path(a.lookup, a.home)
+	return u, err
+}
+
 // unitText is the unit for the flags and the environment of this call.
-func (a *app) unitText(o serveOptions) (string, error) {
+func unitText(a *app, o serveOptions) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err
 	}
@@ -170,7 +164,7 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if _, err := server.New(server.Options{Root: root, State: a.state, Listen: o.listen}); err != nil {
 		return "", err // an invalid address
 	}
-	args := []string{"--claude-dir", root.Path(), "--state-dir", a.state}
+	args := []string{binary, "serve", "--claude-dir", root.Path(), "--state-dir", a.state}
 	for _, l := range o.listen {
 		if path, ok := strings.CutPrefix(l, "unix:"); ok {
 			if path, err = filepath.Abs(path); err != nil {
@@ -189,7 +183,7 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	for _, team := range o.keep {
 		args = append(args, "--keep-transcripts", team)
 	}
-	if _, err := a.payloads(o.modes); err != nil {
+	if _, err := payloads(a, o.modes); err != nil {
 		return "", err
 	}
 	if o.modes != "" {
@@ -203,80 +197,17 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if value, _ := a.lookup(relay.ModernVariable); value != "" {
 		env = append(env, relay.ModernVariable+"="+value)
 	}
-	return unit{binary, args, env}.text()
-}
-
-// readUnit reads a unit, and refuses one that we have not written.
-func readUnit(path string) (string, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return "", err
-	}
-	var data []byte
-	if info.Mode().IsRegular() {
-		if data, err = os.ReadFile(path); err != nil {
-			return "", err
-		}
-	}
-	if !bytes.HasPrefix(data, []byte(unitMark+"\n")) {
-		return "", refuse("move it away, or edit it by hand", "%s was not written by teambridge", path)
-	}
-	return string(data), nil
-}
-
-// startUnit lets systemd read the unit and start the service, or restart it.
-func (a *app) startUnit(ctx context.Context, again bool) error {
-	_, err := a.systemctl(ctx, "daemon-reload")
-	if err == nil {
-		_, err = a.systemctl(ctx, "enable", "--now", unitName)
-	}
-	if err == nil && again {
-		_, err = a.systemctl(ctx, "restart", unitName)
-	}
-	return err
-}
-
-// startWait bounds each call of systemctl. Stopping the service may take TimeoutStopSec.
-const startWait = 2 * time.Minute
-
-func (a *app) systemctl(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, startWait)
-	defer cancel()
-	args = append([]string{"--user"}, args...)
-	a.debug("systemctl %s", strings.Join(args, " "))
-	cmd := exec.CommandContext(ctx, "systemctl", args...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if text := strings.TrimSpace(said.String()); err != nil && text != "" {
-		lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
-		err = fmt.Errorf("%s: %w", strings.Join(lines, "; "), err)
-	}
-	if err != nil {
-		return "", fmt.Errorf("systemctl %s: %w", strings.Join(args, " "), err)
-	}
-	return string(out), nil
-}
-
-// systemdHint is what to do after systemctl has failed.
-func systemdHint(err error) string {
-	if errors.Is(err, exec.ErrNotFound) {
-		return "there is no systemd here: run \"teambridge serve\" another way"
-	}
-	if strings.Contains(err.Error(), "connect to bus") {
-		return "systemd does not manage this session: log in as yourself (not with su or sudo), then run: teambridge service install"
-	}
-	return "see why with: teambridge service logs"
+	return systemd.Text(args, env)
 }
 
 // installHint is what to do if the service could not be started.
-func (a *app) installHint(err error) string {
+func installHint(a *app, err error) string {
 	if root, rerr := a.root(); rerr == nil && !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
 			return "a service that systemd did not start runs at " + c.Where() + ": end it, and install again"
 		}
 	}
-	return systemdHint(err)
+	return systemd.Hint(err)
 }
 
 type uninstalled struct {
@@ -284,43 +215,28 @@ type uninstalled struct {
 	Removed bool   `json:"removed"`
 }
 
-func (a *app) serviceUninstall(ctx context.Context) error {
-	path, err := a.unitPath()
+func uninstallService(ctx context.Context, a *app) error {
+	u, err := unit(a)
 	if err != nil {
 		return err
 	}
-	_, err = readUnit(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if a.json {
-			return a.printJSON(uninstalled{Unit: path})
-		}
-		a.note("%s does not exist", path)
+	switch _, err := u.Read(); {
+	case errors.Is(err, fs.ErrNotExist) && a.json:
+		return a.printJSON(uninstalled{Unit: u.Path})
+	case errors.Is(err, fs.ErrNotExist):
+		a.note("%s does not exist", u.Path)
 		return nil
+	case err != nil:
+		return err
 	}
+	stopped, err := u.Remove(ctx)
 	if err != nil {
 		return err
 	}
-	// While the file is there: it says how the service is to be stopped.
-	_, stopping := a.systemctl(ctx, "disable", "--now", unitName)
-	if stopping != nil && !errors.Is(stopping, exec.ErrNotFound) && !strings.Contains(stopping.Error(), "connect to bus") {
-		return &api.Decided{Err: fmt.Errorf("systemd did not stop the service, and nothing was removed: %w", stopping), Code: api.CodeError, Hint: systemdHint(stopping)}
-	}
-	if err := os.Remove(path); err != nil {
-		return err
-	}
-	if stopping != nil {
-		// What disable would have removed.
-		link := filepath.Join(filepath.Dir(path), "default.target.wants", unitName)
-		if to, err := os.Readlink(link); err == nil && filepath.Base(to) == unitName {
-			if err := os.Remove(link); err != nil {
-				return err
-			}
-		}
+	if !stopped {
 		a.warn("systemd does not answer in this session; a service that runs in another session goes on until it ends")
-	} else if _, err := a.systemctl(ctx, "daemon-reload"); err != nil {
-		return err
 	}
-	return a.answer(uninstalled{path, true}, "removed  %s\n", escape(path, false))
+	return a.answer(uninstalled{u.Path, true}, "removed  %s\n", escape(u.Path, false))
 }
 
 type serviceState struct {
@@ -334,26 +250,27 @@ type serviceState struct {
 	Reason    string   `json:"reason,omitempty"` // why it does not answer
 }
 
-func (a *app) serviceStatus(ctx context.Context) error {
+func serviceStatus(ctx context.Context, a *app) error {
 	root, err := a.root()
 	if err != nil {
 		return err
 	}
-	s := serviceState{State: "unknown"}
-	if s.Unit, err = a.unitPath(); err != nil {
+	u, err := unit(a)
+	if err != nil {
 		return err
 	}
-	switch _, err := readUnit(s.Unit); {
+	s := serviceState{Unit: u.Path, State: "unknown"}
+	switch _, err := u.Read(); {
 	case err == nil:
 		s.Installed = true
-		out, err := a.systemctl(ctx, "show", "--property=ActiveState", "--value", unitName)
-		if s.State = cmp.Or(strings.TrimSpace(out), "unknown"); err != nil {
+		state, err := u.State(ctx)
+		if s.State = cmp.Or(state, s.State); err != nil {
 			a.debug("%v", err)
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		a.warn("%s", view.Describe(err))
 	}
-	switch err := a.askVersion(ctx, root.Path(), &s); {
+	switch err := askVersion(ctx, a, root.Path(), &s); {
 	case err == nil:
 	case ctx.Err() != nil:
 		return err
@@ -362,7 +279,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	default:
 		s.Reason = view.Describe(err)
 	}
-	if err := a.printService(s); err != nil {
+	if err := printService(a, s); err != nil {
 		return err
 	}
 	if !s.Answers {
@@ -372,7 +289,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 }
 
 // askVersion asks the service of a Claude directory, and completes s.
-func (a *app) askVersion(ctx context.Context, root string, s *serviceState) error {
+func askVersion(ctx context.Context, a *app, root string, s *serviceState) error {
 	c, err := client.FindPatient(a.state, root, cmp.Or(a.wait, answerWait))
 	if err != nil {
 		return err
@@ -389,7 +306,7 @@ func (a *app) askVersion(ctx context.Context, root string, s *serviceState) erro
 	return nil
 }
 
-func (a *app) printService(s serviceState) error {
+func printService(a *app, s serviceState) error {
 	if a.json {
 		return a.printJSON(s)
 	}
@@ -412,11 +329,11 @@ func (a *app) printService(s serviceState) error {
 	return a.print([]byte(b.String()))
 }
 
-func (a *app) serviceLogs(ctx context.Context, follow bool, lines int) error {
+func serviceLogs(ctx context.Context, a *app, follow bool, lines int) error {
 	if lines < 0 {
 		return usage("", "--lines %d is negative", lines)
 	}
-	args := []string{"--user", "--unit", unitName, "--no-pager", "--lines", strconv.Itoa(lines)}
+	args := []string{"--user", "--unit", systemd.Name, "--no-pager", "--lines", strconv.Itoa(lines)}
 	if follow {
 		args = append(args, "--follow")
 	}

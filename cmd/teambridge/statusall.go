@@ -21,7 +21,7 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 		if watch := cmd.Flags().Lookup("watch"); len(args) > 0 || watch.Changed {
 			return one(cmd, args)
 		}
-		list, err := a.undecided(cmd.Context())
+		list, err := undecided(cmd.Context(), a)
 		defer func() {
 			switch {
 			case err != nil:
@@ -37,7 +37,7 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 		case len(list) == 0:
 			return one(cmd, args)
 		case a.json:
-			return a.statusesOf(cmd.Context(), list)
+			return statusesOf(cmd.Context(), a, list)
 		}
 		var faults []error
 		for i, name := range list {
@@ -65,14 +65,12 @@ func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors
 
 // undecided returns the teams that could be meant, if none is named and there are several.
 // If panes are registered, they are one more.
-func (a *app) undecided(ctx context.Context) (list []string, err error) {
+func undecided(ctx context.Context, a *app) (list []string, err error) {
 	if named, err := a.namedTeam(""); err != nil || named != "" {
 		return nil, err
 	}
-	all, err := a.bridge(ctx).Teams(ctx)
-	if err != nil && all != nil {
-		a.warn("%s; panes are not known", view.Describe(err))
-	} else if err != nil {
+	all, err := allTeams(ctx, a)
+	if err != nil {
 		return nil, err
 	}
 	panes := slices.ContainsFunc(all, func(t api.Team) bool { return t.Panes })
@@ -90,7 +88,7 @@ func (a *app) undecided(ctx context.Context) (list []string, err error) {
 }
 
 // statusesOf prints the statuses in several teams as one list.
-func (a *app) statusesOf(ctx context.Context, list []string) error {
+func statusesOf(ctx context.Context, a *app, list []string) error {
 	all := []api.Status{}
 	for _, name := range list {
 		infos, err := a.bridge(ctx).Status(ctx, name)

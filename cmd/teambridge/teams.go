@@ -33,45 +33,20 @@ when something of each was last recorded. The panes that were registered with
 
 Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 		Example: `  teambridge teams --all`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.teams(cmd.Context(), all) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listTeams(cmd.Context(), a, all) },
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "include teams that have ended")
 	return cmd
 }
 
-func (a *app) teams(ctx context.Context, all bool) error {
-	infos, err := a.bridge(ctx).Teams(ctx)
-	if err != nil && infos != nil {
+// allTeams asks for the teams, and warns if the panes are not known.
+func allTeams(ctx context.Context, a *app) ([]api.Team, error) {
+	list, err := a.bridge(ctx).Teams(ctx)
+	if err != nil && list != nil {
 		a.warn("%s; panes are not known", view.Describe(err))
-	} else if err != nil {
-		return err
+		err = nil
 	}
-	if all {
-		return a.allTeams(ctx, infos)
-	}
-	if a.json {
-		return a.printJSON(infos)
-	}
-	if len(infos) == 0 {
-		a.note("there is no team under %s", a.where())
-		return nil
-	}
-	rows := [][]string{{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}}
-	for _, i := range infos {
-		rows = append(rows, teamRow(i))
-	}
-	return a.table(rows)
-}
-
-func teamRow(i api.Team) []string {
-	if i.Problem != "" {
-		// In the last column, where its length moves nothing.
-		return []string{i.Team, "-", "-", "-", "-", i.Problem}
-	}
-	if i.Panes {
-		return []string{i.Team, "-", "-", strconv.Itoa(i.Members), clock(i.CreatedAt), "tmux panes"}
-	}
-	return []string{i.Team, dash(i.Lead), i.LeadState, strconv.Itoa(i.Members), clock(i.CreatedAt), dash(i.Cwd)}
+	return list, err
 }
 
 // A listedTeam is a team of "teams --all".
@@ -81,42 +56,46 @@ type listedTeam struct {
 	LastHeard *time.Time `json:"lastHeard,omitempty"` // if it has ended: when something of it was last recorded
 }
 
-// allTeams prints the teams that exist, and then those that have ended.
-func (a *app) allTeams(ctx context.Context, infos []api.Team) error {
+// listTeams prints the teams that exist and, with all, then those that have ended.
+func listTeams(ctx context.Context, a *app, all bool) error {
+	infos, err := allTeams(ctx, a)
+	if err != nil {
+		return err
+	}
+	head := []string{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}
+	if !all {
+		return printList(a, infos, "there is no team under "+a.where(), head, func(t api.Team) []string { return listedTeam{Team: t}.row() })
+	}
 	ended, err := a.bridge(ctx).EndedTeams(ctx)
 	if err != nil {
 		return err
 	}
 	list := make([]listedTeam, 0, len(infos)+len(ended))
-	for _, i := range infos {
-		list = append(list, listedTeam{Team: i})
+	for _, t := range infos {
+		list = append(list, listedTeam{Team: t})
 	}
 	for _, e := range ended {
 		team := api.Team{Team: e.Team, LeadState: teams.Gone.String(), CreatedAt: e.CreatedAt}
 		list = append(list, listedTeam{Team: team, Ended: true, LastHeard: &e.LastHeard})
 	}
-	if a.json {
-		return a.printJSON(list)
-	}
-	if len(list) == 0 {
-		a.note("there is no team under %s, and none in the journal", a.where())
-		return nil
-	}
-	rows := [][]string{{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}}
-	for _, l := range list {
-		if l.Ended {
-			rows = append(rows, []string{l.Team.Team, "-", "ended", "-", clock(l.CreatedAt), "last heard " + clock(*l.LastHeard)})
-			continue
-		}
-		rows = append(rows, teamRow(l.Team))
-	}
-	if err := a.table(rows); err != nil {
-		return err
-	}
-	if len(ended) > 0 {
+	err = printList(a, list, "there is no team under "+a.where()+", and none in the journal", head, listedTeam.row)
+	if err == nil && len(ended) > 0 {
 		a.note("%s", view.HistoryHint(ended[0].Team))
 	}
-	return nil
+	return err
+}
+
+func (t listedTeam) row() []string {
+	name, members := t.Team.Team, strconv.Itoa(t.Members)
+	switch {
+	case t.Ended:
+		return []string{name, "-", "ended", "-", clock(t.CreatedAt), "last heard " + clock(*t.LastHeard)}
+	case t.Problem != "":
+		return []string{name, "-", "-", "-", "-", t.Problem} // in the last column, where its length moves nothing
+	case t.Panes:
+		return []string{name, "-", "-", members, clock(t.CreatedAt), "tmux panes"}
+	}
+	return []string{name, dash(t.Lead), t.LeadState, members, clock(t.CreatedAt), dash(t.Cwd)}
 }
 
 func newMembers(a *app) *cobra.Command {
@@ -131,11 +110,11 @@ with is not shown, because it may contain secrets.
 Exit status: 0; 3 no such team; 4 a service runs and does not answer, so it is
 not known whether its relays are stopped; 6 config.json is corrupt.`,
 		Example: `  teambridge members --team myteam`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.members(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listMembers(cmd.Context(), a) },
 	}
 }
 
-func (a *app) members(ctx context.Context) error {
+func listMembers(ctx context.Context, a *app) error {
 	to, err := a.target(ctx)
 	if err != nil {
 		return err
@@ -146,10 +125,10 @@ func (a *app) members(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	return errors.Join(a.printMembers(infos), a.unheard(ctx, to.Team))
+	return errors.Join(printMembers(a, infos), a.unheard(ctx, to.Team))
 }
 
-func (a *app) printMembers(infos []api.Member) error {
+func printMembers(a *app, infos []api.Member) error {
 	if a.json {
 		return a.printJSON(infos)
 	}
@@ -166,7 +145,7 @@ func (a *app) printMembers(infos []api.Member) error {
 		if i.JoinedAt != nil {
 			joined = clock(*i.JoinedAt)
 		}
-		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread, dash(relayState(i.Relay, i.Place))})
+		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread, dash(view.RelayState(i.Relay, i.Place))})
 	}
 	if !slices.ContainsFunc(infos, func(i api.Member) bool { return i.Relay != "" }) {
 		for i, r := range rows {

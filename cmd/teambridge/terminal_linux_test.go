@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"teambridge/inbox/simagent"
+	"teambridge/status/plain"
 	"teambridge/teams/teamstest"
 )
 
@@ -143,8 +144,8 @@ func TestTableAtATerminal(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(printed)), "\r\n")
 	for _, line := range lines {
-		if width(line) > 72 {
-			t.Errorf("a line of %d columns: %q", width(line), line)
+		if plain.Width(line) > 72 {
+			t.Errorf("a line of %d columns: %q", plain.Width(line), line)
 		}
 	}
 	if len(lines) < 5 {

@@ -36,15 +36,15 @@ Exit status: 0 opened or printed; 1 unexpected answer; 3 no service is running;
 4 the service does not answer; 5 it listens on a unix socket only.`,
 		Example: `  teambridge ui
   teambridge ui --print`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.ui(cmd.Context(), only) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return openPage(cmd.Context(), a, only) },
 	}
 	cmd.Flags().BoolVar(&only, "print", false, "print the address instead of opening it")
 	return cmd
 }
 
-func (a *app) ui(ctx context.Context, only bool) error {
+func openPage(ctx context.Context, a *app, only bool) error {
 	only = only || a.json
-	in, err := a.signIn(ctx, !only)
+	in, err := signIn(ctx, a, !only)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *app) ui(ctx context.Context, only bool) error {
 		return a.printJSON(in)
 	}
 	if !only {
-		err := a.browse(ctx, fileURL(in.File))
+		err := browse(ctx, a.lookup, fileURL(in.File))
 		if err == nil {
 			clean, _, _ := strings.Cut(in.URL, "?")
 			return a.printf("opened %s\n", clean)
@@ -68,7 +68,7 @@ func (a *app) ui(ctx context.Context, only bool) error {
 
 // signIn asks the service for an address that opens its page and, if it is to be given to
 // another program, for a file that forwards to it.
-func (a *app) signIn(ctx context.Context, file bool) (in api.SignIn, err error) {
+func signIn(ctx context.Context, a *app, file bool) (in api.SignIn, err error) {
 	root, err := a.root()
 	if err != nil {
 		return in, err
@@ -102,8 +102,8 @@ var errNoScreen = errors.New("there is no screen")
 const settle = 2 * time.Second
 
 // browse opens an address in the person's browser, which stays open after ctx.
-func (a *app) browse(ctx context.Context, address string) error {
-	cmd, err := opener(a.lookup, address)
+func browse(ctx context.Context, lookup func(string) (string, bool), address string) error {
+	cmd, err := opener(lookup, address)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/cmd/stdio"
 	"teambridge/inbox"
 	"teambridge/inbox/simagent"
 	"teambridge/teams"
@@ -22,7 +23,7 @@ import (
 //	go test -run '^$' -bench Changes -benchtime 1000x ./cmd/teambridge
 func BenchmarkChanges(b *testing.B) {
 	dir := b.TempDir()
-	a := &app{host: host{stderr: &bytes.Buffer{}, lookup: func(string) (string, bool) { return "", false }}, out: &outlet{}, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}
+	a := &app{host: host{stderr: &bytes.Buffer{}, lookup: func(string) (string, bool) { return "", false }}, out: &stdio.Output{}, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}
 	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker"}}})
 	if err != nil {
 		b.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/cmd/stdio"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 )
@@ -22,15 +23,7 @@ import (
 const maxWireLine = 16 << 20
 
 // wireTypes are the types of the session protocol that wire validate knows.
-var wireTypes = []struct {
-	name  string
-	parse func([]byte) error
-}{
-	{"envelope", func(line []byte) error { return new(wire.Envelope).UnmarshalJSON(line) }},
-	{"payload", func(line []byte) error { _, err := wire.ParseMessageContent(line); return err }},
-	{"message", func(line []byte) error { return new(wire.SessionMessage).UnmarshalJSON(line) }},
-	{"update", func(line []byte) error { return new(wire.CoreUpdateContainer).UnmarshalJSON(line) }},
-}
+var wireTypes = []string{"envelope", "payload", "message", "update"}
 
 func newWire(a *app) *cobra.Command {
 	var as string
@@ -60,14 +53,10 @@ file.`,
 			}
 			return nil, cobra.ShellCompDirectiveDefault
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.validateWire(cmd.Context(), as, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return validateWire(cmd.Context(), a, as, args) },
 	}
-	var names []string
-	for _, t := range wireTypes {
-		names = append(names, t.name)
-	}
-	validate.Flags().StringVar(&as, "as", "", "type of all lines: "+strings.Join(names, ", "))
-	complete(validate, "as", names...)
+	validate.Flags().StringVar(&as, "as", "", "type of all lines: "+strings.Join(wireTypes, ", "))
+	complete(validate, "as", wireTypes...)
 	return group("wire", "Session protocol: check what front ends read and write",
 		`Check JSON of the session protocol, which front ends use.`, validate)
 }
@@ -84,9 +73,11 @@ type wireIssue struct {
 	Rule string `json:"rule"`
 }
 
-func (a *app) validateWire(ctx context.Context, as string, args []string) error {
-	if as != "" && wireParser(as) == nil {
-		return oneOfThese("as", as, "envelope", "payload", "message", "update")
+func validateWire(ctx context.Context, a *app, as string, args []string) error {
+	if as != "" {
+		if err := oneOfThese("as", as, wireTypes...); err != nil {
+			return err
+		}
 	}
 	in, name := a.stdin, "standard input"
 	if len(args) > 0 && args[0] != "-" {
@@ -102,15 +93,8 @@ func (a *app) validateWire(ctx context.Context, as string, args []string) error 
 	}
 	checked, invalid := 0, 0
 	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		checked, invalid, err = a.checkLines(ctx, in, as)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done(): // standard input may never end
-		return context.Cause(ctx)
+	if late := interruptibly(ctx, func() { checked, invalid, err = checkLines(ctx, a, in, as) }); late != nil {
+		return late
 	}
 	switch {
 	case err != nil:
@@ -123,15 +107,15 @@ func (a *app) validateWire(ctx context.Context, as string, args []string) error 
 }
 
 // checkLines checks each line of in, prints what is wrong, and counts.
-func (a *app) checkLines(ctx context.Context, in io.Reader, as string) (checked, invalid int, err error) {
-	lines := newLineReader(in, maxWireLine)
+func checkLines(ctx context.Context, a *app, in io.Reader, as string) (checked, invalid int, err error) {
+	lines := stdio.NewLines(in, maxWireLine)
 	for ctx.Err() == nil {
-		line, err := lines.next()
-		bad := invalidLine{Line: lines.number, Type: as}
+		line, err := lines.Next()
+		bad := invalidLine{Line: lines.Number(), Type: as}
 		switch {
 		case errors.Is(err, io.EOF):
 			return checked, invalid, nil
-		case errors.Is(err, errLongLine):
+		case errors.Is(err, stdio.ErrLongLine):
 			bad.Issues = []wireIssue{{Rule: fmt.Sprintf("must be at most %d bytes long", maxWireLine)}}
 		case err != nil:
 			return checked, invalid, err
@@ -145,14 +129,14 @@ func (a *app) checkLines(ctx context.Context, in io.Reader, as string) (checked,
 			continue
 		}
 		invalid++
-		if err := a.printInvalid(bad); err != nil {
+		if err := printInvalid(a, bad); err != nil {
 			return checked, invalid, err
 		}
 	}
 	return checked, invalid, context.Cause(ctx)
 }
 
-func (a *app) printInvalid(bad invalidLine) error {
+func printInvalid(a *app, bad invalidLine) error {
 	if a.json {
 		return a.printJSON(bad)
 	}
@@ -167,17 +151,13 @@ func (a *app) printInvalid(bad invalidLine) error {
 // checkWire returns the type of a line, which is as unless that is empty, and the rules that
 // it breaks.
 func checkWire(line []byte, as string) (kind string, issues []wireIssue) {
-	parse := wireParser(as)
+	kind = as
 	if as == "" {
-		if as = wireType(line); as != "" {
-			parse = wireParser(as)
-		} else if json.Valid(line) && bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
+		if kind = wireType(line); kind == "" && json.Valid(line) && bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
 			return "", []wireIssue{{Rule: "must have one of the keys ev, role, content and body"}}
-		} else {
-			parse = wireParser("payload") // which tells why it is no object
 		}
 	}
-	err := parse(line)
+	err := parseWire(kind, line)
 	if broken, ok := errors.AsType[*wire.Error](err); ok {
 		for _, i := range broken.Issues {
 			issues = append(issues, wireIssue(i))
@@ -185,16 +165,21 @@ func checkWire(line []byte, as string) (kind string, issues []wireIssue) {
 	} else if err != nil {
 		issues = []wireIssue{{Rule: err.Error()}}
 	}
-	return as, issues
+	return kind, issues
 }
 
-func wireParser(name string) func([]byte) error {
-	for _, t := range wireTypes {
-		if t.name == name {
-			return t.parse
-		}
+// parseWire parses a line as a type; without one as a payload, which tells why it is no object.
+func parseWire(kind string, line []byte) (err error) {
+	switch kind {
+	case "envelope":
+		return new(wire.Envelope).UnmarshalJSON(line)
+	case "message":
+		return new(wire.SessionMessage).UnmarshalJSON(line)
+	case "update":
+		return new(wire.CoreUpdateContainer).UnmarshalJSON(line)
 	}
-	return nil
+	_, err = wire.ParseMessageContent(line)
+	return err
 }
 
 // wireType tells from its keys what a line is to be, or returns "".

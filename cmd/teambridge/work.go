@@ -37,7 +37,7 @@ func (a *app) printRecord(r api.Record) error {
 	case a.json:
 		return a.printJSON(r.Message)
 	case r.Work != nil:
-		return a.print([]byte(a.workEntry(r)))
+		return a.print([]byte(workEntry(a, r)))
 	case r.Answer != nil:
 		return a.print([]byte(a.answerEntry(r)))
 	}
@@ -47,7 +47,7 @@ func (a *app) printRecord(r api.Record) error {
 }
 
 // workEntry is what an agent said or did, for a person.
-func (a *app) workEntry(r api.Record) string {
+func workEntry(a *app, r api.Record) string {
 	who := a.paint(dim, clock(r.FirstSeen)) + "  " + a.paint(bold, escape(r.From, false))
 	if r.Work.Subagent != "" {
 		who += " (subagent)"

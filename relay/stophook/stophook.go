@@ -61,9 +61,9 @@ func programOf(command, own string) (program string, known bool) {
 	return program, base == "teambridge" || program == own
 }
 
-// Made is what [Install] added to a settings file besides the hook itself, and is removed with
+// made is what [File.Install] added to a settings file besides the hook itself, and is removed with
 // it. Without it, an empty object of the user's could not be told from one of ours.
-type Made struct {
+type made struct {
 	Directory bool   `json:"directory,omitempty"`
 	File      bool   `json:"file,omitempty"`
 	Hooks     bool   `json:"hooks,omitempty"` // the object of all events
@@ -71,21 +71,21 @@ type Made struct {
 	Blank     string `json:"blank,omitempty"` // the white space in what was empty before
 }
 
-// Record is what teambridge keeps, in its state directory, of a settings file that has its
+// record is what teambridge keeps, in its state directory, of a settings file that has its
 // hook.
-type Record struct {
+type record struct {
 	File string `json:"file"`
-	Made Made   `json:"made"`
+	Made made   `json:"made"`
 }
 
-// RecordPath returns the path of the record of a settings file.
-func RecordPath(state, file string) string {
+// recordPath returns the path of the record of a settings file.
+func recordPath(state, file string) string {
 	sum := sha256.Sum256([]byte(file))
 	return filepath.Join(state, "hooks", hex.EncodeToString(sum[:8])+".json")
 }
 
-// ReadRecord reads a record. The error is [fs.ErrNotExist] if there is none.
-func ReadRecord(path string) (r Record, err error) {
+// readRecord reads a record. The error is [fs.ErrNotExist] if there is none.
+func readRecord(path string) (r record, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return r, err
@@ -97,17 +97,17 @@ func ReadRecord(path string) (r Record, err error) {
 func Recorded(state string) (files []string) {
 	paths, _ := filepath.Glob(filepath.Join(state, "hooks", "*.json"))
 	for _, path := range paths {
-		if r, err := ReadRecord(path); err == nil {
+		if r, err := readRecord(path); err == nil {
 			files = append(files, r.File)
 		}
 	}
 	return files
 }
 
-// Install returns the content of a settings file with a hook that runs command. was is
+// install returns the content of a settings file with a hook that runs command. was is
 // what an earlier call made. own is the program that asks: a hook that runs it is one of ours,
 // whatever its name. An unchanged result has the bytes of data.
-func Install(data []byte, own, command string, was Made) (_ []byte, m Made, err error) {
+func install(data []byte, own, command string, was made) (_ []byte, m made, err error) {
 	s, err := parse(data, own)
 	if err != nil {
 		return nil, m, err
@@ -155,9 +155,9 @@ func Install(data []byte, own, command string, was Made) (_ []byte, m Made, err 
 	return data, m, err
 }
 
-// Uninstall returns the content without our hooks and what was made for them, and whether
+// uninstall returns the content without our hooks and what was made for them, and whether
 // nothing is left of it.
-func Uninstall(data []byte, own string, m Made) (_ []byte, empty bool, err error) {
+func uninstall(data []byte, own string, m made) (_ []byte, empty bool, err error) {
 	for {
 		s, err := parse(data, own)
 		if err != nil {
@@ -174,7 +174,7 @@ func Uninstall(data []byte, own string, m Made) (_ []byte, empty bool, err error
 }
 
 // remove returns the content without h, and without what is empty then.
-func (s *settings) remove(h stopHook, m Made) ([]byte, error) {
+func (s *settings) remove(h stopHook, m made) ([]byte, error) {
 	if h.others > 0 || !h.bare {
 		return rawjson.RemoveItem(s.data, h.list, h.at, "")
 	}

@@ -3,6 +3,9 @@ package stophook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"teambridge/teams/rawjson"
@@ -29,16 +32,16 @@ func FuzzHookFile(f *testing.F) {
 		const own = "/usr/bin/teambridge"
 		before, err := parse(data, own)
 		if err != nil {
-			if got, _, err := Install(data, own, hookTestCommand, Made{}); err == nil {
+			if got, _, err := install(data, own, hookTestCommand, made{}); err == nil {
 				t.Fatalf("%q became %q", data, got)
 			}
-			if got, _, err := Uninstall(data, own, Made{Hooks: true, Stop: true}); err == nil {
+			if got, _, err := uninstall(data, own, made{Hooks: true, Stop: true}); err == nil {
 				t.Fatalf("%q became %q", data, got)
 			}
 			return
 		}
 		old := bytes.Clone(data)
-		got, m, err := Install(data, own, hookTestCommand, Made{})
+		got, m, err := install(data, own, hookTestCommand, made{})
 		if err != nil || !bytes.Equal(data, old) {
 			t.Fatalf("%q became %q: %v", old, data, err)
 		}
@@ -50,10 +53,10 @@ func FuzzHookFile(f *testing.F) {
 		if n := len(s.hooks()); n != max(had, 1) {
 			t.Fatalf("%q became %q, with %d hooks", data, got, n)
 		}
-		if again, _, err := Install(got, own, hookTestCommand, m); err != nil || !bytes.Equal(again, got) {
+		if again, _, err := install(got, own, hookTestCommand, m); err != nil || !bytes.Equal(again, got) {
 			t.Fatalf("installed twice: %q, %v; once: %q", again, err, got)
 		}
-		back, _, err := Uninstall(got, own, m)
+		back, _, err := uninstall(got, own, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +98,7 @@ func TestHookInRewrittenSettings(t *testing.T) {
 		"another hook": {`{"hooks":{"Stop":[{"hooks":[{"command":"x","type":"command"}]}]}}`,
 			"{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \"command\": \"x\",\n            \"type\": \"command\"\n          }\n        ]\n      }\n    ]\n  }\n}"},
 	} {
-		installed, m, err := Install([]byte(tc.before), own, hookTestCommand, Made{})
+		installed, m, err := install([]byte(tc.before), own, hookTestCommand, made{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +106,7 @@ func TestHookInRewrittenSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _, err := Uninstall(rewritten, own, m); err != nil || string(got) != tc.after {
+		if got, _, err := uninstall(rewritten, own, m); err != nil || string(got) != tc.after {
 			t.Errorf("%s: got %s, %v; want %s", name, got, err, tc.after)
 		}
 	}
@@ -135,6 +138,29 @@ func TestHookProgram(t *testing.T) {
 	for _, path := range []string{"/usr/bin/teambridge", "/a b/it's/teambridge"} {
 		if got, ok := programOf(Command(path), ""); !ok || got != path {
 			t.Errorf("%s: got %q, %v", path, got, ok)
+		}
+	}
+}
+
+// A file that another program changes between reading and writing is not overwritten.
+func TestFileThatHasChanged(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settings.json")
+	for name, tc := range map[string]struct{ read, now, write []byte }{
+		"changed":        {[]byte("{}"), []byte(`{"a":1}`), []byte(`{"hooks":{}}`)},
+		"created":        {nil, []byte(`{}`), []byte(`{"hooks":{}}`)},
+		"to be removed":  {[]byte("{}"), []byte(`{"a":1}`), nil},
+		"created, empty": {nil, []byte{}, []byte(`{}`)},
+	} {
+		if err := os.WriteFile(path, tc.now, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := File{Path: path, data: tc.read}
+		if err := f.replace(tc.write); !errors.Is(err, ErrChanged) {
+			t.Errorf("%s: %v, want %v", name, err, ErrChanged)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, tc.now) {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, tc.now)
 		}
 	}
 }

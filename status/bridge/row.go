@@ -180,7 +180,7 @@ func (l *Local) awaitReceipt(ctx context.Context, s api.Sent, until string, time
 		return s, err
 	}
 	defer t.Close() // nothing was written through it
-	news, done := l.opts.Service.News()
+	news, done := l.opts.Service.news.subscribe()
 	defer done()
 	look := time.NewTicker(recheck) // nothing tells that a team has ended
 	defer look.Stop()

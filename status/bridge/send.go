@@ -11,6 +11,7 @@ import (
 	"teambridge/relay/mode"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -245,5 +246,5 @@ func Worst(all []api.Sent) error {
 	if failed == 0 {
 		return nil
 	}
-	return api.Decide(worst.Code, "the output says which, and why", "%d of %s could not be sent", failed, view.Plural(len(all), "message"))
+	return api.Decide(worst.Code, "the output says which, and why", "%d of %s could not be sent", failed, plain.Plural(len(all), "message"))
 }

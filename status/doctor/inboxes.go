@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -45,7 +46,7 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 	}
 	m, member := c.Member(name)
 	if !member && name != "user" {
-		x.add(api.LevelNote, "orphan_inbox", t.Name(), box.Path(), fmt.Sprintf("there is no member %s; %s in this inbox", name, view.Plural(len(rows), "message")),
+		x.add(api.LevelNote, "orphan_inbox", t.Name(), box.Path(), fmt.Sprintf("there is no member %s; %s in this inbox", name, plain.Plural(len(rows), "message")),
 			"a member that shut down leaves its inbox behind")
 	}
 	if !member || m.Guest() { // a person reads when there is time

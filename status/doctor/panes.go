@@ -15,6 +15,7 @@ import (
 	"teambridge/relay/stophook"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/view"
 )
 
@@ -70,7 +71,7 @@ func (x *examination) panes(ctx context.Context) error {
 				"teambridge hook install, in that directory; or for all projects: teambridge hook install --user")
 		}
 		if waiting := v.Waiting(); len(waiting) > 0 && waiting[0].Detail != "" {
-			x.add(api.LevelNote, "pane_held", pane.Team, "", fmt.Sprintf("%s to %s waits: %s", view.Plural(len(waiting), "message"), name, waiting[0].Detail), "see it with: teambridge pane test "+shell.Quote(name))
+			x.add(api.LevelNote, "pane_held", pane.Team, "", fmt.Sprintf("%s to %s waits: %s", plain.Plural(len(waiting), "message"), name, waiting[0].Detail), "see it with: teambridge pane test "+shell.Quote(name))
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/shell"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -48,7 +49,7 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger) error {
 	}
 	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
 	if err == nil && len(failed) > 0 {
-		x.add(api.LevelNote, "dead_letters", failed[0].Team, "", fmt.Sprintf("%s could not be delivered, the last because: %s", view.Plural(len(failed), "message"), failed[0].Reason),
+		x.add(api.LevelNote, "dead_letters", failed[0].Team, "", fmt.Sprintf("%s could not be delivered, the last because: %s", plain.Plural(len(failed), "message"), failed[0].Reason),
 			"list them with: teambridge relay list; retry them with: teambridge relay retry")
 	}
 	return err

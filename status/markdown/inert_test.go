@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"teambridge/status/plain"
 )
 
 // allowed are the elements and the form of their attributes, as the package comment has them.
@@ -49,7 +51,7 @@ func faults(rendered string) (list []string) {
 		t := z.Token()
 		switch kind {
 		case html.TextToken:
-			if strings.ContainsFunc(t.Data, func(r rune) bool { return r != '\n' && r != '\t' && unsafe(r) }) {
+			if strings.ContainsFunc(t.Data, func(r rune) bool { return r != '\n' && r != '\t' && plain.Unsafe(r) }) {
 				fault("unsafe characters:", t.Data)
 			}
 		case html.StartTagToken:

@@ -37,6 +37,8 @@ import (
 	"github.com/yuin/goldmark/parser"
 	gmtext "github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"teambridge/status/plain"
 )
 
 // The limits of a text that is rendered.
@@ -278,10 +280,10 @@ func (w *writer) text(s string) {
 			w.out.WriteString("&gt;")
 		case r == '&':
 			w.out.WriteString("&amp;")
-		case r == '\n' || r == '\t' || !unsafe(r):
+		case r == '\n' || r == '\t' || !plain.Unsafe(r):
 			w.out.WriteRune(r)
 		default:
-			w.out.WriteString(`<span class="esc">` + escapeOf(r) + "</span>")
+			w.out.WriteString(`<span class="esc">` + plain.EscapeRune(r) + "</span>")
 		}
 	}
 }

@@ -1,35 +1,9 @@
 package markdown
 
 import (
-	"fmt"
 	"html"
 	"strings"
-	"unicode"
 )
-
-// unsafe reports whether a character is a control character, or a mark that reorders or hides
-// text. The page escapes the same ones in texts that it shows as they are.
-func unsafe(r rune) bool {
-	if r == '\u200c' || r == '\u200d' { // joiners, inside words and emoji
-		return false
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
-}
-
-func escapeOf(r rune) string {
-	switch {
-	case r == '\r':
-		return `\r`
-	case r == 0x1b:
-		return `\e`
-	case r < 0x100:
-		return fmt.Sprintf(`\x%02x`, r)
-	case r > 0xffff:
-		return fmt.Sprintf(`\U%08x`, r)
-	default:
-		return fmt.Sprintf(`\u%04x`, r)
-	}
-}
 
 // longestEntity is the length of the longest name of a character, with & and ;.
 const longestEntity = 33

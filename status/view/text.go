@@ -3,8 +3,11 @@ package view
 import (
 	"fmt"
 	"strings"
-	"teambridge/relay/shell"
 	"time"
+
+	"teambridge/relay/shell"
+	"teambridge/status/api"
+	"teambridge/status/plain"
 )
 
 // Clock shows a time to a person: only the time of day if it is today.
@@ -19,18 +22,69 @@ func Clock(t time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// Plural returns a number with its noun: 1 message, 2 messages, 2 inboxes.
-func Plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "x"):
-		one += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // HistoryHint says how to see what was said in a team that has ended.
 func HistoryHint(team string) string {
 	return "see what was said: teambridge history --team " + shell.Quote(team)
+}
+
+// RelayText says how it stands with a relay; "-" is none.
+func RelayText(i *api.Relay) string {
+	if i == nil {
+		return "-"
+	}
+	state := RelayState(i.State, i.Place)
+	if i.Reason != "" {
+		state += " (" + i.Reason + ")"
+	}
+	parts := []string{state}
+	if i.Queue > 0 {
+		parts = append(parts, fmt.Sprintf("%d in the queue", i.Queue))
+	}
+	if i.DeadLetters > 0 {
+		parts = append(parts, plain.Plural(i.DeadLetters, "dead letter"))
+	}
+	if i.LastAck != nil {
+		parts = append(parts, "last answer "+Clock(*i.LastAck))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// RelayState is the state of a relay, with the place of a session that can move.
+func RelayState(state string, p *api.Place) string {
+	switch {
+	case p == nil:
+		return state
+	case state == api.PlaceLocal:
+		return p.Text()
+	}
+	return state + ", " + p.Text()
+}
+
+// FateText says what became of a message that was relayed.
+func FateText(f *api.Fate) string {
+	text := "relayed: " + f.State
+	if f.Pane {
+		text = "pane: " + paneWord(f.State)
+	}
+	if f.Reason != "" {
+		text += " (" + f.Reason + ")"
+	}
+	return text + ", " + Clock(f.At)
+}
+
+// paneWord says for people what the state of a message to a pane means.
+func paneWord(state string) string {
+	switch state {
+	case "claimed":
+		return "waits"
+	case "written", "accepted":
+		return "is being typed"
+	case "done":
+		return "confirmed"
+	case "given":
+		return "given to its model"
+	case "finished":
+		return "its task has ended"
+	}
+	return state
 }

@@ -1,6 +1,50 @@
-package main
+package plain
 
-import "unicode"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Plural returns a number with its noun: 1 message, 2 messages, 2 inboxes.
+func Plural(n int, one string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case strings.HasSuffix(one, "x"):
+		one += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// Cut shortens s to a number of columns, with an ellipsis.
+func Cut(s string, columns int) string {
+	if Width(s) <= columns {
+		return s
+	}
+	if columns <= 0 {
+		return ""
+	}
+	n := 0
+	for i, r := range s {
+		if n += runeWidth(r); n > columns-1 {
+			return strings.TrimRight(s[:i], " ") + "…"
+		}
+	}
+	return s
+}
+
+// Width is how many columns s takes on a terminal.
+func Width(s string) (n int) {
+	if len(s) == utf8.RuneCountInString(s) {
+		return len(s)
+	}
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
 
 // wide has the characters that take two columns on a terminal: those of East Asian Width W
 // and F (https://www.unicode.org/reports/tr11/), with the gaps between them left out where

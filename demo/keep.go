@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,16 +21,16 @@ import (
 	"teambridge/status/server/page"
 )
 
-// playground is what demo --keep prints with --json.
-type playground struct {
+// Playground is what [Keep] prints as JSON.
+type Playground struct {
 	Page        string            `json:"page"` // signs in one browser, once, within a minute
 	Environment map[string]string `json:"environment"`
 	Commands    []string          `json:"commands"`
 }
 
-// demoKeep simulates a team, with a service and a headless lead, until ctx ends.
-func (a *app) demoKeep(ctx context.Context) (err error) {
-	d, remove, err := a.demonstration(ctx,
+// Keep simulates a team, with a service and a headless lead, until ctx ends.
+func Keep(ctx context.Context, o Options) (err error) {
+	d, err := begin(ctx, o,
 		simagent.Member{Name: "worker", Handle: simulate(2 * time.Second)},
 		simagent.Member{Name: "reviewer", Handle: simulate(time.Second)},
 		simagent.Member{Name: "tester", Handle: simulate(500 * time.Millisecond)},
@@ -39,10 +38,10 @@ func (a *app) demoKeep(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a.note("starting a simulated team in %s", filepath.Dir(d.app.claudeDir))
+	d.Note("starting a simulated team in %s", d.dir)
 	// The agents end after the context, once the service has ended.
 	err = d.play(context.WithoutCancel(ctx), func() error { return d.serve(ctx) })
-	return errors.Join(err, remove())
+	return errors.Join(err, d.remove())
 }
 
 // serve runs the service and its headless agent until ctx ends.
@@ -51,20 +50,16 @@ func (d *demonstration) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := d.app.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	if _, _, err = (fleet.Admin{Root: d.team.Root(), Ledger: l}).Add(ctx, ledger.Relay{
-		Team: d.team.Name(), Member: simagent.Lead, Command: []string{exe}, Dir: filepath.Dir(d.app.claudeDir), Permissions: "ask",
+	if _, _, err = (fleet.Admin{Root: d.team.Root(), Ledger: d.ledger}).Add(ctx, ledger.Relay{
+		Team: d.team.Name(), Member: simagent.Lead, Command: []string{exe}, Dir: d.dir, Permissions: "ask",
 	}); err != nil {
 		return err
 	}
 	s, err := server.New(server.Options{
-		Root: d.team.Root(), State: d.app.state, Version: build(), Page: page.Handler(),
-		Listen: []string{"unix:" + api.SocketPath(d.app.state, d.team.Root().Path()), "127.0.0.1:0"},
-		Env:    append(os.Environ(), simchild.Script{State: d.app.claudeDir, Scenes: scenes()}.Env()),
-		Log:    slog.New(slog.NewTextHandler(d.app.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Root: d.team.Root(), State: d.state, Version: d.Version, Page: page.Handler(),
+		Listen: []string{"unix:" + api.SocketPath(d.state, d.team.Root().Path()), "127.0.0.1:0"},
+		Env:    append(os.Environ(), simchild.Script{State: d.claude, Scenes: scenes()}.Env()),
+		Log:    slog.New(slog.NewTextHandler(d.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return err
@@ -85,14 +80,14 @@ func (d *demonstration) serve(ctx context.Context) error {
 
 // stay lets the team say something, tells how to try it out, and waits until ctx ends.
 func (d *demonstration) stay(ctx context.Context, ended chan error) error {
-	c, err := client.Find(d.app.state, d.team.Root().Path())
+	c, err := client.Find(d.state, d.team.Root().Path())
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	err = d.converse(ctx, c)
 	if err == nil {
-		err = d.invite(ctx)
+		err = d.invite(ctx, c)
 	}
 	if err == nil {
 		select {
@@ -104,7 +99,7 @@ func (d *demonstration) stay(ctx context.Context, ended chan error) error {
 	}
 	if ctx.Err() != nil {
 		err = nil // ended as asked
-		d.app.note("the team ends, and its directory is removed")
+		d.Note("the team ends, and its directory is removed")
 	}
 	// An agent that waits for an answer would have 30 s to get it.
 	return errors.Join(err, denyAll(context.WithoutCancel(ctx), c))
@@ -112,7 +107,7 @@ func (d *demonstration) stay(ctx context.Context, ended chan error) error {
 
 // converse sends the first messages, and waits until they are answered and the lead asks.
 func (d *demonstration) converse(ctx context.Context, c *client.Client) error {
-	if _, err := d.app.local().Join(ctx, d.team.Name(), api.NewJoin{As: api.Guest}); err != nil {
+	if _, err := d.local.Join(ctx, d.team.Name(), api.NewJoin{As: api.Guest}); err != nil {
 		return err
 	}
 	asked := []struct{ to, text string }{
@@ -141,31 +136,17 @@ func (d *demonstration) converse(ctx context.Context, c *client.Client) error {
 	})
 }
 
-// poll waits until done reports true.
-func poll(ctx context.Context, done func() (bool, error)) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // invite prints the address of the page, and commands to try.
-func (d *demonstration) invite(ctx context.Context) error {
-	in, err := d.app.signIn(ctx, false)
+func (d *demonstration) invite(ctx context.Context, c *client.Client) error {
+	bound, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	in, err := c.SignIn(bound, false)
 	if err != nil {
 		return err
 	}
-	p := playground{
+	p := Playground{
 		Page:        in.URL,
-		Environment: map[string]string{"CLAUDE_CONFIG_DIR": d.app.claudeDir, "TEAMBRIDGE_STATE": d.app.state, "TEAMBRIDGE_TEAM": d.team.Name()},
+		Environment: map[string]string{"CLAUDE_CONFIG_DIR": d.claude, "TEAMBRIDGE_STATE": d.state, "TEAMBRIDGE_TEAM": d.team.Name()},
 		Commands: []string{
 			"teambridge inbox", "teambridge status", "teambridge permit", `teambridge ask worker "what are you doing?"`,
 			`teambridge send lead "what is left to do?"`, "teambridge history", "teambridge watch", "teambridge ui --print",
@@ -186,7 +167,7 @@ func (d *demonstration) invite(ctx context.Context) error {
 	for _, c := range p.Commands {
 		fmt.Fprintf(&b, "    %s\n", c)
 	}
-	return d.app.answer(p, "%s", b.String())
+	return d.Print(p, b.String())
 }
 
 // denyAll denies what agents ask.
@@ -212,13 +193,7 @@ func simulate(takes time.Duration) simagent.Handler {
 			if row.Kind() != "message" || row.From != api.Guest {
 				continue
 			}
-			text := said["else"]
-			for word, say := range said {
-				if strings.Contains(strings.ToLower(row.Text), word) {
-					text = say
-				}
-			}
-			r.Messages = append(r.Messages, simagent.Message{To: row.From, Text: markdown(text)})
+			r.Messages = append(r.Messages, simagent.Message{To: row.From, Text: markdown(said(row.Text))})
 		}
 		return r
 	}
@@ -228,8 +203,10 @@ func simulate(takes time.Duration) simagent.Handler {
 func markdown(text string) string { return strings.ReplaceAll(text, "'", "`") }
 
 // said is what the agents of the playground answer, by a word of the message.
-var said = map[string]string{
-	"review": `The loop is right, with **one** exception: the back-off has no upper limit.
+func said(text string) string {
+	switch text = strings.ToLower(text); {
+	case strings.Contains(text, "review"):
+		return `The loop is right, with **one** exception: the back-off has no upper limit.
 
 '''go
 delay = min(2*delay, time.Minute)
@@ -240,15 +217,17 @@ if attempt > 5 {
 
 - [x] read 'retry.go' and its tests
 - [x] run 'go test -race ./retry'
-- [ ] change the limit: shall I?`,
-	"build": `Yes, on all three systems:
+- [ ] change the limit: shall I?`
+	case strings.Contains(text, "build"):
+		return `Yes, on all three systems:
 
 | system | tests | time |
 | --- | ---: | ---: |
 | Linux | 1,204 | 41 s |
 | macOS | 1,198 | 58 s |
-| Windows | 1,187 | 73 s |`,
-	"else": `I have **noted** it. These agents are simulated: ask for a 'review', or about the 'build', and they say more.`,
+| Windows | 1,187 | 73 s |`
+	}
+	return `I have **noted** it. These agents are simulated: ask for a 'review', or about the 'build', and they say more.`
 }
 
 // scenes are the turns of the playground's headless lead.

@@ -1,4 +1,4 @@
-package main
+package stdio
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"teambridge/status/plain"
 )
 
 const (
@@ -15,7 +17,7 @@ const (
 	maxQueuedBytes  = 32 << 20
 	maxQueuedWrites = 100_000
 
-	// How long run waits for the reader of its output after it was told to end.
+	// How long Drain waits for the reader after its context has ended.
 	drainStall = 2 * time.Second  // without any progress
 	drainTotal = 10 * time.Second // in all
 
@@ -23,17 +25,18 @@ const (
 	writeStep = 4 << 10
 )
 
-// writeQueue is a writer that never waits: one goroutine writes what is queued, so that a
+// Queue is a writer that never waits: one goroutine writes what is queued, so that a
 // relay goes on while somebody pages through its output.
 //
 // When the queue is full, new writes are dropped until half of it has been written. One
 // notice takes their place, so that a slow reader misses one piece and not every other
 // line.
-type writeQueue struct {
+type Queue struct {
+	MaxBytes int // how much may be unread; to be set before the first write
+
 	w        io.Writer
-	notice   func(missing) []byte // its result is written in the place of dropped writes
+	notice   func(Missing) []byte // its result is written in the place of dropped writes
 	failed   func(error)          // called once, with the first error of w
-	maxBytes int
 	maxItems int
 
 	mu     sync.Mutex
@@ -51,29 +54,29 @@ type writeQueue struct {
 // queued is one write, or the place of those that were dropped.
 type queued struct {
 	data    []byte
-	missing missing
+	missing Missing
 }
 
-// missing counts what was dropped, or not read.
-type missing struct {
+// Missing counts what was dropped, or not read.
+type Missing struct {
 	Lines int `json:"lines"`
 	Bytes int `json:"bytes"`
 }
 
-func (m missing) String() string {
-	return fmt.Sprintf("%s (%s)", plural(m.Lines, "line"), plural(m.Bytes, "byte"))
+func (m Missing) String() string {
+	return fmt.Sprintf("%s (%s)", plain.Plural(m.Lines, "line"), plain.Plural(m.Bytes, "byte"))
 }
 
-func (m *missing) add(data []byte) {
+func (m *Missing) add(data []byte) {
 	m.Lines += bytes.Count(data, []byte("\n"))
 	m.Bytes += len(data)
 }
 
-// newWriteQueue returns a queue in front of w and starts its goroutine, which calls notice
-// and failed, and which [writeQueue.drain] ends.
-func newWriteQueue(w io.Writer, notice func(missing) []byte, failed func(error)) *writeQueue {
-	q := &writeQueue{
-		w: w, notice: notice, failed: failed, maxBytes: maxQueuedBytes, maxItems: maxQueuedWrites,
+// NewQueue returns a queue in front of w and starts its goroutine, which calls notice
+// and failed, and which [Queue.Drain] ends.
+func NewQueue(w io.Writer, notice func(Missing) []byte, failed func(error)) *Queue {
+	q := &Queue{
+		w: w, notice: notice, failed: failed, MaxBytes: maxQueuedBytes, maxItems: maxQueuedWrites,
 		moved: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	q.more.L = &q.mu
@@ -82,13 +85,13 @@ func newWriteQueue(w io.Writer, notice func(missing) []byte, failed func(error))
 }
 
 // Write queues b, or drops it. It never fails, since w has not been written to yet.
-func (q *writeQueue) Write(b []byte) (int, error) {
-	q.offer(b, false)
+func (q *Queue) Write(b []byte) (int, error) {
+	q.Offer(b, false)
 	return len(b), nil
 }
 
-// offer queues b, and reports whether it did. Urgent writes have twice the room.
-func (q *writeQueue) offer(b []byte, urgent bool) bool {
+// Offer queues b, and reports whether it did. Urgent writes have twice the room.
+func (q *Queue) Offer(b []byte, urgent bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.over {
@@ -99,10 +102,10 @@ func (q *writeQueue) offer(b []byte, urgent bool) bool {
 	}
 	if q.bytes == 0 {
 		q.full = false
-	} else if q.bytes+len(b) > q.maxBytes || len(q.items) >= q.maxItems {
+	} else if q.bytes+len(b) > q.MaxBytes || len(q.items) >= q.maxItems {
 		q.full = true
 	}
-	fits := !q.full || urgent && q.bytes+len(b) <= 2*q.maxBytes && len(q.items) < 2*q.maxItems
+	fits := !q.full || urgent && q.bytes+len(b) <= 2*q.MaxBytes && len(q.items) < 2*q.maxItems
 	if fits {
 		q.items = append(q.items, queued{data: bytes.Clone(b)})
 		q.bytes += len(b)
@@ -118,11 +121,11 @@ func (q *writeQueue) offer(b []byte, urgent bool) bool {
 }
 
 // run writes what is queued, one item at a time.
-func (q *writeQueue) run() {
+func (q *Queue) run() {
 	defer close(q.ended)
 	for item, ok := q.first(); ok; item, ok = q.first() {
 		data := item.data
-		if item.missing != (missing{}) {
+		if item.missing != (Missing{}) {
 			data = q.notice(item.missing)
 		}
 		for len(data) > 0 {
@@ -144,7 +147,7 @@ func (q *writeQueue) run() {
 
 // first waits for an item and returns it without removing it; false if nothing is left to
 // write.
-func (q *writeQueue) first() (queued, bool) {
+func (q *Queue) first() (queued, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.items) == 0 && !q.closed && !q.over {
@@ -156,7 +159,7 @@ func (q *writeQueue) first() (queued, bool) {
 	return q.items[0], true
 }
 
-func (q *writeQueue) done() {
+func (q *Queue) done() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.over {
@@ -165,16 +168,16 @@ func (q *writeQueue) done() {
 	q.bytes -= len(q.items[0].data)
 	q.items[0] = queued{}
 	q.items = q.items[1:]
-	if q.bytes <= q.maxBytes/2 && len(q.items) <= q.maxItems/2 {
+	if q.bytes <= q.MaxBytes/2 && len(q.items) <= q.maxItems/2 {
 		q.full = false
 	}
 }
 
 // abandon empties the queue for good, and returns what was in it.
-func (q *writeQueue) abandon() missing {
+func (q *Queue) abandon() Missing {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var lost missing
+	var lost Missing
 	for _, item := range q.items {
 		lost.add(item.data)
 		lost.Lines += item.missing.Lines
@@ -185,17 +188,17 @@ func (q *writeQueue) abandon() missing {
 	return lost
 }
 
-// drain stops accepting writes, waits until the queue is written, and returns what was not.
+// Drain stops accepting writes, waits until the queue is written, and returns what was not.
 // Until ctx ends it waits without a limit, then for drainStall without progress and
 // drainTotal in all.
-func (q *writeQueue) drain(ctx context.Context) missing {
+func (q *Queue) Drain(ctx context.Context) Missing {
 	q.mu.Lock()
 	q.closed = true
 	q.more.Signal()
 	q.mu.Unlock()
 	select {
 	case <-q.ended:
-		return missing{}
+		return Missing{}
 	case <-ctx.Done():
 	}
 	total, stall := time.NewTimer(drainTotal), time.NewTimer(drainStall)
@@ -204,7 +207,7 @@ func (q *writeQueue) drain(ctx context.Context) missing {
 	for {
 		select {
 		case <-q.ended:
-			return missing{}
+			return Missing{}
 		case <-q.moved:
 			stall.Reset(drainStall)
 		case <-stall.C:
@@ -213,15 +216,4 @@ func (q *writeQueue) drain(ctx context.Context) missing {
 			return q.abandon()
 		}
 	}
-}
-
-// queueErrors puts a queue in front of stderr, so that the command does not wait for its
-// reader.
-func (a *app) queueErrors() *writeQueue {
-	q := newWriteQueue(a.stderr, func(m missing) []byte {
-		return a.warning(fmt.Sprintf("%s were dropped here, since nobody read them", m))
-	}, func(error) {}) // it cannot be reported
-	a.stderr = q
-	a.drain = func(ctx context.Context) { q.drain(ctx) }
-	return q
 }

@@ -1,4 +1,4 @@
-package main
+package stdio
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// hangUp waits until nobody can read what is written to f, and returns true. It returns
+// HangUp waits until nobody can read what is written to f, and returns true. It returns
 // false when ctx ends, or if f is not a pipe or the like.
-func hangUp(ctx context.Context, f *os.File) bool {
+func HangUp(ctx context.Context, f *os.File) bool {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return false

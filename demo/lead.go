@@ -1,11 +1,10 @@
-package main
+package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +20,6 @@ import (
 // relay.
 type deafLead struct {
 	relay    *relay.Relay
-	ledger   *ledger.Ledger
 	recorded chan struct{} // the ledger has a new event
 	ended    chan error
 	stop     context.CancelFunc
@@ -32,18 +30,14 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	l, err := d.app.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	h := &deafLead{ledger: l, recorded: make(chan struct{}, 1), ended: make(chan error, 1)}
+	h := &deafLead{recorded: make(chan struct{}, 1), ended: make(chan error, 1)}
 	idle := make(chan struct{})
 	ready := sync.OnceFunc(func() { close(idle) })
 	h.relay, err = relay.New(ctx, relay.Options{
-		Team: d.team, Member: simagent.Lead, Locker: d.app.locks(), Ledger: l, State: d.app.state,
-		Runtime: relay.Claude(d.app.claudeDir, claude.Options{
-			Command: []string{exe}, Dir: filepath.Dir(d.app.claudeDir),
-			Env: append(os.Environ(), simchild.Script{State: d.app.claudeDir}.Env()),
+		Team: d.team, Member: simagent.Lead, Locker: d.locker, Ledger: d.ledger, State: d.state,
+		Runtime: relay.Claude(d.claude, claude.Options{
+			Command: []string{exe}, Dir: d.dir,
+			Env: append(os.Environ(), simchild.Script{State: d.claude}.Env()),
 		}),
 		Report: func(s relay.Status) {
 			if s.State == relay.Idle {
@@ -96,7 +90,7 @@ func (d *demonstration) relayed(ctx context.Context, text string) error {
 	var steps []string
 	after := int64(0)
 	for {
-		events, err := d.lead.ledger.Events(ctx, after, 1000)
+		events, err := d.ledger.Events(ctx, after, 1000)
 		if err != nil {
 			return err
 		}
@@ -139,7 +133,7 @@ func stepName(s ledger.DeliveryState) string {
 
 // said counts how often the lead worked on messages.
 func (d *demonstration) said(texts ...string) (n int, err error) {
-	works, err := simchild.Works(d.app.claudeDir)
+	works, err := simchild.Works(d.claude)
 	for work, times := range works {
 		for _, text := range texts {
 			n += times * strings.Count(work, text)

@@ -1,4 +1,4 @@
-package main
+package plain
 
 import (
 	"slices"
@@ -9,27 +9,24 @@ const (
 	gap       = 2  // columns between two cells
 	narrowest = 10 // no column of a table is folded to less,
 	headRoom  = 16 // or to less than its head, up to this
-	deepest   = 3  // lines of a folded cell; what does not fit is cut off
 )
 
-// table prints rows of cells in aligned columns, the first row as the head, and escapes the
-// cells. If stdout is a terminal that is too narrow, long cells are folded.
-func (a *app) table(rows [][]string) error { return a.tableOf(rows, deepest) }
-
-// tableOf is table with cells of at most so many lines; 0 is no limit.
-func (a *app) tableOf(rows [][]string, limit int) error {
+// Table aligns rows of cells in columns, the first row as the head, and escapes the cells. If they
+// take more than so many columns, which 0 does not bound, long cells are folded into at most so
+// many lines.
+func Table(rows [][]string, columns, deepest int) string {
 	var widths []int
 	shown := make([][]string, len(rows))
 	for n, row := range rows {
 		for i, cell := range row {
-			shown[n] = append(shown[n], escape(cell, false))
+			shown[n] = append(shown[n], Escape(cell, false))
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], width(shown[n][i]))
+			widths[i] = max(widths[i], Width(shown[n][i]))
 		}
 	}
-	if columns := a.width(); columns > 0 && len(rows) > 0 {
+	if columns > 0 && len(rows) > 0 {
 		narrow(widths, rows[0], columns)
 	}
 	var b strings.Builder
@@ -38,8 +35,8 @@ func (a *app) tableOf(rows [][]string, limit int) error {
 		lines := 1
 		for i, cell := range row {
 			cells[i] = []string{cell}
-			if width(cell) > widths[i] {
-				cells[i] = fold(cell, widths[i], limit)
+			if Width(cell) > widths[i] {
+				cells[i] = fold(cell, widths[i], deepest)
 			}
 			lines = max(lines, len(cells[i]))
 		}
@@ -50,20 +47,12 @@ func (a *app) tableOf(rows [][]string, limit int) error {
 				if n < len(cell) {
 					text = cell[n]
 				}
-				line += text + strings.Repeat(" ", widths[i]-width(text)+gap)
+				line += text + strings.Repeat(" ", widths[i]-Width(text)+gap)
 			}
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	return a.print([]byte(b.String()))
-}
-
-// width is how many columns the terminal that stdout is has now; 0 if it is none.
-func (a *app) width() int {
-	if a.columns == nil {
-		return 0
-	}
-	return a.columns()
+	return b.String()
 }
 
 // narrow makes the widest columns narrower until the table has so many columns of the
@@ -79,7 +68,7 @@ func narrow(widths []int, head []string, columns int) {
 		for i, w := range widths {
 			least := narrowest
 			if i < len(head) {
-				least = max(least, min(width(head[i]), headRoom))
+				least = max(least, min(Width(head[i]), headRoom))
 			}
 			if w > least && (widest < 0 || w > widths[widest]) {
 				widest = i
@@ -97,7 +86,7 @@ func narrow(widths []int, head []string, columns int) {
 func fold(s string, columns, lines int) (folded []string) {
 	for s != "" {
 		if len(folded)+1 == lines {
-			return append(folded, cut(s, columns))
+			return append(folded, Cut(s, columns))
 		}
 		end, at := len(s), 0 // where the line ends
 		for i, r := range s {
@@ -120,18 +109,20 @@ func fold(s string, columns, lines int) (folded []string) {
 	return slices.Clip(folded)
 }
 
-// indent writes a text below the line about it, escaped, and on a terminal folded.
-func (a *app) indent(b *strings.Builder, text string) {
+// Indent is a text below the line about it: escaped, and folded into so many columns, which 0 does
+// not bound.
+func Indent(text string, columns int) string {
 	const margin = "    "
-	columns := a.width()
-	for line := range strings.Lines(escape(text, true)) {
+	var b strings.Builder
+	for line := range strings.Lines(Escape(text, true)) {
 		line = strings.TrimSuffix(line, "\n")
 		lines := []string{line}
-		if room := columns - len(margin); columns > 0 && room >= narrowest && !strings.Contains(line, "\t") && width(line) > room {
+		if room := columns - len(margin); columns > 0 && room >= narrowest && !strings.Contains(line, "\t") && Width(line) > room {
 			lines = fold(line, room, 0)
 		}
 		for _, l := range lines {
 			b.WriteString(margin + l + "\n")
 		}
 	}
+	return b.String()
 }

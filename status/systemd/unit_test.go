@@ -1,4 +1,4 @@
-package main
+package systemd
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 	"teambridge/relay/standin"
 )
 
-func TestUnitQuote(t *testing.T) {
+func TestQuote(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":        `""`,
@@ -21,12 +21,12 @@ func TestUnitQuote(t *testing.T) {
 		"a\nb":    "",
 		"a\x00b":  "",
 	} {
-		got, err := unitQuote(in, true)
+		got, err := quote(in, true)
 		if got != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %s, %v, want %s", in, got, err, want)
 		}
 	}
-	if got, err := unitQuote("A=$HOME", false); got != `"A=$HOME"` || err != nil {
+	if got, err := quote("A=$HOME", false); got != `"A=$HOME"` || err != nil {
 		t.Errorf("%s, %v", got, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 	verify := func(text string) string {
 		t.Helper()
 		dir := t.TempDir()
-		path := filepath.Join(dir, unitName)
+		path := filepath.Join(dir, Name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -57,13 +57,13 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 		out, _ := cmd.CombinedOutput() // it also fails for want of what a container has not
 		var ours []string
 		for line := range strings.Lines(string(out)) {
-			if strings.Contains(line, unitName) {
+			if strings.Contains(line, Name) {
 				ours = append(ours, line)
 			}
 		}
 		return strings.Join(ours, "")
 	}
-	text, err := unit{binary, []string{"--claude-dir", `/we$ird %h "x" \y`}, []string{"PATH=/usr/bin:/a b/%bin", "X=1"}}.text()
+	text, err := Text([]string{binary, "serve", "--claude-dir", `/we$ird %h "x" \y`}, []string{"PATH=/usr/bin:/a b/%bin", "X=1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package stdio
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 
 var screenInfo = syscall.NewLazyDLL("kernel32.dll").NewProc("GetConsoleScreenBufferInfo")
 
-// columns returns the width of the console that f is, or 0 if it is none.
-func columns(f *os.File) int {
+// Columns returns the width of the console that f is, or 0 if it is none.
+func Columns(f *os.File) int {
 	var info struct {
 		width, height, x, y      int16
 		attributes               uint16

@@ -1,7 +1,6 @@
-package main
+package plain
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -38,13 +37,12 @@ worker  blocked     /home/dev/
                     deep/deep…
 `,
 	} {
-		var out bytes.Buffer
-		a := &app{host: host{stdout: &out, columns: func() int { return columns }}}
-		if err := a.table(rows); err != nil || "\n"+out.String() != want {
-			t.Errorf("in %d columns, %v:\n%s\nwant:%s", columns, err, out.String(), want)
+		out := Table(rows, columns, 3)
+		if "\n"+out != want {
+			t.Errorf("in %d columns:\n%s\nwant:%s", columns, out, want)
 		}
-		for line := range strings.Lines(out.String()) {
-			if w := width(strings.TrimSuffix(line, "\n")); columns >= 60 && w > columns {
+		for line := range strings.Lines(out) {
+			if w := Width(strings.TrimSuffix(line, "\n")); columns >= 60 && w > columns {
 				t.Errorf("a line of %d columns: %q", w, line)
 			}
 		}
@@ -85,9 +83,24 @@ func TestIndentFolds(t *testing.T) {
 		0:  "    A long paragraph of an agent that does not fit.\n    \n    - short\n    \ta\ttable with tabs that is left as it is\n",
 		30: "    A long paragraph of an\n    agent that does not fit.\n    \n    - short\n    \ta\ttable with tabs that is left as it is\n",
 	} {
-		var b strings.Builder
-		if (&app{host: host{columns: func() int { return columns }}}).indent(&b, text); b.String() != want {
-			t.Errorf("in %d columns: %q, want %q", columns, b.String(), want)
+		if got := Indent(text, columns); got != want {
+			t.Errorf("in %d columns: %q, want %q", columns, got, want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text    string
+		columns int
+		want    string
+	}{
+		{"worker", 6, "worker"}, {"worker", 5, "work…"}, {"日本語", 6, "日本語"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"},
+		{"e\u0301e\u0301e", 3, "e\u0301e\u0301e"}, {"e\u0301e\u0301e", 2, "e\u0301…"}, {"🙂🙂", 3, "🙂…"}, {"x", 0, ""}, {"", 0, ""},
+	} {
+		if got := Cut(c.text, c.columns); got != c.want || Width(got) > c.columns {
+			t.Errorf("cut(%q, %d) = %q, want %q", c.text, c.columns, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package stdio
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// columns returns the width of the terminal that f is, or 0 if it is none.
-func columns(f *os.File) int {
+// Columns returns the width of the terminal that f is, or 0 if it is none.
+func Columns(f *os.File) int {
 	var size struct{ rows, columns, x, y uint16 }
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package stdio
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestLineReader(t *testing.T) {
+func TestLines(t *testing.T) {
 	t.Parallel()
 	const limit = 10_000 // more than is read at a time
 	fits, long := strings.Repeat("x", limit), strings.Repeat("x", limit+1)
@@ -33,15 +33,15 @@ func TestLineReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lines := newLineReader(strings.NewReader(tc.in), limit)
+			lines := NewLines(strings.NewReader(tc.in), limit)
 			var got []string
 			for {
-				line, err := lines.next()
+				line, err := lines.Next()
 				if errors.Is(err, io.EOF) {
 					break
 				}
 				switch {
-				case errors.Is(err, errLongLine):
+				case errors.Is(err, ErrLongLine):
 					got = append(got, "!")
 				case err != nil:
 					t.Fatal(err)
@@ -60,15 +60,15 @@ func TestLineReader(t *testing.T) {
 }
 
 // A line that never ends is refused when it is too long, not at its end.
-func TestLineReaderRefusesAtOnce(t *testing.T) {
+func TestLinesRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	source := &boundless{}
-	lines := newLineReader(source, maxLine)
-	if _, err := lines.next(); !errors.Is(err, errLongLine) {
-		t.Fatalf("got %v, want errLongLine", err)
+	lines := NewLines(source, MaxLine)
+	if _, err := lines.Next(); !errors.Is(err, ErrLongLine) {
+		t.Fatalf("got %v, want ErrLongLine", err)
 	}
-	if source.read > maxLine+8<<10 {
-		t.Errorf("%d bytes were read to see that it is longer than %d", source.read, maxLine)
+	if source.read > MaxLine+8<<10 {
+		t.Errorf("%d bytes were read to see that it is longer than %d", source.read, MaxLine)
 	}
 }
 
@@ -85,14 +85,14 @@ func (e *boundless) Read(b []byte) (int, error) {
 
 // A read that fails is not the end of a line: what came before it was not meant to be a
 // line of its own.
-func TestLineReaderFails(t *testing.T) {
+func TestLinesFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	lines := newLineReader(io.MultiReader(strings.NewReader("a\nb"), failing{broken}), 100)
-	if line, err := lines.next(); string(line) != "a" || err != nil {
+	lines := NewLines(io.MultiReader(strings.NewReader("a\nb"), failing{broken}), 100)
+	if line, err := lines.Next(); string(line) != "a" || err != nil {
 		t.Errorf("got %q, %v", line, err)
 	}
-	if line, err := lines.next(); !errors.Is(err, broken) {
+	if line, err := lines.Next(); !errors.Is(err, broken) {
 		t.Errorf("got %q, %v, want %v", line, err, broken)
 	}
 }
@@ -100,41 +100,3 @@ func TestLineReaderFails(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-func TestParseLine(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		`hello`:             "hello",
-		`  hello`:           "  hello",
-		``:                  "",
-		`{"text": "hello"}`: "hello",
-		`  {"text": "x"}  `: "x",
-		`{"text": "a\nb"}`:  "a\nb",
-		`["no object"]`:     `["no object"]`,
-	} {
-		if l, err := parseLine([]byte(in)); err != nil || l.Text != want {
-			t.Errorf("%s: %q, %v; want %q", in, l.Text, err, want)
-		}
-	}
-	for in, want := range map[string]string{
-		"a\xffb":                     "not valid UTF-8",
-		"{\"text\": \"a\xffb\"}":     "not valid UTF-8",
-		`{"text": "x \ud83d y"}`:     `"text" has half of a surrogate pair`,
-		`{"text": "a", "text": "b"}`: `"text" is there twice`,
-		`{"permit": "q", "allow": false, "reason": "\ude00"}`: `"reason" has half of a surrogate pair`,
-		"a\x00b":                      "NUL",
-		`{"text": "a\u0000b"}`:        "NUL",
-		`{"text": "hel`:               "cut off",
-		`{`:                           "cut off",
-		`{"text": "a"} {"text": "b"}`: "more than one",
-		`{"text": "a"}}`:              "more than one",
-		`{"text": 1}`:                 "cannot unmarshal",
-		`{"txt": "a"}`:                "unknown field",
-		`{"text": "a" "b"}`:           "invalid character",
-		"\u007b" + strings.Repeat(`"text":{`, 20_000): "JSON",
-	} {
-		if l, err := parseLine([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40s: %+v, %v; want an error with %q", in, l, err, want)
-		}
-	}
-}

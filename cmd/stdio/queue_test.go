@@ -1,4 +1,4 @@
-package main
+package stdio
 
 import (
 	"bytes"
@@ -39,9 +39,9 @@ func reading() *pausing {
 }
 
 // queueTo returns a queue whose notices are lines, and that must not fail.
-func queueTo(t *testing.T, p *pausing) *writeQueue {
+func queueTo(t *testing.T, p *pausing) *Queue {
 	t.Helper()
-	return newWriteQueue(p, func(m missing) []byte { return fmt.Appendf(nil, "<%d %d>\n", m.Lines, m.Bytes) }, func(err error) { t.Error(err) })
+	return NewQueue(p, func(m Missing) []byte { return fmt.Appendf(nil, "<%d %d>\n", m.Lines, m.Bytes) }, func(err error) { t.Error(err) })
 }
 
 // Whoever reads, however slowly, gets everything in order.
@@ -59,7 +59,7 @@ func TestQueueIsWritten(t *testing.T) {
 				t.Fatal(n, err)
 			}
 		}
-		if lost := q.drain(t.Context()); lost != (missing{}) || p.got.String() != want.String() {
+		if lost := q.Drain(t.Context()); lost != (Missing{}) || p.got.String() != want.String() {
 			t.Errorf("%s were lost; %d bytes arrived, want %d", lost, p.got.Len(), want.Len())
 		}
 	})
@@ -69,9 +69,9 @@ func TestQueueIsWritten(t *testing.T) {
 // notice in its place says how much.
 func TestQueueLeavesOut(t *testing.T) {
 	t.Parallel()
-	for name, bound := range map[string]func(*writeQueue){
-		"bytes": func(q *writeQueue) { q.maxBytes = 100 },
-		"items": func(q *writeQueue) { q.maxItems = 20 },
+	for name, bound := range map[string]func(*Queue){
+		"bytes": func(q *Queue) { q.MaxBytes = 100 },
+		"items": func(q *Queue) { q.maxItems = 20 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +86,7 @@ func TestQueueLeavesOut(t *testing.T) {
 				close(p.goOn)
 				synctest.Wait() // all of it is written
 				fmt.Fprint(q, "after\n")
-				if lost := q.drain(t.Context()); lost != (missing{}) {
+				if lost := q.Drain(t.Context()); lost != (Missing{}) {
 					t.Errorf("%s were lost", lost)
 				}
 				var want strings.Builder
@@ -109,7 +109,7 @@ func TestQueueHasOneHole(t *testing.T) {
 		step := make(chan struct{})
 		p := &pausing{goOn: step}
 		q := queueTo(t, p)
-		q.maxBytes = 40
+		q.MaxBytes = 40
 		for i := range 12 {
 			fmt.Fprintf(q, "%03d\n", i)
 		}
@@ -126,7 +126,7 @@ func TestQueueHasOneHole(t *testing.T) {
 			fmt.Fprintf(q, "%03d\n", 16+i)
 		}
 		close(step)
-		if lost := q.drain(t.Context()); lost != (missing{}) {
+		if lost := q.Drain(t.Context()); lost != (Missing{}) {
 			t.Errorf("%s were lost", lost)
 		}
 		if got := p.got.String(); strings.Count(got, "<") != 1 {
@@ -143,7 +143,7 @@ func TestQueueHasRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := paused()
 		q := queueTo(t, p)
-		q.maxBytes = 10
+		q.MaxBytes = 10
 		for i, tc := range []struct {
 			text         string
 			urgent, want bool
@@ -153,7 +153,7 @@ func TestQueueHasRoom(t *testing.T) {
 			{"a", true, false}, // nor this, with one so large
 			{"", false, true},
 		} {
-			if got := q.offer([]byte(tc.text), tc.urgent); got != tc.want {
+			if got := q.Offer([]byte(tc.text), tc.urgent); got != tc.want {
 				t.Errorf("%d: accepted %v, want %v", i, got, tc.want)
 			}
 		}
@@ -169,12 +169,12 @@ func TestQueueHasRoom(t *testing.T) {
 			{"question\n", true, true},
 			{"abc", true, false},
 		} {
-			if got := q.offer([]byte(tc.text), tc.urgent); got != tc.want {
+			if got := q.Offer([]byte(tc.text), tc.urgent); got != tc.want {
 				t.Errorf("%d again: accepted %v, want %v", i, got, tc.want)
 			}
 		}
 		close(p.goOn)
-		q.drain(t.Context())
+		q.Drain(t.Context())
 		if got, want := p.got.String(), "0123456789 and more\n<0 2>\n01234567\n<0 2>\nquestion\n<0 3>\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -218,18 +218,18 @@ func TestDrain(t *testing.T) {
 				q := queueTo(t, p)
 				q.Write(text)
 				start := time.Now()
-				lost := q.drain(ctx)
+				lost := q.Drain(ctx)
 				if took := time.Since(start); took != tc.took {
 					t.Errorf("it took %s, want %s", took, tc.took)
 				}
-				want := missing{}
+				want := Missing{}
 				if tc.lost {
 					want.add(text)
 				}
 				if lost != want {
 					t.Errorf("%s lost, want %s", lost, want)
 				}
-				if q.offer([]byte("late"), true) {
+				if q.Offer([]byte("late"), true) {
 					t.Error("it accepts more afterwards")
 				}
 				<-q.ended
@@ -245,7 +245,7 @@ func TestQueueFails(t *testing.T) {
 		p := reading()
 		p.err = errors.New("broken")
 		var failures atomic.Int32
-		q := newWriteQueue(p, func(missing) []byte { return nil }, func(err error) {
+		q := NewQueue(p, func(Missing) []byte { return nil }, func(err error) {
 			if !errors.Is(err, p.err) {
 				t.Errorf("failed with %v", err)
 			}
@@ -257,7 +257,7 @@ func TestQueueFails(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if lost := q.drain(t.Context()); lost != (missing{}) || failures.Load() != 1 {
+		if lost := q.Drain(t.Context()); lost != (Missing{}) || failures.Load() != 1 {
 			t.Errorf("%s lost, %d failures", lost, failures.Load())
 		}
 	})

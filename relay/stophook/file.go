@@ -1,0 +1,173 @@
+package stophook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"teambridge/teams/atomicfile"
+	"teambridge/teams/lockedfile"
+)
+
+// The errors about settings files that are not changed.
+var (
+	ErrDangling   = errors.New("is a symbolic link that leads nowhere")
+	ErrNotRegular = errors.New("is not a regular file")
+	ErrChanged    = errors.New("another program has just changed")
+)
+
+// File is a settings file, which is locked.
+type File struct {
+	Path   string // of the file itself, not of a link to it
+	record string // the file in which we keep what we made
+	data   []byte // nil: there is no file
+	made   made
+	unlock func() error
+}
+
+// Open locks and reads the settings file at path, which need not exist. state is the state
+// directory, and debug is told of a record there that cannot be read.
+func Open(ctx context.Context, state, path string, debug func(format string, args ...any)) (f *File, err error) {
+	f = &File{made: made{Hooks: true, Stop: true}} // of a hook that somebody else copied here, or the state directory is another
+	if f.Path, err = regular(path); err != nil {
+		return nil, err
+	}
+	f.record = recordPath(state, f.Path)
+	if f.unlock, err = lockedfile.HoldWithin(ctx, time.Minute, filepath.Join(state, "locks"), "hooks of "+f.Path); err != nil {
+		return nil, err
+	}
+	if f.data, err = readIfAny(f.Path); err != nil {
+		return nil, errors.Join(err, f.unlock())
+	}
+	if r, err := readRecord(f.record); err == nil {
+		f.made = r.Made
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		debug("%s: %v", f.record, err)
+	}
+	return f, nil
+}
+
+// Close unlocks the file.
+func (f *File) Close() error { return f.unlock() }
+
+// Install adds a hook that runs command, and reports whether the file was changed. own is the
+// program that asks: a hook that runs it is one of ours, whatever its name.
+func (f *File) Install(own, command string) (changed bool, err error) {
+	old := f.data
+	if f.data == nil {
+		old = []byte("{}\n")
+	}
+	data, m, err := install(old, own, command, f.made)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	if bytes.Equal(old, data) {
+		return false, nil
+	}
+	m.File = m.File || f.data == nil
+	dir := filepath.Dir(f.Path)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		m.Directory = true
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return false, err
+		}
+	}
+	// First, since a hook without a record is not removed as a whole.
+	if err := f.remember(m); err != nil {
+		return false, err
+	}
+	return true, f.replace(data)
+}
+
+// Uninstall removes our hooks and what was made for them, and reports whether there was one.
+func (f *File) Uninstall() (removed bool, err error) {
+	own, _ := os.Executable() // else the hook is known by its name
+	data, empty := f.data, false
+	if f.data != nil {
+		if data, empty, err = uninstall(f.data, own, f.made); err != nil {
+			return false, fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	if removed = !bytes.Equal(data, f.data); removed {
+		if empty && f.made.File {
+			data = nil
+		}
+		if err := f.replace(data); err != nil {
+			return false, err
+		}
+		if data == nil && f.made.Directory {
+			_ = os.Remove(filepath.Dir(f.Path)) // fails if it is not empty
+		}
+	}
+	if err := os.Remove(f.record); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return removed, err
+	}
+	return removed, nil
+}
+
+// regular follows symbolic links, and refuses what is there but is not a regular file.
+func regular(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, lerr := os.Lstat(path); lerr == nil {
+			return "", fmt.Errorf("%s %w", path, ErrDangling)
+		}
+		// The directory may be reached by a link.
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			return filepath.Join(dir, filepath.Base(path)), nil
+		}
+		return path, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(real)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s %w", path, ErrNotRegular)
+	}
+	return real, err
+}
+
+// readIfAny reads a file; nil if there is none.
+func readIfAny(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if data == nil && err == nil {
+		data = []byte{}
+	}
+	return data, err
+}
+
+// remember keeps what was made in the settings file.
+func (f *File) remember(m made) error {
+	if err := os.MkdirAll(filepath.Dir(f.record), 0o700); err != nil {
+		return err
+	}
+	data, err := json.Marshal(record{File: f.Path, Made: m})
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(f.record, data)
+}
+
+// replace writes the file, unless another program has changed it since it was read.
+func (f *File) replace(data []byte) error {
+	now, err := readIfAny(f.Path)
+	switch {
+	case err != nil:
+		return err
+	case !bytes.Equal(now, f.data) || (now == nil) != (f.data == nil):
+		return fmt.Errorf("%w %s", ErrChanged, f.Path)
+	case data == nil:
+		return os.Remove(f.Path)
+	}
+	return atomicfile.Write(f.Path, data)
+}
