@@ -16,7 +16,6 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay"
 	"teambridge/relay/claude/session"
-	"teambridge/relay/shell"
 	"teambridge/relay/wire"
 	"teambridge/status"
 	"teambridge/status/api"
@@ -41,11 +40,16 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 		return a, err
 	}
 	defer to.Close() // it is written by path
-	m := message{n.NewMessage, id}
-	m.Follow = true
-	if to.Way() == api.WayPane || n.Via == api.ViaPane {
-		return l.askPane(ctx, &to, m, timeout)
+	w, err := l.by(&to, n.Via)
+	if err != nil {
+		return a, err
 	}
+	n.Follow = true
+	return w.ask(ctx, &to, message{n.NewMessage, id}, n.Dir, timeout)
+}
+
+func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, timeout time.Duration) (a api.Answered, err error) {
+	member := to.Member()
 	if _, err := promptOptionsOf(m.NewMessage); err != nil {
 		return a, err
 	}
@@ -68,7 +72,7 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 		m.From = t.Root().MemberName(ctx, t.Name(), m.From) // the reply comes to this inbox
 	}
 	// Before joining: a message that is not sent must not change the team.
-	draft := inbox.Message{ID: id, From: cmp.Or(m.From, api.Guest), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
+	draft := inbox.Message{ID: m.id, From: cmp.Or(m.From, api.Guest), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
 	if err := cmp.Or(draft.Check(), draft.CheckProtocol(c)); err != nil {
 		return a, err
 	}
@@ -88,16 +92,16 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 		return a, api.Decide(api.CodeNotFound, anyway, "%s has shut down: nobody can answer", member)
 	}
 	if m.From == "" {
-		if m.From, a.Joined, err = l.askingAs(ctx, t, c, n.Dir); err != nil {
+		if m.From, a.Joined, err = l.askingAs(ctx, t, c, dir); err != nil {
 			return a, err
 		}
 	}
-	r, err := l.row(ctx, &to, m.From, false, false)
+	r, err := l.row(ctx, to, m.From, false, false)
 	if err != nil {
 		return a, err
 	}
-	q := &question{l: l, sender: r.sender, from: m.From, summary: m.Summary, text: m.Text, rec: rec}
-	if q.Delivered, a.Sent, err = l.sendQuestion(ctx, &to, m); err != nil {
+	q := &question{l: l.Local, sender: r.sender, from: m.From, summary: m.Summary, text: m.Text, rec: rec}
+	if q.Delivered, a.Sent, err = l.sendQuestion(ctx, to, m); err != nil {
 		return a, err
 	}
 	q.since = q.Start
@@ -121,14 +125,14 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 
 // sendQuestion sends a message through a team of its own, since who follows the message may
 // close that before the answer comes.
-func (l *Local) sendQuestion(ctx context.Context, asked *Target, m message) (d mail.Delivered, sent api.Sent, err error) {
+func (l inboxWay) sendQuestion(ctx context.Context, asked *Target, m message) (d mail.Delivered, sent api.Sent, err error) {
 	to, err := l.In(ctx, asked.Name(), asked.Member())
 	if err != nil {
 		return d, sent, err
 	}
 	defer to.Close() // it is written by path
 	d.Start = time.Now()
-	sent, row, err := l.sendTo(ctx, &to, m)
+	sent, row, err := l.send(ctx, &to, m)
 	if err != nil {
 		return d, sent, err
 	}
@@ -139,56 +143,6 @@ func (l *Local) sendQuestion(ctx context.Context, asked *Target, m message) (d m
 	d, sent = *row, view.Sent(*row)
 	d.Inbox, err = inbox.Open(asked.Team, d.Member, l.opts.Locker)
 	return d, sent, err
-}
-
-// askPane types a question into a pane, and waits for the answer.
-func (l *Local) askPane(ctx context.Context, to *Target, m message, timeout time.Duration) (a api.Answered, err error) {
-	p, err := l.paneOf(ctx, to, m.Tmux)
-	if err != nil {
-		return a, err
-	}
-	if err := closed(ctx, p); err != nil {
-		return a, err
-	}
-	until := time.Now().Add(timeout)
-	if a.Sent, _, err = l.sendTo(ctx, to, m); err != nil {
-		return a, err
-	}
-	if a.Sent, err = l.Await(ctx, a.Sent, api.Confirmed, timeout); err != nil {
-		return a, err
-	}
-	panes, err := l.OpenPanes(ctx)
-	if err != nil {
-		return a, err
-	}
-	wait, cancel := ctx, context.CancelFunc(func() {})
-	if timeout > 0 {
-		wait, cancel = context.WithDeadline(ctx, until)
-	}
-	defer cancel()
-	l.opts.Debug("waiting for an answer to %s", a.Sent.ID)
-	done, err := panes.AwaitAnswer(wait, a.Sent.Delivery)
-	switch {
-	case ctx.Err() != nil:
-		return a, context.Cause(ctx)
-	case wait.Err() != nil && done.Task != ledger.TaskEnded:
-		return a, api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shell.Quote(p.Team),
-			"timed out after %s: no answer from %s", timeout, p.Inbox)
-	case err != nil:
-		return a, err
-	case done.Lost != "":
-		return a, api.Decide(api.CodeNoAnswer, "the message stays sent", "%s has taken the message, but there is no answer: %s", p.Inbox, done.Lost)
-	case len(done.Answer) == 0:
-		return a, api.Decide(api.CodeNoAnswer, "the message stays sent; look at the pane", "%s has ended its turn with the message, and what it said is not known", p.Inbox)
-	}
-	rows, err := inbox.Parse(slices.Concat([]byte("["), done.Answer, []byte("]")))
-	if err != nil || len(rows) != 1 {
-		return a, fmt.Errorf("read the answer of %s: %w", p.Inbox, cmp.Or(err, errors.New("it is no object")))
-	}
-	a.Reply = view.Message(p.Team, inbox.Entry{Row: rows[0], Inbox: p.Inbox})
-	a.Reply.Kind = journal.KindAnswer
-	a.Text, a.Via, a.Certain = rows[0].Text, api.ViaResult, true
-	return a, nil
 }
 
 // canAnswer returns an error with the hint if nobody can answer for a member. lg may be nil.

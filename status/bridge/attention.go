@@ -10,7 +10,7 @@ import (
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/attention"
-	"teambridge/status/view"
+	"teambridge/teams"
 )
 
 // Status returns what each agent of a team does; see [api.Bridge].
@@ -20,12 +20,20 @@ func (l *Local) Status(ctx context.Context, team string, members ...string) ([]a
 		return nil, err
 	}
 	defer to.Close() // nothing was written through it
-	all, err := l.StatusOf(ctx, &to)
-	if err != nil || to.Way() == api.WayPane || len(members) == 0 {
+	w, err := l.by(&to, "")
+	if err != nil {
+		return nil, err
+	}
+	return w.status(ctx, &to)
+}
+
+func (l inboxWay) status(ctx context.Context, to *Target) ([]api.Status, error) {
+	all, err := l.statusOf(ctx, to.Team)
+	if err != nil || len(to.Members) == 0 {
 		return all, err
 	}
 	var some []api.Status
-	for _, name := range members {
+	for _, name := range to.Members {
 		i := slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name }) // it may have left
 		if i < 0 {
 			if name, err = to.Team.Resolve(ctx, name); err != nil {
@@ -41,29 +49,21 @@ func (l *Local) Status(ctx context.Context, team string, members ...string) ([]a
 	return some, nil
 }
 
-// StatusOf returns what each agent of a team does or, if the target has panes, those in them.
-func (l *Local) StatusOf(ctx context.Context, to *Target) (list []api.Status, err error) {
-	if to.Way() == api.WayPane {
-		views, err := l.Look(ctx, to.Panes)
-		list := make([]api.Status, 0, len(views))
-		for _, v := range views {
-			list = append(list, view.PaneStatus(v))
-		}
-		return list, err
-	}
+// statusOf returns what each agent of a team does.
+func (l *Local) statusOf(ctx context.Context, t *teams.Team) (list []api.Status, err error) {
 	if l.opts.Service == nil && !l.records() { // what agents do is judged by what they write
-		rec, err := l.Record(ctx, to.Name())
+		rec, err := l.Record(ctx, t.Name())
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
 	lg, _ := l.Ledger(ctx) // most is known without it, and what records warns
-	c, err := l.states(ctx, lg, to.Name())
+	c, err := l.states(ctx, lg, t.Name())
 	if err != nil {
 		return nil, err
 	}
-	return c.Status(ctx, to.Team)
+	return c.Status(ctx, t)
 }
 
 // Attention returns what waits for the person; see [api.Bridge].

@@ -1,12 +1,12 @@
 // Package bridge does what people and programs ask for, once for all ways of asking: the
 // command line and the service call it, and differ in how they are asked and how they answer.
 //
-//	to, err := local.Resolve(ctx, api.Scope{Dir: cwd}, "worker")
-//	defer to.Close()
-//	sent, err := local.SendTo(ctx, &to, "", api.NewMessage{Text: "hello"})
+//	to, err := local.Target(ctx, api.Scope{Dir: cwd}, "worker")
+//	sent, err := local.Send(ctx, to.Team, to.Member(), "", api.NewMessage{Text: "hello"})
 //
-// Resolve is the only place that decides which team is meant, and whether a name is that of a
-// member or of a pane. Each way to reach somebody is a file: row.go, prompt.go and pane.go.
+// Only target.go decides which team is meant, and whether a name is that of a member or of a pane.
+// way.go has what the ways to reach somebody have in common, and each of them is a file: row.go
+// with prompt.go, and pane.go.
 //
 // A [Service] is a Local with what goes on while a service runs: serve.go, follow.go, keep.go and
 // rejoin.go.

@@ -18,12 +18,9 @@ var _ api.Bridge = (*Local)(nil)
 
 // real opens a team that has inboxes, and its config.json. The caller closes the team.
 func (l *Local) real(ctx context.Context, team string) (t *teams.Team, c *teams.Config, err error) {
-	to, err := l.In(ctx, team)
+	to, err := l.withInboxes(ctx, api.Decide(api.CodeInvalid, "it is for teams of Claude Code", "%s is the team of the panes, which has no inboxes", team), team)
 	if err != nil {
 		return nil, nil, err
-	}
-	if to.Way() == api.WayPane {
-		return nil, nil, api.Decide(api.CodeInvalid, "it is for teams of Claude Code", "%s is the team of the panes, which has no inboxes", team)
 	}
 	if c, err = to.Team.Config(ctx); err != nil {
 		return nil, nil, errors.Join(err, to.Close())

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 // Teams returns all teams, sorted by name, with that of the registered panes.
@@ -36,10 +36,14 @@ func (l *Local) Members(ctx context.Context, team string) ([]api.Member, error) 
 		return nil, err
 	}
 	defer to.Close() // nothing was written through it
-	if to.Way() == api.WayPane {
-		views, err := l.Look(ctx, to.Panes)
-		return view.PaneMembers(views), err
+	w, err := l.by(&to, "")
+	if err != nil {
+		return nil, err
 	}
+	return w.members(ctx, &to)
+}
+
+func (l inboxWay) members(ctx context.Context, to *Target) ([]api.Member, error) {
 	list, err := view.Members(ctx, to.Team)
 	if err != nil {
 		return nil, err
@@ -68,11 +72,15 @@ func (l *Local) Team(ctx context.Context, team string) (d api.TeamDetail, err er
 	if err != nil {
 		return d, err
 	}
-	if to.Way() == api.WayPane {
-		ours, err := mail.OursIn(ctx, lg, to.Panes[0].Root, teams.Instance{Team: pane.Team, CreatedAt: to.Panes[0].CreatedAt})
-		return api.TeamDetail{Team: view.PaneTeam(to.Panes), Ours: ours, From: mail.User}, err
+	w, err := l.by(&to, "")
+	if err != nil {
+		return d, err
 	}
-	r, err := l.row(ctx, &to, "", false, false)
+	return w.detail(ctx, &to, lg)
+}
+
+func (l inboxWay) detail(ctx context.Context, to *Target, lg *ledger.Ledger) (d api.TeamDetail, err error) {
+	r, err := l.row(ctx, to, "", false, false)
 	if err != nil {
 		return d, err
 	}

@@ -4,16 +4,95 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/relay/shell"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams"
 )
+
+// paneWay is the way of what is typed into panes.
+type paneWay struct{ *Local }
+
+func (l paneWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {
+	p, err := l.paneOf(ctx, to, m.Tmux)
+	if err != nil {
+		return api.Sent{}, nil, err
+	}
+	if opts, err := promptOptionsOf(m.NewMessage); err != nil || opts != (promptOptions{}) {
+		return api.Sent{}, nil, cmp.Or(err, api.Decide(api.CodeInvalid, seeDocument, "mode and isolated are only for prompts to an agent that this service relays to"))
+	}
+	sent, err := l.sendToPane(ctx, p, m)
+	return sent, nil, err
+}
+
+func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(string, func(string) (api.Sent, error))) error {
+	if m.Via != "" {
+		return api.Decide(api.CodeInvalid, seeDocument, "via is not for panes")
+	}
+	list, err := pane.Audience(to.Panes, m.From, m.Except)
+	if err == nil && len(list) == 0 {
+		err = api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		one(p.Inbox, func(id string) (api.Sent, error) {
+			return l.sendToPane(ctx, p, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From, PaneOptions: m.PaneOptions}, id})
+		})
+	}
+	return nil
+}
+
+func (l paneWay) members(ctx context.Context, to *Target) ([]api.Member, error) {
+	views, err := l.Look(ctx, to.Panes)
+	return view.PaneMembers(views), err
+}
+
+func (l paneWay) detail(ctx context.Context, to *Target, lg *ledger.Ledger) (api.TeamDetail, error) {
+	ours, err := mail.OursIn(ctx, lg, to.Panes[0].Root, teams.Instance{Team: pane.Team, CreatedAt: to.Panes[0].CreatedAt})
+	return api.TeamDetail{Team: view.PaneTeam(to.Panes), Ours: ours, From: mail.User}, err
+}
+
+func (l paneWay) status(ctx context.Context, to *Target) ([]api.Status, error) {
+	views, err := l.Look(ctx, to.Panes)
+	list := make([]api.Status, 0, len(views))
+	for _, v := range views {
+		list = append(list, view.PaneStatus(v))
+	}
+	return list, err
+}
+
+// rows returns the messages that wait for panes.
+func (l paneWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Rows) (past, now map[string][]inbox.Row, err error) {
+	switch {
+	case q.Own:
+		return nil, nil, api.Decide(api.CodeInvalid, "to give one up: teambridge relay drop", "panes have no inboxes of the person")
+	case q.History:
+		return nil, nil, api.Decide(api.CodeInvalid, "omit it, and see: teambridge history --team "+to.Name(), "panes have no history of inboxes")
+	}
+	views, err := l.Look(ctx, to.Panes)
+	rows := map[string][]inbox.Row{}
+	for _, v := range views {
+		for _, m := range v.Waiting() {
+			rows[v.Pane.Inbox] = append(rows[v.Pane.Inbox], inbox.Row{
+				From: m.From, Text: string(m.Raw), Timestamp: m.At.UTC().Format(inbox.TimestampLayout), Summary: m.Summary, MessageID: m.ID,
+			})
+		}
+	}
+	return nil, rows, err
+}
 
 // paneOf returns the pane that a message to a target is typed into: the only one, or the one
 // that config.json has for the member. socket is that of its tmux server, or "".
@@ -143,4 +222,137 @@ func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, erro
 			"the message to %s@%s still waits: %s", s.Member, s.Team, cmp.Or(now.Reason, "-"))
 	}
 	return now, notTyped(s.Member, s.Team, terminal.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for 15 minutes")
+}
+
+// ask types a question into a pane, and waits for the answer.
+func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeout time.Duration) (a api.Answered, err error) {
+	p, err := l.paneOf(ctx, to, m.Tmux)
+	if err != nil {
+		return a, err
+	}
+	if err := closed(ctx, p); err != nil {
+		return a, err
+	}
+	until := time.Now().Add(timeout)
+	if a.Sent, _, err = l.send(ctx, to, m); err != nil {
+		return a, err
+	}
+	if a.Sent, err = l.Await(ctx, a.Sent, api.Confirmed, timeout); err != nil {
+		return a, err
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return a, err
+	}
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		wait, cancel = context.WithDeadline(ctx, until)
+	}
+	defer cancel()
+	l.opts.Debug("waiting for an answer to %s", a.Sent.ID)
+	done, err := panes.AwaitAnswer(wait, a.Sent.Delivery)
+	switch {
+	case ctx.Err() != nil:
+		return a, context.Cause(ctx)
+	case wait.Err() != nil && done.Task != ledger.TaskEnded:
+		return a, api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shell.Quote(p.Team),
+			"timed out after %s: no answer from %s", timeout, p.Inbox)
+	case err != nil:
+		return a, err
+	case done.Lost != "":
+		return a, api.Decide(api.CodeNoAnswer, "the message stays sent", "%s has taken the message, but there is no answer: %s", p.Inbox, done.Lost)
+	case len(done.Answer) == 0:
+		return a, api.Decide(api.CodeNoAnswer, "the message stays sent; look at the pane", "%s has ended its turn with the message, and what it said is not known", p.Inbox)
+	}
+	rows, err := inbox.Parse(slices.Concat([]byte("["), done.Answer, []byte("]")))
+	if err != nil || len(rows) != 1 {
+		return a, fmt.Errorf("read the answer of %s: %w", p.Inbox, cmp.Or(err, errors.New("it is no object")))
+	}
+	a.Reply = view.Message(p.Team, inbox.Entry{Row: rows[0], Inbox: p.Inbox})
+	a.Reply.Kind = journal.KindAnswer
+	a.Text, a.Via, a.Certain = rows[0].Text, api.ViaResult, true
+	return a, nil
+}
+
+func (l paneWay) prepare(ctx context.Context, w *waiting) (err error) {
+	if s := l.opts.Service; s != nil && s.fleet == nil {
+		return api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only, and does not follow what agents in panes do")
+	}
+	if w.forMessage() {
+		w.rec, err = l.Record(ctx, w.team)
+	}
+	return err
+}
+
+// state waits until the agents in all panes are idle, or have ended.
+func (l paneWay) state(ctx context.Context, w *waiting) ([]api.Status, error) {
+	for {
+		holds, err := l.are(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(settled / 5):
+		}
+	}
+	return l.status(ctx, w.to)
+}
+
+// are reports whether the agents in all panes are idle, or have ended. One that has
+// ended counts as idle among several.
+func (l paneWay) are(ctx context.Context, w *waiting) (bool, error) {
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range w.to.Panes {
+		err := closed(ctx, p)
+		over := errors.Is(err, api.CodeGone) || errors.Is(err, api.CodeRefused)
+		switch {
+		case err != nil && !over:
+			return false, err
+		case w.For == api.ForTerminated && !over:
+			return false, nil
+		case w.For == api.ForIdle && over:
+			return false, api.Decide(api.CodeNotFound, "see what is there with: teambridge pane test "+shell.Quote(p.Inbox),
+				"%s will not become idle: %s", p.Inbox, strings.TrimPrefix(err.Error(), p.Name()+"@"+p.Team+": "))
+		case over:
+			continue
+		}
+		if busy, err := panes.Busy(ctx, p); err != nil || busy != "" {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// message waits until an agent in one of the panes has answered or, for any message, is sent one.
+func (l paneWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		// Nobody else may follow the tasks of the panes.
+		for _, p := range w.to.Panes {
+			if _, err := panes.Busy(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+		list, err := w.appeared(ctx, settled/5)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			wanted := m.Answer != "" || w.For == api.ForMessage && w.Member == ""
+			if wanted && slices.ContainsFunc(w.to.Panes, func(p pane.Pane) bool { return p.Inbox == m.Inbox || p.Inbox == m.From }) {
+				return new(view.Record(m, nil)), nil
+			}
+		}
+	}
 }

@@ -126,14 +126,11 @@ type Payload struct {
 // is an error, none. form is what those that are dropped are called.
 func (l *Local) SendPayloads(ctx context.Context, team, member string, lines []Payload, form string) (answer api.SentPayloads, err error) {
 	start := time.Now()
-	to, err := l.In(ctx, team, member)
+	to, err := l.withInboxes(ctx, notPromptable(member+" is a pane"), team, member)
 	if err != nil {
 		return answer, err
 	}
 	defer to.Close() // nothing was written through it
-	if to.Way() == api.WayPane {
-		return answer, notPromptable(member + " is a pane")
-	}
 	r, err := l.row(ctx, &to, "", false, false)
 	if err != nil {
 		return answer, err

@@ -24,15 +24,11 @@ func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api
 	if q.Limit < 0 {
 		return found, api.Decide(api.CodeInvalid, "", "the limit %d is negative", q.Limit)
 	}
-	var past, now map[string][]inbox.Row
-	if to.Way() == api.WayPane {
-		now, err = l.untyped(ctx, &to, q)
-	} else {
-		past, now, err = l.rows(ctx, to.Team, q, &found)
-		if q.From != "" {
-			q.From = to.Team.Root().MemberName(ctx, team, q.From)
-		}
+	w, err := l.by(&to, "")
+	if err != nil {
+		return found, err
 	}
+	past, now, err := w.rows(ctx, &to, &q, &found)
 	if err != nil {
 		return found, err
 	}
@@ -77,29 +73,13 @@ func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api
 	return found, nil
 }
 
-// untyped returns the messages that wait for panes.
-func (l *Local) untyped(ctx context.Context, to *Target, q api.Reading) (map[string][]inbox.Row, error) {
-	switch {
-	case q.Own:
-		return nil, api.Decide(api.CodeInvalid, "to give one up: teambridge relay drop", "panes have no inboxes of the person")
-	case q.History:
-		return nil, api.Decide(api.CodeInvalid, "omit it, and see: teambridge history --team "+to.Name(), "panes have no history of inboxes")
-	}
-	views, err := l.Look(ctx, to.Panes)
-	rows := map[string][]inbox.Row{}
-	for _, v := range views {
-		for _, m := range v.Waiting() {
-			rows[v.Pane.Inbox] = append(rows[v.Pane.Inbox], inbox.Row{
-				From: m.From, Text: string(m.Raw), Timestamp: m.At.UTC().Format(inbox.TimestampLayout), Summary: m.Summary, MessageID: m.ID,
-			})
-		}
-	}
-	return rows, err
-}
-
 // rows returns what was and what is in inboxes of a team. If one cannot be read, the others still
 // are.
-func (l *Local) rows(ctx context.Context, t *teams.Team, q api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error) {
+func (l inboxWay) rows(ctx context.Context, to *Target, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error) {
+	t := to.Team
+	if q.From != "" {
+		q.From = t.Root().MemberName(ctx, t.Name(), q.From)
+	}
 	names, err := l.Inboxes(ctx, t, q.Inboxes, q.Own)
 	if err != nil {
 		return nil, nil, err

@@ -16,7 +16,83 @@ import (
 	"teambridge/teams"
 )
 
-// row is the way of a row in a member's inbox.
+// inboxWay is the way of rows in the inboxes of members and, to the agents of a service, of prompts.
+type inboxWay struct{ *Local }
+
+func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sent, put *mail.Delivered, err error) {
+	opts, err := promptOptionsOf(m.NewMessage)
+	if err != nil {
+		return sent, nil, err
+	}
+	if m.PaneOptions != (api.PaneOptions{}) {
+		return sent, nil, onlyForPanes()
+	}
+	box, err := l.row(ctx, to, m.From, m.Force, m.DryRun)
+	if err != nil {
+		return sent, nil, err
+	}
+	written := m.mail()
+	if err := box.sender.Validate(written); err != nil {
+		return sent, nil, err
+	}
+	member, err := box.sender.Resolve(to.Member(), m.Force)
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
+		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
+	}
+	if err != nil {
+		return sent, nil, err
+	}
+	if m.DryRun {
+		if opts != (promptOptions{}) {
+			if _, reason, err := box.promptable(ctx, member); err != nil || reason != "" {
+				return sent, nil, cmp.Or(err, notPrompted(reason))
+			}
+		}
+		d, err := box.sender.Check(ctx, member, written)
+		if err == nil {
+			d.State = api.DryRun
+		}
+		return view.Sent(d), nil, err
+	}
+	defer box.follow()
+	sent, err = box.send(ctx, member, written, opts, m.Follow)
+	if len(box.put) > 0 {
+		put = &box.put[0]
+	}
+	return sent, put, err
+}
+
+func (l inboxWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(string, func(string) (api.Sent, error))) error {
+	if m.PaneOptions != (api.PaneOptions{}) {
+		return onlyForPanes()
+	}
+	box, err := l.row(ctx, to, m.From, false, false)
+	if err != nil {
+		return err
+	}
+	written := mail.Message{Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
+	if err := box.sender.Validate(written); err != nil {
+		return err
+	}
+	members, err := box.sender.Audience(m.Except, m.IncludeLead)
+	if err != nil {
+		return err
+	}
+	if len(members) == 0 {
+		return api.Decide(api.CodeNotFound, "list the members with: teambridge members; --include-lead, or includeLead in the API, sends to the lead too",
+			"there is nobody to send to in %s", to.Name())
+	}
+	defer box.follow()
+	for _, member := range members {
+		one(member, func(id string) (api.Sent, error) {
+			written.ID = id
+			return box.send(ctx, member, written, promptOptions{}, false)
+		})
+	}
+	return nil
+}
+
+// row is a row for a member's inbox that is on its way.
 type row struct {
 	*Local
 	sender *mail.Sender

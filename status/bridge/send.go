@@ -1,19 +1,14 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	"teambridge/inbox/mail"
 	"teambridge/relay/mode"
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/plain"
 	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 // message is a message to send. Sending again under the same id is sending once; "" is a new one.
@@ -40,67 +35,12 @@ func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMess
 		return api.Sent{}, err
 	}
 	defer to.Close() // nothing was written through it
-	sent, _, err := l.sendTo(ctx, &to, message{m, id})
+	w, err := l.by(&to, m.Via)
+	if err != nil {
+		return api.Sent{}, err
+	}
+	sent, _, err := w.send(ctx, &to, message{m, id})
 	return sent, err
-}
-
-// sendTo sends a message to the only member of a target, as [Local.Send] does. It also returns
-// the row of a message to follow that was put into an inbox; else nil.
-func (l *Local) sendTo(ctx context.Context, to *Target, m message) (sent api.Sent, row *mail.Delivered, err error) {
-	opts, err := promptOptionsOf(m.NewMessage)
-	if err != nil {
-		return sent, nil, err
-	}
-	if m.Via != "" && m.Via != api.ViaPane {
-		return sent, nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", m.Via)
-	}
-	if to.Way() == api.WayPane || m.Via == api.ViaPane {
-		p, err := l.paneOf(ctx, to, m.Tmux)
-		if err != nil {
-			return sent, nil, err
-		}
-		if opts != (promptOptions{}) {
-			return sent, nil, api.Decide(api.CodeInvalid, seeDocument, "mode and isolated are only for prompts to an agent that this service relays to")
-		}
-		sent, err = l.sendToPane(ctx, p, m)
-		return sent, nil, err
-	}
-	if m.PaneOptions != (api.PaneOptions{}) {
-		return sent, nil, onlyForPanes()
-	}
-	box, err := l.row(ctx, to, m.From, m.Force, m.DryRun)
-	if err != nil {
-		return sent, nil, err
-	}
-	written := m.mail()
-	if err := box.sender.Validate(written); err != nil {
-		return sent, nil, err
-	}
-	member, err := box.sender.Resolve(to.Member(), m.Force)
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
-		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
-	}
-	if err != nil {
-		return sent, nil, err
-	}
-	if m.DryRun {
-		if opts != (promptOptions{}) {
-			if _, reason, err := box.promptable(ctx, member); err != nil || reason != "" {
-				return sent, nil, cmp.Or(err, notPrompted(reason))
-			}
-		}
-		d, err := box.sender.Check(ctx, member, written)
-		if err == nil {
-			d.State = api.DryRun
-		}
-		return view.Sent(d), nil, err
-	}
-	defer box.follow()
-	sent, err = box.send(ctx, member, written, opts, m.Follow)
-	if len(box.put) > 0 {
-		row = &box.put[0]
-	}
-	return sent, row, err
 }
 
 // Broadcast sends a message to all agents of a team, as [Local.Send] does. If id is not "",
@@ -112,68 +52,23 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 		return nil, err
 	}
 	defer to.Close() // nothing was written through it
-	one := func(member string) string {
-		if id == "" {
-			return ""
-		}
-		return id + "-" + member
-	}
-	add := func(s api.Sent, err error) {
-		if err != nil {
-			s.Error = new(view.Explain(err))
-		}
-		all = append(all, s)
-	}
-	members, box, err := l.audience(ctx, &to, m)
+	w, err := l.by(&to, "")
 	if err != nil {
 		return nil, err
 	}
-	if to.Way() == api.WayPane {
-		for _, p := range to.Panes {
-			if slices.Contains(members, p.Inbox) {
-				add(l.sendToPane(ctx, p, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From, PaneOptions: m.PaneOptions}, one(p.Inbox)}))
-			}
+	err = w.audience(ctx, &to, m, func(member string, send func(id string) (api.Sent, error)) {
+		one := id
+		if id != "" {
+			one += "-" + member
 		}
-		return all, nil
-	}
-	defer box.follow()
-	for _, member := range members {
-		add(box.send(ctx, member, mail.Message{ID: one(member), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}, promptOptions{}, false))
-	}
-	return all, nil
-}
-
-// audience returns the names of those that a message to all agents of a target is for, and the way
-// to their inboxes.
-func (l *Local) audience(ctx context.Context, to *Target, m api.NewBroadcast) (members []string, box *row, err error) {
-	if to.Way() == api.WayPane {
-		if m.Via != "" {
-			return nil, nil, api.Decide(api.CodeInvalid, seeDocument, "via is not for panes")
+		s, err := send(one)
+		if err != nil {
+			s.Team, s.Member = to.Name(), member
+			s.Error = new(view.Explain(err))
 		}
-		list, err := pane.Audience(to.Panes, m.From, m.Except)
-		for _, p := range list {
-			members = append(members, p.Inbox)
-		}
-		if err == nil && len(list) == 0 {
-			err = api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
-		}
-		return members, nil, err
-	}
-	if m.PaneOptions != (api.PaneOptions{}) {
-		return nil, nil, onlyForPanes()
-	}
-	if box, err = l.row(ctx, to, m.From, false, false); err != nil {
-		return nil, nil, err
-	}
-	if err := box.sender.Validate(mail.Message{Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}); err != nil {
-		return nil, nil, err
-	}
-	members, err = box.sender.Audience(m.Except, m.IncludeLead)
-	if err == nil && len(members) == 0 {
-		err = api.Decide(api.CodeNotFound, "list the members with: teambridge members; --include-lead, or includeLead in the API, sends to the lead too",
-			"there is nobody to send to in %s", to.Name())
-	}
-	return members, box, err
+		all = append(all, s)
+	})
+	return all, err
 }
 
 // Await waits until a message has come to a state; see [api.Bridge]. A command knows the messages

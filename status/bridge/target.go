@@ -152,6 +152,16 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 	return Target{}, &pane.NotFoundError{Name: members[i], Panes: list}
 }
 
+// withInboxes returns what members of a team mean, as [Local.In] does, or, if they are panes, the
+// error refused.
+func (l *Local) withInboxes(ctx context.Context, refused error, team string, members ...string) (Target, error) {
+	to, err := l.In(ctx, team, members...)
+	if err == nil && to.Way() == api.WayPane {
+		err = refused
+	}
+	return to, err
+}
+
 // named returns the panes that have these names, or all if there are no names; ok is false if
 // one of the names is not that of a pane.
 func named(list []pane.Pane, names []string) (some []pane.Pane, ok bool) {

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
-	"teambridge/relay/pane"
-	"teambridge/relay/shell"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -54,42 +52,46 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 		return h, err
 	}
 	w := &waiting{Local: l, Occasion: o, to: &to, team: to.Name(), root: root.Path()}
-	forMessage := o.For == api.ForReply || o.For == api.ForMessage
-	panes := to.Way() == api.WayPane
-	if s := l.opts.Service; panes && s != nil && s.fleet == nil {
-		return h, api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only, and does not follow what agents in panes do")
+	way, err := l.by(&to, "")
+	if err != nil {
+		return h, err
 	}
-	if forMessage || !panes {
-		if w.rec, err = l.Record(ctx, w.team); err != nil {
-			return h, err
-		}
+	if err := way.prepare(ctx, w); err != nil {
+		return h, err
+	}
+	if w.rec != nil {
 		defer func() { err = errors.Join(err, w.rec.Close()) }()
-	}
-	if o.Member != "" && !panes {
-		all, err := l.statuses(ctx, w.rec, to.Team)
-		if err != nil {
-			return h, err
-		}
-		if !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == o.Member }) { // else it may have left
-			if w.Member, err = to.Team.Resolve(ctx, o.Member); err != nil {
-				return h, err
-			}
-		}
 	}
 	wait, cancel := within(ctx, o.Timeout, w.missing())
 	defer cancel()
-	switch {
-	case forMessage && panes:
-		h.Message, err = w.paneMessage(wait)
-	case forMessage:
-		h.Message, err = w.message(wait)
-	case panes:
-		h.Status, err = w.panes(wait)
-	default:
-		h.Status, err = w.status(wait)
+	if w.forMessage() {
+		h.Message, err = way.message(wait, w)
+	} else {
+		h.Status, err = way.state(wait, w)
 	}
 	return h, overdue(ctx, overdue(wait, err)) // what records can end before wait does
 }
+
+func (w *waiting) forMessage() bool { return w.For == api.ForReply || w.For == api.ForMessage }
+
+func (l inboxWay) prepare(ctx context.Context, w *waiting) (err error) {
+	if w.rec, err = l.Record(ctx, w.team); err != nil || w.Member == "" {
+		return err
+	}
+	all, err := l.statuses(ctx, w.rec, w.to.Team)
+	if err == nil && !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == w.Member }) { // else it may have left
+		w.Member, err = w.to.Team.Resolve(ctx, w.Member)
+	}
+	if err != nil {
+		err = errors.Join(err, w.rec.Close())
+	}
+	return err
+}
+
+func (l inboxWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
+	return w.message(ctx)
+}
+func (l inboxWay) state(ctx context.Context, w *waiting) ([]api.Status, error) { return w.status(ctx) }
 
 // statuses returns what each agent of a team does, by what was recorded.
 func (l *Local) statuses(ctx context.Context, r *Recorder, t *teams.Team) ([]api.Status, error) {
@@ -250,83 +252,4 @@ func (w *waiting) judge(all []api.Status) (found []api.Status, holds bool) {
 		}
 	}
 	return found, w.For == api.ForAllIdle && len(found) > 0
-}
-
-// panes waits until the agents in all panes are idle, or have ended.
-func (w *waiting) panes(ctx context.Context) ([]api.Status, error) {
-	for {
-		holds, err := w.panesAre(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if holds {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(settled / 5):
-		}
-	}
-	views, err := w.Look(ctx, w.to.Panes)
-	var all []api.Status
-	for _, v := range views {
-		all = append(all, view.PaneStatus(v))
-	}
-	return all, err
-}
-
-// panesAre reports whether the agents in all panes are idle, or have ended. One that has
-// ended counts as idle among several.
-func (w *waiting) panesAre(ctx context.Context) (bool, error) {
-	panes, err := w.OpenPanes(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, p := range w.to.Panes {
-		err := closed(ctx, p)
-		over := errors.Is(err, api.CodeGone) || errors.Is(err, api.CodeRefused)
-		switch {
-		case err != nil && !over:
-			return false, err
-		case w.For == api.ForTerminated && !over:
-			return false, nil
-		case w.For == api.ForIdle && over:
-			return false, api.Decide(api.CodeNotFound, "see what is there with: teambridge pane test "+shell.Quote(p.Inbox),
-				"%s will not become idle: %s", p.Inbox, strings.TrimPrefix(err.Error(), p.Name()+"@"+p.Team+": "))
-		case over:
-			continue
-		}
-		if busy, err := panes.Busy(ctx, p); err != nil || busy != "" {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// paneMessage waits until an agent in one of the panes has answered or, for any message, is
-// sent one.
-func (w *waiting) paneMessage(ctx context.Context) (*api.Record, error) {
-	panes, err := w.OpenPanes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		// Nobody else may follow the tasks of the panes.
-		for _, p := range w.to.Panes {
-			if _, err := panes.Busy(ctx, p); err != nil {
-				return nil, err
-			}
-		}
-		list, err := w.appeared(ctx, settled/5)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range list {
-			wanted := m.Answer != "" || w.For == api.ForMessage && w.Member == ""
-			if wanted && slices.ContainsFunc(w.to.Panes, func(p pane.Pane) bool { return p.Inbox == m.Inbox || p.Inbox == m.From }) {
-				return new(view.Record(m, nil)), nil
-			}
-		}
-	}
 }

@@ -1,0 +1,47 @@
+package bridge
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/status/api"
+)
+
+// A way reaches the members of a target. There is a file for each: row.go and pane.go. Nothing else
+// asks which one it is.
+type way interface {
+	// send sends a message to the only member. It also returns the row to follow that it became, if
+	// it did.
+	send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error)
+	// audience calls one for each member that a broadcast is for, with what sends it under an id.
+	audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(member string, send func(id string) (api.Sent, error))) error
+	// ask sends a question of a person in a directory, and waits for the answer.
+	ask(ctx context.Context, to *Target, m message, dir string, timeout time.Duration) (api.Answered, error)
+
+	members(ctx context.Context, to *Target) ([]api.Member, error)
+	detail(ctx context.Context, to *Target, lg *ledger.Ledger) (api.TeamDetail, error)
+	status(ctx context.Context, to *Target) ([]api.Status, error)
+	// rows returns what has left the inboxes of members, and what is in them. It may change q, and
+	// tells found what could not be read.
+	rows(ctx context.Context, to *Target, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error)
+
+	// prepare begins to wait, if it can be waited for, and opens the recorder if it needs one. Then
+	// message or state waits.
+	prepare(ctx context.Context, w *waiting) error
+	message(ctx context.Context, w *waiting) (*api.Record, error)
+	state(ctx context.Context, w *waiting) ([]api.Status, error)
+}
+
+// by returns the way of a target, or that of a message to it with [api.PaneOptions.Via].
+func (l *Local) by(to *Target, via string) (way, error) {
+	switch {
+	case via != "" && via != api.ViaPane:
+		return nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", via)
+	case via == api.ViaPane, to.Way() == api.WayPane:
+		return paneWay{l}, nil
+	}
+	return inboxWay{l}, nil
+}
