@@ -46,7 +46,6 @@ type demonstration struct {
 	locker *lockedfile.Locker
 	opened []func() error
 	sim    *simagent.Team
-	lead   *deafLead
 	err    error // the first of the output
 }
 
@@ -88,7 +87,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.remove()) }()
-	if err := d.play(ctx, func() error { return errors.Join(d.run(ctx), d.lead.close()) }); err != nil {
+	if err := d.play(ctx, func() error { return d.run(ctx) }); err != nil {
 		return err
 	}
 	return d.end() // after the agents, which have locks and temporary files at work
@@ -178,11 +177,13 @@ func answer(takes time.Duration) simagent.Handler {
 	}
 }
 
-func (d *demonstration) run(ctx context.Context) error {
+func (d *demonstration) run(ctx context.Context) (err error) {
 	d.say("a team is there: %s, with team-lead, worker and reviewer (simulated)", d.team.Name())
-	if err := d.headless(ctx); err != nil {
+	recorded, end, err := d.headless(ctx)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, end()) }()
 	if err := d.join(ctx); err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (d *demonstration) run(ctx context.Context) error {
 		return err
 	}
 	for _, text := range toLead() {
-		if err := d.relayed(ctx, text); err != nil {
+		if err := d.relayed(ctx, recorded, text); err != nil {
 			return err
 		}
 	}

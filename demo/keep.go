@@ -152,22 +152,26 @@ func (d *demonstration) invite(ctx context.Context, c *client.Client) error {
 			`teambridge send lead "what is left to do?"`, "teambridge history", "teambridge watch", "teambridge ui --print",
 		},
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "A simulated team is there, until you press ^C: %s, with a headless lead,\nworker, reviewer and tester. The lead is asking for permission.\n", d.team.Name())
-	fmt.Fprintf(&b, "\nThe page (signs in one browser, once, within a minute):\n\n    %s\n", p.Page)
-	fmt.Fprintf(&b, "\nIn another terminal:\n\n")
+	export := ""
 	for _, name := range []string{"CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEAMBRIDGE_TEAM"} {
-		fmt.Fprintf(&b, "    export %s=%s\n", name, shell.Quote(p.Environment[name]))
+		export += fmt.Sprintf("    export %s=%s\n", name, shell.Quote(p.Environment[name]))
 	}
 	if _, err := exec.LookPath("teambridge"); err != nil {
 		if exe, err := os.Executable(); err == nil {
-			fmt.Fprintf(&b, "    alias teambridge=%s\n", shell.Quote(exe))
+			export += fmt.Sprintf("    alias teambridge=%s\n", shell.Quote(exe))
 		}
 	}
-	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "    %s\n", c)
-	}
-	return d.Print(p, b.String())
+	return d.Print(p, fmt.Sprintf(`A simulated team is there, until you press ^C: %s, with a headless lead,
+worker, reviewer and tester. The lead is asking for permission.
+
+The page (signs in one browser, once, within a minute):
+
+    %s
+
+In another terminal:
+
+%s    %s
+`, d.team.Name(), p.Page, export, strings.Join(p.Commands, "\n    ")))
 }
 
 // denyAll denies what agents ask.

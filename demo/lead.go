@@ -16,24 +16,16 @@ import (
 	"teambridge/relay/claude/simchild"
 )
 
-// deafLead is the lead of the demo, a headless agent that never reads its inbox, and its
-// relay.
-type deafLead struct {
-	relay    *relay.Relay
-	recorded chan struct{} // the ledger has a new event
-	ended    chan error
-	stop     context.CancelFunc
-}
-
-func (d *demonstration) headless(ctx context.Context) (err error) {
+// headless starts the lead, a headless agent that never reads its inbox, and its relay, which end
+// ends. recorded gets a value when the ledger has a new event.
+func (d *demonstration) headless(ctx context.Context) (recorded <-chan struct{}, end func() error, err error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	h := &deafLead{recorded: make(chan struct{}, 1), ended: make(chan error, 1)}
-	idle := make(chan struct{})
+	news, idle := make(chan struct{}, 1), make(chan struct{})
 	ready := sync.OnceFunc(func() { close(idle) })
-	h.relay, err = relay.New(ctx, relay.Options{
+	r, err := relay.New(ctx, relay.Options{
 		Team: d.team, Member: simagent.Lead, Locker: d.locker, Ledger: d.ledger, State: d.state,
 		Runtime: relay.Claude(d.claude, claude.Options{
 			Command: []string{exe}, Dir: d.dir,
@@ -46,38 +38,32 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 		},
 		Recorded: func() {
 			select {
-			case h.recorded <- struct{}{}:
+			case news <- struct{}{}:
 			default: // already pending
 			}
 		},
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	var running context.Context
-	running, h.stop = context.WithCancel(ctx)
-	go func() { h.ended <- h.relay.Run(running) }()
-	d.lead = h
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(running) }()
 	select {
 	case <-idle:
-	case err := <-h.ended:
-		h.ended <- nil
-		return errors.Join(err, errors.New("the relay ended"))
+	case err := <-ended:
+		stop()
+		return nil, nil, errors.Join(err, errors.New("the relay ended"))
 	}
-	d.say("team-lead is headless (process %d): it never reads its inbox, so a relay does", h.relay.Status().PID)
-	return nil
-}
-
-func (h *deafLead) close() error {
-	if h == nil {
-		return nil
-	}
-	h.stop()
-	return <-h.ended
+	d.say("team-lead is headless (process %d): it never reads its inbox, so a relay does", r.Status().PID)
+	return news, func() error {
+		stop()
+		return <-ended
+	}, nil
 }
 
 // relayed sends a message to the lead and follows it through the relay.
-func (d *demonstration) relayed(ctx context.Context, text string) error {
+func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, text string) error {
 	sentAt := time.Now()
 	s, err := d.send(ctx, simagent.Lead, "", text)
 	if err != nil {
@@ -109,7 +95,7 @@ func (d *demonstration) relayed(ctx context.Context, text string) error {
 			}
 		}
 		select {
-		case <-d.lead.recorded:
+		case <-recorded:
 		case <-ctx.Done():
 			return fmt.Errorf("the message to the lead was not done: %w", ctx.Err())
 		}

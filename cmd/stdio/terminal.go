@@ -1,6 +1,10 @@
 package stdio
 
-import "os"
+import (
+	"os"
+
+	"golang.org/x/term"
+)
 
 // Colourful reports whether f is a terminal, and neither NO_COLOR (https://no-color.org)
 // nor TERM=dumb is set.
@@ -14,4 +18,16 @@ func Colourful(f *os.File, lookup func(string) (string, bool)) bool {
 func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Columns returns the width of the terminal that f is, or 0 if it is none.
+func Columns(f *os.File) (columns int) {
+	conn, err := f.SyscallConn() // f.Fd would make it block
+	if err == nil {
+		err = conn.Control(func(fd uintptr) { columns, _, _ = term.GetSize(int(fd)) })
+	}
+	if err != nil {
+		return 0
+	}
+	return max(columns, 0)
 }

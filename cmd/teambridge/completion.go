@@ -17,6 +17,8 @@ import (
 
 // Completions are silent about files that cannot be read: a shell has no place for errors.
 
+const noFiles = cobra.ShellCompDirectiveNoFileComp
+
 func newCompletion(a *app) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
@@ -33,9 +35,14 @@ Exit status: 0; 2 no such shell.`,
 		Example: `  source <(teambridge completion bash)                  # also in ~/.bashrc
   source <(teambridge completion zsh)                   # also in ~/.zshrc
   teambridge completion fish > ~/.config/fish/completions/teambridge.fish`,
-		Args:              exactly(1),
-		ValidArgsFunction: oneOf(shells),
-		RunE:              func(cmd *cobra.Command, args []string) error { return printCompletion(a, cmd.Root(), args[0], shells) },
+		Args: exactly(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, noFiles
+			}
+			return shells, noFiles
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return printCompletion(a, cmd.Root(), args[0], shells) },
 	}
 }
 
@@ -68,7 +75,7 @@ func printCompletion(a *app, root *cobra.Command, shell string, shells []string)
 
 // complete completes the value of a flag from a list.
 func complete(cmd *cobra.Command, flag string, values ...string) {
-	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, noFiles)))
 }
 
 // completeDirs completes the flag --dir.
@@ -78,22 +85,12 @@ func completeDirs(cmd *cobra.Command) {
 	}))
 }
 
-// oneOf completes the first argument from a list.
-func oneOf(list []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return list, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 // completeTeams completes the names of teams; for commands that read the journal also of
 // those that have ended.
 func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	root, err := a.root()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, noFiles
 	}
 	all, _ := root.Teams()
 	var names []string
@@ -115,7 +112,7 @@ func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]st
 			}
 		}
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names, noFiles
 }
 
 // completesState finds the state directory, which is not done before a completion.
@@ -133,7 +130,7 @@ func (a *app) completeFirst(list func(ctx context.Context) []string) cobra.Compl
 		if len(args) == 0 && a.completesState() {
 			found = slices.DeleteFunc(list(cmd.Context()), func(s string) bool { return !strings.HasPrefix(s, prefix) })
 		}
-		return found, cobra.ShellCompDirectiveNoFileComp
+		return found, noFiles
 	}
 }
 
@@ -195,58 +192,51 @@ func (a *app) relayIDs(ctx context.Context) (words []string) {
 
 // questionRules completes the value of "permit ID --session".
 func (a *app) questionRules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	const none = cobra.ShellCompDirectiveNoFileComp
 	if len(args) == 0 || !a.completesState() {
-		return nil, none
+		return nil, noFiles
 	}
 	list, err := a.bridge(cmd.Context()).Questions(cmd.Context(), a.teamName)
 	if err != nil {
-		return nil, none
+		return nil, noFiles
 	}
 	for _, q := range list {
 		if strings.HasPrefix(q.ID, args[0]) {
-			return q.Session, none
+			return q.Session, noFiles
 		}
 	}
-	return nil, none
+	return nil, noFiles
 }
 
 // completeMembers completes the names of members and inboxes, for the first n
 // arguments (all for n < 0), and those of other teams behind an "@".
 func (a *app) completeMembers(n int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		const none = cobra.ShellCompDirectiveNoFileComp
 		if n >= 0 && len(args) >= n {
-			return nil, none
+			return nil, noFiles
 		}
 		if member, team, ok := strings.Cut(prefix, "@"); ok {
 			found, _ := a.completeTeams(cmd, nil, team)
 			for i := range found {
 				found[i] = member + "@" + found[i]
 			}
-			return found, none
+			return found, noFiles
 		}
 		var names []string
 		if named, err := a.namedTeam(""); err == nil && (named == "" || named == pane.Team) && a.completesState() {
 			names = a.paneNames(cmd.Context())
 		}
-		t, err := a.team(cmd.Context(), "")
-		if err != nil {
-			return matching(names, args, prefix), none
-		}
-		inboxes, err := t.Inboxes()
-		if err != nil {
-			return matching(names, args, prefix), none
-		}
-		names = append(names, inboxes...)
-		if c, err := t.Config(cmd.Context()); err == nil {
-			for _, m := range c.Members {
-				if teams.CheckName("member", m.Name) == nil {
-					names = append(names, m.Name)
+		if t, err := a.team(cmd.Context(), ""); err == nil {
+			inboxes, _ := t.Inboxes()
+			names = append(names, inboxes...)
+			if c, err := t.Config(cmd.Context()); err == nil {
+				for _, m := range c.Members {
+					if teams.CheckName("member", m.Name) == nil {
+						names = append(names, m.Name)
+					}
 				}
 			}
 		}
-		return matching(names, args, prefix), none
+		return matching(names, args, prefix), noFiles
 	}
 }
 

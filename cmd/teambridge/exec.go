@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay/process"
 	"teambridge/status/api"
 )
 
@@ -85,7 +86,8 @@ func (p *program) execute(ctx context.Context, o occurrence) {
 	text := []rune(escape(o.text, true))
 	cmd.Env = append(os.Environ(), "TEAMBRIDGE_EVENT="+o.kind, "TEAMBRIDGE_TITLE="+escape(o.title, false),
 		"TEAMBRIDGE_TEXT="+string(text[:min(len(text), maxShown)]))
-	killWithChildren(cmd)
+	process.OwnGroup(cmd)
+	cmd.Cancel = func() error { return process.KillGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = time.Second // for a child of it that keeps stdin open
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		p.app.warn("%s failed for %s: %v", p.argv[0], o.title, err)

@@ -155,7 +155,7 @@ func newHelp(a *app) *cobra.Command {
 					names = append(names, c.Name())
 				}
 			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return names, noFiles
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)

@@ -58,14 +58,14 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: the help ends with %q, and not with the exit statuses", cmd.CommandPath(), last)
 		}
 	}
-	check(newRoot(&app{host: process()}, ""))
+	check(newRoot(&app{host: ownProcess()}, ""))
 }
 
 // The first 25 lines tell a person how to run an agent.
 func TestHelpOfRun(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	root := newRoot(&app{host: process()}, "")
+	root := newRoot(&app{host: ownProcess()}, "")
 	root.SetOut(&b)
 	root.SetArgs([]string{"run", "--help"})
 	if err := root.Execute(); err != nil {
@@ -84,7 +84,7 @@ func TestOneCommand(t *testing.T) {
 	t.Parallel()
 	for _, g := range commands {
 		for _, c := range g.all {
-			made := newRoot(&app{host: process()}, c.name).Commands()
+			made := newRoot(&app{host: ownProcess()}, c.name).Commands()
 			if len(made) != 1 || made[0].Name() != c.name || made[0].GroupID != g.id {
 				t.Errorf("%s: %v", c.name, made)
 			}

@@ -380,20 +380,22 @@ func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 		return err
 	}
 	pruned, err := j.Prune(ctx, before, 0)
+	if err == nil {
+		c.Sends, err = l.Prune(ctx, before)
+	}
+	if err == nil {
+		err = rewrite(ctx, j, l)
+	}
+	if err == nil {
+		err = l.GiveBack(ctx)
+	}
+	if err == nil {
+		c.Bytes, c.Ledger, err = sizes(ctx, j, l)
+	}
 	if err != nil {
 		return err
 	}
-	if c.Sends, err = l.Prune(ctx, before); err != nil {
-		return err
-	}
-	if err := rewrite(ctx, j, l); err != nil {
-		return err
-	}
-	if err := l.GiveBack(ctx); err != nil {
-		return err
-	}
-	c.Bytes, c.Ledger, err = sizes(ctx, j, l)
-	if most, both := o.maxMiB<<20, c.Bytes+c.Ledger; err == nil && most > 0 && both > most {
+	if most, both := o.maxMiB<<20, c.Bytes+c.Ledger; most > 0 && both > most {
 		// Each becomes smaller by the same part.
 		share := float64(most) / float64(both)
 		more, err := j.Prune(ctx, before, max(int64(float64(c.Bytes)*share), 1))
@@ -408,9 +410,6 @@ func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 		if c.Bytes, c.Ledger, err = sizes(ctx, j, l); err != nil {
 			return err
 		}
-	}
-	if err != nil {
-		return err
 	}
 	c.Messages, c.Envelopes = pruned.Messages, pruned.Envelopes+worked.Envelopes
 	if err := lockedfile.Sweep(filepath.Join(a.state, "locks")); err != nil {

@@ -181,7 +181,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 		h, _, lerr := l.ledger.Handoff(context.WithoutCancel(ctx), l.key)
 		l.goesOn = killed || lerr != nil || h.Draft != ""
 		if killed {
-			err = refuseKilled(err)
+			err = fmt.Errorf("%s; run again to go on with this session", view.Describe(err))
 		}
 		return errors.Join(err, lerr)
 	}
@@ -189,10 +189,6 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 		return exitStatus(exit.Status)
 	}
 	return err
-}
-
-func refuseKilled(err error) error {
-	return fmt.Errorf("%s; run again to go on with this session", view.Describe(err))
 }
 
 // localTerminal is a console as package handoff wants it.

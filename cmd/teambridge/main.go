@@ -16,5 +16,5 @@ func main() {
 		// take a tenth of one into an inbox of 10,000 rows. It begins at 16 MiB, not 4.
 		debug.SetGCPercent(400)
 	}
-	os.Exit(run(os.Args[1:], process()))
+	os.Exit(run(os.Args[1:], ownProcess()))
 }

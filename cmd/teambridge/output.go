@@ -123,6 +123,18 @@ func (a *app) queueErrors() *stdio.Queue {
 	return q
 }
 
+// queueOutput puts a queue in front of stdout, which calls failed with the first error. drain waits
+// until it is read.
+func (a *app) queueOutput(leftOut func(stdio.Missing) []byte, failed func(error)) (q *stdio.Queue, drain func(context.Context)) {
+	q = stdio.NewQueue(a.stdout, leftOut, func(err error) { failed(fmt.Errorf("write the answer: %w", err)) })
+	a.stdout = q
+	return q, func(ctx context.Context) {
+		if lost := q.Drain(ctx); lost != (stdio.Missing{}) {
+			a.warn("%s of output were not read and are lost", lost)
+		}
+	}
+}
+
 // sayLine is a line on stderr for a person.
 func sayLine(what, text string) []byte {
 	return fmt.Appendf(nil, "%s: %s\n", what, escape(text, true))

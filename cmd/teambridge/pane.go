@@ -296,14 +296,14 @@ func (a *app) completeTargets(cmd *cobra.Command, _ []string, prefix string) ([]
 	flag, _ := cmd.Flags().GetString("socket")
 	socket, err := a.socket(flag)
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, noFiles
 	}
 	list, _ := terminal.List(cmd.Context(), socket)
 	var words []string
 	for _, p := range list {
 		words = append(words, described(p.ID, p.Target()+" "+p.Command), described(p.Target(), p.ID+" "+p.Command))
 	}
-	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, prefix) }), cobra.ShellCompDirectiveNoFileComp
+	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, prefix) }), noFiles
 }
 
 // paneNames lists the names of the registered panes.

@@ -122,7 +122,6 @@ type queryRun struct {
 	app    *app
 	format string
 	shown  *conversationPrinter // of --format summary
-	output *stdio.Queue         // stdout
 	stop   context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -152,12 +151,9 @@ func runQuery(ctx context.Context, a *app, flags *pflag.FlagSet, o queryOptions)
 	reading, done := a.whileRead(ctx)
 	defer done()
 	a.queueErrors() // the agent does not wait for whoever reads what it prints there
-	r.output = stdio.NewQueue(a.stdout, r.leftOut, r.fail)
-	a.stdout = r.output
+	_, drain := a.queueOutput(r.leftOut, r.fail)
 	defer func() {
-		if lost := r.output.Drain(reading); lost != (stdio.Missing{}) {
-			a.warn("%s of output were not read and are lost", lost)
-		}
+		drain(reading)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		err = errors.Join(err, r.failed)
@@ -435,7 +431,6 @@ func (r *queryRun) conclude(result query.Result) error {
 
 // fail ends the query if its output cannot be written.
 func (r *queryRun) fail(err error) {
-	err = fmt.Errorf("write the answer: %w", err)
 	r.mu.Lock()
 	r.failed = err
 	r.mu.Unlock()

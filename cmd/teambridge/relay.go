@@ -110,27 +110,17 @@ func listRelays(ctx context.Context, a *app, all, relaysOnly bool) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(infos)
+	if relays > 0 && len(infos) > 0 {
+		err = a.printf("\n")
 	}
-	if len(infos) == 0 {
-		a.note("no deliveries are under way or failed")
-		return silent
-	}
-	if relays > 0 {
-		if err := a.printf("\n"); err != nil {
-			return err
-		}
-	}
-	rows := [][]string{{"DELIVERY", "TO", "FROM", "KIND", "STATE", "SINCE", "REASON"}}
-	for _, i := range infos {
-		from := i.From
-		if i.Person && from == "" {
+	head := []string{"DELIVERY", "TO", "FROM", "KIND", "STATE", "SINCE", "REASON"}
+	return errors.Join(err, printList(a, infos, "no deliveries are under way or failed", head, func(d api.Delivery) []string {
+		from := d.From
+		if d.Person && from == "" {
 			from = "you"
 		}
-		rows = append(rows, []string{shortID(i.Delivery), i.Member + "@" + i.Team, from, i.Kind, i.State, clock(i.At), dash(i.Reason)})
-	}
-	return errors.Join(a.table(rows), silent)
+		return []string{shortID(d.Delivery), d.Member + "@" + d.Team, from, d.Kind, d.State, clock(d.At), dash(d.Reason)}
+	}), silent)
 }
 
 // retryRelay retries a relay that has given up, or else a delivery.

@@ -42,7 +42,7 @@ type host struct {
 	hold           time.Duration              // how long to hold one at most; 0: the default
 }
 
-func process() host {
+func ownProcess() host {
 	h := host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookup: os.LookupEnv, cwd: os.Getwd, terminal: stdio.Colourful(os.Stdout, os.LookupEnv), keyboard: stdio.IsTerminal(os.Stdin),

@@ -272,8 +272,16 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 			return err
 		}
 	} else {
-		run.queueOutput()
-		defer func() { err = errors.Join(err, run.drainOutput(ctx)) }()
+		// Only the end of the command waits for a reader.
+		run.errors = a.queueErrors()
+		var drain func(context.Context)
+		run.output, drain = a.queueOutput(run.missingOutput, run.fail)
+		defer func() {
+			drain(ctx)
+			run.mu.Lock()
+			defer run.mu.Unlock()
+			err = errors.Join(err, run.failed)
+		}()
 	}
 	l, err := a.ledger(ctx)
 	if err != nil {
@@ -411,25 +419,6 @@ func absolute(path *string) (err error) {
 		*path, err = filepath.Abs(*path)
 	}
 	return err
-}
-
-// queueOutput puts queues in front of stdout and stderr, so that only the end of the
-// command waits for a reader.
-func (r *agentRun) queueOutput() {
-	a := r.app
-	r.errors = a.queueErrors()
-	r.output = stdio.NewQueue(a.stdout, r.missingOutput, func(err error) { r.fail(fmt.Errorf("write the answer: %w", err)) })
-	a.stdout = r.output
-}
-
-// drainOutput waits until stdout is read, and returns the first error of writing to it.
-func (r *agentRun) drainOutput(ctx context.Context) error {
-	if lost := r.output.Drain(ctx); lost != (stdio.Missing{}) {
-		r.app.warn("%s of output were not read and are lost", lost)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failed
 }
 
 // serve relays until it is told to end.

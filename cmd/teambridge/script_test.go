@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	simchild.Main()
 	testscript.Main(tests{m}, map[string]func(){
 		"teambridge": func() {
-			h := process()
+			h := ownProcess()
 			h.wait, _ = time.ParseDuration(os.Getenv("TEST_LOCK_WAIT"))
 			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
 			os.Exit(run(os.Args[1:], h))

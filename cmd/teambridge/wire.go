@@ -49,7 +49,7 @@ file.`,
 		Args: between(0, 1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
+				return nil, noFiles
 			}
 			return nil, cobra.ShellCompDirectiveDefault
 		},
@@ -63,14 +63,9 @@ file.`,
 
 // invalidLine is what is wrong with a line.
 type invalidLine struct {
-	Line   int         `json:"line"`
-	Type   string      `json:"type,omitempty"` // if it is known
-	Issues []wireIssue `json:"issues"`
-}
-
-type wireIssue struct {
-	Path string `json:"path"` // "" is the whole line
-	Rule string `json:"rule"`
+	Line   int          `json:"line"`
+	Type   string       `json:"type,omitempty"` // if it is known
+	Issues []wire.Issue `json:"issues"`
 }
 
 func validateWire(ctx context.Context, a *app, as string, args []string) error {
@@ -116,7 +111,7 @@ func checkLines(ctx context.Context, a *app, in io.Reader, as string) (checked, 
 		case errors.Is(err, io.EOF):
 			return checked, invalid, nil
 		case errors.Is(err, stdio.ErrLongLine):
-			bad.Issues = []wireIssue{{Rule: fmt.Sprintf("must be at most %d bytes long", maxWireLine)}}
+			bad.Issues = []wire.Issue{{Rule: fmt.Sprintf("must be at most %d bytes long", maxWireLine)}}
 		case err != nil:
 			return checked, invalid, err
 		case len(bytes.TrimSpace(line)) == 0:
@@ -141,7 +136,7 @@ func printInvalid(a *app, bad invalidLine) error {
 		return a.printJSON(bad)
 	}
 	for _, i := range bad.Issues {
-		if err := a.printf("line %d: %s\n", bad.Line, escape(wire.Issue(i).String(), false)); err != nil {
+		if err := a.printf("line %d: %s\n", bad.Line, escape(i.String(), false)); err != nil {
 			return err
 		}
 	}
@@ -150,20 +145,18 @@ func printInvalid(a *app, bad invalidLine) error {
 
 // checkWire returns the type of a line, which is as unless that is empty, and the rules that
 // it breaks.
-func checkWire(line []byte, as string) (kind string, issues []wireIssue) {
+func checkWire(line []byte, as string) (kind string, issues []wire.Issue) {
 	kind = as
 	if as == "" {
 		if kind = wireType(line); kind == "" && json.Valid(line) && bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
-			return "", []wireIssue{{Rule: "must have one of the keys ev, role, content and body"}}
+			return "", []wire.Issue{{Rule: "must have one of the keys ev, role, content and body"}}
 		}
 	}
 	err := parseWire(kind, line)
 	if broken, ok := errors.AsType[*wire.Error](err); ok {
-		for _, i := range broken.Issues {
-			issues = append(issues, wireIssue(i))
-		}
+		issues = broken.Issues
 	} else if err != nil {
-		issues = []wireIssue{{Rule: err.Error()}}
+		issues = []wire.Issue{{Rule: err.Error()}}
 	}
 	return kind, issues
 }

@@ -136,12 +136,9 @@ func regular(path string) (string, error) {
 
 // readIfAny reads a file; nil if there is none.
 func readIfAny(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
+	data, err := os.ReadFile(path) // of an empty file it is not nil
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	if data == nil && err == nil {
-		data = []byte{}
 	}
 	return data, err
 }

@@ -6,10 +6,10 @@ import "strings"
 type Issue struct {
 	// Path leads to the value: keys and array indexes, joined by dots, such as
 	// "meta.allowedTools.1". It is empty for the text as a whole.
-	Path string
+	Path string `json:"path"`
 
 	// Rule says what the value must be. It does not quote the value.
-	Rule string
+	Rule string `json:"rule"`
 }
 
 func (i Issue) String() string {

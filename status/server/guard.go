@@ -54,7 +54,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.log.Debug("answered", "method", r.Method, "path", r.URL.Path, "status", answer.status, "ms", time.Since(start).Milliseconds())
 		}()
 		secure(w.Header())
-		if err := s.foreign(r); err != nil {
+		if err := foreign(r); err != nil {
 			s.fail(answer, r, err)
 			return
 		}
@@ -96,7 +96,7 @@ func secure(h http.Header) {
 
 // foreign refuses requests of pages of other sites. They use host names that are not ours
 // (DNS rebinding), or the browser says where they come from.
-func (s *Server) foreign(r *http.Request) error {
+func foreign(r *http.Request) error {
 	const hint = "use a loopback address or localhost"
 	if unix, _ := r.Context().Value(unixKey{}).(bool); !unix && !loopback(r.Host) {
 		return api.Decide(api.CodeForbidden, hint, "%q is not a host name of this service", r.Host)

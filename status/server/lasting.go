@@ -12,29 +12,21 @@ import (
 	"teambridge/status/view"
 )
 
-// lasts counts a request that ends with its client or the service, as long as over is not called.
-func (s *Server) lasts() (over func(), err error) {
+// lasting lets a request last: the deadlines of the server are meant for answers that come soon.
+// ctx ends with the service, and with the rights of the client; hint is that of the error then. The
+// request counts as a stream until over is called.
+func (s *Server) lasting(w http.ResponseWriter, r *http.Request, hint string) (_ context.Context, over func(), err error) {
 	select {
 	case s.streams <- struct{}{}:
-		over = func() { <-s.streams }
 	default:
-		return nil, api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events and requests that wait", cap(s.streams))
+		return nil, nil, api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events and requests that wait", cap(s.streams))
 	}
+	free := func() { <-s.streams }
 	select {
 	case <-s.ending:
-		over()
-		return nil, api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
+		free()
+		return nil, nil, api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
 	default:
-		return over, nil
-	}
-}
-
-// lasting lets a request last: the deadlines of the server are meant for answers that come soon.
-// ctx ends with the service, and with the rights of the client; hint is that of the error then.
-func (s *Server) lasting(w http.ResponseWriter, r *http.Request, hint string) (_ context.Context, over func(), err error) {
-	free, err := s.lasts()
-	if err != nil {
-		return nil, nil, err
 	}
 	control := http.NewResponseController(w)
 	for _, set := range []func(time.Time) error{control.SetReadDeadline, control.SetWriteDeadline} {

@@ -6,11 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -187,17 +185,3 @@ func clean(text string) string {
 		return r
 	}, text))
 }
-
-// Resumes returns the id of the session that a program named when it ended, "claude --resume ID"; empty if it did not.
-// tail is the end of what it printed. All measured versions do, at SIGTERM and after /exit, if anything was said.
-func Resumes(tail []byte) string {
-	found := resumeLine().FindAllSubmatch(tail, -1)
-	if len(found) == 0 {
-		return ""
-	}
-	return string(found[len(found)-1][1])
-}
-
-var resumeLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`--resume[= ]([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`)
-})

@@ -342,17 +342,6 @@ func TestLookAtACalledTool(t *testing.T) {
 	}
 }
 
-func TestResumes(t *testing.T) {
-	t.Parallel()
-	tail := "claude --resume 99999999-2222-4333-8444-555555555555\r\n\x1b[2mclaude --permission-mode default --resume " + session + "\x1b[22m\r\n"
-	if got := Resumes([]byte(tail)); got != session {
-		t.Errorf("got %q, want %s", got, session)
-	}
-	if got := Resumes([]byte("--resume my session")); got != "" {
-		t.Errorf("got %q, want nothing", got)
-	}
-}
-
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	root, us := t.TempDir(), process.Identify(os.Getpid())
