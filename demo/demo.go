@@ -366,11 +366,8 @@ func (d *demonstration) end() error {
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("look for what is left in the team: %w", err)
-	}
-	if len(left) > 0 {
-		return fmt.Errorf("left behind in the team: %q", left)
+	if err != nil || len(left) > 0 {
+		return errors.Join(err, fmt.Errorf("left behind in the team: %q", left))
 	}
 	n := counts{Sent: taken + said, Taken: taken + said, Answers: taken}
 	d.print(step{
