@@ -373,13 +373,10 @@ func (v *remoteView) event(e agent.Event) {
 			v.print(dim, escape(said.Text, true))
 		}
 	}
-	if e.Result != nil && e.Result.Failure != "" && e.Result.Failure != success {
+	if e.Result != nil && e.Result.Failure != "" && e.Result.Failure != "success" {
 		v.print(red, "the turn failed: "+escape(e.Result.Failure, false))
 	}
 }
-
-// success is how Claude Code calls a turn that has not failed.
-const success = "success"
 
 // askedLocal prints a question of the agent.
 func (l *localRun) askedLocal(q fleet.Question, open bool) {
