@@ -352,11 +352,8 @@ func (d *demonstration) end() error {
 		return fmt.Errorf("the agents took %d messages, and 5 were sent", taken)
 	}
 	said, err := d.said(toLead()...)
-	if err != nil {
-		return err
-	}
-	if said != len(toLead()) {
-		return fmt.Errorf("the lead worked on %d messages, and %d were sent", said, len(toLead()))
+	if err != nil || said != len(toLead()) {
+		return errors.Join(err, fmt.Errorf("the lead worked on %d messages, and %d were sent", said, len(toLead())))
 	}
 	var left []string
 	err = filepath.WalkDir(d.team.Path(), func(path string, e fs.DirEntry, err error) error {
@@ -366,11 +363,8 @@ func (d *demonstration) end() error {
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("look for what is left in the team: %w", err)
-	}
-	if len(left) > 0 {
-		return fmt.Errorf("left behind in the team: %q", left)
+	if err != nil || len(left) > 0 {
+		return errors.Join(err, fmt.Errorf("left behind in the team: %q", left))
 	}
 	n := counts{Sent: taken + said, Taken: taken + said, Answers: taken}
 	d.print(step{

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,9 @@ func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, t
 		return fmt.Errorf("the lead counts as %s, and its relay runs", s.Reach)
 	}
 	d.say("→ team-lead  %q: verified in its inbox after %.1f ms", text, ms(sentAt))
+	names := map[ledger.DeliveryState]string{
+		ledger.Claimed: "taken from the inbox", ledger.FrameWritten: "on its way to the agent", ledger.Accepted: "begun", ledger.Done: "its turn done",
+	}
 	var steps []string
 	after := int64(0)
 	for {
@@ -85,7 +89,7 @@ func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, t
 			if e.ID != s.ID {
 				continue
 			}
-			steps = append(steps, fmt.Sprintf("%s after %.1f ms", stepName(e.State), float64(e.At.Sub(sentAt).Microseconds())/1000))
+			steps = append(steps, fmt.Sprintf("%s after %.1f ms", cmp.Or(names[e.State], string(e.State)), float64(e.At.Sub(sentAt).Microseconds())/1000))
 			if e.State == ledger.Done {
 				d.say("  relay: %s", strings.Join(steps, ", "))
 				return nil
@@ -100,21 +104,6 @@ func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, t
 			return fmt.Errorf("the message to the lead was not done: %w", ctx.Err())
 		}
 	}
-}
-
-// stepName describes a step of a delivery.
-func stepName(s ledger.DeliveryState) string {
-	switch s {
-	case ledger.Claimed:
-		return "taken from the inbox"
-	case ledger.FrameWritten:
-		return "on its way to the agent"
-	case ledger.Accepted:
-		return "begun"
-	case ledger.Done:
-		return "its turn done"
-	}
-	return string(s)
 }
 
 // said counts how often the lead worked on messages.

@@ -18,9 +18,10 @@ var ErrLongLine = fmt.Errorf("it is longer than %d bytes", MaxLine)
 // Lines reads lines of bounded length. Unlike a [bufio.Scanner] it goes on after a
 // line that is too long.
 type Lines struct {
+	Number int // of the line that Next returned last, from 1
+
 	r      *bufio.Reader
 	limit  int
-	number int  // see Number
 	inLine bool // that line was too long, and its rest has not been read
 }
 
@@ -39,7 +40,7 @@ func (l *Lines) Next() ([]byte, error) {
 		}
 		l.inLine = !bytes.HasSuffix(part, []byte("\n"))
 	}
-	l.number++
+	l.Number++
 	var line []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
@@ -61,6 +62,3 @@ func (l *Lines) Next() ([]byte, error) {
 		return line, nil
 	}
 }
-
-// Number is that of the line that Next returned last, from 1.
-func (l *Lines) Number() int { return l.number }

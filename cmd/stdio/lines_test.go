@@ -48,8 +48,8 @@ func TestLines(t *testing.T) {
 				default:
 					got = append(got, string(line))
 				}
-				if lines.number != len(got) {
-					t.Errorf("line %d has the number %d", len(got), lines.number)
+				if lines.Number != len(got) {
+					t.Errorf("line %d has the number %d", len(got), lines.Number)
 				}
 			}
 			if !slices.Equal(got, tc.want) {

@@ -78,13 +78,6 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, noFiles)))
 }
 
-// completeDirs completes the flag --dir.
-func completeDirs(cmd *cobra.Command) {
-	must(cmd.RegisterFlagCompletionFunc("dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}))
-}
-
 // completeTeams completes the names of teams; for commands that read the journal also of
 // those that have ended.
 func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

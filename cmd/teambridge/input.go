@@ -60,7 +60,7 @@ func (r *agentRun) input(ctx context.Context) {
 			err = take(ctx, text)
 		}
 		if err != nil && ctx.Err() == nil {
-			r.app.warn("line %d of standard input was refused: %s", lines.Number(), view.Describe(err))
+			r.app.warn("line %d of standard input was refused: %s", lines.Number, view.Describe(err))
 		}
 	}
 	r.prompter.Close("Nobody is there any more who could allow this.")

@@ -10,12 +10,6 @@ import (
 	"teambridge/status/api"
 )
 
-// keyboard asks the person at the terminal of "teambridge run" one question at a time, so
-// that it is clear what y and n answer. agentRun.mu guards it.
-type keyboard struct {
-	open []fleet.Question // the first one was asked
-}
-
 // atKeyboard reports whether a person answers questions at the terminal.
 func (r *agentRun) atKeyboard() bool {
 	return r.app.keyboard && r.opts.input == inLines && r.opts.output == outText
@@ -25,21 +19,20 @@ func (r *agentRun) atKeyboard() bool {
 func (r *agentRun) askAtKeyboard(q fleet.Question, open bool) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := &r.keyboard
 	if open {
-		if k.open = append(k.open, q); len(k.open) > 1 {
+		if r.open = append(r.open, q); len(r.open) > 1 {
 			return nil
 		}
 	} else {
-		i := slices.IndexFunc(k.open, func(o fleet.Question) bool { return o.ID == q.ID })
+		i := slices.IndexFunc(r.open, func(o fleet.Question) bool { return o.ID == q.ID })
 		if i < 0 {
 			return nil
 		}
-		if k.open = slices.Delete(k.open, i, i+1); i > 0 || len(k.open) == 0 {
+		if r.open = slices.Delete(r.open, i, i+1); i > 0 || len(r.open) == 0 {
 			return nil
 		}
 	}
-	return sayLine("question", keyboardText(k.open[0]))
+	return sayLine("question", keyboardText(r.open[0]))
 }
 
 // keyboardText asks a person a question.
@@ -74,10 +67,10 @@ func (r *agentRun) keyboardAnswer(text string) (a fleet.Answer, ok bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.keyboard.open) == 0 {
+	if len(r.open) == 0 {
 		return a, false
 	}
-	q := r.keyboard.open[0]
+	q := r.open[0]
 	a.Question, a.Digest = q.ID, q.Digest
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	rest = strings.TrimSpace(rest)

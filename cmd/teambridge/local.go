@@ -310,7 +310,7 @@ func (v *remoteView) open(ctx context.Context, opts relay.Options) (err error) {
 	opts.Events, opts.Report = v.event, v.report
 	v.relay, err = reply.New(ctx, opts)
 	v.mu.Lock()
-	v.keyboard = keyboard{}
+	v.agentRun.open = nil
 	v.mu.Unlock()
 	return err
 }
@@ -373,13 +373,10 @@ func (v *remoteView) event(e agent.Event) {
 			v.print(dim, escape(said.Text, true))
 		}
 	}
-	if e.Result != nil && e.Result.Failure != "" && e.Result.Failure != success {
+	if e.Result != nil && e.Result.Failure != "" && e.Result.Failure != "success" {
 		v.print(red, "the turn failed: "+escape(e.Result.Failure, false))
 	}
 }
-
-// success is how Claude Code calls a turn that has not failed.
-const success = "success"
 
 // askedLocal prints a question of the agent.
 func (l *localRun) askedLocal(q fleet.Question, open bool) {
@@ -391,7 +388,7 @@ func (l *localRun) askedLocal(q fleet.Question, open bool) {
 // Key is part of an answer to the question that was asked, which ends with Enter.
 func (v *remoteView) Key(k console.Key) {
 	v.mu.Lock()
-	asks := len(v.keyboard.open) > 0
+	asks := len(v.agentRun.open) > 0
 	v.mu.Unlock()
 	r, _ := utf8.DecodeRuneInString(k.Text)
 	switch {

@@ -60,8 +60,7 @@ func (a *app) print(b []byte) (err error) {
 	return nil
 }
 
-// whileRead returns a context that ends when the reader of stdout goes away; see
-// [stdio.Output.WhileRead].
+// whileRead is [stdio.Output.WhileRead] of stdout.
 func (a *app) whileRead(ctx context.Context) (reading context.Context, stop func()) {
 	return a.out.WhileRead(ctx, a.hangUp)
 }

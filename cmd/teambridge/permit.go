@@ -119,9 +119,9 @@ func parseAnswers(q api.Question, values []string) (map[string]string, error) {
 
 // answerQuestion answers the question that id means.
 func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Question) (api.Permit, error)) error {
-	b, err := bridgeOfService(ctx, a)
-	if err != nil {
-		return err
+	b := a.bridge(ctx)
+	if a.silent != nil {
+		return a.silent // only a service knows what is asked
 	}
 	q, err := b.Question(ctx, a.teamName, id) // an id is enough, whatever $TEAMBRIDGE_TEAM is
 	if err != nil {
@@ -142,20 +142,14 @@ func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Ques
 	return a.answer(q, "%s  %s  %s@%s  %s\n", q.State, q.ID, escape(q.Member, false), escape(q.Team, false), escape(questionText(q.Question), false))
 }
 
-// bridgeOfService is bridge for what only a service knows: the error is why one does not answer.
-func bridgeOfService(ctx context.Context, a *app) (api.Bridge, error) {
-	b := a.bridge(ctx)
-	return b, a.silent
-}
-
 func listQuestions(ctx context.Context, a *app) error {
 	team, err := a.namedTeam("")
 	if err != nil {
 		return err
 	}
-	b, err := bridgeOfService(ctx, a)
-	if err != nil {
-		return err
+	b := a.bridge(ctx)
+	if a.silent != nil {
+		return a.silent // only a service knows what is asked
 	}
 	list, err := b.Questions(ctx, team)
 	if err != nil {

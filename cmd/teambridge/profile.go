@@ -64,7 +64,7 @@ Exit status: 0; 2 the file cannot be used; 3 no such profile.`,
 
 func profileDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "dir", ".", "the agent's working directory")
-	completeDirs(cmd)
+	must(cmd.MarkFlagDirname("dir"))
 }
 
 // profilesFor returns the files of profiles for a directory, and where they were looked for.

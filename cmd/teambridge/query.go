@@ -112,9 +112,9 @@ or program; 8 a turn failed; 130 interrupted; 141 nobody reads the output.`,
 }
 
 // queryFlags are the flags of a query by the keys of its JSON object.
-var queryFlags = map[string]string{
-	"architecture": "runtime", "model": "model", "sessionId": "session", "cwd": "cwd", "mcpServers": "mcp-config", "tools": "tools", "profile": "profile",
-	"permissionMode": "permission-mode",
+var queryFlags = [...]struct{ key, flag string }{
+	{"architecture", "runtime"}, {"model", "model"}, {"sessionId", "session"}, {"cwd", "cwd"}, {"mcpServers", "mcp-config"}, {"tools", "tools"}, {"profile", "profile"},
+	{"permissionMode", "permission-mode"},
 }
 
 // queryRun is a query and its output.
@@ -140,9 +140,9 @@ func runQuery(ctx context.Context, a *app, flags *pflag.FlagSet, o queryOptions)
 		return err
 	}
 	if !flags.Changed("prompt") {
-		for key, flag := range queryFlags {
-			if flags.Changed(flag) {
-				return usage("give the prompt with -p, too", "--%s is for -p; the JSON object has the key %q", flag, key)
+		for _, f := range queryFlags {
+			if flags.Changed(f.flag) {
+				return usage("give the prompt with -p, too", "--%s is for -p; the JSON object has the key %q", f.flag, f.key)
 			}
 		}
 	}
@@ -262,14 +262,14 @@ func readObject(lines *stdio.Lines) (object []byte, number int, err error) {
 		case errors.Is(err, io.EOF) && number > 0:
 			return object, number, nil // it is cut off, which the parser tells
 		case errors.Is(err, io.EOF):
-			return nil, lines.Number(), errors.New("there is no JSON object")
+			return nil, lines.Number, errors.New("there is no JSON object")
 		default:
-			return nil, max(number, lines.Number()), err
+			return nil, max(number, lines.Number), err
 		}
 		if number == 0 && len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		number = cmp.Or(number, lines.Number())
+		number = cmp.Or(number, lines.Number)
 		if object = append(append(object, line...), '\n'); len(object) > stdio.MaxLine+1 {
 			return nil, number, stdio.ErrLongLine
 		}
@@ -319,7 +319,7 @@ func (r *queryRun) messages(ctx context.Context, lines *stdio.Lines, yield func(
 			r.mu.Lock()
 			r.refused++
 			r.mu.Unlock()
-			r.tell(query.Event{Error: &query.Failure{Line: lines.Number(), Message: err.Error()}})
+			r.tell(query.Event{Error: &query.Failure{Line: lines.Number, Message: err.Error()}})
 			if !errors.As(err, new(*query.InputError)) && !errors.Is(err, stdio.ErrLongLine) {
 				return // it cannot be read
 			}

@@ -59,7 +59,7 @@ other settings, or is an interactive lead.`,
 	f.StringVar(&r.Dir, "dir", ".", "the agent's working directory")
 	f.StringVar(&mode, "mode", "", `the mode in which a new session begins, as JSON such as {"model": "opus"}; messages can change it later`)
 	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
-	completeDirs(cmd)
+	must(cmd.MarkFlagDirname("dir"))
 	return cmd
 }
 

@@ -219,8 +219,8 @@ type agentRun struct {
 	eof     bool
 	dropped int // payloads of standard input
 
-	keyboard keyboard
-	stop     context.CancelFunc
+	open []fleet.Question // asks the person at the terminal: one at a time, so that it is clear what y and n answer
+	stop context.CancelFunc
 }
 
 func runAgent(ctx context.Context, a *app, o runOptions) (err error) {

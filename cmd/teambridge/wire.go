@@ -106,12 +106,12 @@ func checkLines(ctx context.Context, a *app, in io.Reader, as string) (checked, 
 	lines := stdio.NewLines(in, maxWireLine)
 	for ctx.Err() == nil {
 		line, err := lines.Next()
-		bad := invalidLine{Line: lines.Number(), Type: as}
+		bad := invalidLine{Line: lines.Number, Type: as}
 		switch {
 		case errors.Is(err, io.EOF):
 			return checked, invalid, nil
 		case errors.Is(err, stdio.ErrLongLine):
-			bad.Issues = []wire.Issue{{Rule: fmt.Sprintf("must be at most %d bytes long", maxWireLine)}}
+			err, bad.Issues = nil, []wire.Issue{{Rule: fmt.Sprintf("must be at most %d bytes long", maxWireLine)}}
 		case err != nil:
 			return checked, invalid, err
 		case len(bytes.TrimSpace(line)) == 0:
@@ -124,23 +124,19 @@ func checkLines(ctx context.Context, a *app, in io.Reader, as string) (checked, 
 			continue
 		}
 		invalid++
-		if err := printInvalid(a, bad); err != nil {
+		if a.json {
+			err = a.printJSON(bad)
+		}
+		for _, i := range bad.Issues {
+			if !a.json && err == nil {
+				err = a.printf("line %d: %s\n", bad.Line, escape(i.String(), false))
+			}
+		}
+		if err != nil {
 			return checked, invalid, err
 		}
 	}
 	return checked, invalid, context.Cause(ctx)
-}
-
-func printInvalid(a *app, bad invalidLine) error {
-	if a.json {
-		return a.printJSON(bad)
-	}
-	for _, i := range bad.Issues {
-		if err := a.printf("line %d: %s\n", bad.Line, escape(i.String(), false)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkWire returns the type of a line, which is as unless that is empty, and the rules that
