@@ -159,7 +159,7 @@ func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team,
 	case teams.NoRelay:
 		return api.Decide(api.CodeNotFound, hint, "%s is headless and has no running relay: nobody can answer", member)
 	case teams.AtTerminal:
-		if l.opts.Service == nil { // else a prompt moves it
+		if l.service == nil { // else a prompt moves it
 			return api.Decide(api.CodeNotFound, "teambridge switch "+member+" --to remote", "the session of %s is at a person's terminal: messages wait until it moves", member)
 		}
 	}
@@ -236,7 +236,7 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 	checked := time.Now() // when somebody could answer
 	for {
 		wait := recheck
-		if q.taken.IsZero() && q.l.opts.Service == nil {
+		if q.taken.IsZero() && q.l.service == nil {
 			wait = lookStep
 		} else if q.taken.IsZero() || len(q.said) > 0 {
 			wait = lookAgain

@@ -51,7 +51,7 @@ func (l inboxWay) status(ctx context.Context, to *Target) ([]api.Status, error) 
 
 // statusOf returns what each agent of a team does.
 func (l *Local) statusOf(ctx context.Context, t *teams.Team) (list []api.Status, err error) {
-	if l.opts.Service == nil && !l.records() { // what agents do is judged by what they write
+	if l.service == nil && !l.records() { // what agents do is judged by what they write
 		rec, err := l.Record(ctx, t.Name())
 		if err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func (l *Local) states(ctx context.Context, lg *ledger.Ledger, team string) (*at
 	if err != nil {
 		return nil, err
 	}
-	if j != nil && l.opts.Service == nil && !l.records() {
+	if j != nil && l.service == nil && !l.records() {
 		l.refresh(ctx, j, func() ([]journal.InboxKey, error) { return l.inboxes(ctx, team) })
 	}
 	return l.known(ctx, status.Source{Journal: j, Ledger: lg})
@@ -127,7 +127,7 @@ func (l *Local) states(ctx context.Context, lg *ledger.Ledger, team string) (*at
 // known returns what a ledger and a journal tell, either of which may be missing, or what the service
 // knows. A command keeps what it has read.
 func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cache, error) {
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		return s.states, nil
 	}
 	root, err := l.opts.Root()

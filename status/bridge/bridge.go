@@ -60,14 +60,12 @@ type Options struct {
 	// Idle says why relays that were added do not run, if no service does; nil:
 	// [attention.NoService].
 	Idle func() string
-
-	// Service is what goes on while a service runs; see [OpenService]. It is nil in a command.
-	Service *Service
 }
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
 type Local struct {
-	opts Options
+	opts    Options
+	service *Service // whose it is; nil in a command
 
 	mu       sync.Mutex
 	recorder *Recorder        // that runs; nil: none
@@ -134,7 +132,7 @@ func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	if len(list) == 0 {
 		return nil, nil
 	}
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		return s.states.Seen(ctx, list)
 	}
 	panes, err := l.OpenPanes(ctx)

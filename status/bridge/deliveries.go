@@ -102,7 +102,7 @@ func (l *Local) changeDelivery(ctx context.Context, id string, change func(*ledg
 	if err != nil {
 		return d, err
 	}
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		s.replicator.Poke()
 		s.panes.Poke()
 	}

@@ -73,7 +73,7 @@ func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 		return nil, err
 	}
 	s := &Stream{l: l, q: q, rec: rec, root: root.Path(), done: func() {}}
-	if service := l.opts.Service; service != nil {
+	if service := l.service; service != nil {
 		s.shown, s.done = service.shown.subscribe()
 	}
 	if s.at, s.known, err = locate(ctx, rec.journal, at, q.IsID); err != nil {
@@ -158,7 +158,7 @@ func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 		return err
 	}
 	beat := sink.Heartbeat
-	if beat == 0 || s.l.opts.Service == nil {
+	if beat == 0 || s.l.service == nil {
 		beat = recheck
 	}
 	alive := time.NewTicker(beat)
@@ -294,7 +294,7 @@ func (s *Stream) snapshot(ctx context.Context) error {
 		return nil
 	}
 	old, states := gather, (*attention.Cache)(nil)
-	if service := s.l.opts.Service; service != nil {
+	if service := s.l.service; service != nil {
 		old, states = service.opts.Gather, service.states
 	} else if time.Since(s.checked) < gather {
 		return nil // the next look is soon

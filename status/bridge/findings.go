@@ -24,7 +24,7 @@ func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report,
 		return api.Report{}, err
 	}
 	read := l.recorded
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		read = func(context.Context) (*journal.Journal, error) { return s.reader, nil }
 	}
 	return doctor.Checkup{

@@ -368,7 +368,7 @@ func limited(asked, usual, most int) (int, error) {
 
 // reads returns the journal for reading; nil if nothing was recorded or sent.
 func (l *Local) reads(ctx context.Context) (*journal.Journal, error) {
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		return s.reader, nil
 	}
 	return l.Journal(ctx)
@@ -376,7 +376,7 @@ func (l *Local) reads(ctx context.Context) (*journal.Journal, error) {
 
 // catchUp brings a journal up to date, which a service does all the time.
 func (l *Local) catchUp(ctx context.Context, j *journal.Journal, q journal.Query) {
-	if l.opts.Service == nil {
+	if l.service == nil {
 		l.Refresh(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	}
 }

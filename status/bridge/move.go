@@ -54,7 +54,7 @@ func (l *Local) Wish(ctx context.Context, team, member string, n api.NewPlace) (
 	}
 	if w.number > 0 {
 		h.Wanted = w.move.To
-		if s := l.opts.Service; s != nil {
+		if s := l.service; s != nil {
 			s.changed(t.Name())
 		}
 	}

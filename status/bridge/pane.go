@@ -162,7 +162,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
 	}
-	if l.opts.Service == nil || m.RequireAgent {
+	if l.service == nil || m.RequireAgent {
 		if err := closed(ctx, to); err != nil {
 			return api.Sent{}, err
 		}
@@ -171,7 +171,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 	if err != nil {
 		return failed, err
 	}
-	if l.opts.Service == nil {
+	if l.service == nil {
 		l.mu.Lock()
 		l.typing[recorded.UUID] = true
 		l.mu.Unlock()
@@ -275,7 +275,7 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 }
 
 func (l paneWay) prepare(ctx context.Context, w *waiting) (err error) {
-	if s := l.opts.Service; s != nil && s.fleet == nil {
+	if s := l.service; s != nil && s.fleet == nil {
 		return api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only, and does not follow what agents in panes do")
 	}
 	if w.forMessage() {

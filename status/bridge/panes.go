@@ -132,7 +132,7 @@ func (l *Local) RemovePane(ctx context.Context, name string) (shown api.Pane, er
 	if err != nil {
 		return shown, err
 	}
-	if l.opts.Service != nil { // it was seen already
+	if l.service != nil { // it was seen already
 		views, err := l.Look(ctx, []pane.Pane{p})
 		if err != nil {
 			return shown, err

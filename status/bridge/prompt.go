@@ -25,7 +25,7 @@ type prompter func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResul
 // launcher of a session that can move. If there is none, or the sender is no person, it
 // returns the reason.
 func (r *row) promptable(ctx context.Context, member string) (prompts prompter, reason string, err error) {
-	s, t := r.opts.Service, r.to.Team
+	s, t := r.service, r.to.Team
 	if s == nil {
 		return nil, r.unserved(), nil
 	}

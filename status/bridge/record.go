@@ -51,7 +51,7 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 	if r.root, err = l.opts.Root(); err != nil {
 		return nil, err
 	}
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		news, done := s.news.subscribe()
 		r.journal, r.page, r.look, r.close = s.reader, pageOfStream, news, func() error { done(); return nil }
 		r.after, err = r.journal.Last(ctx)

@@ -138,7 +138,7 @@ func pick(ctx context.Context, root *teams.Root, team, name string, all []candid
 
 // fleet returns the agents that the service runs; nil if there is none.
 func (l *Local) fleet() *fleet.Fleet {
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		return s.fleet
 	}
 	return nil
@@ -339,7 +339,7 @@ func (l *Local) Release(ctx context.Context, team, member, sender string) ([]api
 
 // poke says that there is news in the ledger.
 func (l *Local) poke() {
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		s.replicator.Poke()
 	}
 }

@@ -126,7 +126,7 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 		return f
 	}
 	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.recorded, l.opts.RecordWithin, l.unrecorded
-	if s := l.opts.Service; s != nil {
+	if s := l.service; s != nil {
 		opts.Conversations = &s.conversations
 	}
 	r.sender, err = mail.New(ctx, opts)
@@ -136,7 +136,7 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 // unrecorded warns once that the journal cannot be used. The message is sent anyway.
 func (l *Local) unrecorded(err error) {
 	l.mu.Lock()
-	warned := l.warned && l.opts.Service == nil
+	warned := l.warned && l.service == nil
 	l.warned = true
 	l.mu.Unlock()
 	if !warned {
@@ -153,11 +153,11 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 	if opts != (promptOptions{}) {
 		return sent, notPrompted(reason)
 	}
-	d, err := r.append(ctx, member, m, follow || r.opts.Service != nil)
+	d, err := r.append(ctx, member, m, follow || r.service != nil)
 	if err != nil {
 		return view.Sent(d), err
 	}
-	if follow || r.opts.Service != nil {
+	if follow || r.service != nil {
 		r.put = append(r.put, d)
 	}
 	if d.Reachable() && r.sender.Waiting(ctx, d) {
@@ -171,7 +171,7 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 // follow lets what was put into inboxes be followed. Then nothing more may be sent: who follows
 // it closes the team.
 func (r *row) follow() {
-	if s := r.opts.Service; s != nil {
+	if s := r.service; s != nil {
 		r.to.kept = len(r.put) > 0 && s.follower.follow(r.sender, r.put)
 		return
 	}
@@ -195,7 +195,7 @@ func (r *row) append(ctx context.Context, member string, m mail.Message, track b
 	case d.Unrecorded != nil:
 		r.opts.Warn(fmt.Errorf("the message is in the inbox, but that was not recorded: %w", d.Unrecorded))
 	}
-	switch s := r.opts.Service; {
+	switch s := r.service; {
 	case s != nil:
 		s.record(ctx, r.sender, d)
 	case d.Seen != nil:
@@ -256,7 +256,7 @@ func (l *Local) awaitReceipt(ctx context.Context, s api.Sent, until string, time
 		return s, err
 	}
 	defer t.Close() // nothing was written through it
-	news, done := l.opts.Service.news.subscribe()
+	news, done := l.service.news.subscribe()
 	defer done()
 	look := time.NewTicker(recheck) // nothing tells that a team has ended
 	defer look.Stop()

@@ -86,7 +86,7 @@ func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout tim
 		s, err = l.awaitPane(ctx, wait, s)
 	case until != api.Consumed && until != api.Seen:
 		err = api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
-	case l.opts.Service != nil:
+	case l.service != nil:
 		s, err = l.awaitReceipt(wait, s, until, timeout)
 	default:
 		s, err = l.awaitRow(wait, s, until, timeout)

@@ -109,10 +109,10 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
 		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
 		State:   opts.State, Locker: s.locker, Tmux: opts.Tmux, LookupEnv: s.lookupEnv,
-		Warn:    s.warn("sending"),
-		Debug:   func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
-		Service: s,
+		Warn:  s.warn("sending"),
+		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 	})
+	s.service = s
 	s.panes = pane.New(pane.Options{
 		Root: opts.Root, Ledger: s.ledger, State: opts.State, Locker: s.locker, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
 		Changed: func(ledger.InboxKey) {

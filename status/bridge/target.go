@@ -104,7 +104,7 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 // Target returns what a scope and names mean; see [api.Bridge].
 func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	t, err := l.Resolve(ctx, s, names...)
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" && l.opts.Service != nil {
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" && l.service != nil {
 		err = l.orEnded(ctx, nf.Query, err) // which [Local.Open] does only in a command
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (l *Local) Open(ctx context.Context, s api.Scope) (*teams.Team, error) {
 		return root.Choose(ctx, s.Dir)
 	}
 	t, err := root.Team(name)
-	if l.opts.Service == nil && errors.As(err, new(*teams.NotFoundError)) {
+	if l.service == nil && errors.As(err, new(*teams.NotFoundError)) {
 		err = l.orEnded(ctx, name, err)
 	}
 	return t, err

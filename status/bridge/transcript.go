@@ -163,8 +163,8 @@ func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (i
 		id = s.ID
 	}
 	l := fleet.Launch{Settings: settings, State: t.opts.State}
-	if t.opts.Service != nil {
-		l.Env = t.opts.Service.opts.Env
+	if t.service != nil {
+		l.Env = t.service.opts.Env
 	}
 	runtime, err := l.Runtime(ctx)
 	if errors.As(err, new(*fleet.ProgramError)) {
