@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"teambridge/status/api"
 	"teambridge/status/client"
@@ -37,8 +38,12 @@ func explain(ctx context.Context, err error) (api.Error, int) {
 		return api.Error{}, int(s)
 	}
 	f := view.Explain(err)
-	if f.Code == api.CodeInterrupted && ctx.Err() == nil {
+	switch {
+	case f.Code != api.CodeInterrupted:
+	case ctx.Err() == nil:
 		f.Code = api.CodeError // nobody interrupted us
+	default:
+		f.Message = strings.ReplaceAll(f.Message, context.Canceled.Error(), context.Cause(ctx).Error())
 	}
 	if errors.Is(err, client.ErrUnreachable) && (f.Code == api.CodeError || f.Code == api.CodeTimeout) {
 		f.Code, f.Hint = api.CodeTimeout, "see what is wrong with it: teambridge doctor"

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"teambridge/status/api"
 	"teambridge/status/attention"
 	"teambridge/status/bridge"
@@ -39,73 +37,84 @@ func (a *app) bridge(ctx context.Context) api.Bridge {
 	defer a.choosing.Unlock()
 	if a.core == nil {
 		a.core = a.local()
-		a.choose(ctx)
+		a.use(a.findService(ctx))
 	}
 	return a.core
 }
 
-// choose uses the service, if there is one for operations. a.choosing is held.
-func (a *app) choose(ctx context.Context) {
-	c := a.findService(ctx)
-	if c == nil {
-		return
+// found is what was found where a service is looked for.
+type found struct {
+	served *client.Client // one for operations
+	older  *client.Client // one of an earlier version, for messages
+	silent error          // why one that runs does not answer
+	idle   string         // why relays that were added do not run; "": none runs
+}
+
+// use uses what was found. a.choosing is held.
+func (a *app) use(f found) {
+	a.found = f
+	c := cmp.Or(f.served, f.older)
+	if f.served != nil {
+		a.core = f.served
 	}
-	a.core, a.served = c, c
-	a.opened = append(a.opened, func() error { c.Close(); return nil })
+	if c != nil {
+		a.atEnd(func() error { c.Close(); return nil })
+	}
 }
 
 // leaveService uses the files from now on, because of why.
 func (a *app) leaveService(why error) {
+	now := found{}
+	if errors.Is(why, client.ErrUnreachable) && a.serviceRuns() {
+		now = found{silent: why, idle: attention.SilentService}
+	}
 	a.choosing.Lock()
 	defer a.choosing.Unlock()
-	a.core, a.served, a.older = a.local(), nil, nil
-	if errors.Is(why, client.ErrUnreachable) && a.serviceRuns() {
-		a.silent = why
-	}
+	a.core = a.local()
+	a.use(now)
 }
 
-// findService returns a client of the service that operations are for; nil if there is none.
-func (a *app) findService(ctx context.Context) *client.Client {
-	a.silent = nil
+// findService looks for the service of the Claude directory.
+func (a *app) findService(ctx context.Context) (f found) {
 	root, err := a.root()
 	if err != nil {
-		return nil // which the operation says
+		return f // which the operation says
 	}
 	c, err := client.FindPatient(a.state, root.Path(), cmp.Or(a.wait, answerWait))
 	var v api.ServiceVersion
 	if err == nil {
+		defer func() {
+			if f.served == nil && f.older == nil {
+				c.Close()
+			}
+		}()
 		if pid, moved := doctor.MovedDatabases(a.state, root.Path()); moved != "" {
 			a.warnOnce("the service (process %d) is not used: while it ran, %s moved away or replaced in %s; end it, and see: teambridge doctor", pid, moved, a.state)
-			return nil
+			return f
 		}
 		v, err = c.Version(ctx)
 	}
 	switch {
 	case err == nil && v.ReadOnly: // what it knows is in the files
 		a.debug("the service at %s is read-only", c.Where())
-		a.idle = attention.ReadOnly
-		return nil
+		f.idle = attention.ReadOnly
 	case err == nil && v.Operations < api.Operations: // it runs on during an upgrade
 		a.warnOnce("the service at %s is an earlier version, and only messages go through it; restart it with this teambridge", c.Where())
-		a.older = c
-		return nil
+		f.older = c
 	case err == nil:
 		a.debug("asking the service at %s", c.Where())
-		return c
+		f.served = c
 	case errors.Is(err, fs.ErrNotExist), ctx.Err() != nil, !a.serviceRuns():
-		return nil
+	default:
+		a.debug("going on without the service: %v", err)
+		f.silent, f.idle = err, attention.SilentService
 	}
-	a.debug("going on without the service: %v", err)
-	a.silent, a.idle = err, attention.SilentService
-	return nil
+	return f
 }
 
 // warnOnce warns of a service that is not used, however often it is looked for.
 func (a *app) warnOnce(format string, args ...any) {
-	if !a.warned {
-		a.warn(format, args...)
-		a.warned = true
-	}
+	a.warned.Do(func() { a.warn(format, args...) })
 }
 
 // serviceRuns reports whether a service runs; it may have ended just now.
@@ -115,49 +124,6 @@ func (a *app) serviceRuns() bool {
 		_, err = client.Find(a.state, root.Path())
 	}
 	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// once lets do do something through the service or, if that fails, on the files. What do sends
-// under the id, which is "" for a new one, is thereby sent once. It is not tried on the files if the
-// service may have done it, unless it may be again.
-func once[T any](ctx context.Context, a *app, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
-	b := a.bridge(ctx)
-	if a.older != nil {
-		b = a.older
-	}
-	if b == api.Bridge(a.local()) {
-		return do(b, id)
-	}
-	key := cmp.Or(id, uuid.NewString())
-	v, err := do(b, key)
-	failed, sent := serviceFailed(err)
-	if !failed || sent && !again || ctx.Err() != nil {
-		return v, err
-	}
-	a.debug("going on without the service: %v", err)
-	a.leaveService(err)
-	if !sent {
-		key = id
-	}
-	return do(a.local(), key)
-}
-
-// serviceFailed reports whether an error is not about a request but about the service, and whether
-// that may have done what it was asked.
-func serviceFailed(err error) (failed, sent bool) {
-	if u, ok := errors.AsType[*client.UnreachableError](err); ok {
-		return true, u.Sent
-	}
-	if errors.As(err, new(*client.SkewError)) {
-		return true, true
-	}
-	if p, ok := errors.AsType[*api.Problem](err); ok {
-		switch p.Code {
-		case api.CodeUnauthorized, api.CodeForbidden, api.CodeReadOnly, api.CodeTooMany, api.CodeUnavailable, api.CodeInterrupted:
-			return true, true
-		}
-	}
-	return false, false
 }
 
 // unheard is the error of a command that could not ask a service what only that knows of a team,
@@ -217,7 +183,11 @@ func (a *app) local() *bridge.Local {
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait,
 			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
-			Idle: func() string { return cmp.Or(a.idle, attention.NoService) },
+			Idle: func() string {
+				a.choosing.Lock()
+				defer a.choosing.Unlock()
+				return cmp.Or(a.idle, attention.NoService)
+			},
 		})
 	}
 	return a.files
@@ -291,11 +261,11 @@ func (a *app) awaitService(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		now := a.findService(ctx)
 		a.choosing.Lock()
-		a.choose(ctx)
-		served := a.served != nil
+		a.use(now)
 		a.choosing.Unlock()
-		if served {
+		if now.served != nil {
 			return
 		}
 	}

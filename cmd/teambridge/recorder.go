@@ -16,7 +16,7 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 	defer cancel()
 	j, err := journal.Open(ctx, filepath.Join(a.state, "journal.db"))
 	if err == nil {
-		a.opened = append(a.opened, j.Close)
+		a.atEnd(j.Close)
 	}
 	return j, err
 }

@@ -22,7 +22,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/client"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -72,20 +71,18 @@ type app struct {
 	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
 	dir       *teams.Root
-	files     *bridge.Local  // see local
-	choosing  sync.Mutex     // of core, served, older and silent
-	core      api.Bridge     // see bridge
-	served    *client.Client // core, if it is a service
+	files     *bridge.Local // see local
+	choosing  sync.Mutex    // of core and found
+	core      api.Bridge    // see bridge
+	found                   // where the service was looked for
 	sends     *ledger.Ledger
 	sendsErr  error
+	opening   sync.Mutex // of opened
 	opened    []func() error
 	leaveOpen bool // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
 	helpAll   bool // --help-all
 
-	older  *client.Client // a service of an earlier version, which messages go through
-	silent error          // why the service did not answer when it was last asked; nil if it did
-	idle   string         // why relays that were added do not run, as far as the service says
-	warned bool           // see warnOnce
+	warned sync.Once // see warnOnce
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }
@@ -346,9 +343,16 @@ func (a *app) close() (err error) {
 	return err
 }
 
+// atEnd lets something be closed at the end, after what is opened later.
+func (a *app) atEnd(c func() error) {
+	a.opening.Lock()
+	defer a.opening.Unlock()
+	a.opened = append(a.opened, c)
+}
+
 // closeUnwritten closes c at the end. Nothing is written through c, so errors are ignored.
 func (a *app) closeUnwritten(c io.Closer) {
-	a.opened = append(a.opened, func() error { _ = c.Close(); return nil })
+	a.atEnd(func() error { _ = c.Close(); return nil })
 }
 
 func (a *app) root() (*teams.Root, error) {
@@ -439,7 +443,7 @@ func (a *app) locks() *lockedfile.Locker {
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
 	if a.sends == nil && a.sendsErr == nil {
 		if a.sends, a.sendsErr = ledger.Open(ctx, filepath.Join(a.state, "ledger.db")); a.sendsErr == nil {
-			a.opened = append(a.opened, a.sends.Close)
+			a.atEnd(a.sends.Close)
 		}
 	}
 	return a.sends, a.sendsErr

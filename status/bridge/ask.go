@@ -26,6 +26,7 @@ import (
 // Ask sends a message to a member and waits for the answer; see [api.Bridge]. If there is an
 // error, what is known is returned even then.
 func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuestion) (a api.Answered, err error) {
+	defer func() { err = overdue(ctx, err) }()
 	var timeout time.Duration
 	if n.Timeout != "" {
 		if timeout, err = time.ParseDuration(n.Timeout); err != nil || timeout < 0 {
@@ -117,7 +118,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	l.opts.Debug("waiting for an answer to %s", q.ID)
 	reply, err := q.await(wait)
 	if err != nil {
-		return a, overdue(ctx, overdue(wait, err)) // what records can end before wait does
+		return a, overdue(wait, err)
 	}
 	a.Sent.State, a.Reply, a.Text, a.Via, a.Certain = api.Consumed, view.Recorded(reply.m), reply.text, reply.via, reply.certain
 	return a, nil

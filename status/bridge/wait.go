@@ -30,6 +30,7 @@ type waiting struct {
 
 // Wait waits until something happens in a team; see [api.Bridge].
 func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Happened, err error) {
+	defer func() { err = overdue(ctx, err) }()
 	switch {
 	case !slices.Contains(api.Occasions(), o.For):
 		return h, api.Decide(api.CodeUsage, "", "for is %q; it must be one of %s", o.For, strings.Join(api.Occasions(), ", "))
@@ -69,7 +70,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	} else {
 		h.Status, err = way.state(wait, w)
 	}
-	return h, overdue(ctx, overdue(wait, err)) // what records can end before wait does
+	return h, overdue(wait, err)
 }
 
 func (w *waiting) forMessage() bool { return w.For == api.ForReply || w.For == api.ForMessage }

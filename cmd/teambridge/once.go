@@ -1,0 +1,55 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"teambridge/status/api"
+	"teambridge/status/client"
+)
+
+// once lets do do something through the service or, if that fails, on the files. What do sends
+// under the id, which is "" for a new one, is thereby sent once. It is not tried on the files if the
+// service may have done it, unless it may be again.
+func once[T any](ctx context.Context, a *app, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
+	b := a.bridge(ctx)
+	if a.older != nil {
+		b = a.older
+	}
+	if b == api.Bridge(a.local()) {
+		return do(b, id)
+	}
+	key := cmp.Or(id, uuid.NewString())
+	v, err := do(b, key)
+	failed, sent := serviceFailed(err)
+	if !failed || sent && !again || ctx.Err() != nil {
+		return v, err
+	}
+	a.debug("going on without the service: %v", err)
+	a.leaveService(err)
+	if !sent {
+		key = id
+	}
+	return do(a.local(), key)
+}
+
+// serviceFailed reports whether an error is not about a request but about the service, and whether
+// that may have done what it was asked.
+func serviceFailed(err error) (failed, sent bool) {
+	if u, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return true, u.Sent
+	}
+	if errors.As(err, new(*client.SkewError)) {
+		return true, true
+	}
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		switch p.Code {
+		case api.CodeUnauthorized, api.CodeForbidden, api.CodeReadOnly, api.CodeTooMany, api.CodeUnavailable, api.CodeInterrupted:
+			return true, true
+		}
+	}
+	return false, false
+}
