@@ -82,7 +82,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		return b.Ask(ctx, to.Team, to.Member(), id, q)
 	})
 	done()
-	if answer.Joined != "" {
+	if err == nil && answer.Joined != "" {
 		a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", to.Team, answer.Joined)
 	}
 	if answer.Sent.Reach == string(teams.NoTeammate) {

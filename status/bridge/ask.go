@@ -26,7 +26,16 @@ import (
 // Ask sends a message to a member and waits for the answer; see [api.Bridge]. If there is an
 // error, what is known is returned even then.
 func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuestion) (a api.Answered, err error) {
-	defer func() { err = overdue(ctx, err) }()
+	defer func() {
+		if err = overdue(ctx, err); err != nil && a.Joined != "" { // an error is all that comes over HTTP
+			f := view.Explain(err)
+			hint := fmt.Sprintf("you have joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", team, a.Joined)
+			if f.Hint != "" {
+				hint = f.Hint + "; " + hint
+			}
+			err = &api.Decided{Err: err, Code: f.Code, Hint: hint}
+		}
+	}()
 	var timeout time.Duration
 	if n.Timeout != "" {
 		if timeout, err = time.ParseDuration(n.Timeout); err != nil || timeout < 0 {

@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams/transcript"
 )
 
@@ -45,11 +46,14 @@ var lasting = map[string]func(*world){
 		w.fails(err, api.CodeNoAnswer)
 	},
 	"asking in vain": func(w *world) {
-		for range 2 { // under one id, which sends once
+		for i := range 2 { // under one id, which sends once
 			_, err := w.b.Ask(w.Context(), newer, "worker", "q-1", api.NewQuestion{NewMessage: api.NewMessage{Text: "anybody?"}, Timeout: "50ms"})
 			w.fails(err, api.CodeTimeout)
 			if err != nil && !strings.Contains(err.Error(), "timed out after 50ms: no answer from worker; the message q-1 stays sent") {
 				w.Errorf("the error is %v", err)
+			}
+			if hint := view.Explain(err).Hint; strings.Contains(hint, `you have joined `+newer+` as operator`) != (i == 0) {
+				w.Errorf("the hint is %q", hint)
 			}
 			w.once("worker", "anybody?")
 		}
