@@ -158,7 +158,7 @@ func TestAgentThatNeverReads(t *testing.T) {
 		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang, Times: 1}}})
 		s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
 		opts := s.options()
-		change(&opts, func(o *claude.Options) { o.WriteTimeout = 200 * time.Millisecond })
+		change(&opts, func(o *claude.Options) { o.WriteTimeout = 3 * time.Second }) // within which it begins to hang
 		r, err := New(t.Context(), opts)
 		if err != nil {
 			t.Fatal(err)
