@@ -189,7 +189,12 @@ export class Conversation {
     const top = first.getBoundingClientRect().top;
     if (where === "newer") p.position.leave();
     await this.#fill(where === "older" ? { before: range.low } : { after: range.high });
-    if (where === "older") p.scroll.scrollTop += first.getBoundingClientRect().top - top;
+    if (where === "older") {
+      // Rows are made anew when the names of the reader change.
+      const seq = first.dataset.seq ?? first.querySelector("[data-seq]")?.dataset.seq;
+      const now = first.isConnected ? first : p.list.element.querySelector(`[data-seq="${seq}"]`) ?? first;
+      p.scroll.scrollTop += now.getBoundingClientRect().top - top;
+    }
     button.disabled = false;
     if (button.hidden && document.activeElement === document.body) p.scroll.focus();
   }
