@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,13 +25,14 @@ type command struct {
 	ended  chan int    // its exit status
 	stderr bytes.Buffer
 	ready  chan struct{} // closed when it says, with -v, that it watches
+	once   sync.Once     // it can say so of what it records, too
 }
 
 // Write takes what it prints to stderr.
 func (c *command) Write(b []byte) (int, error) {
 	n, err := c.stderr.Write(b)
 	if bytes.HasSuffix(b, []byte("watching\n")) {
-		close(c.ready)
+		c.once.Do(func() { close(c.ready) })
 	}
 	return n, err
 }
