@@ -281,6 +281,9 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 				if errors.Is(err, errNoWord) {
 					return q.unseen(ctx)
 				}
+				if ok && err == nil {
+					r = q.first(ctx, r)
+				}
 				if ok || err != nil {
 					return r, err
 				}
@@ -596,6 +599,22 @@ func (q *question) unseen(ctx context.Context) (askReply, error) {
 		}
 	}
 	return askReply{}, noAnswer("%s took the message, and ended its turn without an answer", q.Member)
+}
+
+// first returns what the member said first in its turn: a report, or a message to us from before it,
+// which is in another file, and may not have been recorded yet.
+func (q *question) first(ctx context.Context, report askReply) askReply {
+	if report.m.Kind() != "idle_notification" {
+		return report
+	}
+	if r, err := q.unseen(ctx); err == nil {
+		said, known := r.m.Time()
+		reported, sure := report.m.Time()
+		if known && sure && !said.After(reported) {
+			return r
+		}
+	}
+	return report
 }
 
 func noAnswer(format string, args ...any) error {

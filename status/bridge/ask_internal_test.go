@@ -327,3 +327,27 @@ func turnRecord(kind, uuid, parent string, at time.Time, message string) string 
 func says(uuid, parent string, at time.Time, text, stop string) string {
 	return turnRecord("assistant", uuid, parent, at, fmt.Sprintf(`"role":"assistant","stop_reason":%q,"content":[{"type":"text","text":%q}]`, stop, text))
 }
+
+// The report of a turn can be seen before the message that the agent sent us in it. The message
+// is the answer, but for one that came later.
+func TestAnswerBeforeTheReport(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reported time.Duration // after the message
+		want     string
+	}{
+		"in the turn": {time.Minute, "the answer"},
+		"after it":    {-time.Minute, "done"},
+	} {
+		q, worker := ofWorker(t)
+		if _, err := worker.Send(t.Context(), simagent.Message{To: "user", Text: "the answer"}); err != nil {
+			t.Fatal(err)
+		}
+		report := askReply{text: "done", via: api.ViaResult}
+		at := time.Now().Add(tc.reported).UTC().Format(inbox.TimestampLayout)
+		report.m.Timestamp, report.m.Text = at, fmt.Sprintf(`{"type":"idle_notification","from":"worker","timestamp":%q,"result":"done"}`, at)
+		if r := q.first(t.Context(), report); r.text != tc.want {
+			t.Errorf("%s: %q, want %q", name, r.text, tc.want)
+		}
+	}
+}
