@@ -78,7 +78,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		noted, working := a.noteHeld(ctx, to.Team, id), done
 		done = func() { noted(); working() }
 	}
-	answer, err := once(ctx, a, id, true, func(b api.Bridge, id string) (api.Answered, error) {
+	answer, err := once(ctx, a, a.bridge(ctx), id, true, func(b api.Bridge, id string) (api.Answered, error) {
 		return b.Ask(ctx, to.Team, to.Member(), id, q)
 	})
 	done()

@@ -58,7 +58,7 @@ func (a *app) waits(ctx context.Context, team string, record bool) (list []api.A
 			return nil, errors.Join(err, unheard(a.silent))
 		}
 	}
-	list, err = once(ctx, a, "", true, func(b api.Bridge, _ string) ([]api.Attention, error) { return b.Attention(ctx, team) })
+	list, err = once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) ([]api.Attention, error) { return b.Attention(ctx, team) })
 	return list, errors.Join(err, unheard(a.silent))
 }
 

@@ -60,13 +60,16 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	ctx = bridge.WithPerson(ctx)
 	m := o.message(body)
 	m.RequireAgent = to.Way == api.WayPane
-	all, err := once(ctx, a, "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
+	all, err := once(ctx, a, a.messenger(ctx), "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
 		return b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
 			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
 		})
 	})
 	if err != nil {
 		return err
+	}
+	for i := range all {
+		all[i].Deduplicated = false // the ids are new: only a service that failed can have used them
 	}
 	if to.Way == api.WayPane { // each waits until it is typed
 		var typing sync.WaitGroup

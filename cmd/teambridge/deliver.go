@@ -37,7 +37,7 @@ func (a *app) deliver(ctx context.Context, to api.Target, m api.NewMessage, o se
 		defer a.showsWait(ctx, sent)()
 		return b.Await(ctx, sent, until, o.timeout)
 	}
-	sent, err := once(ctx, a, o.id, !o.needsRelay(), do)
+	sent, err := once(ctx, a, a.messenger(ctx), o.id, !o.needsRelay(), do)
 	if err == nil && o.dryRun && sent.Reason != "" {
 		a.note("it would wait now: %s", sent.Reason)
 	}

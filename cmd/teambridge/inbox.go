@@ -116,7 +116,7 @@ func (a *app) ownInboxes(ctx context.Context, q api.Reading) (all []teamFeed, hi
 	q.Own = true
 	var faults []error
 	for _, name := range names {
-		found, err := once(ctx, a, "", true, func(b api.Bridge, _ string) (api.Rows, error) { return b.Read(ctx, name, q) })
+		found, err := once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) (api.Rows, error) { return b.Read(ctx, name, q) })
 		if ctx.Err() != nil {
 			return nil, 0, context.Cause(ctx)
 		}

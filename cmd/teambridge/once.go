@@ -11,14 +11,10 @@ import (
 	"teambridge/status/client"
 )
 
-// once lets do do something through the service or, if that fails, on the files. What do sends
-// under the id, which is "" for a new one, is thereby sent once. It is not tried on the files if the
-// service may have done it, unless it may be again.
-func once[T any](ctx context.Context, a *app, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
-	b := a.bridge(ctx)
-	if a.older != nil {
-		b = a.older
-	}
+// once lets do do something with b and, if b is a service that fails, on the files. A message that
+// it sends under the id, which is "" for a new one, is sent once. If again is not set, what the
+// service may have done is not done on the files.
+func once[T any](ctx context.Context, a *app, b api.Bridge, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
 	if b == api.Bridge(a.local()) {
 		return do(b, id)
 	}

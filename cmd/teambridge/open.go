@@ -42,6 +42,18 @@ func (a *app) bridge(ctx context.Context) api.Bridge {
 	return a.core
 }
 
+// messenger returns what messages go through: what bridge returns, or a service of an earlier
+// version.
+func (a *app) messenger(ctx context.Context) api.Bridge {
+	b := a.bridge(ctx)
+	a.choosing.Lock()
+	defer a.choosing.Unlock()
+	if a.older != nil {
+		return a.older
+	}
+	return b
+}
+
 // found is what was found where a service is looked for.
 type found struct {
 	served *client.Client // one for operations
@@ -262,6 +274,10 @@ func (a *app) awaitService(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := a.findService(ctx)
+		if now.older != nil { // this is for operations
+			now.older.Close()
+			now.older = nil
+		}
 		a.choosing.Lock()
 		a.use(now)
 		a.choosing.Unlock()

@@ -113,6 +113,7 @@ func scripts(dir ...string) testscript.Params {
 			"request":   request,
 			"visit":     visit,
 			"mute":      mute,
+			"earlier":   earlier,
 			"becomes":   becomes,
 			"asked":     asked,
 			"terminate": terminate,

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -167,16 +168,50 @@ func mute(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 && !changes {
 		ts.Fatalf("usage: mute [-changes]")
 	}
+	inBetween(ts, func(r *http.Request, ask func() *http.Response) *http.Response {
+		if answer := ask(); changes && r.Method == http.MethodGet {
+			return answer
+		}
+		return nil
+	})
+}
+
+// earlier makes those who look for the service find one that has no number of operations, and
+// none that lasts, as those of earlier versions:
+//
+//	earlier
+func earlier(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: earlier")
+	}
+	inBetween(ts, func(r *http.Request, ask func() *http.Response) *http.Response {
+		status, media, body := http.StatusOK, "application/json", `{"version":"v0.1.0","go":"go1.26","os":"linux","arch":"amd64","readOnly":false}`
+		switch path.Base(r.URL.Path) {
+		case "version":
+		case "outcome", "ask", "wait", "transcript":
+			status, media, body = http.StatusNotFound, api.ProblemType, `{"status":404,"code":"no_route","detail":"there is nothing at this path"}`
+		default:
+			return ask()
+		}
+		return &http.Response{
+			StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+		}
+	})
+}
+
+// inBetween makes those who look for the service find one that answers with what pass returns, which
+// can ask the service itself. After nil it is not there any more.
+func inBetween(ts *testscript.TestScript, pass func(r *http.Request, ask func() *http.Response) *http.Response) {
 	state := ts.Getenv("TEAMBRIDGE_STATE")
 	root, err := filepath.EvalSymlinks(ts.Getenv("CLAUDE_CONFIG_DIR"))
 	ts.Check(err)
 	card, err := api.ReadCard(state, root)
 	ts.Check(err)
 	to, _ := strings.CutPrefix(card.Listen[0], "unix:")
-	path := ts.MkAbs("mute.sock")
-	l, err := net.Listen("unix", path)
+	socket := ts.MkAbs("mute.sock")
+	l, err := net.Listen("unix", socket)
 	ts.Check(err)
-	card.Listen = []string{"unix:" + path}
+	card.Listen = []string{"unix:" + socket}
 	data, err := json.Marshal(card)
 	ts.Check(err)
 	ts.Check(os.WriteFile(api.CardPath(state, root), data, 0o600))
@@ -197,11 +232,17 @@ func mute(ts *testscript.TestScript, neg bool, args []string) {
 				requests, answers := bufio.NewReader(in), bufio.NewReader(out)
 				for {
 					r, err := http.ReadRequest(requests)
-					if err != nil || r.Write(out) != nil {
+					if err != nil {
 						return
 					}
-					answer, err := http.ReadResponse(answers, r) // it has been done
-					if err != nil || !changes || r.Method != http.MethodGet || answer.Write(in) != nil {
+					answer := pass(r, func() *http.Response {
+						if r.Write(out) != nil {
+							return nil
+						}
+						answer, _ := http.ReadResponse(answers, r) // it has been done
+						return answer
+					})
+					if answer == nil || answer.Write(in) != nil {
 						return
 					}
 				}

@@ -73,7 +73,7 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) (err err
 	show := a.conversationPrinter()
 	show.whole = !follow
 	shown := 0
-	_, err = once(ctx, a, "", true, func(b api.Bridge, _ string) (struct{}, error) {
+	_, err = once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) (struct{}, error) {
 		before := shown // by the service, before it failed
 		for line, err := range b.Transcript(ctx, team, member, q) {
 			switch {
