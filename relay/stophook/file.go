@@ -32,7 +32,7 @@ type File struct {
 }
 
 // Open locks and reads the settings file at path, which need not exist. state is the state
-// directory, and debug is told of a record there that cannot be read.
+// directory. If a record there cannot be read, debug gets the error.
 func Open(ctx context.Context, state, path string, debug func(format string, args ...any)) (f *File, err error) {
 	f = &File{made: made{Hooks: true, Stop: true}} // of a hook that somebody else copied here, or the state directory is another
 	if f.Path, err = regular(path); err != nil {

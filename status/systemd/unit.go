@@ -29,7 +29,7 @@ const mark = "# Written by \"teambridge service install\", which writes it anew;
 // Unit is the unit of the service.
 type Unit struct {
 	Path  string                           // of its file
-	Debug func(format string, args ...any) // is told each call of systemctl
+	Debug func(format string, args ...any) // receives each systemctl command
 }
 
 // Path returns the path of the unit's file.
@@ -84,7 +84,7 @@ RestartSec=1
 # A mistake in the command line, no Claude directory, a service that runs already:
 # starting it again would not help.
 RestartPreventExitStatus=2 3 5
-# The service alone is told to end, and lets its agents finish their turns first.
+# Only the service receives the stop signal. It lets its agents finish their turns.
 KillMode=mixed
 TimeoutStopSec=90
 OOMPolicy=continue

@@ -190,7 +190,7 @@ export class Conversation {
     if (where === "newer") p.position.leave();
     await this.#fill(where === "older" ? { before: range.low } : { after: range.high });
     if (where === "older") {
-      // Rows are made anew when the names of the reader change.
+      // All rows are rendered again when the names of the reader change.
       const seq = first.dataset.seq ?? first.querySelector("[data-seq]")?.dataset.seq;
       const now = first.isConnected ? first : p.list.element.querySelector(`[data-seq="${seq}"]`) ?? first;
       p.scroll.scrollTop += now.getBoundingClientRect().top - top;
