@@ -77,6 +77,11 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	if s, err := b.Send(person, api.TeamPanes, "build", "", api.NewMessage{Text: "x"}); err != nil || s.State != api.Waiting {
 		t.Errorf("a person types into a pane: %+v, %v", s, err)
 	}
+	for _, err := range b.Transcript(person, api.TeamPanes, "build", api.TranscriptQuery{}) { // which only its session has
+		if !errors.Is(err, api.CodeInvalid) {
+			t.Errorf("the transcript of a pane: %v, want %s", err, api.CodeInvalid)
+		}
+	}
 	for ctx, want := range map[context.Context]string{program: "a program sends them", person: "no relay of this service serves worker"} {
 		if _, err := b.Send(ctx, teamstest.Newer, "worker", "", api.NewMessage{Text: "x", Isolated: true}); !errors.Is(err, api.CodeInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("a prompt: %v, want %q", err, want)

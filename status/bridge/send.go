@@ -116,7 +116,7 @@ func promptOptionsOf(m api.NewMessage) (opts promptOptions, err error) {
 
 // notPrompted is the error for a message that can only be a prompt, and cannot be one.
 func notPrompted(reason string) error {
-	return api.Decide(api.CodeInvalid, "without mode and isolated, it is put into the inbox as a teammate's message",
+	return api.Decide(api.CodeInvalid, "omit mode and isolated to put it into the inbox as a teammate's message",
 		"mode and isolated are only for agents that a service relays to: %s", reason)
 }
 

@@ -20,6 +20,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/claude/session"
 	"teambridge/relay/fleet"
+	"teambridge/relay/pane"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -54,6 +55,14 @@ func (l *Local) Transcript(ctx context.Context, team, who string, q api.Transcri
 }
 
 func (t *telling) run(ctx context.Context) error {
+	if t.team != "" {
+		refused := api.Decide(api.CodeInvalid, "name its session, or see: teambridge history --team "+pane.Team, "%s is a pane, and its session is not known", t.who)
+		to, err := t.withInboxes(ctx, refused, t.team, t.who)
+		if err != nil {
+			return err
+		}
+		defer to.Close() // nothing was written through it
+	}
 	s, found, err := t.relayed(ctx)
 	if err != nil {
 		return err
