@@ -38,6 +38,13 @@ type dir struct {
 // polled reports whether the directory has to be polled.
 func (d *dir) polled() bool { return d.here && (!d.watched || d.noEvents) }
 
+// suspect notes that a sweep found something in a directory before any event came. If more has no
+// event, the next sweep should find it soon.
+func (w *Watcher) suspect(d *dir) {
+	d.suspect = true
+	w.next.Reset(w.opts.resweep)
+}
+
 // file is an inbox or a config.json.
 type file struct {
 	name  string
@@ -189,7 +196,7 @@ func (w *Watcher) scanTop(all, sweep bool) {
 	was := w.top.here
 	changed, ok := w.visit(w.top)
 	if was != ok && rootHeard {
-		w.root.suspect = true
+		w.suspect(w.root)
 	}
 	if !ok {
 		w.allGone()
@@ -206,13 +213,15 @@ func (w *Watcher) scanTop(all, sweep bool) {
 	for _, name := range names {
 		there[name] = true
 		if w.teams[name] == nil && w.appear(name) && topHeard {
-			w.top.suspect = true
+			w.suspect(w.top)
 		}
 	}
 	for name, t := range w.teams {
 		if !there[name] {
 			w.gone(t)
-			w.top.suspect = w.top.suspect || topHeard
+			if topHeard {
+				w.suspect(w.top)
+			}
 		}
 	}
 }
@@ -276,11 +285,13 @@ func (w *Watcher) scan(t *team, sweep bool) {
 		if ok {
 			w.appear(t.name)
 		}
-		w.top.suspect = w.top.suspect || sweep && w.top.watched
+		if sweep && w.top.watched {
+			w.suspect(w.top)
+		}
 		return
 	}
 	if w.lookConfig(t, swept) && sweep && heard {
-		t.dir.suspect = true
+		w.suspect(t.dir)
 	}
 	w.scanInboxes(t, sweep)
 }
@@ -302,7 +313,7 @@ func (w *Watcher) scanInboxes(t *team, sweep bool) {
 		found = w.look(t, inbox, swept) || found
 	}
 	if found && heard {
-		t.inboxes.suspect = true
+		w.suspect(t.inboxes)
 	}
 }
 

@@ -30,7 +30,8 @@ type Options struct {
 	Warn func(error)
 
 	// For tests.
-	sweep     time.Duration // how often everything is looked at; 0: 2 s
+	sweep     time.Duration // how often everything is looked at; 0: 5 s
+	resweep   time.Duration // how soon again after a sweep that found something; 0: 2 s
 	poll      time.Duration // how often without kernel events; 0: 250 ms
 	settle    time.Duration // how long an event waits for more of its kind; 0: 2 ms
 	maxSettle time.Duration // how long it waits at most; 0: 20 ms
@@ -65,6 +66,7 @@ type Watcher struct {
 	dirs   map[string]*dir // by path, those that exist
 	todo   []*team         // still to be looked at
 	sweep  bool            // todo is a sweep, and not the poll of what has no events
+	next   *time.Timer     // when the next sweep begins
 	lost   bool            // events were lost: look at everything
 	last   time.Time       // when everything was last looked at for that
 	warned map[string]bool // what has been warned of and still lasts
@@ -72,7 +74,8 @@ type Watcher struct {
 
 // New returns a watcher. It starts nothing and touches no file.
 func New(opts Options) *Watcher {
-	opts.sweep = cmp.Or(opts.sweep, 2*time.Second)
+	opts.sweep = cmp.Or(opts.sweep, 5*time.Second)
+	opts.resweep = min(opts.sweep, cmp.Or(opts.resweep, 2*time.Second))
 	opts.poll = cmp.Or(opts.poll, 250*time.Millisecond)
 	opts.settle = cmp.Or(opts.settle, 2*time.Millisecond)
 	opts.maxSettle = cmp.Or(opts.maxSettle, 20*time.Millisecond)
@@ -90,6 +93,7 @@ func New(opts Options) *Watcher {
 		teams:  map[string]*team{},
 		dirs:   map[string]*dir{},
 		warned: map[string]bool{},
+		next:   time.NewTimer(opts.sweep),
 	}
 }
 
@@ -120,8 +124,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.pumps.Wait()
 	}()
 
-	sweep := time.NewTicker(w.opts.sweep)
-	defer sweep.Stop()
+	w.next.Reset(w.opts.sweep)
+	defer w.next.Stop()
 	poll := time.NewTicker(w.opts.poll)
 	defer poll.Stop()
 	ready := make(chan struct{})
@@ -167,7 +171,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 			if w.teams[t.name] == t {
 				w.scan(t, w.sweep)
 			}
-		case <-sweep.C:
+		case <-w.next.C:
+			w.next.Reset(w.opts.sweep)
 			w.connect()
 			w.findEventless()
 			w.sweep = true
