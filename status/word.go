@@ -178,17 +178,31 @@ func ofRelay(r *api.Relay, unread int) (word, why string, since time.Time) {
 // "" if it says nothing. A shared process says only that nobody in it works: it is busy if
 // any teammate is.
 func ofProcess(p *teams.AgentProcess, works bool) string {
-	switch {
-	case p == nil:
-	case p.Status == transcript.ProcessIdle:
+	if p == nil {
+		return ""
+	}
+	switch word := ProcessWord(p.Process); {
+	case word == api.WordUnknown, p.Shared && word != api.WordIdle && !works:
+		return ""
+	case p.Shared && word != api.WordIdle:
+		return api.WordWorking
+	default:
+		return word
+	}
+}
+
+// ProcessWord returns the word for what a process does, or [api.WordUnknown]: versions up to
+// 2.1.112 do not say, and headless ones up to 2.1.248.
+func ProcessWord(p transcript.Process) string {
+	switch p.Status {
+	case transcript.ProcessIdle:
 		return api.WordIdle
-	case p.Status != transcript.ProcessBusy && p.Status != transcript.ProcessWaiting && p.Status != transcript.ProcessShell:
-	case !p.Shared && p.Status == transcript.ProcessWaiting:
+	case transcript.ProcessWaiting:
 		return api.WordWaiting
-	case !p.Shared, works:
+	case transcript.ProcessBusy, transcript.ProcessShell:
 		return api.WordWorking
 	}
-	return ""
+	return api.WordUnknown
 }
 
 // lastTurn says how the last turn ended if it was not completed. said is the time of the

@@ -18,9 +18,13 @@ func (p *LeadProcess) probe() Liveness {
 	}
 	state, start, err := stat(p.PID)
 	switch {
-	case err != nil || p.ProcStart == "":
+	case err != nil:
 		return Unknown
-	case start != p.ProcStart || state == "Z" || state == "X":
+	case state == "Z" || state == "X":
+		return Gone
+	case p.ProcStart == "":
+		return Unknown
+	case start != p.ProcStart:
 		return Gone
 	}
 	return Alive

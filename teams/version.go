@@ -97,6 +97,8 @@ const (
 	// EscapesGiven: in <teammate-message>, attributes are escaped, and tags in the text.
 	// Without it, a message can look like several.
 	EscapesGiven Trait = "escapes what it wraps"
+	// SessionSocket: each session listens on a socket, on which other sessions write to it.
+	SessionSocket Trait = "listens for other sessions"
 	// NamesSession: each process, a headless one too, says in sessions/<pid>.json which
 	// session it has, even if it has resumed it.
 	NamesSession Trait = "names its session in sessions/<pid>.json"
@@ -162,6 +164,7 @@ var changes = map[Trait]struct{ without, with Version }{
 	NearestProfile:     {Version{2, 1, 160}, Version{2, 1, 181}},
 	RulesForServers:    {Version{2, 1, 160}, Version{2, 1, 181}},
 	NamesSession:       {Version{2, 1, 80}, Version{2, 1, 112}},
+	SessionSocket:      {Version{2, 1, 246}, Version{2, 1, 248}},
 
 	LimitsProfile:   {Version{2, 1, 112}, Version{2, 1, 140}},
 	EchoesTime:      {Version{2, 1, 76}, Version{2, 1, 78}},

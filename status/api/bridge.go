@@ -29,6 +29,10 @@ type Bridge interface {
 	// Members returns the members of a team, then the inboxes without a member.
 	Members(ctx context.Context, team string) ([]Member, error)
 
+	// Sessions returns the sessions of Claude Code that live on this machine, in teams or not, the
+	// oldest process first.
+	Sessions(ctx context.Context) ([]Session, error)
+
 	// Status returns what each agent of a team does, or each of those with these names; one that
 	// has left is known for as long as its messages are.
 	Status(ctx context.Context, team string, members ...string) ([]Status, error)

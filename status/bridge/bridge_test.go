@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/process"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/status/attention"
@@ -162,5 +164,38 @@ func TestUnrecordedJoinIsTakenBack(t *testing.T) {
 	}
 	if string(after) != string(before) {
 		t.Errorf("config.json is %s", after)
+	}
+}
+
+// The session of an agent that teambridge runs is shown with its member, and one that got the pid of
+// such an agent is not.
+func TestSessionsOfRelays(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	o := options(t, f)
+	b := bridge.New(o)
+	lg, err := o.Ledger(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(f.Root.Path(), "sessions")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self := process.Identify(os.Getpid())
+	start, _, _ := strings.Cut(self.Start, "@")
+	file := fmt.Sprintf(`{"pid":%d,"sessionId":"s-1","procStart":%q}`, self.PID, start)
+	if err := os.WriteFile(filepath.Join(folder, "1.json"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for recorded, want := range map[string]bool{self.Start: true, "1@elsewhere": false} {
+		s := ledger.Session{InboxKey: ledger.InboxKey{Root: f.Root.Path(), Team: "t", CreatedAt: 1, Inbox: "worker"}, ID: "s-1", PID: self.PID, Start: recorded, Mode: []byte("{}")}
+		if err := lg.SetSession(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		list, err := b.Sessions(t.Context())
+		if err != nil || len(list) != 1 || list[0].Relayed != want || (list[0].Member == "worker") != want {
+			t.Errorf("recorded as %q: %+v, %v", recorded, list, err)
+		}
 	}
 }

@@ -47,6 +47,11 @@ func (c *Client) Target(ctx context.Context, s api.Scope, names ...string) (t ap
 	return t, c.get(ctx, "/v1/target", v, &t)
 }
 
+// Sessions returns the sessions of Claude Code on the machine of the service.
+func (c *Client) Sessions(ctx context.Context) (list []api.Session, err error) {
+	return list, c.get(ctx, "/v1/sessions", nil, &list)
+}
+
 // EndedTeams returns the teams that were recorded and no longer exist.
 func (c *Client) EndedTeams(ctx context.Context) (list []api.EndedTeam, err error) {
 	return list, c.get(ctx, "/v1/ended-teams", nil, &list)

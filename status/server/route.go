@@ -33,6 +33,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/target", handle: s.target},
 		{method: "GET", path: "/v1/teams", handle: plain(l.Teams)},
 		{method: "GET", path: "/v1/ended-teams", handle: plain(l.EndedTeams)},
+		{method: "GET", path: "/v1/sessions", handle: plain(l.Sessions)},
 		{method: "GET", path: "/v1/teams/{team}", handle: one(l.Team, "team")},
 		{method: "GET", path: "/v1/teams/{team}/members", handle: one(l.Members, "team")},
 		{method: "GET", path: "/v1/teams/{team}/status", handle: s.status},

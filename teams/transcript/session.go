@@ -20,6 +20,8 @@ type Process struct {
 	StartedAt int64  // when it wrote the file, in milliseconds since 1970
 	Domain    string // machine and pid namespace, "linux:<machine id>:pid:[<inode>]"; empty in some versions
 	Cwd       string // with --worktree, the worktree
+	Name      string // that its person gave it, or that Claude Code made of the directory; empty up to 2.1.160
+	Socket    string // on which other sessions write to it; empty up to 2.1.246, and if that is switched off
 
 	Interactive bool   // it says so, even if it is headless; false in old versions
 	Entrypoint  string // "cli"; "sdk-cli" if it is headless, or was started by one that is
@@ -103,6 +105,8 @@ func readProcess(path string) (Process, bool) {
 		PidDomain string `json:"pidDomain"`
 		Cwd       string `json:"cwd"`
 		StartedAt int64  `json:"startedAt"`
+		Name      string `json:"name"`
+		Socket    string `json:"messagingSocketPath"`
 
 		Kind            string `json:"kind"`
 		Entrypoint      string `json:"entrypoint"`
@@ -115,7 +119,7 @@ func readProcess(path string) (Process, bool) {
 	}
 	p := Process{
 		PID: s.PID, Session: s.SessionID, Version: s.Version, ProcStart: s.ProcStart, Domain: s.PidDomain, StartedAt: s.StartedAt, Cwd: s.Cwd,
-		Interactive: s.Kind == "interactive", Entrypoint: s.Entrypoint, Status: s.Status, WaitingFor: s.WaitingFor, Path: path,
+		Interactive: s.Kind == "interactive", Entrypoint: s.Entrypoint, Name: s.Name, Socket: s.Socket, Status: s.Status, WaitingFor: s.WaitingFor, Path: path,
 	}
 	if at := time.UnixMilli(s.StatusUpdatedAt).UTC(); s.StatusUpdatedAt > 0 && at.Year() <= 9999 { // JSON has no later time
 		p.Changed = at

@@ -4,10 +4,12 @@ package bridgetest
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -412,6 +414,25 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			ended, err := w.b.EndedTeams(w.Context())
 			if err != nil || len(ended) != 1 || ended[0].Team != newer || ended[0].LastHeard.IsZero() || ended[0].CreatedAt.IsZero() {
 				w.Errorf("ended are %+v, %v", ended, err)
+			}
+		},
+		"sessions": func(w *world) {
+			list, err := w.b.Sessions(w.Context())
+			if err != nil || list == nil || len(list) != 0 {
+				w.Errorf("without a session: %+v, %v", list, err)
+			}
+			started := time.UnixMilli(1_700_000_000_000).UTC()
+			w.must(os.MkdirAll(filepath.Join(w.Root.Path(), "sessions"), 0o700))
+			w.must(os.WriteFile(filepath.Join(w.Root.Path(), "sessions", "1.json"), fmt.Appendf(nil,
+				`{"pid":%d,"sessionId":"s-1","cwd":"/work","version":"2.1.330","startedAt":%d,"name":"work-c3","entrypoint":"sdk-cli","messagingSocketPath":"/x","status":"waiting","waitingFor":"permission prompt","statusUpdatedAt":%d}`,
+				os.Getpid(), started.UnixMilli(), started.UnixMilli()), 0o600))
+			list, err = w.b.Sessions(w.Context())
+			want := api.Session{
+				Name: "work-c3", Session: "s-1", PID: os.Getpid(), Cwd: "/work", Version: "2.1.330", StartedAt: started, Headless: true,
+				Word: api.WordWaiting, Why: "permission prompt", WordSince: &started, Socket: true,
+			}
+			if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], want) {
+				w.Errorf("%+v, %v; want %+v", list, err, want)
 			}
 		},
 		"findings": func(w *world) {

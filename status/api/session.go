@@ -1,0 +1,29 @@
+package api
+
+import "time"
+
+// Session is a living process of Claude Code on this machine, with the session that it has now.
+// Nothing has to be set up for it: each process describes itself in a file.
+type Session struct {
+	Name      string    `json:"name"`    // that its person gave it, or that Claude Code made of the directory; empty up to 2.1.160
+	Session   string    `json:"session"` // its id; /clear and /resume change it
+	PID       int       `json:"pid"`
+	Cwd       string    `json:"cwd"`
+	Version   string    `json:"version"` // of Claude Code; empty up to 2.1.112
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	Headless  bool      `json:"headless,omitempty"` // no person is at a terminal
+
+	Word      string     `json:"word"`                // what it does: [WordIdle] and its like
+	Why       string     `json:"why,omitempty"`       // what it waits for
+	WordSince *time.Time `json:"wordSince,omitempty"` // nil if it is not known
+
+	// Team and Member are whose session it is, if it is that of a lead or a teammate.
+	Team   string `json:"team,omitempty"`
+	Member string `json:"member,omitempty"`
+
+	Relayed bool `json:"relayed,omitempty"` // teambridge runs it
+
+	// Socket says that it listens for messages of other sessions, as of 2.1.248 unless that is
+	// switched off.
+	Socket bool `json:"socket,omitempty"`
+}

@@ -1,0 +1,28 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// Session converts a session.
+func Session(s teams.Session) api.Session {
+	shown := api.Session{
+		Name: s.Name, Session: s.Session, PID: s.PID, Cwd: s.Cwd, Version: s.Version, Headless: strings.HasPrefix(s.Entrypoint, "sdk"),
+		Word: status.ProcessWord(s.Process), Team: s.Team, Member: s.Member, Socket: s.Socket != "",
+	}
+	if at := time.UnixMilli(s.StartedAt).UTC(); at.Year() <= 9999 { // JSON has no later time
+		shown.StartedAt = at
+	}
+	if shown.Word == api.WordWaiting {
+		shown.Why = s.WaitingFor
+	}
+	if !s.Changed.IsZero() {
+		shown.WordSince = &s.Changed
+	}
+	return shown
+}

@@ -1,0 +1,80 @@
+package teams
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"teambridge/teams/transcript"
+)
+
+// A Session is a process of Claude Code that has a session.
+type Session struct {
+	transcript.Process
+	Liveness Liveness // Alive or, if it cannot be told here, Unknown
+
+	// Team and Member are whose process it is. A lead comes before the teammates that live in
+	// its process. Both are empty if it is in no team.
+	Team, Member string
+}
+
+// Sessions returns the sessions of all processes of this machine, or of this container, that may be
+// alive, the oldest process first. A team that cannot be read is left out, and is part of the error; the sessions are
+// returned even so.
+func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
+	agents, err := r.agents(ctx)
+	space, _ := thisProcess()
+	var list []Session
+	for _, p := range transcript.Processes(r.Path()) {
+		// Compared with what runs here, wherever the file says that it ran: a killed one leaves its file.
+		state := (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
+		if state == Gone {
+			continue
+		}
+		s := agents[p.PID]
+		s.Process, s.Liveness = p, state
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b Session) int {
+		return cmp.Or(cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.PID, b.PID))
+	})
+	return list, err
+}
+
+// agents returns which process is whose in the teams.
+func (r *Root) agents(ctx context.Context) (map[int]Session, error) {
+	all, err := r.Teams()
+	if err != nil {
+		return nil, err
+	}
+	agents := map[int]Session{}
+	var failed []error
+	for _, l := range all {
+		if l.Orphan || l.Err != nil {
+			failed = append(failed, l.Err)
+			continue
+		}
+		t, err := r.Team(l.Name)
+		if err != nil {
+			if !errors.Is(err, ErrTeamGone) && !errors.As(err, new(*NotFoundError)) {
+				failed = append(failed, err)
+			}
+			continue
+		}
+		c, err := t.Config(ctx)
+		if err == nil {
+			of := t.Processes(c)
+			for _, name := range slices.Sorted(maps.Keys(of)) {
+				if p := of[name]; !p.Shared {
+					agents[p.PID] = Session{Team: l.Name, Member: name}
+				}
+			}
+		} else {
+			failed = append(failed, err)
+		}
+		failed = append(failed, t.Close())
+	}
+	return agents, errors.Join(failed...)
+}
