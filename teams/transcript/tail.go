@@ -24,6 +24,7 @@ type Tail struct {
 
 	info   os.FileInfo
 	offset int64 // of what was not read yet
+	ended  bool  // the last look has come to the end
 	limit  int64 // of a line; 0 is longestLine
 }
 
@@ -35,6 +36,9 @@ func (t *Tail) Left() int64 { return t.info.Size() - t.offset }
 // is read when it is a whole record.
 func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
+		if info, err := os.Stat(t.Path); err == nil && t.ended && os.SameFile(t.info, info) && info.Size() == t.info.Size() {
+			return
+		}
 		file, info, err := open(t.Path)
 		if err != nil {
 			yield(nil, err)
@@ -52,7 +56,7 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 				half = err == nil && last[0] != '\n'
 			}
 		}
-		t.info = info
+		t.info, t.ended = info, false
 		limit := cmp.Or(t.limit, longestLine)
 		r := bufio.NewReaderSize(io.NewSectionReader(file, t.offset, 1<<62), 64<<10)
 		var long []byte // the beginning of a line that is longer than the buffer
@@ -66,6 +70,7 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 			case errors.Is(err, bufio.ErrBufferFull):
 				continue
 			case errors.Is(err, io.EOF):
+				t.ended = true
 				if _, whole := Parse(part); half || !whole {
 					return
 				}
