@@ -133,7 +133,7 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	}
 	lead, _ := c.Lead()
 	if path, ok := t.conversation(c, lead.Name, false); ok {
-		if r, ok := transcript.Newest(path); ok && now.Sub(r.At) < recent {
+		if r, ok := transcript.Newest(path); ok && now.Sub(r.Time()) < recent {
 			return Alive
 		}
 	}

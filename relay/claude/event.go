@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"teambridge/relay/agent"
+	"teambridge/teams/transcript"
 )
 
 // Payload is what a line says, the Payload of an [agent.Event].
@@ -198,7 +199,7 @@ func Parse(line []byte) (Payload, error) {
 	case "command_lifecycle":
 		return Lifecycle{UUID: l.CommandUUID, State: l.State}, nil
 	case "assistant":
-		return Assistant{Text: joined(blocks(l.Message.Content), "\n"), Session: l.Session, Parent: l.Parent}, nil
+		return Assistant{Text: transcript.Texts(l.Message.Content, "\n"), Session: l.Session, Parent: l.Parent}, nil
 	case "result":
 		return Result{
 			Subtype: l.Subtype, IsError: l.IsError, Text: l.Result, Session: l.Session,
@@ -223,29 +224,4 @@ func Parse(line []byte) (Payload, error) {
 		return c, nil
 	}
 	return Other{l.Type, l.Subtype}, nil
-}
-
-// block is a part of a message's content.
-type block struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-// blocks are those of a message's content; a string is one block of text.
-func blocks(content json.RawMessage) (list []block) {
-	if json.Unmarshal(content, &list) != nil {
-		return []block{{"text", text(content)}}
-	}
-	return list
-}
-
-// joined is the text of the blocks.
-func joined(list []block, separator string) string {
-	var texts []string
-	for _, b := range list {
-		if b.Type == "text" && b.Text != "" {
-			texts = append(texts, b.Text)
-		}
-	}
-	return strings.Join(texts, separator)
 }

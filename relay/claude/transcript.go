@@ -3,16 +3,10 @@ package claude
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"teambridge/relay/agent"
@@ -33,45 +27,14 @@ type Transcript struct {
 	Session string // the id of the conversation
 }
 
-// recordLimit bounds a line of a transcript. Records with pictures have some MB; longer ones are passed over.
-const recordLimit = 64 << 20
-
 // Path is where the transcript is, or an error that wraps [fs.ErrNotExist]. It may be under another directory's name,
 // since a process can change its own.
 func (t Transcript) Path() (string, error) {
-	if t.Session == "" || t.Session != filepath.Base(t.Session) || strings.HasPrefix(t.Session, ".") {
-		return "", fmt.Errorf("claude: transcript: %w: session %.60q is no id", ErrInvalid, t.Session)
-	}
-	projects, file := filepath.Join(t.Root, "projects"), t.Session+".jsonl"
-	dir, err := filepath.Abs(t.Dir)
+	path, err := transcript.Find(t.Root, t.Dir, t.Session)
 	if err != nil {
-		return "", fmt.Errorf("claude: transcript: %w", err)
+		return "", fmt.Errorf("claude: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	path := filepath.Join(projects, transcript.Slug(dir), file)
-	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return path, wrap(err)
-	}
-	all, err := os.ReadDir(projects)
-	if err != nil {
-		return "", wrap(err)
-	}
-	for _, entry := range all {
-		path := filepath.Join(projects, entry.Name(), file)
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
-	}
-	return "", wrap(&fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
-}
-
-func wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("claude: transcript: %w", err)
+	return path, nil
 }
 
 // Exists reports whether there is a transcript, which a process writes with its first turn.
@@ -94,23 +57,16 @@ func (t Transcript) Resumable() (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return false, wrap(err)
-	}
-	defer file.Close()
-	all := newLines(file, recordLimit)
-	for {
-		line, _, err := all.next()
-		if rec, _ := recordOf(line); rec.Type == "user" || rec.Type == "assistant" {
+	tail := transcript.Tail{Path: path}
+	for line, err := range tail.Lines() {
+		if err != nil {
+			return false, fmt.Errorf("claude: transcript: %w", err)
+		}
+		if r, _ := transcript.Parse(line); r.Type == "user" || r.Type == "assistant" {
 			return true, nil
 		}
-		if errors.Is(err, io.EOF) {
-			return false, fmt.Errorf("claude: transcript %s: %w", path, agent.ErrUnusable)
-		} else if err != nil {
-			return false, wrap(err)
-		}
 	}
+	return false, fmt.Errorf("claude: transcript %s: %w", path, agent.ErrUnusable)
 }
 
 // Turn tells what became of a frame; without a transcript the result is zero. It reads the file from its beginning, about
@@ -120,68 +76,32 @@ func (t Transcript) Resumable() (bool, error) {
 // said to the agent, without records of subagents.
 func (t Transcript) Turn(ctx context.Context, uuid string) (agent.Turn, error) {
 	path, err := t.Path()
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && uuid == "" {
 		return agent.Turn{}, nil
 	} else if err != nil {
 		return agent.Turn{}, err
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return agent.Turn{}, wrap(err)
-	}
-	defer file.Close()
-	turn, err := readTurn(ctx, file, uuid)
-	if err != nil {
-		return agent.Turn{}, fmt.Errorf("claude: transcript %s: %w", path, err)
-	}
-	return turn, nil
-}
-
-// record is the part of a line that tells whose it is.
-type record struct {
-	Type          string `json:"type"`
-	UUID          string `json:"uuid"`
-	Parent        string `json:"parentUuid"`
-	LogicalParent string `json:"logicalParentUuid"` // across a compaction
-	IsSidechain   bool   `json:"isSidechain"`
-	IsMeta        bool   `json:"isMeta"`
-	IsSummary     bool   `json:"isCompactSummary"`
-	IsAPIError    bool   `json:"isApiErrorMessage"`
-	Message       struct {
-		ID      string          `json:"id"`
-		Stop    string          `json:"stop_reason"`
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
-}
-
-func readTurn(ctx context.Context, r io.Reader, uuid string) (agent.Turn, error) {
-	var turn agent.Turn
-	if uuid == "" {
-		return turn, nil
-	}
-	reading := turnReading{members: map[string]bool{}}
-	id := []byte(uuid)
-	all := newLines(r, recordLimit)
-	for n := 0; ; n++ {
-		if n%1000 == 0 && ctx.Err() != nil {
-			return agent.Turn{}, context.Cause(ctx)
+	turn, tail := turnReading{members: map[string]bool{}}, transcript.Tail{Path: path}
+	for line, err := range tail.Lines() {
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
-		line, size, err := all.next()
+		if err != nil {
+			return agent.Turn{}, fmt.Errorf("claude: transcript: %w", err)
+		}
 		// Most of a long conversation precedes the frame and need not be parsed.
-		if size == int64(len(line)) && (turn.Stored || bytes.Contains(line, id)) {
-			if rec, ok := recordOf(line); ok {
-				reading.take(&turn, rec, uuid)
-			}
+		if !turn.Stored && !bytes.Contains(line, []byte(uuid)) {
+			continue
 		}
-		if errors.Is(err, io.EOF) || turn.Finished {
-			if turn.Finished {
-				turn.Text = reading.text
-			}
-			return turn, nil
-		} else if err != nil {
-			return agent.Turn{}, err
+		if r, ok := transcript.Parse(line); ok {
+			turn.take(&r, uuid)
+		}
+		if turn.Finished {
+			turn.Text = turn.said.Text
+			break
 		}
 	}
+	return turn.Turn, nil
 }
 
 // Envelopes tells what the transcript says since a time, and before that from the beginning of the turn that was open a
@@ -204,60 +124,40 @@ func (t Transcript) Envelopes(ctx context.Context, since time.Time, gone bool) i
 	}
 }
 
-// recordOf returns the record of a line; of a torn one behind which a successor has written, the last.
-func recordOf(line []byte) (rec record, ok bool) {
-	if json.Unmarshal(line, &rec) == nil {
-		return rec, true
-	}
-	for _, start := range []string{`{"parentUuid":`, `{"type":`} {
-		if i := bytes.LastIndex(line, []byte(start)); i > 0 {
-			rec = record{}
-			if json.Unmarshal(line[i:], &rec) == nil {
-				return rec, true
-			}
-		}
-	}
-	return record{}, false
-}
-
 // turnReading is what is known of a turn while it is read.
 type turnReading struct {
+	agent.Turn
 	members map[string]bool // uuids of its records
-	message string          // id of the last message, each block of which can be a record of its own
-	text    string          // what that says
+	said    transcript.Said
 }
 
 // take adds a record to the turn, if it belongs to it.
-func (r *turnReading) take(t *agent.Turn, rec record, uuid string) {
-	if rec.UUID == "" || rec.IsSidechain {
+func (t *turnReading) take(r *transcript.Record, uuid string) {
+	if r.UUID == "" || r.Sidechain {
 		return
 	}
-	if rec.UUID == uuid {
+	if r.UUID == uuid {
 		t.Stored = true
-		r.members[uuid] = true
+		t.members[uuid] = true
 		return
 	}
-	if !r.members[rec.Parent] && !r.members[rec.LogicalParent] {
+	if !t.members[r.Parent] && !t.members[r.LogicalParent] {
 		return
 	}
-	switch rec.Type {
+	switch r.Type {
 	case "user":
-		said := blocks(rec.Message.Content)
-		switch {
-		case strings.HasPrefix(joined(said, "\n"), "[Request interrupted by user"):
+		switch kind := r.Kind(); {
+		case kind == transcript.Interrupted:
 			t.Interrupted = true
 			return
-		case !rec.IsMeta && !rec.IsSummary && !slices.ContainsFunc(said, func(b block) bool { return b.Type == "tool_result" }):
+		case !r.Meta && !r.Summary && kind != transcript.Results:
 			return // the next thing that was said, and its own turn
 		}
 	case "assistant":
-		t.Stop = rec.Message.Stop
-		t.Failed = rec.IsAPIError
+		t.Stop = r.Message.Stop
+		t.Failed = r.APIError
 		t.Finished = t.Stop == "end_turn" && !t.Failed
-		if rec.Message.ID == "" || rec.Message.ID != r.message {
-			r.message, r.text = rec.Message.ID, ""
-		}
-		r.text += joined(blocks(rec.Message.Content), "")
+		t.said.Add(r)
 	}
-	r.members[rec.UUID] = true
+	t.members[r.UUID] = true
 }

@@ -170,7 +170,7 @@ func TestTranscriptPath(t *testing.T) {
 	for _, session := range []string{"", "..", "a/b", "../x", ".hidden"} {
 		tr := missing
 		tr.Session = session
-		if _, err := tr.Path(); !errors.Is(err, claude.ErrInvalid) {
+		if _, err := tr.Path(); !errors.Is(err, transcript.ErrInvalid) {
 			t.Errorf("session %q: got %v, want ErrInvalid", session, err)
 		}
 	}

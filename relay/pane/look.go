@@ -38,56 +38,51 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnPane, PID: of.Ref.PID}
 	var err error
 	if v.Terminal, err = p.tmux.look(ctx, of.Ref); errors.Is(err, terminal.ErrGone) {
-		v.State, v.Why = Gone, "the pane is gone"
+		v.State, v.Why = terminal.StateGone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
 		return v, err
 	}
 	if v.Terminal.Dead {
-		v.State, v.Why = Gone, "the program in the pane has ended"
+		v.State, v.Why = terminal.StateGone, "the program in the pane has ended"
 		return v, nil
 	}
 	v.Process = p.process(of.Ref.PID)
 	v.PID = cmp.Or(v.Process.PID, v.PID)
 	if v.Composer, err = p.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, terminal.ErrGone) {
-		v.State, v.Why = Gone, "the pane is gone"
+		v.State, v.Why = terminal.StateGone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
 		return v, err
 	}
 	v.Basis = OnScreen
-	switch v.Composer.State() {
+	v.State = v.Composer.State()
+	switch v.State {
 	case terminal.StateDialog:
-		v.State, v.Why = Dialog, v.Composer.Dialog
+		v.Why = v.Composer.Dialog
 	case terminal.StateDraft:
-		v.State, v.Why = Draft, "somebody has typed at the prompt"
-	case terminal.StateBusy:
-		v.State = Working
-	case terminal.StateEmpty:
-		v.State = Idle
-	default:
+		v.Why = "somebody has typed at the prompt"
+	case terminal.StateUnknown:
 		reason, detail, err := p.tmux.held(ctx, of.Ref, of.Profile, terminal.Queued)
 		if err != nil {
 			return v, err
 		}
-		v.State, v.Why = Unclear, cmp.Or(detail, "the screen does not show what the program does")
-		if reason == terminal.NotAgent || reason == terminal.NotRaw {
-			v.State, v.Basis = NoAgent, OnPane
+		v.Why = cmp.Or(detail, "the screen does not show what the program does")
+		if reason.NoAgent() {
+			v.State, v.Basis = terminal.StateClosed, OnPane
 		}
 	}
 	// What the process says of itself is as it is now, and a screen can be scrolled away.
 	switch status := v.Process.Status; {
-	case v.State == NoAgent:
+	case v.State == terminal.StateClosed:
 	case status == transcript.ProcessBusy, status == transcript.ProcessShell:
-		v.State, v.Basis, v.Since = Working, OnProcess, v.Process.Changed
+		v.State, v.Basis, v.Since = terminal.StateBusy, OnProcess, v.Process.Changed
 		v.Why = ""
 	case status == transcript.ProcessWaiting:
-		v.State, v.Basis, v.Since = Dialog, OnProcess, v.Process.Changed
+		v.State, v.Basis, v.Since = terminal.StateDialog, OnProcess, v.Process.Changed
 		v.Why = cmp.Or(v.Composer.Dialog, v.Process.WaitingFor)
-	case status == transcript.ProcessIdle && v.State == Unclear && v.Terminal.Mode != "":
-		v.State, v.Basis, v.Since = Idle, OnProcess, v.Process.Changed
-	case status == transcript.ProcessIdle && v.State == Idle:
-		v.Basis, v.Since = OnProcess, v.Process.Changed
+	case status == transcript.ProcessIdle && (v.State == terminal.StateEmpty || v.State == terminal.StateUnknown && v.Terminal.Mode != ""):
+		v.State, v.Basis, v.Since = terminal.StateEmpty, OnProcess, v.Process.Changed
 	}
 	return v, nil
 }
@@ -107,7 +102,7 @@ func (p *Panes) atWork(ctx context.Context, of Pane, typing bool) (why string, e
 		if err != nil {
 			return "", err
 		}
-		if v.State != Idle && !(typing && v.State == Draft && !v.Composer.Busy) {
+		if v.State != terminal.StateEmpty && !(typing && v.State == terminal.StateDraft && !v.Composer.Busy) {
 			return cmp.Or(v.Why, string(v.State)), nil
 		}
 	}

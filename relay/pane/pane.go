@@ -239,20 +239,7 @@ type Message struct {
 	NotifyTo ledger.InboxKey
 }
 
-// State is what the program in a pane does now.
-type State string
-
-const (
-	Idle    State = "idle"    // its composer is empty
-	Draft   State = "draft"   // a person has typed something
-	Working State = "working" // it works
-	Dialog  State = "dialog"  // it asks the person something
-	NoAgent State = "shell"   // a shell is in front, or a program that reads lines
-	Gone    State = "gone"    // the pane, or its server, is no more
-	Unclear State = "unclear" // the screen does not say
-)
-
-// Basis is what a State rests on.
+// Basis is what the State of a [View] rests on.
 type Basis string
 
 const (
@@ -264,7 +251,7 @@ const (
 // View is what is known of a pane at one time.
 type View struct {
 	Pane     Pane
-	State    State
+	State    terminal.State
 	Why      string    // what it asks, or why nothing can be said, for people
 	Since    time.Time // when State began, as far as it is known; else zero
 	Basis    Basis

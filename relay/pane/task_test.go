@@ -94,7 +94,7 @@ func TestPaneIsGone(t *testing.T) {
 			t.Errorf("held as %q", got.Held)
 		}
 		v, err := b.Look(t.Context(), b.pane)
-		if err != nil || v.State != Gone || len(v.Waiting()) != 1 {
+		if err != nil || v.State != terminal.StateGone || len(v.Waiting()) != 1 {
 			t.Errorf("looks %s, %d wait, %v", v.State, len(v.Waiting()), err)
 		}
 	})
@@ -153,19 +153,19 @@ func TestLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*simagent)
 		process string
-		want    State
+		want    terminal.State
 		basis   Basis
 	}{
-		"idle":          {func(*simagent) {}, "", Idle, OnScreen},
-		"working":       {func(a *simagent) { a.working = true }, "", Working, OnScreen},
-		"draft":         {func(a *simagent) { a.draft = "x" }, "", Draft, OnScreen},
-		"dialog":        {func(a *simagent) { a.dialog = "May I?" }, "", Dialog, OnScreen},
-		"gone":          {func(a *simagent) { a.gone = true }, "", Gone, OnPane},
-		"shell":         {func(a *simagent) { a.shell = true }, "", NoAgent, OnPane},
-		"busy process":  {func(a *simagent) {}, transcript.ProcessBusy, Working, OnProcess},
-		"asks":          {func(a *simagent) {}, transcript.ProcessWaiting, Dialog, OnProcess},
-		"idle process":  {func(a *simagent) {}, transcript.ProcessIdle, Idle, OnProcess},
-		"typed at idle": {func(a *simagent) { a.draft = "x" }, transcript.ProcessIdle, Draft, OnScreen},
+		"idle":          {func(*simagent) {}, "", terminal.StateEmpty, OnScreen},
+		"working":       {func(a *simagent) { a.working = true }, "", terminal.StateBusy, OnScreen},
+		"draft":         {func(a *simagent) { a.draft = "x" }, "", terminal.StateDraft, OnScreen},
+		"dialog":        {func(a *simagent) { a.dialog = "May I?" }, "", terminal.StateDialog, OnScreen},
+		"gone":          {func(a *simagent) { a.gone = true }, "", terminal.StateGone, OnPane},
+		"shell":         {func(a *simagent) { a.shell = true }, "", terminal.StateClosed, OnPane},
+		"busy process":  {func(a *simagent) {}, transcript.ProcessBusy, terminal.StateBusy, OnProcess},
+		"asks":          {func(a *simagent) {}, transcript.ProcessWaiting, terminal.StateDialog, OnProcess},
+		"idle process":  {func(a *simagent) {}, transcript.ProcessIdle, terminal.StateEmpty, OnProcess},
+		"typed at idle": {func(a *simagent) { a.draft = "x" }, transcript.ProcessIdle, terminal.StateDraft, OnScreen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestLook(t *testing.T) {
 				t.Errorf("looks %s by %s, %v, want %s by %s", v.State, v.Basis, err, test.want, test.basis)
 			}
 			why, err := b.Busy(t.Context(), b.pane)
-			if err != nil || (why == "") != (test.want == Idle) {
+			if err != nil || (why == "") != (test.want == terminal.StateEmpty) {
 				t.Errorf("busy: %q, %v", why, err)
 			}
 		})

@@ -218,11 +218,11 @@ func (s *stage) submitted() (list []string) {
 		s.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(data)) {
-		var r record
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			s.t.Fatal(err)
+		r, ok := transcript.Parse([]byte(line))
+		if !ok {
+			s.t.Fatalf("a torn line: %s", line)
 		}
-		text := texts(r.Message.Content, "")
+		text := transcript.Texts(r.Message.Content, "")
 		if marker().FindString(text) == "" {
 			s.t.Errorf("the program was given %q", text)
 		}

@@ -1,16 +1,11 @@
 package pane
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"io"
-	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,17 +28,14 @@ type progress struct {
 // may make the agent go on.
 func (s progress) over() bool { return s.ended || s.interrupted }
 
-// conversation is a transcript that was read up to offset.
+// conversation is a transcript, as far as it was read.
 type conversation struct {
-	path    string
-	info    os.FileInfo
-	offset  int64
+	tail    transcript.Tail
 	at      map[string]*progress // by nonce
 	open    []*progress          // that are given and not final
-	queue   []string             // what the program keeps until later: nonces, "" for what is not ours
-	message string               // id of the last message of the agent, each block of which can be a record
-	text    string               // what that says
-	stopped stopped              // the last turn, if its end is near the end of the file
+	queue   transcript.Queue
+	said    transcript.Said // by the agent, last
+	stopped stopped         // the last turn, if its end is near the end of the file
 }
 
 // stopped is the end of a turn.
@@ -52,30 +44,9 @@ type stopped struct {
 	text string // what the agent said last
 }
 
-// tail is the end of a transcript in which ends of turns are looked for even if no message
-// of ours is open.
-const tail = 256 << 10
-
-// record is the part of a line that tells what became of messages.
-type record struct {
-	Type        string          `json:"type"`
-	Subtype     string          `json:"subtype"`
-	Timestamp   time.Time       `json:"timestamp"`
-	Operation   string          `json:"operation"`
-	Content     json.RawMessage `json:"content"`
-	IsSidechain bool            `json:"isSidechain"`
-	IsMeta      bool            `json:"isMeta"`
-	IsSummary   bool            `json:"isCompactSummary"`
-	Attachment  struct {
-		Type   string          `json:"type"`
-		Prompt json.RawMessage `json:"prompt"`
-	} `json:"attachment"`
-	Message struct {
-		ID      string          `json:"id"`
-		Stop    string          `json:"stop_reason"`
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
-}
+// nearEnd is how much of the end of a transcript is searched for ends of turns even if no
+// message of ours is open.
+const nearEnd = 256 << 10
 
 // marker is how a message begins in what a program takes.
 //
@@ -84,46 +55,21 @@ var marker = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\[teambridge ([0-9a-f]{12})(?: from [^\]\n]*)?\] `)
 })
 
-// read reads what was added to the transcript.
-func (c *conversation) read() error {
-	info, err := os.Stat(c.path)
-	if err != nil || !info.Mode().IsRegular() {
-		return err
+func newConversation(path string) *conversation {
+	c := &conversation{tail: transcript.Tail{Path: path}}
+	c.tail.Begin = func(io.ReaderAt, int64) int64 {
+		c.at, c.open, c.queue, c.said, c.stopped = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}
+		return 0
 	}
-	if c.info == nil || !os.SameFile(c.info, info) || info.Size() < c.offset {
-		*c = conversation{path: c.path, at: map[string]*progress{}}
-	}
-	if c.info = info; info.Size() == c.offset {
-		return nil
-	}
-	file, err := os.Open(c.path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if _, err := file.Seek(c.offset, io.SeekStart); err != nil {
-		return err
-	}
-	for r := bufio.NewReaderSize(file, 1<<16); ; {
-		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil // an incomplete line is read when it is complete
-		} else if err != nil {
-			return err
-		}
-		c.offset += int64(len(line))
-		c.line(line, info.Size()-c.offset < tail)
-	}
+	return c
 }
 
 // line takes one record. late says that it is near the end of the file. Measured on 2.1.80
 // to 2.1.329:
 //
-//   - At Enter, an idle program writes a user record, and a busy one a queue-operation
-//     enqueue. That the model was given what was queued is shown by a user record, in a turn
-//     of its own, or in mid-turn by an attachment. 2.1.80 writes no attachment, only that the
-//     first of the queue was removed. With popAll, one for each entry, a person took the
-//     queue to the prompt.
+//   - At Enter, an idle program writes a user record, and a busy one queues the message: see
+//     [transcript.Queue]. That the model was given what was queued is shown by a user record,
+//     in a turn of its own, or in mid-turn by an attachment.
 //   - What was queued can be given in one turn, in several user records.
 //   - A turn ends with an assistant record, and from 2.1.160 on with turn_duration.
 //   - If ESC is pressed before the agent has said anything, there is no record of that.
@@ -132,34 +78,32 @@ func (c *conversation) line(line []byte, late bool) {
 	if !ours && len(c.open) == 0 && !late {
 		return // most of a long conversation
 	}
-	var r record
-	if json.Unmarshal(line, &r) != nil || r.IsSidechain {
+	r, ok := transcript.Parse(line)
+	if !ok || r.Sidechain {
 		return
 	}
 	switch r.Type {
 	case "queue-operation":
-		c.queued(r.Operation, texts(r.Content, ""))
+		c.queued(&r)
 	case "attachment":
 		if r.Attachment.Type == "queued_command" {
-			c.given(nonces(texts(r.Attachment.Prompt, "")))
+			c.given(nonces(transcript.Texts(r.Attachment.Prompt, "")))
 		}
 	case "user":
-		text := texts(r.Message.Content, "\n")
-		switch {
-		case strings.HasPrefix(text, "[Request interrupted by user"):
+		switch kind := r.Kind(); {
+		case kind == transcript.Interrupted:
 			for _, s := range c.open {
 				s.interrupted = true
 			}
 			return
-		case r.IsMeta || r.IsSummary || text == "":
+		case r.Meta || r.Summary || kind == transcript.Aside:
 			return
-		}
-		if !bytes.Contains(r.Message.Content, []byte(`"tool_result"`)) {
+		case kind != transcript.Results:
 			c.begin()
 		}
-		c.given(nonces(text))
+		c.given(nonces(transcript.Texts(r.Message.Content, "\n")))
 	case "assistant":
-		c.said(&r)
+		c.answered(&r)
 	case "system":
 		if r.Subtype == "stop_hook_summary" || r.Subtype == "turn_duration" {
 			for _, s := range c.open {
@@ -173,30 +117,19 @@ func (c *conversation) line(line []byte, late bool) {
 }
 
 // queued follows the queue of the program.
-func (c *conversation) queued(operation, text string) {
-	list := append(nonces(text), "")
-	switch operation {
+func (c *conversation) queued(r *transcript.Record) {
+	left, _ := c.queue.Add(r)
+	switch r.Operation {
 	case "enqueue":
-		if list[0] != "" {
-			c.of(list[0]).removed = false
+		for _, nonce := range nonces(transcript.Texts(r.Content, "")) {
+			c.of(nonce).removed = false
 		}
-		c.queue = append(c.queue, list[0])
-	case "dequeue", "remove", "popAll":
-		i := 0
-		if text != "" {
-			i = max(slices.Index(c.queue, list[0]), 0)
-		}
-		if i == len(c.queue) {
-			return // it was queued before the transcript began
-		}
-		switch nonce := c.queue[i]; {
-		case nonce == "":
-		case operation == "remove":
-			c.given([]string{nonce})
-		case operation == "popAll":
+	case "remove":
+		c.given(nonces(left.Text))
+	case "popAll":
+		for _, nonce := range nonces(left.Text) {
 			c.of(nonce).removed = true
 		}
-		c.queue = slices.Delete(c.queue, i, i+1)
 	}
 }
 
@@ -208,31 +141,23 @@ func (c *conversation) begin() {
 	})
 }
 
-// said takes what the agent says.
-func (c *conversation) said(r *record) {
-	if text := texts(r.Message.Content, ""); r.Message.ID == "" || r.Message.ID != c.message {
-		c.message, c.text = r.Message.ID, text
-	} else {
-		c.text += text
-	}
-	ends := false
-	switch r.Message.Stop {
-	case "", "tool_use", "pause_turn":
-	default:
-		ends = true
-		c.stopped = stopped{r.Timestamp, c.text}
+// answered takes what the agent says.
+func (c *conversation) answered(r *transcript.Record) {
+	c.said.Add(r)
+	if r.Stops() {
+		c.stopped = stopped{r.Time(), c.said.Text}
 	}
 	for _, s := range c.open {
-		if c.text != "" {
-			s.answer = c.text
+		if c.said.Text != "" {
+			s.answer = c.said.Text
 		}
-		s.ended = s.ended || ends
+		s.ended = s.ended || r.Stops()
 	}
 }
 
 func (c *conversation) of(nonce string) *progress {
 	if c.at[nonce] == nil {
-		c.at[nonce] = &progress{path: c.path}
+		c.at[nonce] = &progress{path: c.tail.Path}
 	}
 	return c.at[nonce]
 }
@@ -253,25 +178,6 @@ func nonces(text string) (list []string) {
 	return list
 }
 
-// texts joins the texts of a content, which is a string or a list of blocks.
-func texts(raw json.RawMessage, between string) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	var blocks []struct{ Type, Text string }
-	if json.Unmarshal(raw, &blocks) != nil {
-		return ""
-	}
-	var list []string
-	for _, b := range blocks {
-		if b.Type == "text" {
-			list = append(list, b.Text)
-		}
-	}
-	return strings.Join(list, between)
-}
-
 // found looks for messages in transcripts.
 func (p *Panes) found(paths ...string) map[string]progress {
 	p.mu.Lock()
@@ -280,11 +186,15 @@ func (p *Panes) found(paths ...string) map[string]progress {
 	for _, path := range paths {
 		c := p.files[path]
 		if c == nil {
-			c = &conversation{path: path}
+			c = newConversation(path)
 			p.files[path] = c
 		}
-		// A transcript that cannot be read says nothing, as for package transcript.
-		_ = c.read()
+		for line, err := range c.tail.Lines() {
+			if err != nil {
+				break // a transcript that cannot be read says nothing
+			}
+			c.line(line, c.tail.Left() < nearEnd)
+		}
 		for nonce, s := range c.at {
 			if was, ok := all[nonce]; !ok || s.given && !was.given {
 				all[nonce] = *s

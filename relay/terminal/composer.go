@@ -26,15 +26,17 @@ type Composer struct {
 	Stashed bool
 }
 
-// State is a [Composer] in one word.
+// State is what a pane shows, in one word.
 type State string
 
 const (
-	StateUnknown State = "unknown" // no composer on the screen
-	StateDialog  State = "dialog"
-	StateDraft   State = "draft"
-	StateBusy    State = "busy"
-	StateEmpty   State = "empty"
+	StateEmpty   State = "empty"   // an agent waits at its prompt, at which nothing is typed
+	StateDraft   State = "draft"   // a person has typed something
+	StateBusy    State = "busy"    // an agent works, and nothing is typed at its prompt
+	StateDialog  State = "dialog"  // an agent asks its person something
+	StateUnknown State = "unknown" // the screen shows none of these
+	StateClosed  State = "closed"  // a shell is in front, or a program that reads lines
+	StateGone    State = "gone"    // the pane, or its server, is no more
 )
 
 // State is what decides whether a message may be typed: a dialog before a draft, before work.

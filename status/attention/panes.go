@@ -77,7 +77,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 			}
 			list = append(list, a)
 		}
-		if v.State == pane.Dialog {
+		if v.State == terminal.StateDialog {
 			what := "waits for you"
 			if v.Why != "" {
 				what += ": " + v.Why
@@ -95,7 +95,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 		}
 		switch reason := terminal.Reason(first.Held); {
 		case len(waiting) == 0:
-		case v.State == pane.Gone, reason == terminal.Gone, reason == terminal.Dead:
+		case v.State == terminal.StateGone, reason == terminal.Gone, reason == terminal.Dead:
 			add(api.WaitsStopped, v.Pane.At, api.Attention{
 				What: wait + ", but its pane is gone", Do: "register its new pane: teambridge pane add " + v.Pane.Inbox + " --replace --pane TARGET", Count: len(waiting),
 			})

@@ -177,7 +177,7 @@ func (w *Watch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
 	defer stop()
 	v, err := w.panes.Look(ctx, p)
 	if err != nil {
-		v = pane.View{Pane: p, State: pane.Unclear, Why: view.Describe(err), At: time.Now()}
+		v = pane.View{Pane: p, State: terminal.StateUnknown, Why: view.Describe(err), At: time.Now()}
 	}
 	return v, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"teambridge/relay/pane"
 	"teambridge/relay/standin"
+	"teambridge/relay/terminal"
 	"teambridge/teams/teamstest"
 )
 
@@ -26,12 +27,12 @@ func TestPaneIsLookedAtOnce(t *testing.T) {
 		return watch.view(watch.list[0]), watch.sights[watch.list[0].Ref].at
 	}
 	first, closely := look()
-	if again, then := look(); !then.Equal(closely) || again.State != pane.Idle || again.State != first.State {
+	if again, then := look(); !then.Equal(closely) || again.State != terminal.StateEmpty || again.State != first.State {
 		t.Errorf("it showed the same, and was looked at closely at %v and %v: %s, %s", closely, then, first.State, again.State)
 	}
 	tmux.Keys(t, id, "-l", "x")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if v, then := look(); v.State == pane.Draft && then.After(closely) {
+		if v, then := look(); v.State == terminal.StateDraft && then.After(closely) {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("what is typed is not seen: %s, looked at closely at %v", v.State, then)

@@ -119,17 +119,13 @@ func (k *keeper) follow(ctx context.Context, key journal.InboxKey, path string) 
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	again, told := make(chan struct{}), make(chan wire.Envelope, together)
+	told := make(chan wire.Envelope, together)
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop(nil)
 	parts.Go(func() {
-		grown := conversation.Grown(ctx, path, again)
-		_ = loop(ctx, nil, nil, k.opts.Tick/8, func() { grown() })
-	})
-	parts.Go(func() {
 		defer close(told)
-		for e, err := range conversation.Follow(ctx, path, from, again) {
+		for e, err := range conversation.Follow(ctx, path, from, k.opts.Tick/8, nil) {
 			if err != nil {
 				stop(err)
 				return

@@ -89,7 +89,7 @@ func tested(ctx context.Context, panes *pane.Panes, p pane.Pane, policy string) 
 	}
 	t = api.PaneTest{Pane: view.Pane(v), Policy: policy, Prompt: v.Composer.Found}
 	t.Look.Draft = v.Composer.Draft
-	if v.State == pane.Gone && !v.Terminal.Dead {
+	if v.State == terminal.StateGone && !v.Terminal.Dead {
 		t.Held, t.Hold = string(terminal.Gone), "there is no such pane any more"
 	} else {
 		held, why, err := p.Ref.Held(ctx, p.Profile, terminal.Policy(policy))

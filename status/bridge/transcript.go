@@ -243,44 +243,18 @@ func (t *telling) openCodeSession(ctx context.Context, id string, runtime relay.
 // one: /clear begins another session, and a teammate of an older version another transcript, with a
 // copy of the conversation, whenever it wakes up.
 func (t *telling) follow(ctx context.Context, path string) (next string, err error) {
-	reading, cancel := context.WithCancel(ctx)
-	again, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		defer cancel()
-		next = t.grows(reading, path, again)
-	}()
-	err = t.all(reading, session.Follow(reading, path, time.Time{}, again))
-	cancel()
-	<-done
-	switch {
-	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
-	case next != "" && err != errEnough:
-		return next, nil
-	}
-	return "", err
-}
-
-// grows sends a value whenever the file has grown, until ctx ends or the agent has another
-// transcript, which it returns.
-func (t *telling) grows(ctx context.Context, path string, again chan<- struct{}) (next string) {
-	ticker := time.NewTicker(transcriptTick)
-	defer ticker.Stop()
-	grown := session.Grown(ctx, path, again)
-	for n := 1; ; n++ {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return ""
+	looks := 0
+	err = t.all(ctx, session.Follow(ctx, path, time.Time{}, transcriptTick, func() bool {
+		if looks++; looks%4 != 0 {
+			return false
 		}
-		// Without a team any more, there is no next one.
-		if !grown() && n%4 == 0 {
-			if now, err := t.path(ctx); err == nil && now != path {
-				return now
-			}
+		now, err := t.path(ctx) // without a team any more, there is no next one
+		if err == nil && now != path {
+			next = now
 		}
-	}
+		return next != ""
+	}))
+	return next, err
 }
 
 // path finds the transcript of a session, or of a member.

@@ -39,10 +39,10 @@ func Pane(v pane.View) api.Pane {
 		return shown
 	}
 	look := &api.PaneLook{
-		State: paneStates[v.State], Detail: v.Why, Where: v.Terminal.Target(), Title: v.Terminal.Title, Program: v.Terminal.Command, Cwd: v.Terminal.Path, PID: v.PID,
-		Raw: v.State != pane.NoAgent && v.State != pane.Gone, Queued: v.Composer.Queued, Dialog: v.Composer.Dialog,
+		State: string(v.State), Detail: v.Why, Where: v.Terminal.Target(), Title: v.Terminal.Title, Program: v.Terminal.Command, Cwd: v.Terminal.Path, PID: v.PID,
+		Raw: v.State != terminal.StateClosed && v.State != terminal.StateGone, Queued: v.Composer.Queued, Dialog: v.Composer.Dialog,
 	}
-	if v.State == pane.Gone {
+	if v.State == terminal.StateGone {
 		look.Where = ""
 	}
 	look.Reason = string(holds(v))
@@ -54,19 +54,14 @@ func Pane(v pane.View) api.Pane {
 	return shown
 }
 
-var paneStates = map[pane.State]string{
-	pane.Idle: api.PaneEmpty, pane.Draft: api.PaneDraft, pane.Working: api.PaneBusy, pane.Dialog: api.PaneDialog,
-	pane.NoAgent: api.PaneClosed, pane.Gone: api.PaneGone, pane.Unclear: api.PaneUnknown,
-}
-
 // holds returns why nothing can be typed into a pane now, or "".
 func holds(v pane.View) terminal.Reason {
 	switch t := v.Terminal; {
-	case v.State == pane.Gone && !t.Dead:
+	case v.State == terminal.StateGone && !t.Dead:
 		return terminal.Gone
 	case t.Dead:
 		return terminal.Dead
-	case v.State == pane.NoAgent:
+	case v.State == terminal.StateClosed:
 		return terminal.NotAgent
 	case t.Mode != "":
 		return terminal.InMode
@@ -74,12 +69,8 @@ func holds(v pane.View) terminal.Reason {
 		return terminal.InputOff
 	case t.Synchronized:
 		return terminal.Synchronized
-	case v.State == pane.Dialog:
-		return terminal.Dialog
-	case v.State == pane.Draft:
-		return terminal.Draft
-	case v.State == pane.Unclear && v.Pane.Profile != terminal.Generic:
-		return terminal.Unknown
+	case v.State == terminal.StateDialog, v.State == terminal.StateDraft, v.State == terminal.StateUnknown && v.Pane.Profile != terminal.Generic:
+		return terminal.Reason(v.State) // the words are the same
 	}
 	return ""
 }
@@ -132,17 +123,17 @@ func PaneStatus(v pane.View) api.Status {
 		}
 	}
 	switch v.State {
-	case pane.Idle:
+	case terminal.StateEmpty:
 		s.Word = api.WordIdle
-	case pane.Draft:
+	case terminal.StateDraft:
 		s.Word, s.Why = api.WordIdle, cmp.Or(v.Why, "something is typed at its prompt")
-	case pane.Working:
+	case terminal.StateBusy:
 		s.Word, s.State, s.Detail, s.Heard = api.WordWorking, api.StateActive, api.DetailWorking, v.At
-	case pane.Dialog:
+	case terminal.StateDialog:
 		s.Word, s.State, s.Detail = api.WordWaiting, api.StateActive, api.DetailWorking
-	case pane.NoAgent, pane.Gone:
+	case terminal.StateClosed, terminal.StateGone:
 		s.Word, s.State, s.Detail = api.WordEnded, api.StateTerminated, api.DetailShutDown
-	case pane.Unclear:
+	case terminal.StateUnknown:
 		s.Word = api.WordUnknown
 	default:
 		s.Word, s.Why = api.WordUnknown, "it was not looked at yet"

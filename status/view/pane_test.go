@@ -60,14 +60,14 @@ func TestPaneStatus(t *testing.T) {
 		look, reason             string
 		heard                    time.Time
 	}{
-		{pane.View{State: pane.Idle}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneEmpty, "", since},
-		{pane.View{State: pane.Draft}, api.WordIdle, "something is typed at its prompt", api.StateIdle, api.DetailWaiting, api.PaneDraft, "draft", since},
-		{pane.View{State: pane.Working}, api.WordWorking, "", api.StateActive, api.DetailWorking, api.PaneBusy, "", seen},
-		{pane.View{State: pane.Dialog, Why: "Proceed?"}, api.WordWaiting, "Proceed?", api.StateActive, api.DetailWorking, api.PaneDialog, "dialog", since},
-		{pane.View{State: pane.NoAgent, Why: "bash is in front"}, api.WordEnded, "bash is in front", api.StateTerminated, api.DetailShutDown, api.PaneClosed, "not_agent", since},
-		{pane.View{State: pane.Gone, Why: "gone"}, api.WordEnded, "gone", api.StateTerminated, api.DetailShutDown, api.PaneGone, "gone", since},
-		{pane.View{State: pane.Unclear, Why: "?"}, api.WordUnknown, "?", api.StateIdle, api.DetailWaiting, api.PaneUnknown, "unknown", since},
-		{pane.View{State: pane.Idle, Terminal: terminal.Pane{Mode: "copy-mode"}}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneClosed, "in_mode", since},
+		{pane.View{State: terminal.StateEmpty}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneEmpty, "", since},
+		{pane.View{State: terminal.StateDraft}, api.WordIdle, "something is typed at its prompt", api.StateIdle, api.DetailWaiting, api.PaneDraft, "draft", since},
+		{pane.View{State: terminal.StateBusy}, api.WordWorking, "", api.StateActive, api.DetailWorking, api.PaneBusy, "", seen},
+		{pane.View{State: terminal.StateDialog, Why: "Proceed?"}, api.WordWaiting, "Proceed?", api.StateActive, api.DetailWorking, api.PaneDialog, "dialog", since},
+		{pane.View{State: terminal.StateClosed, Why: "bash is in front"}, api.WordEnded, "bash is in front", api.StateTerminated, api.DetailShutDown, api.PaneClosed, "not_agent", since},
+		{pane.View{State: terminal.StateGone, Why: "gone"}, api.WordEnded, "gone", api.StateTerminated, api.DetailShutDown, api.PaneGone, "gone", since},
+		{pane.View{State: terminal.StateUnknown, Why: "?"}, api.WordUnknown, "?", api.StateIdle, api.DetailWaiting, api.PaneUnknown, "unknown", since},
+		{pane.View{State: terminal.StateEmpty, Terminal: terminal.Pane{Mode: "copy-mode"}}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneClosed, "in_mode", since},
 	} {
 		v := c.view
 		v.Pane, v.Since, v.At = pane.Pane{InboxKey: ledger.InboxKey{Team: "tmux", Inbox: "build"}, Profile: terminal.Claude, At: added}, since, seen

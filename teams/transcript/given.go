@@ -3,7 +3,6 @@ package transcript
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"regexp"
 	"strings"
 	"sync"
@@ -41,7 +40,7 @@ const plain = "\x00"
 
 var (
 	attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
-	tag       = strings.NewReplacer(closed, `<\/teammate-message`, open, `<\teammate-message`)
+	tag       = strings.NewReplacer(closed, `<\/teammate-message`, opened, `<\teammate-message`)
 )
 
 // EscapeName returns a sender or a summary as newer versions spell it.
@@ -55,7 +54,7 @@ func EscapeText(s string) string { return tag.Replace(s) }
 type block struct{ from, summary, text string }
 
 const (
-	open   = "<teammate-message"
+	opened = "<teammate-message"
 	closed = "</teammate-message"
 	// What newer leads write around the messages.
 	before = "Another Claude session sent a message:\n"
@@ -65,7 +64,7 @@ const (
 // A summary can hold quotes where Claude Code does not escape them. The expression is compiled
 // when it is used first, and not by each command when it starts.
 var header = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^` + open + ` teammate_id="([^"]*)"(?: verified="false")?(?: color="[^"]*")?(?: summary="(.*)")?>$`)
+	return regexp.MustCompile(`^` + opened + ` teammate_id="([^"]*)"(?: verified="false")?(?: color="[^"]*")?(?: summary="(.*)")?>$`)
 })
 
 // blocks splits what a model was given into messages. It returns none unless the text can
@@ -76,7 +75,7 @@ func blocks(text string) (list []block) {
 	text, led := strings.CutPrefix(text, before)
 	for {
 		head, rest, ok := strings.Cut(text, "\n")
-		if !ok || !strings.HasPrefix(head, open+" ") || !strings.HasSuffix(head, ">") {
+		if !ok || !strings.HasPrefix(head, opened+" ") || !strings.HasSuffix(head, ">") {
 			return nil
 		}
 		body, rest, ok := strings.Cut(rest, "\n"+closed+">")
@@ -88,7 +87,7 @@ func blocks(text string) (list []block) {
 			b.from, b.summary = m[1], m[2]
 		}
 		list = append(list, b)
-		if rest == "" || led && strings.HasPrefix(rest, behind) && !strings.Contains(rest, open) && !strings.Contains(rest, closed) {
+		if rest == "" || led && strings.HasPrefix(rest, behind) && !strings.Contains(rest, opened) && !strings.Contains(rest, closed) {
 			return list
 		}
 		if text, ok = strings.CutPrefix(rest, "\n\n"); !ok {
@@ -97,51 +96,28 @@ func blocks(text string) (list []block) {
 	}
 }
 
-// userRecord is the part of a record that says what the model was given.
-type userRecord struct {
-	Type        string
-	UUID        string
-	Timestamp   time.Time
-	Version     string
-	IsSidechain bool
-	IsMeta      bool
-	Origin      struct{ Kind string }
-	Message     struct{ Content json.RawMessage }
-}
-
 // messages are those that a record gives to the model.
-func (r *userRecord) messages() []block {
-	if r.Type != "user" || r.IsMeta || r.Origin.Kind == "human" || r.Timestamp.IsZero() {
+func (r *Record) messages() []block {
+	if r.Type != "user" || r.Meta || r.Origin.Kind == "human" || r.Time().IsZero() {
 		return nil
 	}
-	text, ok := content(r.Message.Content)
-	switch {
-	case !ok:
+	list := Blocks(r.Message.Content)
+	if len(list) != 1 || list[0].Type != "text" {
 		return nil
-	case strings.Contains(text, open), strings.Contains(text, closed):
+	}
+	switch text := list[0].Text; {
+	case strings.Contains(text, opened), strings.Contains(text, closed):
 		return blocks(text)
-	case r.IsSidechain:
+	case r.Sidechain:
 		return []block{{from: plain, text: text}}
 	}
 	return nil
 }
 
-// content is the text of a record, which is a string or a list with one text.
-func content(raw json.RawMessage) (text string, ok bool) {
-	if json.Unmarshal(raw, &text) == nil {
-		return text, true
-	}
-	var parts []struct{ Type, Text string }
-	if json.Unmarshal(raw, &parts) != nil || len(parts) != 1 || parts[0].Type != "text" {
-		return "", false
-	}
-	return parts[0].Text, true
-}
-
 // parseGiven reads a line that may give messages to the model.
-func parseGiven(line []byte) (r userRecord, ok bool) {
-	if !bytes.Contains(line, []byte(`"type":"user"`)) || bytes.Contains(line, []byte(`"tool_result"`)) && !bytes.Contains(line, []byte(open)) {
+func parseGiven(line []byte) (r Record, ok bool) {
+	if !bytes.Contains(line, []byte(`"type":"user"`)) || bytes.Contains(line, []byte(`"tool_result"`)) && !bytes.Contains(line, []byte(opened)) {
 		return r, false
 	}
-	return r, json.Unmarshal(line, &r) == nil
+	return Parse(line)
 }

@@ -218,18 +218,18 @@ func TestIndexReadsOnlyWhatIsNew(t *testing.T) {
 	if err := os.WriteFile(path, []byte(old+line("1", 11, hello("ann"))), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	size := int64(len(old) + len(line("1", 11, hello("ann"))))
+	x := NewIndex(at(10))
+	if !x.Read(path) || x.files[path].offset != size {
+		t.Errorf("read up to %d of %d bytes", x.files[path].offset, size)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	size := int64(len(old) + len(line("1", 11, hello("ann"))))
-	if from := start(f, size, at(10)); from < size-(1<<20) || from > int64(len(old)) {
+	if from := x.files[path].Begin(f, size); from < size-(1<<20) || from > int64(len(old)) {
 		t.Errorf("it begins to read at %d of %d bytes", from, size)
-	}
-	x := NewIndex(at(10))
-	if !x.Read(path) || x.files[path].offset != size {
-		t.Errorf("read up to %d of %d bytes", x.files[path].offset, size)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package transcript finds the transcripts that Claude Code writes of its
-// conversations. It reads from them which version wrote them, and which messages the
-// model was given.
+// Package transcript reads what Claude Code writes of its conversations: the transcripts
+// ([Tail], [Record]), what waits for the end of a turn ([Queue]), which messages the model
+// was given ([Index]), and which process has which session ([Process]).
 //
 // A transcript is a file <claude>/projects/<slug>/<session>.jsonl with one JSON object
 // per line. Most records have a version and a timestamp. <slug> is made from the
@@ -8,15 +8,15 @@
 // its own below the lead's session. A teammate in a pane has a session of its own,
 // and its records name the agent and the team.
 //
-// Nothing is written. A file that is missing, malformed or incomplete is treated as
-// if it said nothing, and is not an error: nothing may depend on a transcript.
+// Nothing is written. What is malformed or incomplete in a file is treated as if it
+// were not there. Where no error is returned, that is so for the whole file.
 package transcript
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -27,14 +27,6 @@ import (
 	"time"
 	"unicode/utf16"
 )
-
-// Record is the part of a transcript's record that says who wrote it.
-type Record struct {
-	Version string    // of Claude Code, as it writes it: "2.1.329"
-	At      time.Time // when it was written, in UTC
-	Agent   string    // the teammate's name; empty for a lead
-	Team    string    // the team's name; empty where there is none yet
-}
 
 // Slug returns the name of the folder below projects for processes in that directory: the
 // path with "-" for each UTF-16 unit but a-z, A-Z and 0-9. If that is longer than 200, it is
@@ -66,32 +58,45 @@ func Slug(dir string) string {
 // even under the name of another directory, since a process can change its own. root is the
 // Claude directory.
 func Session(root, dir, session string) (path string, ok bool) {
+	path, err := Find(root, dir, session)
+	return path, err == nil
+}
+
+// ErrInvalid means that a session has an id that can be no name of a file.
+var ErrInvalid = errors.New("is no id of a session")
+
+// Find is [Session] for those who have to know why there is none: the error wraps [fs.ErrNotExist]
+// only if nothing has the session.
+func Find(root, dir, session string) (path string, err error) {
 	return ofSession(root, dir, session, ".jsonl")
 }
 
 // ofSession returns the file of a session with that suffix, or, if it is empty, its folder.
-func ofSession(root, dir, session, suffix string) (path string, ok bool) {
+func ofSession(root, dir, session, suffix string) (path string, err error) {
 	if session == "" || session != filepath.Base(session) || strings.HasPrefix(session, ".") {
-		return "", false
+		return "", fmt.Errorf("transcript: %.60q %w", session, ErrInvalid)
 	}
 	is := func(path string) bool {
-		info, err := os.Stat(path)
-		return err == nil && (suffix == "" && info.IsDir() || suffix != "" && info.Mode().IsRegular())
+		info, failed := os.Stat(path)
+		if failed != nil {
+			if !errors.Is(failed, fs.ErrNotExist) {
+				err = failed
+			}
+			return false
+		}
+		return suffix == "" && info.IsDir() || suffix != "" && info.Mode().IsRegular()
 	}
 	projects, name := filepath.Join(root, "projects"), session+suffix
 	if path = filepath.Join(projects, slugOf(dir), name); is(path) {
-		return path, true
+		return path, nil
 	}
-	all, err := os.ReadDir(projects)
-	if err != nil {
-		return "", false
-	}
+	all, failed := os.ReadDir(projects)
 	for _, e := range all {
-		if path = filepath.Join(projects, e.Name(), name); is(path) {
-			return path, true
+		if path := filepath.Join(projects, e.Name(), name); is(path) {
+			return path, nil
 		}
 	}
-	return "", false
+	return "", cmp.Or(err, failed, error(&fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}))
 }
 
 // SessionOf is the session that a transcript belongs to: that of the lead for one of a teammate in
@@ -163,8 +168,8 @@ type subagent struct {
 
 // subagents returns those of a session, the last started first.
 func subagents(root, dir, session string) (list []subagent) {
-	folder, ok := ofSession(root, dir, session, "")
-	if !ok {
+	folder, err := ofSession(root, dir, session, "")
+	if err != nil {
 		return nil
 	}
 	const suffix = ".meta.json"
@@ -180,18 +185,13 @@ func subagents(root, dir, session string) (list []subagent) {
 
 // startedWith reports whether a conversation begins with that prompt.
 func startedWith(path, prompt string) bool {
-	file, err := os.Open(path)
-	if err != nil {
-		return false
+	first := Tail{Path: path, limit: longTail}
+	for line := range first.Lines() {
+		r, ok := parseGiven(line)
+		list := r.messages()
+		return ok && len(list) == 1 && list[0].from != plain && (list[0].text == prompt || list[0].text == EscapeText(prompt))
 	}
-	defer file.Close()
-	line, err := bufio.NewReader(io.LimitReader(file, longTail)).ReadBytes('\n')
-	if err != nil {
-		return false
-	}
-	r, ok := parseGiven(line)
-	list := r.messages()
-	return ok && len(list) == 1 && list[0].from != plain && (list[0].text == prompt || list[0].text == EscapeText(prompt))
+	return false
 }
 
 // latest returns the files in a folder whose name ends so, the last written first.
@@ -230,80 +230,26 @@ func slugOf(dir string) string {
 	return Slug(dir)
 }
 
-// How much of the end of a file is read: shortTail, and longTail if that holds no whole
-// record. Records with pictures have some MB.
-const (
-	shortTail = 64 << 10
-	longTail  = 2 << 20
-)
+// longTail is how much of the end of a file is searched for its newest record.
+const longTail = 2 << 20
 
 // newest returns the last record in the file that has a version and is wanted.
-func newest(path string, wanted func(Record) bool) (found Record, ok bool) {
-	for _, size := range []int64{shortTail, longTail} {
-		whole := backward(path, size, func(line []byte) bool {
-			r, parsed := parse(line)
-			if ok = parsed && (wanted == nil || wanted(r)); ok {
-				found = r
-			}
-			return !ok
-		})
-		if ok || whole {
-			return found, ok
+func newest(path string, wanted func(Record) bool) (Record, bool) {
+	file, info, err := open(path)
+	if err != nil {
+		return Record{}, false
+	}
+	defer file.Close()
+	start := max(0, info.Size()-longTail)
+	for _, line := range backward(io.NewSectionReader(file, start, longTail), info.Size()-start) {
+		if r, ok := Parse(line); ok && r.Version != "" && !r.Time().IsZero() && (wanted == nil || wanted(r)) {
+			return r, true
 		}
 	}
 	return Record{}, false
 }
 
-// backward calls yield with the lines at the end of a file, the last one first, until
-// it returns false. It reads size bytes at most, and reports whether that was all.
-func backward(path string, size int64, yield func(line []byte) bool) (whole bool) {
-	// Asked first: opening a named pipe would wait for its writer.
-	if !regular(path) {
-		return true
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return true
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return true
-	}
-	start := max(0, info.Size()-size)
-	data, err := io.ReadAll(io.NewSectionReader(file, start, size))
-	if err != nil {
-		return true
-	}
-	for len(data) > 0 {
-		i := bytes.LastIndexByte(data, '\n')
-		if !yield(data[i+1:]) {
-			break
-		}
-		data = data[:max(i, 0)]
-	}
-	return start == 0
-}
-
 func regular(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// parse reads one line; a torn one is none.
-func parse(line []byte) (Record, bool) {
-	var r struct {
-		Version   string `json:"version"`
-		Timestamp string `json:"timestamp"`
-		AgentName string `json:"agentName"`
-		TeamName  string `json:"teamName"`
-	}
-	if json.Unmarshal(line, &r) != nil || r.Version == "" {
-		return Record{}, false
-	}
-	at, err := time.Parse(time.RFC3339Nano, r.Timestamp)
-	if at = at.UTC(); err != nil || at.Year() < 0 || at.Year() > 9999 { // JSON has no such time
-		return Record{}, false
-	}
-	return Record{Version: r.Version, At: at, Agent: r.AgentName, Team: r.TeamName}, true
 }

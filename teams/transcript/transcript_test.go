@@ -90,7 +90,7 @@ func TestCaptured(t *testing.T) {
 		c := newClaude(t)
 		c.session("s", string(data))
 		r, ok := of(c, "s")
-		if !ok || r.Version != version || r.At.Format(time.RFC3339Nano) != at || r.Agent != "" {
+		if !ok || r.Version != version || r.Time().Format(time.RFC3339Nano) != at || r.Agent != "" {
 			t.Errorf("%s: %+v, %v", version, r, ok)
 		}
 	}

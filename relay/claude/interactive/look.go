@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"teambridge/teams/transcript"
@@ -103,41 +102,25 @@ func (l *Launch) calledTool(session string) (bool, error) {
 		return len(l.calls.open) > 0, nil
 	}
 	open := map[string]bool{}
-	err = readLines(path, callsTail, func(line []byte) {
-		var r struct {
-			Type      string    `json:"type"`
-			Sidechain bool      `json:"isSidechain"`
-			Meta      bool      `json:"isMeta"`
-			At        time.Time `json:"timestamp"`
-			Message   struct {
-				Content json.RawMessage `json:"content"`
-			} `json:"message"`
+	for line, err := range transcript.Lines(path, callsTail) {
+		if err != nil {
+			return false, err
 		}
-		if json.Unmarshal(line, &r) != nil || r.Sidechain || r.Type != "user" && r.Type != "assistant" {
-			return
+		r, ok := transcript.Parse(line)
+		if !ok || r.Sidechain || r.Type != "user" && r.Type != "assistant" {
+			continue
 		}
-		var content []struct {
-			Type   string `json:"type"`
-			ID     string `json:"id"`
-			Result string `json:"tool_use_id"`
-		}
-		_ = json.Unmarshal(r.Message.Content, &content) // a text has no calls
-		result := false
-		for _, b := range content {
+		for _, b := range transcript.Blocks(r.Message.Content) {
 			switch {
-			case b.Type == "tool_use" && r.At.After(l.started): // an older one was cut off
+			case b.Type == "tool_use" && r.Time().After(l.started): // an older one was cut off
 				open[b.ID] = true
 			case b.Type == "tool_result":
-				delete(open, b.Result)
-				result = true
+				delete(open, b.ToolUseID)
 			}
 		}
-		if r.Type == "user" && !result && !r.Meta { // a prompt, or that the turn was interrupted
+		if r.Type == "user" && !r.Meta && r.Kind() != transcript.Results { // a prompt, or that the turn was interrupted
 			clear(open)
 		}
-	})
-	if err != nil {
-		return false, err
 	}
 	l.calls = calls{path, info.Size(), open}
 	return len(open) > 0, nil

@@ -2,7 +2,6 @@ package interactive
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"teambridge/teams/transcript"
@@ -19,21 +18,17 @@ func PermissionMode(root, dir, session string) (mode string, err error) {
 	if !ok {
 		return "", nil
 	}
-	err = readLines(path, transcriptTail, func(line []byte) {
-		var r struct {
-			Type       string `json:"type"`
-			Mode       string `json:"permissionMode"`
-			Entrypoint string `json:"entrypoint"`
+	for line, err := range transcript.Lines(path, transcriptTail) {
+		if err != nil {
+			return "", fmt.Errorf("interactive: transcript: %w", err)
 		}
-		if !bytes.Contains(line, []byte(`"permissionMode"`)) || json.Unmarshal(line, &r) != nil || r.Mode == "" {
-			return
+		if !bytes.Contains(line, []byte(`"permissionMode"`)) {
+			continue
 		}
-		if r.Type == "permission-mode" || r.Type == "user" && r.Entrypoint == "cli" {
-			mode = r.Mode
+		r, _ := transcript.Parse(line)
+		if r.PermissionMode != "" && (r.Type == "permission-mode" || r.Type == "user" && r.Entrypoint == "cli") {
+			mode = r.PermissionMode
 		}
-	})
-	if err != nil {
-		return "", fmt.Errorf("interactive: transcript: %w", err)
 	}
 	return mode, nil
 }

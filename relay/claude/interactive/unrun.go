@@ -1,14 +1,9 @@
 package interactive
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,8 +19,7 @@ import (
 //
 //   - Prompts in history.jsonl that are not in the transcript. With Enter, Claude Code writes the history at once and the
 //     transcript up to 80 ms later.
-//   - Prompts that waited for the end of a turn. Their only trace is a queue-operation record in the transcript, and up to
-//     2.1.200 the history. No version runs them when the session is resumed.
+//   - Prompts that waited for the end of a turn: see [transcript.Queue]. Up to 2.1.200 they are in the history, too.
 //
 // Pastes are expanded. Left out are commands of Claude Code's own, such as /clear, and shell commands ("!ls"). A prompt
 // that is in the transcript has been run, even if it has no answer.
@@ -44,22 +38,22 @@ func Unrun(root, dir, session string, since time.Time) ([]string, error) {
 			return nil, fmt.Errorf("interactive: transcript: %w", err)
 		}
 	}
-	var unrun []prompt
+	var unrun []transcript.Queued
 	for _, p := range prompts {
-		if isMessage(p.text) && !log.take(p) {
+		if isMessage(p.Text) && !log.take(p) {
 			unrun = append(unrun, p)
 		}
 	}
 	for _, p := range log.queued {
-		if isMessage(p.text) && !p.at.Before(since) {
-			p.text = pasteTags().ReplaceAllString(p.text, "")
+		if isMessage(p.Text) && !p.At.Before(since) {
+			p.Text = pasteTags().ReplaceAllString(p.Text, "")
 			unrun = append(unrun, p)
 		}
 	}
-	slices.SortStableFunc(unrun, func(a, b prompt) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(unrun, func(a, b transcript.Queued) int { return a.At.Compare(b.At) })
 	var texts []string
 	for _, p := range unrun {
-		texts = append(texts, clean(p.text))
+		texts = append(texts, clean(p.Text))
 	}
 	return texts, nil
 }
@@ -77,22 +71,18 @@ func Entered(root, session string, since time.Time) (bool, error) {
 // clockSlack is how much older a record can be than the prompt that it holds: 3 ms were measured.
 const clockSlack = 2 * time.Second
 
-// prompt is what somebody entered.
-type prompt struct {
-	at   time.Time
-	text string
-}
-
-// A file's end that is read, and the longest line. Only the last seconds count.
+// A file's end that is read. Only the last seconds count.
 const (
 	historyTail    = 8 << 20
 	transcriptTail = 256 << 20
-	longestLine    = 32 << 20
 )
 
 // readHistory returns what was entered in a session since then.
-func readHistory(root, session string, since time.Time) (list []prompt, err error) {
-	err = readLines(filepath.Join(root, "history.jsonl"), historyTail, func(line []byte) {
+func readHistory(root, session string, since time.Time) (list []transcript.Queued, err error) {
+	for line, err := range transcript.Lines(filepath.Join(root, "history.jsonl"), historyTail) {
+		if err != nil {
+			return nil, err
+		}
 		var e struct {
 			Display   string  `json:"display"`
 			Timestamp float64 `json:"timestamp"`
@@ -103,11 +93,11 @@ func readHistory(root, session string, since time.Time) (list []prompt, err erro
 			} `json:"pastedContents"`
 		}
 		if json.Unmarshal(line, &e) != nil || e.Session != session || session == "" {
-			return
+			continue
 		}
 		at := time.UnixMilli(int64(e.Timestamp)).UTC()
 		if at.Before(since.Truncate(time.Millisecond)) {
-			return
+			continue
 		}
 		text := pasted().ReplaceAllStringFunc(e.Display, func(mark string) string {
 			paste := e.Pasted[pasted().FindStringSubmatch(mark)[1]]
@@ -120,9 +110,9 @@ func readHistory(root, session string, since time.Time) (list []prompt, err erro
 			}
 			return content
 		})
-		list = append(list, prompt{at, text})
-	})
-	return list, err
+		list = append(list, transcript.Queued{At: at, Text: text})
+	}
+	return list, nil
 }
 
 // pasted finds where a paste was left out of what the history shows.
@@ -149,50 +139,46 @@ func readPaste(root, hash string) string {
 
 // promptLog is what a transcript says of prompts.
 type promptLog struct {
-	run    []prompt // the agent was given them
-	queued []prompt // they wait
-	taken  []prompt // they waited, and were given to the agent in mid-turn, which 2.1.80 does not record otherwise
+	run    []transcript.Queued // the agent was given them
+	queued transcript.Queue    // they wait
+	taken  []transcript.Queued // they waited, and were given to the agent in mid-turn, or taken back to the prompt
 }
 
 // readPrompts reads what a transcript has from the first record on that is not older than since.
 func readPrompts(path string, since time.Time) (log promptLog, err error) {
 	begun := false
-	err = readLines(path, transcriptTail, func(line []byte) {
-		var r struct {
-			Type        string    `json:"type"`
-			Timestamp   time.Time `json:"timestamp"`
-			Operation   string    `json:"operation"`
-			Content     any       `json:"content"`
-			IsSidechain bool      `json:"isSidechain"`
-			Message     struct {
-				Content any `json:"content"`
-			} `json:"message"`
-			Attachment struct {
-				Type   string `json:"type"`
-				Prompt any    `json:"prompt"`
-			} `json:"attachment"`
+	for line, err := range transcript.Lines(path, transcriptTail) {
+		if err != nil {
+			return promptLog{}, err
 		}
-		if !interesting(line) || json.Unmarshal(line, &r) != nil {
-			return
+		if !interesting(line) {
+			continue
 		}
-		begun = begun || !r.Timestamp.IsZero() && !r.Timestamp.Before(since)
-		if !begun || r.IsSidechain {
-			return
+		r, ok := transcript.Parse(line)
+		at := r.Time()
+		begun = begun || !at.IsZero() && !at.Before(since)
+		if !ok || !begun || r.Sidechain {
+			continue
 		}
 		switch {
-		case r.Type == "user":
-			log.ran(r.Timestamp, text(r.Message.Content))
+		case r.Type == "user" && r.Kind() != transcript.Results:
+			log.ran(at, transcript.Texts(r.Message.Content, "\n"))
 		case r.Type == "system":
-			log.ran(r.Timestamp, text(r.Content))
+			log.ran(at, transcript.Texts(r.Content, "\n"))
 		case r.Type == "attachment" && r.Attachment.Type == "queued_command":
-			said := text(r.Attachment.Prompt)
+			said := transcript.Texts(r.Attachment.Prompt, "\n")
 			log.ran(time.Time{}, said)
-			remove(&log.taken, said)
+			if i := slices.IndexFunc(log.taken, func(p transcript.Queued) bool { return same(p.Text, said) }); i >= 0 {
+				log.taken = slices.Delete(log.taken, i, i+1)
+			}
 		case r.Type == "queue-operation":
-			log.queue(r.Operation, r.Timestamp, text(r.Content))
+			// A record follows of what a turn begins with.
+			if left, ok := log.queued.Add(&r); ok && r.Operation != "dequeue" {
+				log.taken = append(log.taken, left)
+			}
 		}
-	})
-	return log, err
+	}
+	return log, nil
 }
 
 // interesting reports whether a line can be a record that counts; parsing a long transcript takes seconds.
@@ -207,57 +193,26 @@ func interesting(line []byte) bool {
 
 func (l *promptLog) ran(at time.Time, text string) {
 	if text != "" {
-		l.run = append(l.run, prompt{at, text})
-	}
-}
-
-// queue follows the queue of prompts.
-func (l *promptLog) queue(operation string, at time.Time, text string) {
-	switch {
-	case operation == "enqueue":
-		l.queued = append(l.queued, prompt{at, text})
-	case operation == "popAll": // back to the prompt, where they are a draft
-		l.taken = append(l.taken, l.queued...)
-		l.queued = nil
-	case len(l.queued) == 0:
-	case operation == "dequeue": // a record of what it says follows
-		l.queued = l.queued[1:]
-	case operation == "remove" && text != "":
-		if p, ok := remove(&l.queued, text); ok {
-			l.taken = append(l.taken, p)
-		}
-	case operation == "remove":
-		l.taken, l.queued = append(l.taken, l.queued[0]), l.queued[1:]
+		l.run = append(l.run, transcript.Queued{At: at, Text: text})
 	}
 }
 
 // take reports whether the prompt is accounted for, and takes out what says so.
-func (l *promptLog) take(p prompt) bool {
+func (l *promptLog) take(p transcript.Queued) bool {
 	for i, r := range l.run {
-		if (r.at.IsZero() || !r.at.Before(p.at.Add(-clockSlack))) && holds(r.text, p.text) {
+		if (r.At.IsZero() || !r.At.Before(p.At.Add(-clockSlack))) && holds(r.Text, p.Text) {
 			l.run = slices.Delete(l.run, i, i+1)
 			return true
 		}
 	}
 	// Both are stamped at Enter where such a prompt is in the history at all.
-	enqueued := func(q prompt) bool { return q.at.Sub(p.at).Abs() < clockSlack && same(q.text, p.text) }
+	enqueued := func(q transcript.Queued) bool { return q.At.Sub(p.At).Abs() < clockSlack && same(q.Text, p.Text) }
 	if i := slices.IndexFunc(l.taken, enqueued); i >= 0 {
 		l.taken = slices.Delete(l.taken, i, i+1)
 		return true
 	}
 	// It stays: it is returned once, as what waited.
 	return slices.ContainsFunc(l.queued, enqueued)
-}
-
-// remove takes the first prompt with that text out of a list.
-func remove(list *[]prompt, text string) (prompt, bool) {
-	i := slices.IndexFunc(*list, func(p prompt) bool { return same(p.text, text) })
-	if i < 0 {
-		return prompt{}, false
-	}
-	p := (*list)[i]
-	*list = slices.Delete(*list, i, i+1)
-	return p, true
 }
 
 // holds reports whether the text of a record is the prompt, or what a command became.
@@ -300,25 +255,6 @@ func bare(text string) string {
 	}, text)
 }
 
-// text joins the texts of a message's content, which is a text or a list of blocks. A message with a tool's result is none.
-func text(content any) string {
-	if s, ok := content.(string); ok {
-		return s
-	}
-	list, _ := content.([]any)
-	var texts []string
-	for _, b := range list {
-		block, _ := b.(map[string]any)
-		if block["type"] == "tool_result" {
-			return ""
-		}
-		if s, ok := block["text"].(string); ok {
-			texts = append(texts, s)
-		}
-	}
-	return strings.Join(texts, "\n")
-}
-
 // command splits a slash command; paths are none.
 func command(entered string) (name, args string, ok bool) {
 	after, ok := strings.CutPrefix(strings.TrimSpace(entered), "/")
@@ -355,47 +291,3 @@ doctor effort exit export extra-usage fast feedback focus fork help hooks ide in
 keybindings login logout mcp memory mobile model new output-style passes permissions plugin privacy-settings quit
 rate-limit-options release-notes reload-plugins remote-control remote-env rename reset resume rewind sandbox skills
 stats status statusline stickers tag tasks teleport terminal-setup theme todos tui upgrade usage vim voice`
-
-// readLines calls f with the whole lines in the last bytes of a file. Lines that are too long are passed over. A file that
-// is not there has none.
-func readLines(path string, last int64, f func(line []byte)) (err error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() { // opening a named pipe would wait for its writer
-		return &fs.PathError{Op: "read", Path: path, Err: errors.New("is no regular file")}
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	start := max(0, info.Size()-last)
-	if _, err := file.Seek(start, io.SeekStart); err != nil {
-		return err
-	}
-	r := bufio.NewReaderSize(file, 64<<10)
-	var line []byte
-	skip := start > 0 // half a line
-	for {
-		part, err := r.ReadSlice('\n')
-		if line = append(line, part...); len(line) > longestLine {
-			line, skip = line[:0], true
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 && !skip {
-			f(line)
-		}
-		line, skip = line[:0], false
-		if errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
+	"teambridge/teams/transcript"
 )
 
 // conversation is what the live output and the transcript of a conversation have in common:
@@ -123,13 +124,13 @@ func (c *conversation) assistant(r *record) {
 		return
 	}
 	sub, turn := c.subagent, c.turn
-	if r.Parent != "" {
-		c.subagent = subagentOf(r.Parent)
-		if by := c.began(r.Parent); by != nil {
+	if r.ParentTool != "" {
+		c.subagent = subagentOf(r.ParentTool)
+		if by := c.began(r.ParentTool); by != nil {
 			c.turn = by.turn
 		}
 	}
-	for i, b := range blocks(r.Message.Content) {
+	for i, b := range transcript.Blocks(r.Message.Content) {
 		n := strconv.Itoa(i)
 		switch {
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
@@ -144,7 +145,7 @@ func (c *conversation) assistant(r *record) {
 }
 
 // call tells the start of a tool call.
-func (c *conversation) call(record, n string, b block) {
+func (c *conversation) call(record, n string, b transcript.Block) {
 	id := wire.DerivedID("tool-call-start", record, n)
 	for _, open := range c.calls {
 		if open.id == b.ID {
@@ -186,7 +187,7 @@ func (c *conversation) began(id string) *call {
 
 // results tells the ends of tool calls.
 func (c *conversation) results(r *record) {
-	for _, b := range blocks(r.Message.Content) {
+	for _, b := range transcript.Blocks(r.Message.Content) {
 		if b.Type != "tool_result" {
 			continue
 		}

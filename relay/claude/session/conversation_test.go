@@ -448,26 +448,6 @@ f1 agent: turn-end completed
 	}
 }
 
-// TestLongLines: a line over the limit is passed over, and the next ones are read.
-func TestLongLines(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "s.jsonl")
-	write(t, path, kept("user", "f1", "", "hello"), kept("assistant", "a1", "", strings.Repeat("x", 100_000)), kept("assistant", "a2", "end_turn", "ok"))
-	tr, err := open(path, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.file.Close()
-	tr.limit = 80_000
-	got := ""
-	if err := tr.all(t.Context(), func(e wire.Envelope, _ error) bool { got += shown(e) + "\n"; return true }); err != nil {
-		t.Fatal(err)
-	}
-	if want := "f1 agent: turn-start\nf1 user: text \"hello\"\nf1 agent: text \"ok\"\n"; got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-}
-
 // TestOpenTurn: a turn that goes on stays open, unless the process is gone.
 func TestOpenTurn(t *testing.T) {
 	t.Parallel()
@@ -525,12 +505,27 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")
 	write(t, path, kept("user", "f1", "", "hello"))
-	again := make(chan struct{})
+	add := func(text string) {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = file.WriteString(text)
+		}
+		if err = errors.Join(err, file.Close()); err != nil {
+			t.Error(err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	torn := kept("assistant", "a1", "end_turn", "hi")
+	steps := []func(){ // each after a look that found nothing
+		func() { add(torn[:50]) }, func() { add(torn[50:] + "\n") }, func() { write(t, path, kept("user", "f2", "", "more")) }, cancel,
+	}
 	var all []wire.Envelope
-	for e, err := range Follow(ctx, path, time.Time{}, again) {
+	for e, err := range Follow(ctx, path, time.Time{}, time.Millisecond, func() bool {
+		steps[0]()
+		steps = steps[1:]
+		return false
+	}) {
 		if err != nil {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v, want the end of the context", err)
@@ -538,27 +533,6 @@ func TestFollow(t *testing.T) {
 			break
 		}
 		all = append(all, e)
-		switch len(all) {
-		case 2: // the prompt
-			go func() {
-				file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer file.Close()
-				_, _ = file.WriteString(torn[:50])
-				again <- struct{}{}
-				again <- struct{}{} // it has looked at the first half
-				_, _ = file.WriteString(torn[50:] + "\n")
-				again <- struct{}{}
-			}()
-		case 4:
-			write(t, path, kept("user", "f2", "", "more"))
-			go func() { again <- struct{}{} }()
-		case 6:
-			cancel()
-		}
 	}
 	want := `f1 agent: turn-start
 f1 user: text "hello"
@@ -577,23 +551,19 @@ func TestFollowHook(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")
 	write(t, path, kept("user", "f1", "", "hello"), kept("assistant", "a1", "end_turn", "one"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	again := make(chan struct{}, 1)
-	got := ""
-	for e, err := range Follow(ctx, path, time.Time{}, again) {
-		if err != nil {
-			break
-		}
-		got += shown(e) + "\n"
-		switch {
-		case strings.HasSuffix(got, "turn-end completed\n"):
+	got, went := "", false
+	for e, err := range Follow(t.Context(), path, time.Time{}, time.Millisecond, func() bool {
+		if !went {
 			write(t, path, `{"type":"user","uuid":"x","isMeta":true,"message":{"content":"Stop hook feedback"}}`,
 				kept("assistant", "a2", "end_turn", "two"), kept("user", "f2", "", "next"))
-			again <- struct{}{}
-		case strings.HasSuffix(got, "next\"\n"):
-			cancel()
 		}
+		defer func() { went = true }()
+		return went
+	}) {
+		if err != nil {
+			t.Error(err)
+		}
+		got += shown(e) + "\n"
 	}
 	want := `f1 agent: turn-start
 f1 user: text "hello"

@@ -7,24 +7,22 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/wire"
+	"teambridge/teams/transcript"
 )
 
 // resultMeta is what newer versions print next to the results of tools.
 type resultMeta struct {
 	ID       string
-	Kind     string   `json:"non_execution_kind"`
-	Decision decision `json:"permission_decision"`
+	Kind     string              `json:"non_execution_kind"`
+	Decision transcript.Decision `json:"permission_decision"`
 }
-
-// decision is how a question about a tool was decided, by a person, a rule or a hook.
-type decision struct{ Decision string }
 
 // maxDenied bounds the denials that are remembered. Many questions are open at once only if
 // subagents ask.
 const maxDenied = 256
 
 // outcome is how a call has ended, by its result b in the record r.
-func (c *conversation) outcome(r *record, done *call, b block) wire.Outcome {
+func (c *conversation) outcome(r *record, done *call, b transcript.Block) wire.Outcome {
 	var result struct {
 		IsAsync          bool
 		Status           string
@@ -63,7 +61,7 @@ func (r *record) stopped(text string) bool {
 	}
 	return r.DenialKind == "interrupted" || // when the session was resumed
 		strings.HasPrefix(text, "Tool permission request failed") || strings.HasPrefix(text, "The user doesn't want to take this action right now.") ||
-		strings.Contains(text, "[Request interrupted by user")
+		strings.Contains(text, transcript.Interruption)
 }
 
 // refused reports whether an error says that the tool was not allowed. From 2.1.200 on transcripts mark

@@ -76,10 +76,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
+	"teambridge/teams/transcript"
 )
 
 // Adapter makes envelopes of what a process prints, line by line. It is not safe for
@@ -171,7 +171,7 @@ func (a *Adapter) Line(line []byte, at time.Time) []wire.Envelope {
 	case "user":
 		a.user(r)
 	case "assistant":
-		if r.Parent == "" {
+		if r.ParentTool == "" {
 			a.open(r.UUID)
 		}
 		a.assistant(r)
@@ -203,19 +203,19 @@ func (a *Adapter) system(r *record) {
 }
 
 func (a *Adapter) user(r *record) {
-	switch kind := r.kind(); {
-	case r.Parent != "" || kind == results:
+	switch kind := r.Kind(); {
+	case r.ParentTool != "" || kind == transcript.Results:
 		a.results(r)
-	case kind == interrupted:
+	case kind == transcript.Interrupted:
 		a.open("")
 		a.interrupted = true
-	case kind == output:
+	case kind == transcript.Output:
 		// The answer to set_model is one outside of all turns.
 		if a.turn == "" && a.init {
 			a.open("")
 		}
 		a.output(r.UUID, texts(r.Message.Content))
-	case kind != prompt && kind != command, !r.Replay:
+	case kind != transcript.Prompt && kind != transcript.Command, !r.Replay:
 	default:
 		a.echo(r)
 	}
@@ -312,139 +312,42 @@ func (a *Adapter) End(at time.Time, kept iter.Seq2[wire.Envelope, error]) ([]wir
 	return all, err
 }
 
-// record is a line of output, or a record of a transcript: what both have, under the names of both.
+// record is a line of output, or a record of a transcript.
 type record struct {
-	Type, Subtype, UUID string
-	Session             string `json:"session_id"`
-	Timestamp           string
-	Content             json.RawMessage // of system records
-	Replay              bool            `json:"isReplay"`
-	Parent              string          `json:"parent_tool_use_id"`
-	ToolUse             string          `json:"tool_use_id"`
-	CommandUUID         string          `json:"command_uuid"`
-	State               string
-	IsError             bool `json:"is_error"`
-	Usage, Result       json.RawMessage
-	Reason              string `json:"terminal_reason"`
-	Synthetic           bool   `json:"isSynthetic"`
+	transcript.Record
 
-	Sidechain   bool   `json:"isSidechain"`
-	Meta        bool   `json:"isMeta"`
-	Summary     bool   `json:"isCompactSummary"`
-	APIError    bool   `json:"isApiErrorMessage"`
-	Attribution string `json:"turnAttributionKey"`
-	Attachment  json.RawMessage
-	ToolResult  json.RawMessage `json:"toolUseResult"`
+	// Of output alone.
+	Session     string `json:"session_id"`
+	ParentTool  string `json:"parent_tool_use_id"`
+	ToolUse     string `json:"tool_use_id"`
+	CommandUUID string `json:"command_uuid"`
+	State       string
+	IsError     bool `json:"is_error"`
+	Usage       json.RawMessage
+	Result      json.RawMessage
+	Reason      string          `json:"terminal_reason"`
 	LiveResult  json.RawMessage `json:"tool_use_result"`
-	DenialKind  string          `json:"toolDenialKind"`
-	BeforeRun   bool            `json:"toolDenialBeforeRun"`
-	Decision    decision        `json:"permissionDecision"`
 	Results     []resultMeta    `json:"tool_result_meta"`
-	Entrypoint  string          // of the program: cli, or sdk-cli if it is headless
-
-	Message struct {
-		ID      string
-		Model   string
-		Stop    string `json:"stop_reason"`
-		Content json.RawMessage
-		Usage   json.RawMessage
-	}
 }
 
-// parse returns the record of a line. A field of another type than expected is as good as
-// missing.
+// parse returns the record of a line of output.
 func parse(line []byte) (*record, bool) {
-	if !utf8.Valid(line) {
-		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
-	}
 	r := new(record)
-	if err := json.Unmarshal(line, r); err != nil {
-		if _, ok := err.(*json.UnmarshalTypeError); !ok {
-			return nil, false
-		}
-	}
-	return r, true
+	return r, transcript.Decode(line, r)
 }
 
 // time is when the record was made, or read if it does not say.
 func (r *record) time(read time.Time) time.Time {
-	if at, err := time.Parse(time.RFC3339Nano, r.Timestamp); err == nil && at.Year() >= 1970 && at.Year() < 10000 {
+	if at := r.Time(); !at.IsZero() {
 		return at
 	}
 	return read
 }
 
-// kind is what a record of type user is.
-type kind int
-
-const (
-	prompt       kind = iota
-	command           // a prompt that is a command
-	results           // of tools
-	interrupted       // the user stopped the turn
-	output            // of a local command
-	notification      // a background task has ended: the program begins a turn
-	aside             // for the model alone
-)
-
-func (r *record) kind() kind {
-	if bytes.Contains(r.Message.Content, []byte(`"tool_result"`)) {
-		for _, b := range blocks(r.Message.Content) {
-			if b.Type == "tool_result" {
-				return results
-			}
-		}
-	}
-	text := texts(r.Message.Content)
-	begins := func(prefixes ...string) bool {
-		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
-	}
-	switch {
-	case begins("[Request interrupted by user"):
-		return interrupted
-	case begins("<local-command-stdout>", "<local-command-stderr>"), begins("Unknown skill: ", "Unknown command: ") && !r.Replay:
-		return output
-	case begins("<task-notification>"):
-		return notification
-	case begins("<command-name>", "<command-message>"):
-		return command
-	case r.Meta, r.Summary, r.Synthetic, text == "":
-		return aside
-	}
-	return prompt
-}
-
-// block is a part of a message.
-type block struct {
-	Type      string
-	Text      string
-	Thinking  string
-	ID        string
-	Name      string
-	Input     json.RawMessage
-	ToolUseID string          `json:"tool_use_id"`
-	IsError   bool            `json:"is_error"`
-	Content   json.RawMessage // of a result
-}
-
-// blocks are the parts of a message; a string is one text.
-func blocks(content json.RawMessage) (list []block) {
-	var text string
-	if len(content) > 0 && content[0] == '"' && json.Unmarshal(content, &text) == nil {
-		return []block{{Type: "text", Text: text}}
-	}
-	if err := json.Unmarshal(content, &list); err != nil {
-		if _, ok := err.(*json.UnmarshalTypeError); !ok {
-			return nil
-		}
-	}
-	return list
-}
-
 // texts are the texts of a message; what is not a text is named.
 func texts(content json.RawMessage) string {
 	var all []string
-	for _, b := range blocks(content) {
+	for _, b := range transcript.Blocks(content) {
 		switch {
 		case b.Type == "text":
 			all = append(all, b.Text)

@@ -1,14 +1,11 @@
 package session
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -16,11 +13,8 @@ import (
 	"time"
 
 	"teambridge/relay/wire"
+	"teambridge/teams/transcript"
 )
-
-// lineLimit bounds a line of a transcript. Records with pictures have some MB; longer ones are
-// passed over.
-const lineLimit = 64 << 20
 
 // Options say what to read of a transcript.
 type Options struct {
@@ -36,18 +30,10 @@ type Options struct {
 // [io/fs.ErrNotExist] says that there is no transcript.
 func Read(ctx context.Context, path string, o Options) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
-		t, err := open(path, o.Since)
-		if err != nil {
-			yield(wire.Envelope{}, err)
+		t := newReader(path, o.Since)
+		if _, ok := t.all(ctx, yield); !ok {
 			return
 		}
-		defer t.file.Close()
-		if err := t.all(ctx, yield); err != nil || t.stopped {
-			t.fail(yield, err)
-			return
-		}
-		// The last line may have no newline.
-		t.line(t.partial)
 		t.settle()
 		if o.Gone {
 			t.gone()
@@ -56,166 +42,109 @@ func Read(ctx context.Context, path string, o Options) iter.Seq2[wire.Envelope, 
 	}
 }
 
-// Grown returns a function that reports whether a transcript has grown since it was last called,
-// and then sends to again, which [Follow] reads.
-func Grown(ctx context.Context, path string, again chan<- struct{}) func() bool {
-	size := int64(-1)
-	return func() bool {
-		info, err := os.Stat(path)
-		if err != nil || info.Size() == size { // a file that is gone grows no more
-			return false
-		}
-		size = info.Size()
-		select {
-		case again <- struct{}{}:
-		case <-ctx.Done():
-		}
-		return true
-	}
-}
-
-// Follow tells what a transcript says, and then what is added to it, until ctx ends. It looks for
-// more after each value of again, which must not be closed. A last line that is not complete is
-// waited for.
-func Follow(ctx context.Context, path string, from time.Time, again <-chan struct{}) iter.Seq2[wire.Envelope, error] {
+// Follow tells what a transcript says, and then what is added to it, until ctx ends. It looks for more
+// after each pause, and ends too if there was none and done, unless it is nil, says so. A last line
+// that is not complete is waited for.
+func Follow(ctx context.Context, path string, from time.Time, pause time.Duration, done func() bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
-		t, err := open(path, from)
-		if err != nil {
-			yield(wire.Envelope{}, err)
-			return
-		}
-		defer t.file.Close()
+		t := newReader(path, from)
 		for {
-			if err := t.all(ctx, yield); err != nil || t.stopped {
-				t.fail(yield, err)
+			grown, ok := t.all(ctx, yield)
+			if !ok {
 				return
 			}
 			t.settle()
-			if !t.yield(yield) {
+			if !t.yield(yield) || !grown && done != nil && done() {
 				return
 			}
 			select {
-			case <-again:
+			case <-time.After(pause):
 			case <-ctx.Done():
-				t.fail(yield, context.Cause(ctx))
+				yield(wire.Envelope{}, context.Cause(ctx))
 				return
 			}
 		}
 	}
 }
 
-// transcript is one that is being read.
-type transcript struct {
+// reader reads a transcript.
+type reader struct {
 	conversation
-	file    *os.File
-	path    string
-	lines   *bufio.Reader
-	limit   int    // of a line
-	partial []byte // a line whose end is not there yet
-	skip    bool   // the line is over the limit
-	own     bool   // it is that of a subagent, whose records are all marked as such
-	stopped bool   // the consumer wants no more
+	tail transcript.Tail
+	own  bool // it is that of a subagent, whose records are all marked as such
 
-	held     wire.TurnStatus        // how the turn has ended, unless the agent goes on
-	self     bool                   // the program begins a turn
-	waiting  *record                // a command, until it is known whether it begins a turn
-	boundary *record                // a compaction, until it is known which turn it belongs to
-	spent    map[string]*wire.Usage // of the turn, by message
-	seen     map[string]int64       // how much was read of the transcripts of subagents
+	held     wire.TurnStatus             // how the turn has ended, unless the agent goes on
+	self     bool                        // the program begins a turn
+	waiting  *record                     // a command, until it is known whether it begins a turn
+	boundary *record                     // a compaction, until it is known which turn it belongs to
+	spent    map[string]*wire.Usage      // of the turn, by message
+	seen     map[string]*transcript.Tail // the transcripts of subagents
 }
 
-func open(path string, since time.Time) (*transcript, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("session: read transcript: %w", err)
-	}
-	t := &transcript{
-		file: file, path: path, limit: lineLimit, lines: bufio.NewReaderSize(file, 64<<10),
-		own: strings.HasPrefix(filepath.Base(path), "agent-"), spent: map[string]*wire.Usage{}, seen: map[string]int64{},
+func newReader(path string, since time.Time) *reader {
+	t := &reader{
+		tail: transcript.Tail{Path: path}, own: strings.HasPrefix(filepath.Base(path), "agent-"),
+		spent: map[string]*wire.Usage{}, seen: map[string]*transcript.Tail{},
 	}
 	t.inside = t.subagentSaid
 	if !since.IsZero() {
-		offset, err := beginning(file, since.Add(-time.Minute))
-		if err == nil {
-			_, err = file.Seek(offset, io.SeekStart)
+		// Where the last turn begins that began before a minute before.
+		before := since.Add(-time.Minute)
+		t.tail.Begin = transcript.From(func(line []byte) bool {
+			if !bytes.Contains(line, []byte(`"type":"user"`)) {
+				return false
+			}
+			r, ok := transcript.Parse(line)
+			if at := r.Time(); !ok || r.Type != "user" || at.IsZero() || !at.Before(before) {
+				return false
+			}
+			kind := r.Kind()
+			return kind == transcript.Prompt || kind == transcript.Command || kind == transcript.Notification
+		})
+	}
+	return t
+}
+
+// all reads what is there, and reports whether there was something. It is not ok if yield wants no more.
+func (t *reader) all(ctx context.Context, yield func(wire.Envelope, error) bool) (grown, ok bool) {
+	for line, err := range t.tail.Lines() {
+		if err != nil {
+			err = fmt.Errorf("session: read transcript: %w", err)
+		} else if ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
 		if err != nil {
-			_ = file.Close()
-			return nil, fmt.Errorf("session: read transcript: %w", err)
+			yield(wire.Envelope{}, err)
+			return grown, false
+		}
+		grown = true
+		if r, ok := transcript.Parse(line); ok && (t.own || !r.Sidechain) {
+			t.record(t.took(r))
+		}
+		if !t.yield(yield) {
+			return grown, false
 		}
 	}
-	return t, nil
+	return grown, true
 }
 
-// all reads what is there.
-func (t *transcript) all(ctx context.Context, yield func(wire.Envelope, error) bool) error {
-	for n := 0; ; n++ {
-		if n%256 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		part, err := t.lines.ReadSlice('\n')
-		if t.skip = t.skip || len(t.partial)+len(part) > t.limit; t.skip {
-			t.partial = t.partial[:0]
-		} else if err != nil || len(t.partial) > 0 {
-			t.partial = append(t.partial, part...)
-			part = t.partial
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("session: read transcript: %w", err)
-		default:
-			if !t.skip {
-				t.line(part)
-			}
-			if t.partial, t.skip = t.partial[:0], false; cap(t.partial) > 1<<20 {
-				t.partial = nil
-			}
-			if !t.yield(yield) {
-				return nil
-			}
-		}
-	}
+// took makes the time of a record that of what is told from now on.
+func (t *reader) took(r transcript.Record) *record {
+	took := &record{Record: r}
+	t.at = took.time(t.at)
+	return took
 }
 
-func (t *transcript) yield(yield func(wire.Envelope, error) bool) bool {
+func (t *reader) yield(yield func(wire.Envelope, error) bool) bool {
 	for _, e := range t.take() {
-		if t.stopped = t.stopped || !yield(e, nil); t.stopped {
+		if !yield(e, nil) {
 			return false
 		}
 	}
 	return true
 }
 
-func (t *transcript) fail(yield func(wire.Envelope, error) bool, err error) {
-	if err != nil && !t.stopped {
-		yield(wire.Envelope{}, err)
-	}
-}
-
-// line takes a line; of a torn one after which another process has written, the last record.
-func (t *transcript) line(line []byte) {
-	if line = bytes.TrimSpace(line); len(line) == 0 {
-		return
-	}
-	r, ok := parse(line)
-	for rest, tries := line, 0; !ok && tries < 8; tries++ {
-		i := bytes.Index(rest[1:], []byte(`{"parentUuid":`))
-		if i < 0 {
-			break
-		}
-		rest = rest[1+i:]
-		r, ok = parse(rest)
-	}
-	if ok && (t.own || !r.Sidechain) {
-		t.at = r.time(t.at)
-		t.record(r)
-	}
-}
-
-func (t *transcript) record(r *record) {
+func (t *reader) record(r *record) {
 	switch r.Type {
 	case "user":
 		t.user(r)
@@ -237,9 +166,7 @@ func (t *transcript) record(r *record) {
 		if u := usageOf(r.Message.Usage); u != nil && r.Message.Model != synthetic {
 			t.spent[r.Message.ID] = u
 		}
-		switch r.Message.Stop {
-		case "", "tool_use", "pause_turn":
-		default:
+		if r.Stops() {
 			t.held = wire.TurnCompleted
 		}
 		if r.APIError {
@@ -267,19 +194,12 @@ func (t *transcript) record(r *record) {
 }
 
 // attachment takes what the agent was given in the middle of a turn.
-func (t *transcript) attachment(r *record) {
-	var a struct {
-		Type   string
-		Prompt json.RawMessage
-		Source string `json:"source_uuid"`
-		Mode   string `json:"commandMode"`
-	}
-	if json.Unmarshal(r.Attachment, &a) != nil || a.Type != "queued_command" {
-		return
-	}
-	if a.Mode == "task-notification" {
+func (t *reader) attachment(r *record) {
+	switch a := r.Attachment; {
+	case a.Type != "queued_command":
+	case a.Mode == "task-notification":
 		t.notification(texts(a.Prompt))
-	} else if t.turn != "" {
+	case t.turn != "":
 		t.held = ""
 		t.said(cmp.Or(a.Source, r.UUID), a.Prompt)
 	}
@@ -287,7 +207,7 @@ func (t *transcript) attachment(r *record) {
 
 // notification tells that a subagent in the background has ended, also one that began before what
 // is read.
-func (t *transcript) notification(text string) {
+func (t *reader) notification(text string) {
 	_, id, _ := strings.Cut(text, "<tool-use-id>")
 	id, _, _ = strings.Cut(id, "</tool-use-id>")
 	if t.began(id) != nil {
@@ -306,37 +226,37 @@ func (t *transcript) notification(text string) {
 	}
 }
 
-func (t *transcript) user(r *record) {
-	kind := r.kind()
-	if kind != aside && kind != command {
+func (t *reader) user(r *record) {
+	kind := r.Kind()
+	if kind != transcript.Aside && kind != transcript.Command {
 		// A command begins a turn unless it is the one that Claude Code records for set_model.
-		if w := t.waiting; kind == output && w != nil && w.Attribution == "" && strings.HasPrefix(asTyped(texts(w.Message.Content)), "/model") {
+		if w := t.waiting; kind == transcript.Output && w != nil && w.Attribution == "" && strings.HasPrefix(asTyped(texts(w.Message.Content)), "/model") {
 			t.waiting = nil
 			t.settle()
 		}
 		t.run()
 	}
 	switch kind {
-	case results:
+	case transcript.Results:
 		t.held = ""
 		t.results(r)
-	case interrupted:
+	case transcript.Interrupted:
 		t.end(wire.TurnCancelled)
-	case output:
+	case transcript.Output:
 		t.compacted()
 		t.output(r.UUID, texts(r.Message.Content))
 		if t.turn != "" && t.held == "" && !t.answering() {
 			t.held = wire.TurnCompleted
 		}
-	case notification:
+	case transcript.Notification:
 		t.settle()
 		t.compacted()
 		t.notification(texts(r.Message.Content))
 		t.self = true
-	case command:
+	case transcript.Command:
 		t.run()
 		t.waiting = r
-	case prompt:
+	case transcript.Prompt:
 		t.settle()
 		t.compacted()
 		t.start(r.UUID, r.Message.Content)
@@ -344,10 +264,10 @@ func (t *transcript) user(r *record) {
 }
 
 // answering reports whether the agent has said something in the open turn.
-func (t *transcript) answering() bool { return len(t.spent) > 0 }
+func (t *reader) answering() bool { return len(t.spent) > 0 }
 
 // run begins the turn of a command that waits.
-func (t *transcript) run() {
+func (t *reader) run() {
 	if r := t.waiting; r != nil {
 		t.waiting = nil
 		t.settle()
@@ -357,7 +277,7 @@ func (t *transcript) run() {
 }
 
 // compacted tells of a compaction.
-func (t *transcript) compacted() {
+func (t *reader) compacted() {
 	if r := t.boundary; r != nil {
 		t.boundary = nil
 		t.note(r.UUID, "Conversation compacted")
@@ -365,7 +285,7 @@ func (t *transcript) compacted() {
 }
 
 // start begins a turn.
-func (t *transcript) start(uuid string, content json.RawMessage) {
+func (t *reader) start(uuid string, content json.RawMessage) {
 	t.end("")
 	t.begin(uuid, nil)
 	t.given(content)
@@ -373,7 +293,7 @@ func (t *transcript) start(uuid string, content json.RawMessage) {
 }
 
 // settle ends the turn if the agent has said so.
-func (t *transcript) settle() {
+func (t *reader) settle() {
 	t.run()
 	if t.held != "" {
 		t.end(t.held)
@@ -381,7 +301,7 @@ func (t *transcript) settle() {
 }
 
 // end ends the open turn; without a status, it was cut.
-func (t *transcript) end(status wire.TurnStatus) {
+func (t *reader) end(status wire.TurnStatus) {
 	if t.turn == "" {
 		return
 	}
@@ -397,15 +317,15 @@ func (t *transcript) end(status wire.TurnStatus) {
 }
 
 // subagents is the folder with the transcripts of subagents.
-func (t *transcript) subagents() string {
+func (t *reader) subagents() string {
 	if t.own {
-		return filepath.Dir(t.path)
+		return filepath.Dir(t.tail.Path)
 	}
-	return filepath.Join(strings.TrimSuffix(t.path, ".jsonl"), "subagents")
+	return filepath.Join(strings.TrimSuffix(t.tail.Path, ".jsonl"), "subagents")
 }
 
 // subagentSaid tells what a subagent did, from its own transcript.
-func (t *transcript) subagentSaid(by *call) {
+func (t *reader) subagentSaid(by *call) {
 	id := by.file
 	if id == "" {
 		id = subagentFile(t.subagents(), by.id)
@@ -413,29 +333,21 @@ func (t *transcript) subagentSaid(by *call) {
 	if id == "" || id != filepath.Base(id) {
 		return
 	}
-	file, err := os.Open(filepath.Join(t.subagents(), "agent-"+id+".jsonl"))
-	if err != nil {
-		return // older versions keep none of some subagents
-	}
-	defer file.Close()
-	if _, err := file.Seek(t.seen[id], io.SeekStart); err != nil {
-		return
+	if t.seen[id] == nil {
+		t.seen[id] = &transcript.Tail{Path: filepath.Join(t.subagents(), "agent-"+id+".jsonl")}
 	}
 	subagent, turn, at := t.subagent, t.turn, t.at
 	t.subagent, t.turn = by.agent, by.turn
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, lineLimit)
-	for lines.Scan() {
-		t.seen[id] += int64(len(lines.Bytes())) + 1 // first, since a record can name the same subagent
-		r, ok := parse(lines.Bytes())
-		if !ok {
-			continue
+	for line, err := range t.seen[id].Lines() {
+		if err != nil {
+			break // older versions keep none of some subagents
 		}
-		t.at = r.time(t.at)
-		switch {
+		r, ok := transcript.Parse(line)
+		switch r := t.took(r); {
+		case !ok:
 		case r.Type == "assistant":
 			t.assistant(r)
-		case r.Type == "user" && r.kind() == results:
+		case r.Type == "user" && r.Kind() == transcript.Results:
 			t.results(r)
 		}
 	}
@@ -467,46 +379,4 @@ func text(raw json.RawMessage) string {
 		return ""
 	}
 	return s
-}
-
-// beginning returns where the last turn begins that began before a time. It reads the file from
-// its end, so that a long conversation before that costs nothing.
-func beginning(file *os.File, before time.Time) (int64, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	const piece = 1 << 20
-	var tail []byte // what was read and is not looked at: the end of a line whose start is not there
-	for end := info.Size(); end > 0; {
-		start := max(0, end-piece)
-		data := make([]byte, end-start, int(end-start)+len(tail))
-		if _, err := file.ReadAt(data, start); err != nil && !errors.Is(err, io.EOF) {
-			return 0, err
-		}
-		data = append(data, tail...)
-		end = start
-		for {
-			i := bytes.LastIndexByte(data, '\n')
-			if i < 0 && start > 0 {
-				break
-			}
-			if line := data[i+1:]; bytes.Contains(line, []byte(`"type":"user"`)) {
-				if r, ok := parse(line); ok && r.Type == "user" && r.time(before).Before(before) {
-					if kind := r.kind(); kind == prompt || kind == command || kind == notification {
-						return start + int64(i+1), nil
-					}
-				}
-			}
-			if i < 0 {
-				break
-			}
-			data = data[:i]
-		}
-		tail = data
-		if len(tail) > lineLimit {
-			tail = nil
-		}
-	}
-	return 0, nil
 }

@@ -1,0 +1,173 @@
+package transcript
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+)
+
+// longestLine is the size of the longest line that is read; longer ones are passed over. Records
+// with pictures have some MB.
+const longestLine = 64 << 20
+
+// Tail reads a file that Claude Code may be writing, and later what was added to it.
+type Tail struct {
+	Path string
+	// Begin returns where to begin in a file that was not read before, also if it has replaced an
+	// earlier one or was truncated. nil begins at 0.
+	Begin func(file io.ReaderAt, size int64) (offset int64)
+
+	info   os.FileInfo
+	offset int64 // of what was not read yet
+	ended  bool  // the last look has come to the end
+	limit  int64 // of a line; 0 is longestLine
+}
+
+// Left returns how many bytes of the file, as large as it was at the last look, were not read yet.
+func (t *Tail) Left() int64 { return t.info.Size() - t.offset }
+
+// Lines yields the lines that were not read yet, without spaces around them. A line is valid until
+// the next one. One that begins before the offset is left out. The last one may have no newline; it
+// is read when it is a whole record.
+func (t *Tail) Lines() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if info, err := os.Stat(t.Path); err == nil && t.ended && os.SameFile(t.info, info) && info.Size() == t.info.Size() {
+			return
+		}
+		file, info, err := open(t.Path)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer file.Close()
+		half := false // what comes first is the end of a line
+		if t.info == nil || !os.SameFile(t.info, info) || info.Size() < t.offset {
+			if t.offset = 0; t.Begin != nil {
+				t.offset = t.Begin(file, info.Size())
+			}
+			if t.offset > 0 {
+				var last [1]byte
+				_, err := file.ReadAt(last[:], t.offset-1)
+				half = err == nil && last[0] != '\n'
+			}
+		}
+		t.info, t.ended = info, false
+		limit := cmp.Or(t.limit, longestLine)
+		r := bufio.NewReaderSize(io.NewSectionReader(file, t.offset, 1<<62), 64<<10)
+		var long []byte // the beginning of a line that is longer than the buffer
+		for at, size := t.offset, int64(0); ; {
+			part, err := r.ReadSlice('\n')
+			if size += int64(len(part)); size <= limit && (err != nil || len(long) > 0) {
+				long = append(long, part...)
+				part = long
+			}
+			switch {
+			case errors.Is(err, bufio.ErrBufferFull):
+				continue
+			case errors.Is(err, io.EOF):
+				t.ended = true
+				if _, whole := Parse(part); half || !whole {
+					return
+				}
+			case err != nil:
+				yield(nil, err)
+				return
+			}
+			at += size
+			t.offset = at
+			if part = bytes.TrimSpace(part); len(part) > 0 && size <= limit && !half && !yield(part, nil) {
+				return
+			}
+			if t.offset != at { // what was yielded made somebody read on
+				return
+			}
+			if long, size, half = long[:0], 0, false; cap(long) > 1<<20 {
+				long = nil
+			}
+		}
+	}
+}
+
+// Last makes a [Tail] begin that many bytes before the end.
+func Last(bytes int64) func(io.ReaderAt, int64) int64 {
+	return func(_ io.ReaderAt, size int64) int64 { return max(0, size-bytes) }
+}
+
+// From makes a [Tail] begin at the last record for which found is true, or else at 0.
+func From(found func(line []byte) bool) func(io.ReaderAt, int64) int64 {
+	return func(file io.ReaderAt, size int64) int64 {
+		for at, line := range backward(file, size) {
+			if found(line) {
+				return at
+			}
+		}
+		return 0
+	}
+}
+
+// Lines yields the lines in the last bytes of a file. One that is not there has none.
+func Lines(path string, last int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		t := Tail{Path: path, Begin: Last(last)}
+		for line, err := range t.Lines() {
+			if errors.Is(err, fs.ErrNotExist) || !yield(line, err) {
+				return
+			}
+		}
+	}
+}
+
+// backward yields the lines of a file, the last one first, and where they begin, so that a long
+// conversation before what is looked for costs nothing.
+func backward(file io.ReaderAt, size int64) iter.Seq2[int64, []byte] {
+	return func(yield func(int64, []byte) bool) {
+		var rest []byte // the end of a line whose beginning was not read yet
+		for end, piece := size, int64(64<<10); end > 0; piece = min(4*piece, 1<<20) {
+			start := max(0, end-piece)
+			data := make([]byte, end-start, int(end-start)+len(rest))
+			if _, err := file.ReadAt(data, start); err != nil && !errors.Is(err, io.EOF) {
+				return
+			}
+			data = append(data, rest...)
+			end = start
+			for {
+				i := bytes.LastIndexByte(data, '\n')
+				if i < 0 && start > 0 {
+					break
+				}
+				if !yield(start+int64(i+1), data[i+1:]) || i < 0 {
+					return
+				}
+				data = data[:i]
+			}
+			if rest = data; len(rest) > longestLine {
+				rest = nil
+			}
+		}
+	}
+}
+
+// open opens a regular file. It is asked first: opening a named pipe would wait for its writer.
+func open(path string) (*os.File, os.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("is no regular file")}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = file.Stat(); err != nil {
+		_ = file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}

@@ -1,0 +1,133 @@
+package transcript
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// put writes a file, in place if it is there.
+func put(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a Tail yields as a file grows, is truncated, replaced and removed.
+func TestTail(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	begun := 0
+	tail := Tail{Path: path, limit: 100_000, Begin: func(io.ReaderAt, int64) int64 {
+		begun++
+		return 0
+	}}
+	look := func(step string, starts int, want ...string) {
+		t.Helper()
+		var got []string
+		for line, err := range tail.Lines() {
+			if err != nil {
+				t.Errorf("%s: %v", step, err)
+				break
+			}
+			got = append(got, string(line[:min(len(line), 20)]))
+		}
+		if !slices.Equal(got, want) || begun != starts {
+			t.Errorf("%s: %q, begun %d times, want %q, %d", step, got, begun, want, starts)
+		}
+	}
+	long, over := `{"a":"`+strings.Repeat("x", 80_000)+`"}`, `{"b":"`+strings.Repeat("x", 100_000)+`"}`
+	content := "{\"n\":1}\n \n" + long + "\n" + over + "\n{\"n\":2"
+	put(t, path, content)
+	look("long lines, and half of one", 1, `{"n":1}`, long[:20])
+	look("nothing new", 1)
+	content += "}"
+	put(t, path, content)
+	look("a whole record without a newline", 1, `{"n":2}`)
+	content += "{\"n\":3}\n" + over[:90_000]
+	put(t, path, content)
+	look("another process has written after it", 1, `{"n":3}`)
+	content += over[90_000:] + "\n{\"n\":4}\n"
+	put(t, path, content)
+	look("the rest of a line that is too long", 1, `{"n":4}`)
+	put(t, path, "{\"n\":5}\n")
+	look("truncated", 2, `{"n":5}`)
+	put(t, path+".new", "{\"n\":6}\n{\"n\":7}\n")
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	look("replaced by a longer one", 3, `{"n":6}`, `{"n":7}`)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range tail.Lines() {
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("removed: %v", err)
+		}
+	}
+}
+
+// What is read of the end of a file begins with a whole line.
+func TestLastLines(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	put(t, path, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n")
+	for last, want := range map[int64]string{0: "", 7: "", 8: "3", 9: "3", 15: "3", 16: "23", 1000: "123"} {
+		got := ""
+		for line, err := range Lines(path, last) {
+			if err != nil {
+				t.Error(err)
+			}
+			got += strings.Trim(string(line), `{"n:}`)
+		}
+		if got != want {
+			t.Errorf("the last %d bytes: %q, want %q", last, got, want)
+		}
+	}
+	for range Lines(filepath.Join(t.TempDir(), "none"), 100) {
+		t.Error("a line of a file that is not there")
+	}
+	for _, err := range Lines(t.TempDir(), 100) {
+		if err == nil {
+			t.Error("a line of a directory")
+		}
+	}
+}
+
+// A line after which a killed process wrote nothing more holds the record of its successor.
+func TestTornLines(t *testing.T) {
+	t.Parallel()
+	whole := `{"parentUuid":"a","type":"user","uuid":"b","message":{"content":[{"type":"text","text":"{\"type\":\"x\"}"}]}}`
+	for _, next := range []string{whole, `{"type":"queue-operation","uuid":"b","content":[{"type":"text"}]}`} {
+		for cut := range len(whole) {
+			if r, ok := Parse([]byte(whole[:cut] + next)); !ok || r.UUID != "b" {
+				t.Fatalf("%s: %+v, %v", whole[:cut]+next, r, ok)
+			}
+		}
+		for cut := range len(next) {
+			if r, ok := Parse([]byte(next[:cut])); ok {
+				t.Fatalf("%s: %+v", next[:cut], r)
+			}
+		}
+	}
+}
+
+// Of the records of an interrupted write, and of other hostile ones, none makes a reader fail.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"type":"user","message":{"content":[1,null,{}]},"timestamp":5}`))
+	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":1}],"id":"a"}}{"type":`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, _ := Parse(line)
+		var s Said
+		s.Add(&r)
+		r.Kind()
+		r.Time()
+		r.messages()
+	})
+}
