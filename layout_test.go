@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":           {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":              {},
-	"relay/agent":              {"relay/wire"},
+	"relay/agent":              {"relay/mode", "relay/wire"},
 	"relay/mode":               {"teams/rawjson"},
 	"relay/profile":            {},
 	"relay/shell":              {},
@@ -55,10 +55,10 @@ var mayImport = map[string][]string{
 	"relay/claude/simchild":    {"teams"}, // as simagent
 	"relay/claude/simterminal": {"relay/claude/simchild", "teams"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
-	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/mode", "teams"},
-	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
+	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams"},
+	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/reply", "relay/wire", "teams", "teams/lockedfile"},
-	"relay/query":              {"relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/wire", "teams", "teams/rawjson"},
+	"relay/query":              {"relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
 	"status/systemd":           {"status/api", "teams/atomicfile"},

@@ -19,7 +19,7 @@ import (
 
 // agentProcess is the process that runs, if one does.
 type agentProcess struct {
-	proc    Agent // nil if none runs
+	proc    agent.Agent // nil if none runs
 	events  chan agent.Event
 	reading sync.WaitGroup
 	started time.Time

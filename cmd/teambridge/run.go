@@ -401,7 +401,7 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 }
 
 // agentRuntime returns what starts the agent.
-func agentRuntime(ctx context.Context, a *app, l fleet.Launch) (relay.Runtime, error) {
+func agentRuntime(ctx context.Context, a *app, l fleet.Launch) (agent.Runtime, error) {
 	runtime, err := l.Runtime(ctx)
 	if program, ok := errors.AsType[*fleet.ProgramError](err); ok {
 		hint := "give the command of Claude Code after --, or use --plain for another program"

@@ -89,7 +89,7 @@ type Fleet struct {
 	mu      sync.Mutex
 	members map[string]*runner // by id; also those that are ending
 
-	launch func(context.Context, Launch) (relay.Runtime, error) // [Launch.Runtime], but in tests
+	launch func(context.Context, Launch) (agent.Runtime, error) // [Launch.Runtime], but in tests
 }
 
 // Back-off between two runs of a relay that ended by itself.
@@ -117,7 +117,7 @@ func New(opts Options) *Fleet {
 	}
 	return &Fleet{
 		opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{},
-		launch: func(ctx context.Context, l Launch) (relay.Runtime, error) { return l.Runtime(ctx) },
+		launch: func(ctx context.Context, l Launch) (agent.Runtime, error) { return l.Runtime(ctx) },
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/opencode"
@@ -47,7 +46,7 @@ type Launch struct {
 
 // Runtime returns what starts the agent. *[ProgramError] if there is no such program.
 // Claude Code is asked for its version, unless it is Plain.
-func (l Launch) Runtime(ctx context.Context) (relay.Runtime, error) {
+func (l Launch) Runtime(ctx context.Context) (agent.Runtime, error) {
 	// Agents keep their conversations under the real path.
 	dir, err := filepath.EvalSymlinks(l.Settings.Dir)
 	if err != nil {
@@ -62,19 +61,19 @@ func (l Launch) Runtime(ctx context.Context) (relay.Runtime, error) {
 		if err != nil {
 			return nil, err
 		}
-		return relay.OpenCode(o), nil
+		return opencode.New(o), nil
 	}
 	o, err := l.claude(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return relay.Claude(l.Team.Root().Path(), o), nil
+	return claude.Runtime{Options: o}, nil
 }
 
 func (l Launch) claude(ctx context.Context) (claude.Options, error) {
 	r := l.Settings
 	child := claude.Options{
-		Command: r.Command, Plain: r.Plain, Dir: r.Dir, Session: l.Session, Profile: profileOf(r), Stderr: l.Stderr, Permission: l.Permission,
+		Command: r.Command, Plain: r.Plain, Root: l.Team.Root().Path(), Dir: r.Dir, Session: l.Session, Profile: profileOf(r), Stderr: l.Stderr, Permission: l.Permission,
 		Env: append(slices.Clone(l.Env), "CLAUDE_CONFIG_DIR="+l.Team.Root().Path(), "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1"),
 	}
 	if r.Plain {

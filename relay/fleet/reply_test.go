@@ -12,18 +12,19 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude/simchild"
 )
 
 // mute is a runtime whose agents write to nobody.
-type mute struct{ relay.Runtime }
+type mute struct{ agent.Runtime }
 
 func (mute) SendsMessages() bool { return false }
 
 // instead makes simulated agents that write to nobody of those of OpenCode.
 func instead(f *Fleet) {
 	launch := f.launch
-	f.launch = func(ctx context.Context, l Launch) (relay.Runtime, error) {
+	f.launch = func(ctx context.Context, l Launch) (agent.Runtime, error) {
 		if l.Settings.Runtime != OpenCode {
 			return launch(ctx, l)
 		}

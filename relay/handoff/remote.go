@@ -3,7 +3,6 @@ package handoff
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -19,15 +18,10 @@ func (m *machine) permissions(clean bool) error {
 	if err != nil || left == "" {
 		return err
 	}
-	if was, ok := m.mode.PermissionMode.Value(); clean || !ok || wide(left) < wide(was) {
+	if was, ok := m.mode.PermissionMode.Value(); clean || !ok || mode.Wider(was, left) {
 		m.mode.PermissionMode = mode.Set(left)
 	}
 	return nil
-}
-
-// wide orders the permission modes of Claude Code by how much an agent may do without being asked about it.
-func wide(permissions string) int {
-	return slices.Index([]string{"plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}, permissions)
 }
 
 // remote is the session at the relay, until it goes to the terminal or ends.

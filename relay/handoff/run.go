@@ -24,10 +24,10 @@ type Options struct {
 	Terminal Terminal
 	Agent    Agent
 	Remote   func(context.Context) (Remote, error) // makes the relay of one remote phase
-	Command  string                                // as [relay.Runtime] gives it
+	Command  string                                // as [agent.Runtime] gives it
 	Switch   string                                // name of the key that switches, such as Ctrl-]
 
-	Unnamed func(mode.Mode) mode.Mode // as that of [relay.Runtime]
+	Unnamed func(mode.Mode) mode.Mode // as that of [agent.Runtime]
 	Timing  Timing
 	Warn    func(error)
 }

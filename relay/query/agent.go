@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"time"
 
-	"teambridge/relay"
 	"teambridge/relay/agent"
 )
 
 // running is an agent that runs.
 type running struct {
 	config  string // what it was started for
-	runtime relay.Runtime
-	agent   relay.Agent
+	runtime agent.Runtime
+	agent   agent.Agent
 	events  chan agent.Event // what it tells; closed when it has ended
 	reused  bool             // for another query than the one it was started for
 	done    func() error     // removes what it needed
@@ -80,7 +79,7 @@ func (q *query) start(ctx context.Context, id, config string) (_ *running, err e
 }
 
 // exists returns [ErrNoSession] if a conversation is not there.
-func exists(ctx context.Context, runtime relay.Runtime, id string) error {
+func exists(ctx context.Context, runtime agent.Runtime, id string) error {
 	for _, err := range runtime.Conversation(ctx, id, time.Time{}, true) {
 		return err
 	}

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
@@ -25,12 +23,12 @@ type architecture struct {
 	modes []string // permission modes
 	noMCP string   // why MCPServers cannot be given; empty: they can
 	// open returns how agents are run for an input. done removes what that needs.
-	open func(o Options, in Input, dir string) (r relay.Runtime, done func() error, err error)
+	open func(o Options, in Input, dir string) (r agent.Runtime, done func() error, err error)
 }
 
 func architectures() []architecture {
 	return []architecture{
-		{"claude", claude.PermissionModes(), "", openClaude},
+		{"claude", mode.Permissions(), "", openClaude},
 		{"opencode", []string{"plan", "default", "acceptEdits", "bypassPermissions"},
 			"OpenCode 1.18 gives such a session no tools of MCP servers", openOpenCode},
 	}
@@ -54,7 +52,7 @@ func (in Input) architecture() (architecture, error) {
 
 // mode is what an agent of a runtime starts with. Settings that the command names count, if
 // the input does not have them.
-func (in Input) mode(r relay.Runtime) mode.Mode {
+func (in Input) mode(r agent.Runtime) mode.Mode {
 	m := mode.Mode{PermissionMode: mode.Set(cmp.Or(in.PermissionMode, "default"))}
 	if in.PermissionMode == "" {
 		m = r.Unnamed(m)
@@ -81,7 +79,7 @@ func (in Input) profile(dir, root string) profile.Ref {
 	return profile.Ref{Name: in.Profile, Dir: dir, Root: root}
 }
 
-func openClaude(o Options, in Input, dir string) (relay.Runtime, func() error, error) {
+func openClaude(o Options, in Input, dir string) (agent.Runtime, func() error, error) {
 	done := func() error { return nil }
 	root, err := teams.Find(o.ClaudeRoot, o.lookup)
 	if err != nil {
@@ -112,14 +110,15 @@ func openClaude(o Options, in Input, dir string) (relay.Runtime, func() error, e
 		}
 		env = append(slices.Clone(env), "CLAUDE_CONFIG_DIR="+root)
 	}
-	return relay.Claude(root, claude.Options{
+	return claude.Runtime{Options: claude.Options{
+		Root:    root,
 		Command: command, Dir: dir, Env: env, Stderr: o.Stderr,
 		Profile: in.profile(dir, root), OldProfiles: true, OldRules: true, // its version is not known
 		Permission: &agent.Permission{Allow: in.Tools, Reason: in.denial()},
-	}), done, nil
+	}}, done, nil
 }
 
-func openOpenCode(o Options, in Input, dir string) (relay.Runtime, func() error, error) {
+func openOpenCode(o Options, in Input, dir string) (agent.Runtime, func() error, error) {
 	state := o.State
 	if state == "" {
 		cache, err := os.UserCacheDir()
@@ -147,16 +146,11 @@ func openOpenCode(o Options, in Input, dir string) (relay.Runtime, func() error,
 		}
 		tools = append(tools, tool)
 	}
-	r := relay.OpenCode(opencode.Options{
+	r := opencode.New(opencode.Options{
 		Command: o.OpenCode, Dir: dir, Env: o.Env, State: state, Profile: wanted, Stderr: o.Stderr, Tools: tools, Bound: true,
 		Permission: &agent.Permission{Allow: opencode.PolicyNames(tools), Reason: in.denial()},
 	})
-	return r, func() error {
-		if c, ok := r.(io.Closer); ok {
-			return c.Close() // the server that has read a session
-		}
-		return nil
-	}, nil
+	return r, r.Close, nil // the server that has read a session
 }
 
 // mcpConfig writes the servers to a file that only we can read.

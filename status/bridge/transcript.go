@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude/session"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
@@ -153,7 +153,7 @@ func (t *telling) key(ctx context.Context) (ledger.InboxKey, error) {
 
 // openCode returns what reads a session of OpenCode, and its id; nil if it is none. s is that
 // of the relay, if it was found.
-func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ relay.Runtime, err error) {
+func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ agent.Runtime, err error) {
 	settings := ledger.Relay{Runtime: fleet.OpenCode, Dir: t.Dir}
 	if settings.Dir == "" {
 		if settings.Dir, err = os.Getwd(); err != nil {
@@ -206,7 +206,7 @@ func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settin
 }
 
 // openCodeSession tells a session of OpenCode.
-func (t *telling) openCodeSession(ctx context.Context, id string, runtime relay.Runtime) (err error) {
+func (t *telling) openCodeSession(ctx context.Context, id string, runtime agent.Runtime) (err error) {
 	if c, ok := runtime.(io.Closer); ok {
 		defer func() { err = errors.Join(err, c.Close()) }()
 	}
