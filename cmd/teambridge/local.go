@@ -29,6 +29,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/handoff"
 	"teambridge/relay/reply"
+	"teambridge/relay/runtimes"
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 	"teambridge/status/view"
@@ -52,7 +53,7 @@ func checkLocal(a *app, o *runOptions) error {
 		return usage("", "--switch-key needs --local")
 	case !o.local:
 		return nil
-	case o.Runtime == fleet.OpenCode:
+	case o.Runtime == runtimes.OpenCode:
 		return usage("", "--local is for Claude Code")
 	case o.Plain:
 		return usage("", "--local adds flags to the command, which --plain forbids")
@@ -113,7 +114,7 @@ func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
 	if !isFile || !alsoFile {
 		return nil, noTerminal(console.ErrNoTerminal)
 	}
-	if l.version, err = fleet.Version(ctx, r.opts.Command, r.opts.Dir, nil); err != nil {
+	if l.version, err = runtimes.Version(ctx, r.opts.Command, r.opts.Dir, nil); err != nil {
 		return nil, notFound("give the command of Claude Code after --", "%v", err)
 	}
 	return l, nil

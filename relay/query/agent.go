@@ -29,23 +29,19 @@ func (in Input) config() (string, error) {
 
 // start starts an agent that begins a session, or goes on with the one that the input names.
 func (q *query) start(ctx context.Context, id, config string) (_ *running, err error) {
-	a, err := q.in.architecture()
-	if err != nil {
-		return nil, err
-	}
 	dir, err := q.in.dir()
 	if err != nil {
 		return nil, err
 	}
-	runtime, done, err := a.open(q.client.options, q.in, dir)
-	if err != nil {
-		return nil, err
-	}
+	runtime, done, err := q.open(ctx, dir)
 	defer func() {
-		if err != nil {
+		if err != nil && done != nil {
 			err = errors.Join(err, done())
 		}
 	}()
+	if err != nil {
+		return nil, err
+	}
 	if q.in.SessionID != "" {
 		if err := exists(ctx, runtime, id); err != nil {
 			return nil, fmt.Errorf("query: session %s in %s: %w", id, dir, err)
