@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"relay/process":            {"relay/agent"},
 	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams/transcript"},
 	"relay/console":            {"relay/agent", "relay/process"},
-	"relay/handoff":            {"inbox/ledger", "relay/agent", "relay/claude/interactive", "relay/console", "relay/mode", "relay/process"},
+	"relay/handoff":            {"inbox/ledger", "relay", "relay/agent", "relay/claude/interactive", "relay/console", "relay/mode"},
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},

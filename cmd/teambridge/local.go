@@ -176,7 +176,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 			v := &remoteView{localRun: l, ctx: ctx, calls: map[string]string{}}
 			return v, v.open(ctx, opts)
 		},
-		Command: opts.Runtime.Command(), Switch: l.hot.String(), Unnamed: opts.Runtime.Unnamed, Warn: opts.Warn,
+		Runtime: opts.Runtime, Switch: l.hot.String(), Warn: opts.Warn,
 	})
 	if killed := errors.Is(err, handoff.ErrKilled); killed || running.Err() != nil {
 		h, _, lerr := l.ledger.Handoff(context.WithoutCancel(ctx), l.key)
