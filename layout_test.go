@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":           {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":              {},
-	"relay/agent":              {"relay/wire"},
+	"relay/agent":              {"relay/mode", "relay/wire"},
 	"relay/mode":               {"teams/rawjson"},
 	"relay/profile":            {},
 	"relay/shell":              {},
@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"relay/process":            {"relay/agent"},
 	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams/transcript"},
 	"relay/console":            {"relay/agent", "relay/process"},
-	"relay/handoff":            {"inbox/ledger", "relay/agent", "relay/claude/interactive", "relay/console", "relay/mode", "relay/process"},
+	"relay/handoff":            {"inbox/ledger", "relay", "relay/agent", "relay/claude/interactive", "relay/console", "relay/mode"},
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},
@@ -55,17 +55,18 @@ var mayImport = map[string][]string{
 	"relay/claude/simchild":    {"teams"}, // as simagent
 	"relay/claude/simterminal": {"relay/claude/simchild", "teams"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
-	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/mode", "teams"},
-	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
-	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/reply", "relay/wire", "teams", "teams/lockedfile"},
-	"relay/query":              {"relay", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "relay/wire", "teams", "teams/rawjson"},
+	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams"},
+	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
+	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "teams"},
+	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/mode", "relay/reply", "relay/runtimes", "relay/wire", "teams", "teams/lockedfile"},
+	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
 	"status/systemd":           {"status/api", "teams/atomicfile"},
 	"status/plain":             {}, // text for a terminal
 	"status/markdown":          {"status/plain"},
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/stophook", "relay/shell", "relay/terminal", "relay/toolcall", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/runtimes", "relay/stophook", "relay/shell", "relay/terminal", "relay/toolcall", "relay/wire",
 		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile",
 	},
 	"status/attention": {
@@ -73,12 +74,12 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/shell", "relay/terminal", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/terminal", "relay/wire",
 		"status", "status/api", "status/attention", "status/doctor", "status/plain", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "inbox/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/fleet", "relay/opencode", "relay/pane", "relay/process", "relay/shell", "relay/stophook", "relay/terminal",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/terminal",
 		"status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile",
 	},
 	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},

@@ -28,10 +28,10 @@ func (d *demonstration) headless(ctx context.Context) (recorded <-chan struct{},
 	ready := sync.OnceFunc(func() { close(idle) })
 	r, err := relay.New(ctx, relay.Options{
 		Team: d.team, Member: simagent.Lead, Locker: d.locker, Ledger: d.ledger, State: d.state,
-		Runtime: relay.Claude(d.claude, claude.Options{
-			Command: []string{exe}, Dir: d.dir,
+		Runtime: claude.Runtime{Options: claude.Options{
+			Root: d.claude, Command: []string{exe}, Dir: d.dir,
 			Env: append(os.Environ(), simchild.Script{State: d.claude}.Env()),
-		}),
+		}},
 		Report: func(s relay.Status) {
 			if s.State == relay.Idle {
 				ready()

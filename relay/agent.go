@@ -19,15 +19,14 @@ import (
 
 // agentProcess is the process that runs, if one does.
 type agentProcess struct {
-	proc    Agent // nil if none runs
+	proc    agent.Agent // nil if none runs
 	events  chan agent.Event
 	reading sync.WaitGroup
 	started time.Time
-	mode    mode.Mode     // that it works with; differs from loop.kept only while a frame is made
+	mode    mode.Mode     // that it works with; differs from Life.Kept only while a frame is made
 	spoke   bool          // it has printed something of a turn
 	version teams.Version // of Claude Code, once it has printed it
 	reads   bool          // it reads its inbox itself
-	earlier []string      // the sessions that its process had: /clear changes it
 }
 
 // grace is the default of Relay.grace.
@@ -35,26 +34,31 @@ var grace = agent.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
 // restore finds out where an earlier relay stopped, and starts the agent.
 func (l *loop) restore(ctx context.Context) error {
-	if err := l.insist(ctx, func(ctx context.Context) (err error) {
-		l.session, _, err = l.ledger.Session(ctx, l.post)
+	var s ledger.Session
+	err := l.insist(ctx, func(ctx context.Context) (err error) {
+		s, _, err = l.ledger.Session(ctx, l.post)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if err := l.restoreMode(); err != nil {
+	s.InboxKey = l.post
+	if l.session, _, err = NewLife(s, l.opts.Mode, l.opts.Runtime, l.setSession); err != nil {
 		return err
 	}
 	if err := l.insist(ctx, l.stay); err != nil {
 		return err
 	}
-	l.session.InboxKey = l.post
 	if l.session.ID == "" {
 		l.session.ID = cmp.Or(l.opts.Runtime.Session(), uuid.NewString())
 	}
-	if err := l.predecessor(ctx); err != nil {
+	if err := l.session.Await(ctx, l.opts.Predecessor, l.grace.Term, func(reason string) error {
+		l.set(func(s *Status) { s.State, s.Reason = Waiting, reason })
+		return l.session.Keep(ctx, ledger.RelayWaiting, reason)
+	}); err != nil {
 		return err
 	}
-	l.recorder.resume(ctx, l.session)
+	l.recorder.resume(ctx, l.session.Session)
 	if err := l.insist(ctx, func(ctx context.Context) error {
 		f, found, err := l.ledger.InFlight(ctx, l.post)
 		if found {
@@ -66,7 +70,7 @@ func (l *loop) restore(ctx context.Context) error {
 		return err
 	}
 	l.dirty = true
-	return l.start(ctx, l.kept)
+	return l.start(ctx, l.session.Kept)
 }
 
 // stay forgets that the session was at a terminal once: now it stays here.
@@ -84,52 +88,6 @@ func (l *loop) stay(ctx context.Context) error {
 	return l.opts.Ledger.RemoveHandoff(ctx, l.post)
 }
 
-// restoreMode finds out in which mode the agent is to work. A session that is resumed keeps
-// its own, so that nothing runs with wider permissions than it was sent with. Flags of
-// another command come after that: a person has given them since.
-func (l *loop) restoreMode() (err error) {
-	l.kept = l.opts.Mode
-	if l.session.ID != "" && l.session.Mode != nil {
-		if l.kept, err = mode.Parse(l.session.Mode); err != nil {
-			return fmt.Errorf("relay: the mode of the session in the ledger: %w", err)
-		}
-	}
-	if l.session.ID != "" && l.session.Command != l.opts.Runtime.Command() {
-		l.kept = l.opts.Runtime.Unnamed(l.kept)
-	}
-	l.session.Mode, err = l.kept.MarshalJSON()
-	return err
-}
-
-// predecessor waits for the agent of an earlier relay, and ends it if that takes too
-// long. Two agents on one session would run a message twice.
-func (l *loop) predecessor(ctx context.Context) error {
-	if l.session.PID == 0 {
-		return nil
-	}
-	old := l.opts.Runtime.Predecessor(agent.Process{PID: l.session.PID, Group: l.session.Group, Start: l.session.Start})
-	if alive, err := old.Alive(); err != nil {
-		return fmt.Errorf("relay: the agent of an earlier relay: %w", err)
-	} else if !alive {
-		return nil
-	}
-	reason := fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", l.session.PID)
-	if err := l.keep(ctx, ledger.RelayWaiting, reason); err != nil {
-		return err
-	}
-	l.set(func(s *Status) { s.State, s.Reason = Waiting, reason })
-	wait, cancel := context.WithTimeout(ctx, l.opts.Predecessor)
-	err := old.Wait(wait)
-	cancel()
-	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err := old.End(ctx, l.grace.Term); err != nil {
-		return fmt.Errorf("relay: end the agent of an earlier relay (process %d): %w", l.session.PID, err)
-	}
-	return nil
-}
-
 // readsOwnInbox reports whether the agent may read its inbox by itself. A headless lead up to
 // 2.1.177 does so in the team that its own process made. It delivers a row before it
 // marks it, so that no claim can be sure of coming first: its inbox is left to it. Measured
@@ -138,7 +96,7 @@ func (l *loop) predecessor(ctx context.Context) error {
 func (l *loop) readsOwnInbox(c *teams.Config) bool {
 	lead, _ := c.Lead()
 	self := l.opts.Runtime.MayPoll() && c.LeadProcess == nil && lead.Name == l.opts.Member &&
-		(c.LeadSessionID == l.session.ID || slices.Contains(l.earlier, c.LeadSessionID)) &&
+		(c.LeadSessionID == l.session.ID || slices.Contains(l.session.Earlier, c.LeadSessionID)) &&
 		l.version.Has(teams.HeadlessDeaf) != teams.Yes
 	if self && !l.reads {
 		l.opts.Warn(fmt.Errorf("relay: %s leads a team that its own session made, and reads its inbox itself: no message of the inbox is relayed to it", l.opts.Member))
@@ -149,12 +107,7 @@ func (l *loop) readsOwnInbox(c *teams.Config) bool {
 
 // start starts the agent in a mode. It resumes its session, if there is one.
 func (l *loop) start(ctx context.Context, mode mode.Mode) error {
-	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
-	l.session.PermissionMode = ""
-	l.earlier = nil
-	l.session.Command, l.session.At = l.opts.Runtime.Command(), time.Now()
-	// The id is recorded before there is a process, so that a crash leaves none unknown.
-	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
+	if err := l.session.Begin(ctx, ledger.RelayStarting, l.session.ID); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
@@ -168,10 +121,7 @@ func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 		return fmt.Errorf("relay: start the agent: %w", err)
 	}
 	p := proc.ID()
-	l.session.PID, l.session.Group, l.session.Start = p.PID, p.Group, p.Start
-	// The process is recorded before its first frame, so that the next relay can wait
-	// for it.
-	if err := l.keep(ctx, ledger.RelayRunning, ""); err != nil {
+	if err := l.session.Began(ctx, ledger.RelayRunning, p); err != nil {
 		return errors.Join(err, proc.Kill())
 	}
 	l.proc, l.spoke, l.started = proc, false, time.Now()
@@ -215,7 +165,7 @@ func (l *loop) forget() error {
 	l.reading.Wait()
 	l.move(func() { l.child, l.began = nil, false })
 	l.proc, l.events = nil, nil
-	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
+	l.session.SetProcess(agent.Process{})
 	if l.frame != nil {
 		l.frame.sent, l.frame.pending = false, nil
 	}
@@ -230,9 +180,9 @@ func (l *loop) agentExited(ctx context.Context) error {
 	atWork := l.frame != nil && l.frame.sent
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
-	l.recorder.resume(ctx, l.session)
+	l.recorder.resume(ctx, l.session.Session)
 	// What comes of it is decided below.
-	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
+	if err := l.session.Keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}
 	l.probation = l.frame != nil && (atWork && !l.spoke || l.probation)
@@ -247,7 +197,7 @@ func (l *loop) agentExited(ctx context.Context) error {
 	if l.deaths >= MaxStarts {
 		reason := fmt.Sprintf("it ended %d times in a row without getting anywhere: %v", l.deaths, why)
 		l.session.Dead = reason
-		if err := l.keep(ctx, ledger.RelayDead, reason); err != nil {
+		if err := l.session.Keep(ctx, ledger.RelayDead, reason); err != nil {
 			return err
 		}
 		l.set(func(s *Status) { s.State, s.Reason = Dead, reason })
@@ -255,7 +205,7 @@ func (l *loop) agentExited(ctx context.Context) error {
 	}
 	l.backoff = min(max(2*l.backoff, l.opts.Timing.Backoff), 60*l.opts.Timing.Backoff)
 	l.retry = time.After(l.backoff)
-	if err := l.keep(ctx, ledger.RelayBackOff, why.Error()); err != nil {
+	if err := l.session.Keep(ctx, ledger.RelayBackOff, why.Error()); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Reason = BackOff, why.Error() })
@@ -286,5 +236,5 @@ func (l *loop) end(ctx context.Context, why error) error {
 	if why != nil {
 		reason = why.Error()
 	}
-	return errors.Join(err, l.keep(ctx, ledger.RelayEnded, reason))
+	return errors.Join(err, l.session.Keep(ctx, ledger.RelayEnded, reason))
 }

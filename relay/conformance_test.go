@@ -406,7 +406,7 @@ func conformsIDs(t *testing.T, s *subject) {
 }
 
 // ending returns the state in which a frame ends.
-func ending(t *testing.T, a Agent, id string) agent.State {
+func ending(t *testing.T, a agent.Agent, id string) agent.State {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/wire"
 )
 
@@ -64,7 +65,7 @@ func (s *shelf) ids() (ids []string) {
 
 // memory is a runtime that only has a conversation.
 type memory struct {
-	Runtime
+	agent.Runtime
 	list []wire.Envelope
 	slow time.Duration // how long it takes until something can be read
 

@@ -70,13 +70,14 @@ func Example() {
 
 	r, err := relay.New(ctx, relay.Options{
 		Team: team, Member: "worker", Locker: locker, Ledger: l, State: state,
-		Runtime: relay.Claude(dir, claude.Options{
+		Runtime: claude.Runtime{Options: claude.Options{
 			// A simulated agent, which repeats its messages: this test, run again with a
 			// variable. The command of a real one is "claude".
 			Command: []string{os.Args[0]},
 			Env:     append(os.Environ(), simchild.Script{State: dir}.Env(), "GORACE=atexit_sleep_ms=0"),
+			Root:    dir,
 			Dir:     dir,
-		}),
+		}},
 		Events: func(e agent.Event) {
 			if e.Result != nil {
 				fmt.Println(e.Result.Text)

@@ -30,7 +30,7 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := l.queue.feed(config, waiting, l.kept); err != nil {
+	if err := l.queue.feed(config, waiting, l.session.Kept); err != nil {
 		return false, err
 	}
 	// What becomes of the batch is decided in the ledger. Until then it stays in the queue.
@@ -84,7 +84,7 @@ func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []
 		err = ignoreDropped(err, ids...)
 		return err == nil, err
 	}
-	l.kept, l.session.Mode = l.mode, f.Mode
+	l.session.Kept = l.mode
 	l.frame = &flight{Frame: f}
 	l.at(committed)
 	return true, nil
@@ -168,8 +168,8 @@ func (l *loop) write(ctx context.Context) error {
 		l.poke() // for the frame that comes after it
 		return err
 	}
-	if l.mode != l.kept { // a program that is not told by flags
-		if set, err := l.setMode(ctx, l.kept, func(err error) error {
+	if l.mode != l.session.Kept { // a program that is not told by flags
+		if set, err := l.setMode(ctx, l.session.Kept, func(err error) error {
 			l.opts.Warn(err)
 			l.poke() // for the frame that comes after it
 			return l.finish(ctx, failed(err.Error()))

@@ -71,7 +71,7 @@ func TestRetryIsNoticed(t *testing.T) {
 }
 
 // another is a runtime that does not know what was encoded before.
-type another struct{ Runtime }
+type another struct{ agent.Runtime }
 
 func (another) Frame([]byte) (agent.Frame, error) {
 	return agent.Frame{}, errors.New("no message of ours")

@@ -139,7 +139,7 @@ func (l *loop) closed(ctx context.Context) error {
 		l.opts.Warn(fmt.Errorf("relay: %s was stopped: %w", l.opts.Member, why))
 	}
 	l.idler = idler{asleep: true}
-	if err := l.keep(ctx, ledger.RelayAsleep, l.slept()); err != nil {
+	if err := l.session.Keep(ctx, ledger.RelayAsleep, l.slept()); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.PID, s.Reason = Asleep, 0, l.slept() })

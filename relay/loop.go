@@ -18,8 +18,7 @@ import (
 type loop struct {
 	*Relay
 
-	session ledger.Session
-	kept    mode.Mode // of the last frame, as the ledger has it: the agent is to work with it
+	session Life // its mode is that of the last frame
 	agentProcess
 	idler
 
@@ -205,7 +204,7 @@ func (l *loop) proceed(ctx context.Context) error {
 		if l.retry != nil {
 			return nil
 		}
-		if err := l.start(ctx, l.kept); err != nil {
+		if err := l.start(ctx, l.session.Kept); err != nil {
 			return err
 		}
 	}
@@ -284,12 +283,8 @@ func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {
 	if v, err := teams.ParseVersion(s.Version); err == nil && v != l.version {
 		l.version, l.dirty = v, true
 	}
-	if s.Session != "" && s.Session != l.session.ID {
-		l.earlier = append(l.earlier, l.session.ID)
-		l.session.ID = s.Session
-		if err := l.keep(ctx, ledger.RelayRunning, ""); err != nil {
-			return err
-		}
+	if err := l.session.Follow(ctx, ledger.RelayRunning, s.Session); err != nil {
+		return err
 	}
 	return l.reports(ctx, s.Mode)
 }
@@ -303,5 +298,5 @@ func (l *loop) reports(ctx context.Context, mode string) error {
 		return nil
 	}
 	l.session.PermissionMode = mode
-	return l.keep(ctx, ledger.RelayRunning, "")
+	return l.session.Keep(ctx, ledger.RelayRunning, "")
 }

@@ -179,7 +179,7 @@ func TestStoredIsNeverSaidAgain(t *testing.T) {
 func TestTurnWithoutTranscript(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
-		r := Claude(t.TempDir(), claude.Options{Dir: t.TempDir(), Plain: plain})
+		r := claude.Runtime{Options: claude.Options{Root: t.TempDir(), Dir: t.TempDir(), Plain: plain}}
 		turn, err := r.Turn(t.Context(), uuid.NewString(), uuid.NewString())
 		if err != nil || turn != (agent.Turn{Unknown: plain}) {
 			t.Errorf("plain %t: got %+v, %v", plain, turn, err)

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"teambridge/inbox"
-	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/wire"
 	"teambridge/teams/rawjson"
@@ -171,8 +170,8 @@ func ParsePermissionModes(list string) (PermissionModes, error) {
 			return nil, fmt.Errorf("%q is not NAME=MODE", item)
 		case twice:
 			return nil, fmt.Errorf("%q is listed twice", name)
-		case !slices.Contains(claude.PermissionModes(), target):
-			return nil, fmt.Errorf("%q is not a permission mode of Claude Code, such as %s", target, strings.Join(claude.PermissionModes(), ", "))
+		case !slices.Contains(mode.Permissions(), target):
+			return nil, fmt.Errorf("%q is not a permission mode of Claude Code, such as %s", target, strings.Join(mode.Permissions(), ", "))
 		}
 		modes[name] = target
 	}
@@ -201,7 +200,7 @@ func (m PermissionModes) resolve(name string) (string, error) {
 	if target, ok := m[name]; ok {
 		return target, nil
 	}
-	if !slices.Contains(claude.PermissionModes(), name) {
+	if !slices.Contains(mode.Permissions(), name) {
 		return "", &PermissionModeError{name}
 	}
 	return name, nil

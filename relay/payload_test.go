@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox"
-	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 )
 
@@ -164,7 +163,7 @@ func FuzzPayloads(f *testing.F) {
 			}
 			count++
 			name, set := in.Mode.PermissionMode.Value()
-			if set && !slices.Contains(claude.PermissionModes(), name) || !utf8.ValidString(in.Text+in.ID+in.Summary) || strings.TrimSpace(in.Text) == "" ||
+			if set && !slices.Contains(mode.Permissions(), name) || !utf8.ValidString(in.Text+in.ID+in.Summary) || strings.TrimSpace(in.Text) == "" ||
 				len(in.Summary) > inbox.MaxSummary || in.From != "" || in.Protocol || in.Isolated {
 				t.Errorf("modern %t: %+v", p.Modern, in)
 			}

@@ -127,7 +127,7 @@ type Options struct {
 	Ledger *ledger.Ledger
 	State  string // our state directory
 
-	Runtime Runtime // starts the agent; its Session is for the first run alone
+	Runtime agent.Runtime // starts the agent; its Session is for the first run alone
 
 	// Mode is what a new session begins with. A session that is resumed keeps its own,
 	// unless a flag of another Runtime.Command changes it.
@@ -238,7 +238,7 @@ type Relay struct {
 
 	mu     sync.Mutex
 	status Status
-	child  Agent         // for Interrupt, from other goroutines
+	child  agent.Agent   // for Interrupt, from other goroutines
 	began  bool          // the turn of the frame in flight runs
 	moved  chan struct{} // closed, and replaced, when one of these has changed
 

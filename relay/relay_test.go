@@ -160,12 +160,13 @@ func (s *station) options() Options {
 		child = *s.other.Claude
 	}
 	child.Dir, child.WriteTimeout, child.AnswerTimeout = filepath.Join(s.dir, "work"), time.Minute, time.Minute
-	runtime := Claude(filepath.Join(s.dir, "root"), child)
+	child.Root = filepath.Join(s.dir, "root")
+	var runtime agent.Runtime = claude.Runtime{Options: child}
 	if s.other != nil && s.other.OpenCode != nil {
 		o := *s.other.OpenCode
 		o.Dir, o.State = filepath.Join(s.dir, "work"), filepath.Join(s.dir, "state")
 		o.Permission = &agent.Permission{Allow: []string{"*"}}
-		runtime = OpenCode(o)
+		runtime = opencode.New(o)
 	}
 	return Options{
 		Team: s.team, Member: "team-lead", Locker: s.locker, Ledger: s.ledger, State: filepath.Join(s.dir, "state"),
@@ -191,7 +192,7 @@ func (s *station) options() Options {
 
 // change changes how the agent is started.
 func change(opts *Options, how func(*claude.Options)) {
-	r := opts.Runtime.(claudeRuntime)
+	r := opts.Runtime.(claude.Runtime)
 	how(&r.Options)
 	opts.Runtime = r
 }

@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -97,12 +96,11 @@ func fatal(err error) bool {
 	return !temporary(err) && (ok || errors.Is(err, ledger.ErrClosed))
 }
 
-// keep records the session, and what state the relay is in.
-func (l *loop) keep(ctx context.Context, state ledger.RelayState, reason string) error {
-	l.session.State, l.session.Reason, l.session.Relay = state, reason, os.Getpid()
-	if err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.SetSession(ctx, l.session) }); err != nil {
-		return err
+// setSession records the session, and what state the relay is in.
+func (l *loop) setSession(ctx context.Context, s ledger.Session) error {
+	err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.SetSession(ctx, s) })
+	if err == nil {
+		l.opts.Recorded()
 	}
-	l.opts.Recorded()
-	return nil
+	return err
 }

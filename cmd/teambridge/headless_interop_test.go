@@ -20,6 +20,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
+	"teambridge/relay/process"
 	"teambridge/relay/standin"
 	"teambridge/teams"
 )
@@ -325,7 +326,7 @@ func (h *headless) counted(ctx context.Context, l *ledger.Ledger, n int, what st
 }
 
 // agent is the process that the ledger knows as the lead's.
-func (h *headless) agent(l *ledger.Ledger) (ledger.Session, claude.Predecessor) {
+func (h *headless) agent(l *ledger.Ledger) (ledger.Session, process.Predecessor) {
 	h.t.Helper()
 	all, err := l.Sessions(context.Background(), "")
 	if err != nil {
@@ -333,10 +334,10 @@ func (h *headless) agent(l *ledger.Ledger) (ledger.Session, claude.Predecessor) 
 	}
 	for _, s := range all {
 		if s.Team == h.team {
-			return s, claude.Predecessor{PID: s.PID, Group: s.Group, Start: s.Start}
+			return s, process.Predecessor{PID: s.PID, Group: s.Group, Start: s.Start}
 		}
 	}
-	return ledger.Session{}, claude.Predecessor{}
+	return ledger.Session{}, process.Predecessor{}
 }
 
 // killAgent kills the agent, if one runs, and waits for its death.

@@ -29,6 +29,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/handoff"
 	"teambridge/relay/reply"
+	"teambridge/relay/runtimes"
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 	"teambridge/status/view"
@@ -52,7 +53,7 @@ func checkLocal(a *app, o *runOptions) error {
 		return usage("", "--switch-key needs --local")
 	case !o.local:
 		return nil
-	case o.Runtime == fleet.OpenCode:
+	case o.Runtime == runtimes.OpenCode:
 		return usage("", "--local is for Claude Code")
 	case o.Plain:
 		return usage("", "--local adds flags to the command, which --plain forbids")
@@ -113,7 +114,7 @@ func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
 	if !isFile || !alsoFile {
 		return nil, noTerminal(console.ErrNoTerminal)
 	}
-	if l.version, err = fleet.Version(ctx, r.opts.Command, r.opts.Dir, nil); err != nil {
+	if l.version, err = runtimes.Version(ctx, r.opts.Command, r.opts.Dir, nil); err != nil {
 		return nil, notFound("give the command of Claude Code after --", "%v", err)
 	}
 	return l, nil
@@ -175,7 +176,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 			v := &remoteView{localRun: l, ctx: ctx, calls: map[string]string{}}
 			return v, v.open(ctx, opts)
 		},
-		Command: opts.Runtime.Command(), Switch: l.hot.String(), Unnamed: opts.Runtime.Unnamed, Warn: opts.Warn,
+		Runtime: opts.Runtime, Switch: l.hot.String(), Warn: opts.Warn,
 	})
 	if killed := errors.Is(err, handoff.ErrKilled); killed || running.Err() != nil {
 		h, _, lerr := l.ledger.Handoff(context.WithoutCancel(ctx), l.key)

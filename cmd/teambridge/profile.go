@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/fleet"
 	"teambridge/relay/profile"
+	"teambridge/relay/runtimes"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
@@ -167,7 +167,7 @@ func showProfile(a *app, dir, name string) error {
 
 // profileNote notes that an agent of Claude Code could not write to its team.
 func profileNote(a *app, r ledger.Relay) {
-	if r.Profile == "" || r.Runtime == fleet.OpenCode { // the relay writes for OpenCode
+	if r.Profile == "" || r.Runtime == runtimes.OpenCode { // the relay writes for OpenCode
 		return
 	}
 	p, err := profile.Ref{Name: r.Profile, Dir: r.Dir, Root: r.Root}.Load()

@@ -11,6 +11,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/fleet"
+	"teambridge/relay/runtimes"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -43,7 +44,7 @@ other settings, or is an interactive lead.`,
   teambridge relay add worker@myteam --permissions allow=Read,Grep -- claude
   teambridge relay add reviewer@myteam --runtime opencode --permissions ask`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if n := cmd.ArgsLenAtDash(); n == 1 && len(args) > 1 || n < 0 && len(args) == 1 && r.Runtime == fleet.OpenCode {
+			if n := cmd.ArgsLenAtDash(); n == 1 && len(args) > 1 || n < 0 && len(args) == 1 && r.Runtime == runtimes.OpenCode {
 				return nil
 			}
 			return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command; only --runtime opencode needs none")

@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/fleet"
 	"teambridge/relay/reply"
+	"teambridge/relay/runtimes"
 	"teambridge/relay/wire"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -158,7 +159,7 @@ and 1 if it was killed.`,
   teambridge run --local -- claude
   echo "say hi to worker" | teambridge run --team myteam --exit-on-eof -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.Runtime == fleet.OpenCode {
+			if o.Runtime == runtimes.OpenCode {
 				return nil
 			}
 			return between(1, -1)(cmd, args)
@@ -189,10 +190,10 @@ and 1 if it was killed.`,
 // agentFlags adds the flags that run and relay add share.
 func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f := cmd.Flags()
-	f.StringVar(&r.Runtime, "runtime", fleet.ClaudeCode, "what the agent is: claude or opencode")
+	f.StringVar(&r.Runtime, "runtime", runtimes.Claude, "what the agent is: claude or opencode")
 	f.StringVar(&r.URL, "url", "", "use the OpenCode server that runs there; $OPENCODE_SERVER_USERNAME and $OPENCODE_SERVER_PASSWORD are for it")
 	f.StringVar(&r.PasswordFile, "password-file", "", "file that has the password for --url")
-	complete(cmd, "runtime", fleet.ClaudeCode, fleet.OpenCode)
+	complete(cmd, "runtime", runtimes.Claude, runtimes.OpenCode)
 	f.StringVar(&r.Profile, "profile", "", "give the agent the prompt, the tools and the model of this profile")
 	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
 	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
@@ -307,7 +308,7 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		return err
 	}
 	owner := owner(a, t.Root(), l)
-	enlisted, err := owner.Enlist(ctx, t.Name(), o.as, o.Dir, fleet.JoinsAny(o.Relay))
+	enlisted, err := owner.Enlist(ctx, t.Name(), o.as, o.Dir, runtimes.JoinsAny(o.Relay))
 	defer func() {
 		if enlisted && !keep {
 			err = errors.Join(err, owner.Dismiss(context.WithoutCancel(ctx), t.Name(), t.Root().MemberName(ctx, t.Name(), o.as)))
@@ -327,7 +328,7 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		asked = local.askedLocal
 	}
 	run.prompter = fleet.NewPermissionPrompter(asked)
-	runtime, err := agentRuntime(ctx, a, fleet.Launch{
+	runtime, err := agentRuntime(ctx, a, runtimes.Launch{
 		Team: t, Member: member, Settings: o.Relay, State: a.state, Session: o.session, Permission: permissions.Permission(run.prompter), Stderr: a.stderr,
 	})
 	if err != nil {
@@ -401,11 +402,11 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 }
 
 // agentRuntime returns what starts the agent.
-func agentRuntime(ctx context.Context, a *app, l fleet.Launch) (relay.Runtime, error) {
+func agentRuntime(ctx context.Context, a *app, l runtimes.Launch) (agent.Runtime, error) {
 	runtime, err := l.Runtime(ctx)
-	if program, ok := errors.AsType[*fleet.ProgramError](err); ok {
+	if program, ok := errors.AsType[*runtimes.ProgramError](err); ok {
 		hint := "give the command of Claude Code after --, or use --plain for another program"
-		if l.Settings.Runtime == fleet.OpenCode {
+		if l.Settings.Runtime == runtimes.OpenCode {
 			hint = "install OpenCode with: npm install -g opencode-ai; or give its command after --"
 		}
 		return nil, notFound(hint, "%s", program.Error())

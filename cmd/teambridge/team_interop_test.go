@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude"
+	"teambridge/relay/process"
 	"teambridge/relay/standin"
 	"teambridge/teams"
 )
@@ -92,7 +92,7 @@ func TestRealHeadlessTeam(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, a := range sessions {
-				p := claude.Predecessor{PID: a.PID, Group: a.Group, Start: a.Start}
+				p := process.Predecessor{PID: a.PID, Group: a.Group, Start: a.Start}
 				if alive, err := p.Alive(); err != nil || !alive {
 					continue
 				}

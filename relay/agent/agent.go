@@ -1,5 +1,5 @@
-// Package agent holds what a runtime tells a relay about the agent that it runs. A
-// runtime is a program whose agents can be relayed to, such as Claude Code.
+// Package agent says what a relay needs of a [Runtime], a program whose agents can be relayed
+// to, such as Claude Code, and of an [Agent] that runs.
 package agent
 
 import (
@@ -93,9 +93,10 @@ type Background struct {
 
 // Frame is a message, encoded for one runtime.
 type Frame struct {
-	Line    []byte
-	Command bool // the runtime keeps no record of it, so that the conversation does not tell of it
-	Silent  bool // the agent may not acknowledge it by its uuid
+	UUID    string // what it is known by
+	Line    []byte // without a newline; it must not be changed
+	Command bool   // the runtime keeps no record of it, so that the conversation does not tell of it
+	Silent  bool   // the agent may not acknowledge it by its uuid
 }
 
 // State is how far a frame has come. The zero value is that of a frame nobody has sent.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"teambridge/relay/claude"
+	"teambridge/relay/process"
 )
 
 // bridgeVariable makes the test binary a bridge: it starts the command of its arguments as a plain process, says who
@@ -20,7 +21,7 @@ const bridgeVariable = "TEAMBRIDGE_TEST_BRIDGE"
 type bridge struct {
 	cmd   *exec.Cmd
 	stdin io.Writer
-	child claude.Predecessor
+	child process.Predecessor
 }
 
 func startBridge(t *testing.T, dir string, env, argv []string) *bridge {
@@ -72,7 +73,7 @@ func runBridge() error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(p.Predecessor())
+	data, err := json.Marshal(p.ID())
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func runBridge() error {
 		if err != nil {
 			return err
 		}
-		if err := p.Send(context.Background(), f); err != nil {
+		if err := p.Send(context.Background(), f.Line); err != nil {
 			return err
 		}
 	}

@@ -428,16 +428,6 @@ func (o Options) plans(m mode.Mode) bool {
 	return value == planMode && !o.Plain
 }
 
-// Begins is the mode that a process starts with. A Plain one gets neither a model nor a permission mode;
-// [Process.SetModel] and [Process.SetPermissionMode] can give it both.
-func (o Options) Begins() mode.Mode {
-	m := o.Mode
-	if o.Plain {
-		m.Model, m.PermissionMode = mode.Setting[string]{}, mode.Setting[string]{}
-	}
-	return m
-}
-
 // Unnamed is a mode without the settings for which Command has a flag of its own.
 func (o Options) Unnamed(m mode.Mode) mode.Mode {
 	_, args := split(o.Command)
@@ -472,8 +462,8 @@ func (f *flags) set(name, value string) {
 	f.add(name + "=" + value)
 }
 
-// NeedsRestart reports whether only another process can work in another mode. [Process.SetModel] and
-// [Process.SetPermissionMode] can set values in the running one, but plan mode only holds by the flags of [Options.Argv].
+// NeedsRestart reports whether only another process can work in another mode. [Process.SetMode] can set
+// a model and a permission mode in the running one, but plan mode only holds by the flags of [Options.Argv].
 func (o Options) NeedsRestart(from, to mode.Mode) bool {
 	if o.plans(from) != o.plans(to) {
 		return true

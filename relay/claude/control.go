@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"teambridge/relay/agent"
+	"teambridge/relay/mode"
 )
 
 // Interrupt stops the turn of a frame. Nil says that the process has taken the request; the frame becomes Cancelled a
@@ -22,6 +23,22 @@ func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 		return nil
 	})
 	return err
+}
+
+// SetMode changes the model and the permission mode, and returns the mode that the process has then.
+func (p *Process) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error) {
+	if model, ok := to.Model.Value(); ok && to.Model != from.Model {
+		if _, err := p.SetModel(ctx, model); err != nil {
+			return from, fmt.Errorf("change the model: %w", err)
+		}
+		from.Model = to.Model
+	}
+	if mode, ok := to.PermissionMode.Value(); ok && to.PermissionMode != from.PermissionMode {
+		if err := p.SetPermissionMode(ctx, mode); err != nil {
+			return from, fmt.Errorf("change the permission mode: %w", err)
+		}
+	}
+	return to, nil
 }
 
 // SetModel changes the model from the next turn on, and returns the name the process knows it by; older versions tell

@@ -3,10 +3,10 @@
 // works with all versions without being told which one it runs (see package teambridge/teams, Trait).
 //
 //	p, err := claude.Start(ctx, claude.Options{Command: []string{"claude"}, Dir: dir})
-//	… write p.Predecessor() and p.Session() down …
-//	frame, err := claude.NewFrame(claude.Message{Text: "hello"})
-//	… write frame.UUID() and frame.Bytes() down …
-//	err = p.Send(ctx, frame)
+//	… write p.ID() and p.Session() down …
+//	frame, err := claude.NewFrame(id, "hello")
+//	… write frame.UUID and frame.Line down …
+//	err = p.Send(ctx, frame.Line)
 //	for event, err := range p.Events(ctx) {
 //		… event.Payload is what was printed, event.Progress what became of frames …
 //	}
@@ -25,7 +25,7 @@
 // This holds if three rules are kept:
 //
 //   - One frame at a time. Newer versions join frames that wait into one turn and remember only the last uuid.
-//   - One process at a time. A process whose bridge was killed goes on; see [Predecessor] before resuming.
+//   - One process at a time. A process whose bridge was killed goes on; see [process.Predecessor] before resuming.
 //   - Resume what has a transcript, start what has none ([Transcript.Exists]). The transcript is about 0.1 s late: a frame
 //     that was Done stays done, even if it is not stored.
 //
@@ -50,9 +50,9 @@
 //
 // A process that is killed within about 0.1 s after its model answered has not written that down, see [Transcript]: the
 // tool is called again, or the turn is run again. [Process.End] does not do this to a process that reads its stdin.
-// [Process.Kill] and [Predecessor.End] can.
+// [Process.Kill] and [process.Predecessor.End] can.
 //
-// On Unix systems other than Linux a [Predecessor] cannot be told from another process of its id and is left alone. On
+// On Unix systems other than Linux a [process.Predecessor] cannot be told from another process of its id and is left alone. On
 // Windows the process is ended without what it started. What tools have started in sessions of their own, as shell
 // commands are, is not ended with the group.
 package claude

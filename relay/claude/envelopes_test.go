@@ -41,18 +41,18 @@ func (s *told) add(list ...wire.Envelope) {
 }
 
 // turn sends a frame and waits for its end.
-func (s *told) turn(p *claude.Process, f claude.Frame) {
+func (s *told) turn(p *claude.Process, f agent.Frame) {
 	s.Helper()
 	send(s, p, f)
 	s.until(p, f, func(e agent.Event) bool {
-		return slices.ContainsFunc(e.Progress, func(g agent.Progress) bool { return g.UUID == f.UUID() && !g.State.InFlight() })
+		return slices.ContainsFunc(e.Progress, func(g agent.Progress) bool { return g.UUID == f.UUID && !g.State.InFlight() })
 	})
 }
 
 // until reads events until one matches.
-func (s *told) until(p *claude.Process, f claude.Frame, match func(agent.Event) bool) {
+func (s *told) until(p *claude.Process, f agent.Frame, match func(agent.Event) bool) {
 	s.Helper()
-	for _, e := range until(s, p, "frame "+f.UUID(), match) {
+	for _, e := range until(s, p, "frame "+f.UUID, match) {
 		s.add(e.Envelopes...)
 	}
 }
@@ -139,7 +139,7 @@ func TestEnvelopesOverAKill(t *testing.T) {
 				send(t, p, f)
 				all.rest(p)
 
-				turn, err := tr.Turn(within(t), f.UUID())
+				turn, err := tr.Turn(within(t), f.UUID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -157,8 +157,8 @@ func TestEnvelopesOverAKill(t *testing.T) {
 				all.rest(p)
 
 				ends := all.paired()
-				if ends[first.UUID()] != wire.TurnCompleted || ends[next.UUID()] != wire.TurnCompleted || ends[f.UUID()] != want {
-					t.Errorf("turns ended %v, want that of %s to be %s", ends, f.UUID(), want)
+				if ends[first.UUID] != wire.TurnCompleted || ends[next.UUID] != wire.TurnCompleted || ends[f.UUID] != want {
+					t.Errorf("turns ended %v, want that of %s to be %s", ends, f.UUID, want)
 				}
 				kept := &told{TB: t, known: map[string]bool{}}
 				for e, err := range tr.Envelopes(within(t), time.Time{}, true) {
@@ -201,7 +201,7 @@ func TestRealEnvelopes(t *testing.T) {
 		path := filepath.Join(h.Work, "a.txt")
 
 		p := start(t, o)
-		done := []claude.Frame{
+		done := []agent.Frame{
 			frame(t, "hello"),
 			frame(t, bash("echo one")+"\n"+bash("echo two; exit 3")),
 			frame(t, call("Write", map[string]any{"file_path": path, "content": "hello\n"})),
@@ -247,7 +247,7 @@ func TestRealEnvelopes(t *testing.T) {
 			}
 		}
 
-		stopped := []claude.Frame{frame(t, bash("touch began; tail -f /dev/null")), frame(t, "[think]")}
+		stopped := []agent.Frame{frame(t, bash("touch began; tail -f /dev/null")), frame(t, "[think]")}
 		for i, f := range stopped {
 			send(t, p, f)
 			if i == 0 {
@@ -259,7 +259,7 @@ func TestRealEnvelopes(t *testing.T) {
 			} else if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("[think]") }); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Interrupt(within(t), f.UUID()); err != nil {
+			if err := p.Interrupt(within(t), f.UUID); err != nil {
 				t.Fatal(err)
 			}
 			live.until(p, f, has(func(e wire.Event) bool { _, ok := e.(*wire.TurnEnd); return ok }))
@@ -285,12 +285,12 @@ func TestRealEnvelopes(t *testing.T) {
 		done = append(done, resumed)
 
 		ends := live.paired()
-		for status, frames := range map[wire.TurnStatus][]claude.Frame{
+		for status, frames := range map[wire.TurnStatus][]agent.Frame{
 			wire.TurnCompleted: done, wire.TurnCancelled: stopped, wire.TurnFailed: {killed},
 		} {
 			for _, f := range frames {
-				if ends[f.UUID()] != status {
-					t.Errorf("turn of %s: ended %q, want %q", f.Bytes(), ends[f.UUID()], status)
+				if ends[f.UUID] != status {
+					t.Errorf("turn of %s: ended %q, want %q", f.Line, ends[f.UUID], status)
 				}
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"teambridge/relay/process"
 )
 
 // What the methods of [Process] answer, for [errors.Is].
@@ -31,14 +29,7 @@ var (
 
 	// ErrSessionUnknown says that there is no session of the id to resume: start it.
 	ErrSessionUnknown = errors.New("no session of that id")
-
-	// ErrUnverified says that this system does not tell whether the process of that id is the one meant.
-	ErrUnverified = process.ErrUnverified
 )
-
-// Predecessor names a process that may outlive who started it. A Claude Code whose bridge was killed finishes its turn.
-// Wait for it or end it before another resumes its conversation, or the message may run twice.
-type Predecessor = process.Predecessor
 
 // WriteError says that a line did not go into the stdin of the process whole.
 type WriteError struct {

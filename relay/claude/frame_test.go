@@ -15,55 +15,44 @@ func TestNewFrame(t *testing.T) {
 	for _, text := range []string{
 		"hello", "two\nlines\r\nand more", "<b>&", "\u2028\u2029\x00\x1b[31m", "漢😀", `"quoted\"`, " /not blank", strings.Repeat("x", 1<<20),
 	} {
-		f, err := claude.NewFrame(claude.Message{UUID: idA, Text: text})
+		f, err := claude.NewFrame(idA, text)
 		if err != nil {
 			t.Errorf("%.20q: %v", text, err)
 			continue
 		}
-		if bytes.ContainsAny(f.Bytes(), "\r\n") {
+		if bytes.ContainsAny(f.Line, "\r\n") {
 			t.Errorf("%.20q: its line has a line break", text)
 		}
 		var got struct {
 			Type, UUID string
 			Message    struct{ Role, Content string }
 		}
-		if err := json.Unmarshal(f.Bytes(), &got); err != nil {
+		if err := json.Unmarshal(f.Line, &got); err != nil {
 			t.Fatal(err)
 		}
 		if got.Type != "user" || got.UUID != idA || got.Message.Role != "user" || got.Message.Content != text {
-			t.Errorf("got %.200s, want a user's message %.20q under %s", f.Bytes(), text, idA)
+			t.Errorf("got %.200s, want a user's message %.20q under %s", f.Line, text, idA)
 		}
-		again, err := claude.ParseFrame(f.Bytes())
-		if err != nil || again.UUID() != idA || !bytes.Equal(again.Bytes(), f.Bytes()) {
-			t.Errorf("%.20q: parsed again: got %s, %v", text, again.UUID(), err)
+		again, err := claude.ParseFrame(f.Line)
+		if err != nil || again.UUID != idA || !bytes.Equal(again.Line, f.Line) {
+			t.Errorf("%.20q: parsed again: got %s, %v", text, again.UUID, err)
 		}
-		if want := strings.HasPrefix(strings.TrimSpace(text), "/"); again.IsSlash() != want {
-			t.Errorf("%.20q: IsSlash: got %t, want %t", text, again.IsSlash(), want)
+		if want := strings.HasPrefix(strings.TrimSpace(text), "/"); again.Command != want {
+			t.Errorf("%.20q: Command: got %t, want %t", text, again.Command, want)
 		}
-	}
-
-	f, err := claude.NewFrame(claude.Message{Content: json.RawMessage("[{\"type\":\"text\",\n\"text\":\"hi\"}]")})
-	if err != nil || bytes.ContainsAny(f.Bytes(), "\r\n") || f.UUID() == "" {
-		t.Errorf("blocks: got %s, %v, want one line under a new uuid", f.Bytes(), err)
 	}
 }
 
 func TestFrameIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, m := range map[string]claude.Message{
-		"blank":               {Text: " \n\t"},
-		"not UTF-8":           {Text: "a\xff"},
-		"no uuid":             {UUID: "x", Text: "hello"},
-		"uuid in upper case":  {UUID: strings.ToUpper(idA), Text: "hello"},
-		"content no JSON":     {Content: json.RawMessage(`[{"type":`)},
-		"content two values":  {Content: json.RawMessage(`[{"a":1}] [{"a":1}]`)},
-		"content no list":     {Content: json.RawMessage(`{"type":"text"}`)},
-		"content empty":       {Content: json.RawMessage(`[]`)},
-		"content no blocks":   {Content: json.RawMessage(`["text"]`)},
-		"content ends a line": {Content: json.RawMessage("[]\n{\"type\":\"control_request\"}")},
+	for name, m := range map[string][2]string{
+		"blank":              {idA, " \n\t"},
+		"not UTF-8":          {idA, "a\xff"},
+		"no uuid":            {"x", "hello"},
+		"uuid in upper case": {strings.ToUpper(idA), "hello"},
 	} {
-		if f, err := claude.NewFrame(m); !errors.Is(err, claude.ErrInvalid) {
-			t.Errorf("%s: got %s, %v, want ErrInvalid", name, f.Bytes(), err)
+		if f, err := claude.NewFrame(m[0], m[1]); !errors.Is(err, claude.ErrInvalid) {
+			t.Errorf("%s: got %s, %v, want ErrInvalid", name, f.Line, err)
 		}
 	}
 	good := `{"type":"user","message":{"role":"user","content":"hi"},"uuid":"` + idA + `"}`
@@ -83,10 +72,14 @@ func TestFrameIsRefused(t *testing.T) {
 		"keys in upper case": strings.Replace(good, "uuid", "UUID", 1),
 		"no content":         strings.Replace(good, `"content":"hi"`, `"x":1`, 1),
 		"an array":           "[" + good + "]",
+		"content two values": strings.Replace(good, `"hi"`, `[{"a":1}] [{"a":1}]`, 1),
+		"content no list":    strings.Replace(good, `"hi"`, `{"type":"text"}`, 1),
+		"content empty":      strings.Replace(good, `"hi"`, `[]`, 1),
+		"content no blocks":  strings.Replace(good, `"hi"`, `["text"]`, 1),
 		"null":               "null",
 	} {
 		if f, err := claude.ParseFrame([]byte(line)); !errors.Is(err, claude.ErrInvalid) {
-			t.Errorf("%s: got %s, %v, want ErrInvalid", name, f.Bytes(), err)
+			t.Errorf("%s: got %s, %v, want ErrInvalid", name, f.Line, err)
 		}
 	}
 }
@@ -101,7 +94,7 @@ func FuzzParseFrame(f *testing.F) {
 			return
 		}
 		var object map[string]any
-		if json.Unmarshal(frame.Bytes(), &object) != nil || bytes.ContainsAny(frame.Bytes(), "\r\n") || object["type"] != "user" {
+		if json.Unmarshal(frame.Line, &object) != nil || bytes.ContainsAny(frame.Line, "\r\n") || object["type"] != "user" {
 			t.Fatalf("accepted %q", line)
 		}
 	})

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
@@ -70,28 +72,37 @@ func start(t testing.TB, o claude.Options) *claude.Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Kill(); t.Failed() {
+		if err := end(t, p, agent.Grace{}); t.Failed() {
 			t.Logf("%s: %v", strings.Join(o.Command, " "), err)
 		}
 	})
 	return p
 }
 
+// end ends a process, and returns how it did.
+func end(t testing.TB, p *claude.Process, g agent.Grace) error {
+	t.Helper()
+	if err := p.End(context.WithoutCancel(t.Context()), g); err != nil {
+		t.Error(err)
+	}
+	return p.Wait(context.WithoutCancel(t.Context()))
+}
+
 // noRaceSleep keeps a child that was built with the race detector from waiting a second at its exit.
 const noRaceSleep = "GORACE=atexit_sleep_ms=0"
 
-func frame(t testing.TB, text string) claude.Frame {
+func frame(t testing.TB, text string) agent.Frame {
 	t.Helper()
-	f, err := claude.NewFrame(claude.Message{Text: text})
+	f, err := claude.NewFrame(uuid.NewString(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func send(t testing.TB, p *claude.Process, f claude.Frame) {
+func send(t testing.TB, p *claude.Process, f agent.Frame) {
 	t.Helper()
-	if err := p.Send(within(t), f); err != nil {
+	if err := p.Send(within(t), f.Line); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -125,12 +136,12 @@ func lines(all []agent.Event) string {
 }
 
 // reaches waits until the frame has come to the state that is wanted, and fails if it comes to its end in another.
-func reaches(t testing.TB, p *claude.Process, f claude.Frame, want agent.State) agent.Progress {
+func reaches(t testing.TB, p *claude.Process, f agent.Frame, want agent.State) agent.Progress {
 	t.Helper()
 	var last agent.Progress
 	all := until(t, p, "frame to be "+want.String(), func(e agent.Event) bool {
 		for _, progress := range e.Progress {
-			if progress.UUID == f.UUID() {
+			if progress.UUID == f.UUID {
 				last = progress
 				return progress.State == want || !progress.State.InFlight()
 			}
@@ -138,7 +149,7 @@ func reaches(t testing.TB, p *claude.Process, f claude.Frame, want agent.State) 
 		return false
 	})
 	if last.State != want {
-		t.Fatalf("frame %s: got state %v, want %v; events: %s", f.UUID(), last.State, want, lines(all))
+		t.Fatalf("frame %s: got state %v, want %v; events: %s", f.UUID, last.State, want, lines(all))
 	}
 	return last
 }

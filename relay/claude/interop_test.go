@@ -55,18 +55,18 @@ func slowly(ctx context.Context, r standin.Request) standin.Answer {
 
 func exits0(t testing.TB, p *claude.Process) {
 	t.Helper()
-	if err := p.End(within(t), agent.Grace{EOF: 30 * time.Second, Term: time.Second}); err != nil {
+	if err := end(t, p, agent.Grace{EOF: 30 * time.Second, Term: time.Second}); err != nil {
 		t.Errorf("end: got %v, want exit code 0", err)
 	}
 }
 
 // stored waits until the transcript has the frame: older versions write it late.
-func stored(t testing.TB, tr claude.Transcript, f claude.Frame, is func(agent.Turn) bool) agent.Turn {
+func stored(t testing.TB, tr claude.Transcript, f agent.Frame, is func(agent.Turn) bool) agent.Turn {
 	t.Helper()
 	var turn agent.Turn
 	eventually(t, "the transcript tells so", func() bool {
 		var err error
-		if turn, err = tr.Turn(within(t), f.UUID()); err != nil {
+		if turn, err = tr.Turn(within(t), f.UUID); err != nil {
 			t.Fatal(err)
 		}
 		return is(turn)
@@ -98,7 +98,7 @@ func TestFrameRunsOnce(t *testing.T) {
 		send(t, p, next)
 		reaches(t, p, next, agent.Done)
 		exits0(t, p)
-		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID())
+		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID)
 		if err != nil || !turn.Finished {
 			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
 		}
@@ -141,7 +141,7 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 		_ = p.Kill()
 		for _, e := range rest(t, p) {
 			for _, progress := range e.Progress {
-				if progress.UUID == f.UUID() && progress.State != agent.Accepted {
+				if progress.UUID == f.UUID && progress.State != agent.Accepted {
 					t.Errorf("before the kill: got %v", progress.State)
 				}
 			}
@@ -184,7 +184,7 @@ func TestKilledAfterTheEcho(t *testing.T) {
 		p = start(t, o)
 		send(t, p, f)
 		reaches(t, p, f, agent.Known)
-		if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed {
+		if turn, err := tr.Turn(within(t), f.UUID); err != nil || !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed {
 			t.Errorf("transcript: got %+v, %v, want cut", turn, err)
 		}
 		nudge := frame(t, "go on")
@@ -192,10 +192,10 @@ func TestKilledAfterTheEcho(t *testing.T) {
 		reaches(t, p, nudge, agent.Done)
 		exits0(t, p)
 		// The nudge's turn finished; the frame's own did not.
-		if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed {
+		if turn, err := tr.Turn(within(t), f.UUID); err != nil || !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed {
 			t.Errorf("transcript behind the nudge: got %+v, %v, want cut", turn, err)
 		}
-		if turn, err := tr.Turn(within(t), nudge.UUID()); err != nil || !turn.Finished {
+		if turn, err := tr.Turn(within(t), nudge.UUID); err != nil || !turn.Finished {
 			t.Errorf("transcript of the nudge: got %+v, %v, want finished", turn, err)
 		}
 		if n := h.API.Count(standin.Main, "[deadly]"); n != 1 {
@@ -216,20 +216,20 @@ func TestRealInterruptAndSettings(t *testing.T) {
 		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		p := start(t, o)
-		pid := p.Predecessor().PID
+		pid := p.ID().PID
 		f := frame(t, "long")
 		send(t, p, f)
 		if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("long") }); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Interrupt(within(t), f.UUID()); err != nil {
+		if err := p.Interrupt(within(t), f.UUID); err != nil {
 			t.Fatal(err)
 		}
 		reaches(t, p, f, agent.Cancelled)
 		stored(t, tr, f, func(turn agent.Turn) bool {
 			return turn.Interrupted && !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed
 		})
-		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, agent.ErrNotInFlight) {
+		if err := p.Interrupt(within(t), f.UUID); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("interrupt of what is over: got %v, want ErrNotInFlight", err)
 		}
 
@@ -253,7 +253,7 @@ func TestRealInterruptAndSettings(t *testing.T) {
 			t.Errorf("init: got %+v, want haiku and plan in the same session", got)
 		}
 		reaches(t, p, f, agent.Done)
-		if p.Predecessor().PID != pid {
+		if p.ID().PID != pid {
 			t.Error("it is another process")
 		}
 		exits0(t, p)
@@ -267,7 +267,7 @@ func TestRealCommandsAndFailures(t *testing.T) {
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		p := start(t, o)
 		first, compact, next, failing := frame(t, "hello [m-1]"), frame(t, "/compact"), frame(t, "again"), frame(t, "FAIL")
-		for _, f := range []claude.Frame{first, compact, next} {
+		for _, f := range []agent.Frame{first, compact, next} {
 			send(t, p, f)
 			reaches(t, p, f, agent.Done)
 		}
@@ -276,13 +276,13 @@ func TestRealCommandsAndFailures(t *testing.T) {
 		send(t, p, failing)
 		reaches(t, p, failing, agent.Failed)
 		stored(t, tr, failing, func(turn agent.Turn) bool { return turn.Failed })
-		for _, f := range []claude.Frame{first, next} {
-			if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Finished {
+		for _, f := range []agent.Frame{first, next} {
+			if turn, err := tr.Turn(within(t), f.UUID); err != nil || !turn.Finished {
 				t.Errorf("transcript: got %+v, %v, want finished", turn, err)
 			}
 		}
 		var exit *claude.ExitError
-		if err := p.End(within(t), agent.Grace{EOF: 30 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
+		if err := end(t, p, agent.Grace{EOF: 30 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
 			t.Errorf("end behind a failed turn: got %v, want exit code 1", err)
 		}
 	})
@@ -368,7 +368,7 @@ func TestOrphan(t *testing.T) {
 		}
 		bridge := startBridge(t, o.Dir, o.Env, argv)
 		f := frame(t, "SLEEP:2 work [m-1]")
-		if _, err := bridge.stdin.Write(append(f.Bytes(), '\n')); err != nil {
+		if _, err := bridge.stdin.Write(append(f.Line, '\n')); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("[m-1]") }); err != nil {
@@ -387,7 +387,7 @@ func TestOrphan(t *testing.T) {
 		p := start(t, o)
 		send(t, p, f)
 		reaches(t, p, f, agent.Known)
-		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID())
+		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID)
 		if err != nil || !turn.Finished {
 			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/relay/process"
 )
 
 // TestNothingIsLeft is not parallel: it counts what belongs to the whole process.
@@ -25,15 +26,15 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		waitStarted(t, state)
-		_ = p.Send(within(t), frame(t, "SLEEP:0.01 hello"))
+		_ = p.Send(within(t), frame(t, "SLEEP:0.01 hello").Line)
 		_ = end(p)
-		if _, err := os.Stat("/proc/" + strconv.Itoa(p.Predecessor().PID)); err == nil {
-			t.Errorf("process %d still stands in /proc", p.Predecessor().PID)
+		if _, err := os.Stat("/proc/" + strconv.Itoa(p.ID().PID)); err == nil {
+			t.Errorf("process %d still stands in /proc", p.ID().PID)
 		}
 	}
 	round := func() {
-		one(simchild.Script{}, func(p *claude.Process) error { return p.End(within(t), agent.Grace{EOF: time.Minute}) })
-		one(simchild.Script{}, func(p *claude.Process) error { return p.Kill() })
+		one(simchild.Script{}, func(p *claude.Process) error { return end(t, p, agent.Grace{EOF: time.Minute}) })
+		one(simchild.Script{}, func(p *claude.Process) error { return end(t, p, agent.Grace{}) })
 		one(simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}},
 			func(p *claude.Process) error { return p.Wait(within(t)) })
 	}
@@ -129,7 +130,7 @@ func TestZombieIsNotAlive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := claude.Predecessor{PID: cmd.Process.Pid, Group: cmd.Process.Pid,
+	d := process.Predecessor{PID: cmd.Process.Pid, Group: cmd.Process.Pid,
 		Start: stat(t, cmd.Process.Pid)[19] + "@" + strings.TrimSpace(string(boot))}
 	if alive, err := d.Alive(); !alive || err != nil {
 		t.Errorf("running: got %t, %v", alive, err)
@@ -147,7 +148,7 @@ func TestPredecessor(t *testing.T) {
 	o, state := sim(t, simchild.Script{IgnoreTerm: true})
 	p := start(t, o)
 	waitStarted(t, state)
-	self := p.Predecessor()
+	self := process.Predecessor(p.ID())
 	if alive, err := self.Alive(); !alive || err != nil {
 		t.Fatalf("running: got %t, %v", alive, err)
 	}
@@ -178,7 +179,7 @@ func TestPredecessor(t *testing.T) {
 	if err := p.Wait(within(t)); err == nil {
 		t.Error("wait: got exit code 0, want the signal")
 	}
-	if alive, err := (claude.Predecessor{}).Alive(); alive || err != nil {
+	if alive, err := (process.Predecessor{}).Alive(); alive || err != nil {
 		t.Errorf("zero: got %t, %v", alive, err)
 	}
 }

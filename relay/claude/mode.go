@@ -2,16 +2,15 @@ package claude
 
 import (
 	"encoding/json"
-	"slices"
 
 	"teambridge/relay/agent"
+	"teambridge/relay/mode"
 )
 
 // What Claude Code calls things that permissions depend on.
 const (
 	planMode        = "plan"
 	defaultMode     = "default"
-	manualMode      = "manual" // what newer versions call the default
 	exitPlanMode    = "ExitPlanMode"
 	askUserQuestion = "AskUserQuestion"
 	skipPermissions = "--dangerously-skip-permissions"
@@ -36,27 +35,6 @@ func planSettings(asked []string) (string, error) {
 		AutoMode    bool        `json:"useAutoModeDuringPlan"`
 	}{Permissions: permissions{asked}})
 	return string(data), err
-}
-
-// permissionModes lists the modes that let an agent do things, the narrowest first.
-var permissionModes = []string{planMode, "dontAsk", defaultMode, "acceptEdits", "auto", "bypassPermissions"}
-
-// PermissionModes returns the names of all permission modes: what an agent can be set to.
-func PermissionModes() []string { return append(slices.Clone(permissionModes), manualMode) }
-
-// wider reports whether a permission mode may allow what another does not. A mode nobody knows may allow anything.
-func wider(mode, than string) bool {
-	rank := func(m string) int {
-		if m == manualMode {
-			m = defaultMode
-		}
-		return slices.Index(permissionModes, m)
-	}
-	got, limit := rank(mode), rank(than)
-	if mode == than || limit < 0 {
-		return false
-	}
-	return got > limit || got < 0
 }
 
 // permissions is what is known of the permission mode of a process.
@@ -86,25 +64,25 @@ func (s *permissions) report(p Payload) error {
 	return nil
 }
 
-func (s *permissions) reported(mode string) error {
-	if mode == "" {
+func (s *permissions) reported(told string) error {
+	if told == "" {
 		return nil
 	}
-	s.mode = mode
-	if s.limit == "" || !wider(mode, s.limit) {
+	s.mode = told
+	if s.limit == "" || !mode.Wider(told, s.limit) {
 		return nil
 	}
 	for _, asked := range s.setting {
-		if !wider(mode, asked) {
+		if !mode.Wider(told, asked) {
 			return nil // the answer to the request comes after it
 		}
 	}
-	return &agent.WidenedError{Given: s.limit, Got: mode}
+	return &agent.WidenedError{Given: s.limit, Got: told}
 }
 
 // decided notes that a person allowed a use of a tool. An agent whose plan is approved leaves plan mode for the default.
 func (s *permissions) decided(u agent.Use, d agent.Decision) {
-	if u.Kind == agent.AsksPlan && d.Allow && wider(defaultMode, s.limit) {
+	if u.Kind == agent.AsksPlan && d.Allow && mode.Wider(defaultMode, s.limit) {
 		s.limit = defaultMode
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude/session"
+	"teambridge/relay/mode"
 	"teambridge/relay/process"
 	"teambridge/relay/wire"
 )
@@ -26,7 +27,7 @@ type Process struct {
 	options Options
 	launch  launch
 	cmd     *exec.Cmd
-	self    Predecessor
+	self    process.Predecessor
 	in      *stdin
 	stderr  tail
 	log     backlog
@@ -203,18 +204,30 @@ func (p *Process) signal(do func(group int) error) {
 // Session is the id of the conversation the process was started with, empty for a Plain one without.
 func (p *Process) Session() string { return p.launch.session }
 
-// Predecessor identifies this process for a later process of ours, which has to wait until this one has ended. Record it
-// before the first frame is sent.
-func (p *Process) Predecessor() Predecessor { return p.self }
+// ID identifies this process for a later process of ours. Record it before the first frame is sent. A process whose bridge
+// was killed finishes its turn: wait for it or end it before another resumes its conversation ([process.Predecessor]), or
+// the message may run twice.
+func (p *Process) ID() agent.Process { return agent.Process(p.self) }
 
-// Send writes a frame, after the lines before it and the answers to [Process.SetModel] and [Process.SetPermissionMode].
-// Nil says that the whole line is in the pipe; [agent.Event.Progress] tells what becomes of it. Only after a [*WriteError]
-// may a part have been written; other errors are [ErrInvalid], [ErrEnded], [ErrUnusable] and ctx's.
-func (p *Process) Send(ctx context.Context, f Frame) error {
-	if f.uuid == "" {
-		return fmt.Errorf("claude: send: %w: the frame was not made by NewFrame", ErrInvalid)
+// Mode is what the process works with from the start. A Plain one gets neither a model nor a permission mode;
+// [Process.SetMode] can give it both.
+func (p *Process) Mode() mode.Mode {
+	m := p.options.Mode
+	if p.options.Plain {
+		m.Model, m.PermissionMode = mode.Setting[string]{}, mode.Setting[string]{}
 	}
-	if err := p.options.Fits(f); err != nil {
+	return m
+}
+
+// Send writes the line of a frame, after the lines before it and the answers to [Process.SetMode]. Nil says that the whole
+// line is in the pipe; [agent.Event.Progress] tells what becomes of it. Only after a [*WriteError] may a part have been
+// written; other errors are [ErrInvalid], [ErrEnded], [ErrUnusable] and ctx's.
+func (p *Process) Send(ctx context.Context, data []byte) error {
+	f, err := ParseFrame(data)
+	if err != nil {
+		return err
+	}
+	if err := p.options.fits(f); err != nil {
 		return err
 	}
 	if err := p.settle(ctx, "send"); err != nil {
@@ -222,20 +235,20 @@ func (p *Process) Send(ctx context.Context, f Frame) error {
 	}
 	defer func() { <-p.settings }()
 	return p.in.send(ctx, &line{
-		uuid: f.uuid, data: f.line,
+		uuid: f.UUID, data: f.Line,
 		before: func() error {
 			p.mu.Lock()
 			p.tracker.Sent(f)
 			p.mu.Unlock()
 			p.adapting.Lock()
 			defer p.adapting.Unlock()
-			p.adapter.Sent(f.line)
+			p.adapter.Sent(f.Line)
 			return nil
 		},
 		unwritten: func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.tracker.Unsent(f.uuid)
+			p.tracker.Unsent(f.UUID)
 		},
 	})
 }
@@ -340,8 +353,8 @@ func (p *Process) Wait(ctx context.Context) error {
 // whose team has members does not.
 func (p *Process) CloseInput() { p.in.close() }
 
-// End closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and returns what [Process.Wait] does.
-// The end of ctx skips the waiting. On Windows the step of SIGTERM kills.
+// End closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and returns nil when the process has
+// ended; [Process.Wait] tells how. The end of ctx skips the waiting. On Windows the step of SIGTERM kills.
 func (p *Process) End(ctx context.Context, g agent.Grace) error {
 	p.in.close()
 	if !p.within(ctx, g.EOF) {
@@ -351,14 +364,14 @@ func (p *Process) End(ctx context.Context, g agent.Grace) error {
 		}
 	}
 	<-p.done
-	return p.err
+	return nil
 }
 
-// Kill ends the group at once, as kill -9 does, and returns what [Process.Wait] does.
+// Kill ends the group at once, as kill -9 does, and returns nil when the process has ended.
 func (p *Process) Kill() error {
 	p.signal(process.KillGroup)
 	<-p.done
-	return p.err
+	return nil
 }
 
 // within reports whether the process has exited in that time.

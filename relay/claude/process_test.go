@@ -20,6 +20,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/relay/process"
 	"teambridge/relay/wire"
 	"teambridge/teams"
 )
@@ -36,7 +37,7 @@ func TestSimulatedFrameRunsOnce(t *testing.T) {
 		}
 		send(t, p, f)
 		reaches(t, p, f, agent.Known)
-		if err := p.End(within(t), agent.Grace{EOF: 10 * time.Second}); err != nil {
+		if err := end(t, p, agent.Grace{EOF: 10 * time.Second}); err != nil {
 			t.Errorf("end: got %v, want exit code 0", err)
 		}
 		if p.Session() != o.Session {
@@ -50,7 +51,7 @@ func TestSimulatedFrameRunsOnce(t *testing.T) {
 		other := frame(t, "another")
 		send(t, p, other)
 		reaches(t, p, other, agent.Done)
-		if err := p.End(within(t), agent.Grace{EOF: 10 * time.Second}); err != nil {
+		if err := end(t, p, agent.Grace{EOF: 10 * time.Second}); err != nil {
 			t.Error(err)
 		}
 		worked(t, state, map[string]int{"hello": 1, "another": 1})
@@ -103,7 +104,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				p = start(t, o)
 				send(t, p, f)
 				reaches(t, p, f, want)
-				turn, err := transcript.Turn(within(t), f.UUID())
+				turn, err := transcript.Turn(within(t), f.UUID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -121,25 +122,25 @@ func TestInterrupt(t *testing.T) {
 		o, state := sim(t, simchild.Script{Version: v})
 		p := start(t, o)
 		f, next := frame(t, "SLEEP:60 long"), frame(t, "next")
-		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, agent.ErrNotInFlight) {
+		if err := p.Interrupt(within(t), f.UUID); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("before it was sent: got %v, want ErrNotInFlight", err)
 		}
 		send(t, p, f)
 		until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
-		if err := p.Interrupt(within(t), next.UUID()); !errors.Is(err, agent.ErrNotInFlight) {
+		if err := p.Interrupt(within(t), next.UUID); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("of another: got %v, want ErrNotInFlight", err)
 		}
-		if err := p.Interrupt(within(t), f.UUID()); err != nil {
+		if err := p.Interrupt(within(t), f.UUID); err != nil {
 			t.Fatal(err)
 		}
 		reaches(t, p, f, agent.Cancelled)
-		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, agent.ErrNotInFlight) {
+		if err := p.Interrupt(within(t), f.UUID); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("when it was over: got %v, want ErrNotInFlight", err)
 		}
 		send(t, p, next)
 		reaches(t, p, next, agent.Done)
 		worked(t, state, map[string]int{"SLEEP:60 long": 0, "next": 1})
-		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID())
+		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID)
 		if err != nil || !turn.Interrupted {
 			t.Errorf("transcript: got %+v, %v, want interrupted", turn, err)
 		}
@@ -188,12 +189,12 @@ func TestFailureOfTheModel(t *testing.T) {
 		f := frame(t, "FAIL now")
 		send(t, p, f)
 		reaches(t, p, f, agent.Failed)
-		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID())
+		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID)
 		if err != nil || !turn.Failed || turn.Finished {
 			t.Errorf("transcript: got %+v, %v, want failed", turn, err)
 		}
 		var exit *claude.ExitError
-		if err := p.End(within(t), agent.Grace{EOF: 10 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
+		if err := end(t, p, agent.Grace{EOF: 10 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
 			t.Errorf("end after a failure: got %v, want exit code 1", err)
 		}
 	})
@@ -229,13 +230,13 @@ func TestUnansweredControlRequest(t *testing.T) {
 	if _, err := p.SetModel(within(t), "haiku"); !errors.Is(err, claude.ErrNoAnswer) {
 		t.Errorf("got %v, want ErrNoAnswer", err)
 	}
-	if err := p.Kill(); err == nil {
+	if err := end(t, p, agent.Grace{}); err == nil {
 		t.Error("kill: got no error, want the signal")
 	}
 	if _, err := p.SetModel(within(t), "haiku"); !errors.Is(err, claude.ErrEnded) {
 		t.Errorf("of a dead process: got %v, want ErrEnded", err)
 	}
-	if err := p.Send(within(t), frame(t, "hello")); !errors.Is(err, claude.ErrEnded) {
+	if err := p.Send(within(t), frame(t, "hello").Line); !errors.Is(err, claude.ErrEnded) {
 		t.Errorf("send to a dead process: got %v, want ErrEnded", err)
 	}
 }
@@ -250,8 +251,8 @@ func TestProcessThatDoesNotRead(t *testing.T) {
 	var err error
 	for range 10 {
 		f := frame(t, strings.Repeat("x", 60<<10))
-		if err = p.Send(within(t), f); errors.As(err, &torn) {
-			if torn.UUID != f.UUID() || torn.Size != len(f.Bytes())+1 {
+		if err = p.Send(within(t), f.Line); errors.As(err, &torn) {
+			if torn.UUID != f.UUID || torn.Size != len(f.Line)+1 {
 				t.Errorf("got %+v, want the frame and its size", torn)
 			}
 			break
@@ -262,7 +263,7 @@ func TestProcessThatDoesNotRead(t *testing.T) {
 	if !torn.Torn() || torn.Written >= torn.Size || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("got %+v, want a torn line after the deadline", torn)
 	}
-	if err := p.Send(within(t), frame(t, "x")); !errors.Is(err, claude.ErrUnusable) {
+	if err := p.Send(within(t), frame(t, "x").Line); !errors.Is(err, claude.ErrUnusable) {
 		t.Errorf("next frame: got %v, want ErrUnusable", err)
 	}
 	if err := p.SetPermissionMode(within(t), "plan"); !errors.Is(err, claude.ErrUnusable) {
@@ -283,16 +284,16 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 	o.Command = append([]string{"/bin/sh", "-c", `while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"`, gate}, o.Command...)
 	p := start(t, o)
 	// 64 KiB in small lines, whole pages of them: a line under 4 KiB goes in whole or not at all.
-	var sent []claude.Frame
+	var sent []agent.Frame
 	var refused *claude.WriteError
 	for range 100 {
 		f := frame(t, strings.Repeat("y", 2000))
-		err := p.Send(within(t), f)
+		err := p.Send(within(t), f.Line)
 		if errors.As(err, &refused) {
 			if refused.Torn() {
 				t.Fatalf("a line under 4 KiB: got %v, want nothing of it written", err)
 			}
-			if got := p.State(f.UUID()); got != 0 {
+			if got := p.State(f.UUID); got != 0 {
 				t.Errorf("state of what was not written: got %v, want none", got)
 			}
 			break
@@ -322,17 +323,17 @@ func TestCancelledSendIsNotWritten(t *testing.T) {
 	// The writer is kept busy by a line that does not fit.
 	long := frame(t, strings.Repeat("x", 120<<10))
 	var writing sync.WaitGroup
-	writing.Go(func() { _ = p.Send(t.Context(), long) })
+	writing.Go(func() { _ = p.Send(t.Context(), long.Line) })
 	defer writing.Wait()
 	defer p.Kill()
-	eventually(t, "the long line is being written", func() bool { return p.State(long.UUID()) == agent.Written })
+	eventually(t, "the long line is being written", func() bool { return p.State(long.UUID) == agent.Written })
 	ctx, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
 	defer cancel()
 	f := frame(t, "late")
-	if err := p.Send(ctx, f); !errors.Is(err, context.DeadlineExceeded) {
+	if err := p.Send(ctx, f.Line); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the context's error", err)
 	}
-	if got := p.State(f.UUID()); got != 0 {
+	if got := p.State(f.UUID); got != 0 {
 		t.Errorf("state: got %v, want none", got)
 	}
 }
@@ -347,8 +348,8 @@ func TestSendThatIsLeftTooLate(t *testing.T) {
 	ctx, leave := context.WithCancel(within(t))
 	defer leave()
 	sent := make(chan error, 1)
-	go func() { sent <- p.Send(ctx, long) }()
-	eventually(t, "the line is being written", func() bool { return p.State(long.UUID()) == agent.Written })
+	go func() { sent <- p.Send(ctx, long.Line) }()
+	eventually(t, "the line is being written", func() bool { return p.State(long.UUID) == agent.Written })
 	leave()
 	var torn *claude.WriteError
 	if err := <-sent; !errors.As(err, &torn) || !torn.Torn() {
@@ -360,11 +361,11 @@ func TestTooLargeFrameIsRefused(t *testing.T) {
 	t.Parallel()
 	o, state := sim(t, simchild.Script{})
 	p := start(t, o)
-	if err := p.Send(within(t), frame(t, strings.Repeat("x", 300_000))); !errors.Is(err, claude.ErrInvalid) || !strings.Contains(err.Error(), "limit of 131072") {
+	if err := p.Send(within(t), frame(t, strings.Repeat("x", 300_000)).Line); !errors.Is(err, claude.ErrInvalid) || !strings.Contains(err.Error(), "limit of 131072") {
 		t.Errorf("300 KB: got %v, want a refusal at 128 KiB", err)
 	}
-	if err := p.Send(within(t), claude.Frame{}); !errors.Is(err, claude.ErrInvalid) {
-		t.Errorf("zero frame: got %v, want ErrInvalid", err)
+	if err := p.Send(within(t), nil); !errors.Is(err, claude.ErrInvalid) {
+		t.Errorf("no frame: got %v, want ErrInvalid", err)
 	}
 	f := frame(t, "small")
 	send(t, p, f)
@@ -457,7 +458,7 @@ func TestConsumerThatDoesNotRead(t *testing.T) {
 		if err := p.Wait(within(t)); err != nil {
 			t.Fatalf("nobody reads events: got %v, want exit code 0", err)
 		}
-		if got := p.State(f.UUID()); got != agent.Done {
+		if got := p.State(f.UUID); got != agent.Done {
 			t.Errorf("state: got %v, want done", got)
 		}
 		all := rest(t, p)
@@ -593,7 +594,7 @@ func TestEndBySteps(t *testing.T) {
 			o, state := sim(t, test.script)
 			p := start(t, o)
 			waitStarted(t, state)
-			err := p.End(within(t), test.grace)
+			err := end(t, p, test.grace)
 			var exit *claude.ExitError
 			switch errors.As(err, &exit); {
 			case test.signal == "" && err != nil:
@@ -601,7 +602,7 @@ func TestEndBySteps(t *testing.T) {
 			case test.signal != "" && (exit == nil || exit.Signal != test.signal):
 				t.Errorf("got %v, want signal %s", err, test.signal)
 			}
-			if alive, err := p.Predecessor().Alive(); alive || err != nil {
+			if alive, err := process.Predecessor(p.ID()).Alive(); alive || err != nil {
 				t.Errorf("alive afterwards: %t, %v", alive, err)
 			}
 		})
@@ -699,7 +700,7 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 			t.Errorf("set model: got %v, want ErrNoAnswer", err)
 		}
 	}
-	if err := p.End(within(t), agent.Grace{EOF: 30 * time.Second}); err != nil {
+	if err := end(t, p, agent.Grace{EOF: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
@@ -775,8 +776,8 @@ func TestFrameWaitsForTheAnswer(t *testing.T) {
 	f := frame(t, "hello")
 	hurried, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
 	defer cancel()
-	if err := p.Send(hurried, f); !errors.Is(err, context.DeadlineExceeded) || p.State(f.UUID()) != 0 {
-		t.Errorf("while the request has no answer: got %v, state %v, want it unwritten", err, p.State(f.UUID()))
+	if err := p.Send(hurried, f.Line); !errors.Is(err, context.DeadlineExceeded) || p.State(f.UUID) != 0 {
+		t.Errorf("while the request has no answer: got %v, state %v, want it unwritten", err, p.State(f.UUID))
 	}
 	answered()
 	send(t, p, f)

@@ -109,12 +109,12 @@ func TestRealOutcomes(t *testing.T) {
 		interrupted := frame(t, bash("touch asks1"))
 		send(t, p, interrupted)
 		<-waits
-		if err := p.Interrupt(within(t), interrupted.UUID()); err != nil {
+		if err := p.Interrupt(within(t), interrupted.UUID); err != nil {
 			t.Fatal(err)
 		}
 		reached := func(e agent.Event) bool {
 			for _, g := range e.Progress {
-				if g.UUID == interrupted.UUID() && !g.State.InFlight() {
+				if g.UUID == interrupted.UUID && !g.State.InFlight() {
 					return true
 				}
 			}
@@ -124,7 +124,7 @@ func TestRealOutcomes(t *testing.T) {
 		eventually(t, "the interrupt is written down", func() bool { return keptBy(t, tr)["run `touch asks1`"] != "" })
 		send(t, p, frame(t, bash("touch asks2")))
 		<-waits
-		if err := p.Kill(); err == nil {
+		if err := end(t, p, agent.Grace{}); err == nil {
 			t.Error("it ended by itself")
 		}
 		all.rest(p)

@@ -40,16 +40,16 @@ type frame struct {
 
 // Sent says that the frame is about to be written. A frame that is in flight stays as it is; one that has ended begins
 // again.
-func (t *Tracker) Sent(f Frame) {
-	if t.State(f.uuid).InFlight() {
+func (t *Tracker) Sent(f agent.Frame) {
+	if t.State(f.UUID).InFlight() {
 		return
 	}
-	t.forget(f.uuid)
+	t.forget(f.UUID)
 	if t.frames == nil {
 		t.frames = map[string]*frame{}
 	}
-	t.frames[f.uuid] = &frame{state: agent.Written, silent: f.silent}
-	t.order = append(t.order, f.uuid)
+	t.frames[f.UUID] = &frame{state: agent.Written, silent: f.Command || f.Silent}
+	t.order = append(t.order, f.UUID)
 }
 
 // Unsent takes back a Sent of which nothing was written.

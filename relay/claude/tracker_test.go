@@ -65,8 +65,8 @@ func TestTrackerOnCapturedDialogues(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if got[f.UUID()[:8]] != "" {
-						got[f.UUID()[:8]] += ";"
+					if got[f.UUID[:8]] != "" {
+						got[f.UUID[:8]] += ";"
 					}
 					tracker.Sent(f)
 				case "stdout":
@@ -225,13 +225,13 @@ func TestTracker(t *testing.T) {
 }
 
 // named is a frame under a given uuid; one with "/" in front is a command.
-func named(t testing.TB, uuid string) claude.Frame {
+func named(t testing.TB, uuid string) agent.Frame {
 	t.Helper()
 	text := "hello"
 	if rest, ok := strings.CutPrefix(uuid, "/"); ok {
 		uuid, text = rest, "/compact"
 	}
-	f, err := claude.NewFrame(claude.Message{UUID: uuid, Text: text})
+	f, err := claude.NewFrame(uuid, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestTrackerTellsEveryFrameApart(t *testing.T) {
 		say(echo("dddddddd-0000-4000-8000-000000000000", true)) // this process gives timestamps
 		for i := range rapid.IntRange(1, 6).Draw(t, "frames") {
 			id := fmt.Sprintf("aaaaaaaa-0000-4000-8000-%012d", i)
-			f, err := claude.NewFrame(claude.Message{UUID: id, Text: "hello"})
+			f, err := claude.NewFrame(id, "hello")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -394,13 +394,13 @@ func TestFailure(t *testing.T) {
 		"error_max_turns": {Subtype: "error_max_turns"},
 		"a; b":            {Subtype: "error_during_execution", Errors: []string{"a", "b"}},
 	} {
-		f, err := claude.NewFrame(claude.Message{Text: "hello"})
+		f, err := claude.NewFrame("11111111-1111-4111-8111-111111111111", "hello")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var tracker claude.Tracker
 		tracker.Sent(f)
-		tracker.Observe(claude.Echo{UUID: f.UUID(), Stamped: true})
+		tracker.Observe(claude.Echo{UUID: f.UUID, Stamped: true})
 		got := tracker.Observe(result)
 		if len(got) != 1 || got[0].State != agent.Failed || got[0].Result.Failure != want {
 			t.Errorf("got %+v, want failed because of %q", got, want)

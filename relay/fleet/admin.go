@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/mode"
+	"teambridge/relay/runtimes"
 	"teambridge/teams"
 )
 
@@ -21,18 +19,10 @@ import (
 // where a fleet that runs in any process sees it; without one, the next fleet does.
 type Admin TeamOwner
 
-// SettingError says that a relay cannot be added with one of its settings.
-type SettingError struct {
-	Setting string // as the flag of "relay add" is called; "command" is one
-	Reason  string
-}
-
-func (e *SettingError) Error() string { return e.Setting + ": " + e.Reason }
-
 // ExistsError says that a member has a relay already. It is [ledger.ErrConflict].
 type ExistsError struct {
 	Relay  ledger.Relay // the existing one; of one that has just been added, its team and member
-	Differ []string     // the settings that differ, as in [SettingError], if they are known
+	Differ []string     // the settings that differ, as in [runtimes.SettingError], if they are known
 }
 
 func (e *ExistsError) Error() string {
@@ -50,7 +40,7 @@ var ErrNotDead = errors.New("the relay has not given up")
 // Add records that the relay is to be run. Its root is set, its settings are checked,
 // and its member is resolved if the team exists. In a team that was made here, a new name
 // becomes a member ([TeamOwner.Enlist]), as an agent of OpenCode does in any. A member has one relay: if the same one
-// is recorded already, Add returns it, and added is false. The errors are *[SettingError],
+// is recorded already, Add returns it, and added is false. The errors are *[runtimes.SettingError],
 // *[LeadError], *[ExistsError], and those of [ledger.Ledger.AddRelay].
 func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
 	r.Root = a.Root.Path()
@@ -63,7 +53,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 		// The agent becomes a member below, if it may.
 		if _, _, ours, oerr := owner.Of(ctx, r.Team); oerr != nil {
 			err = oerr
-		} else if ours || JoinsAny(r) {
+		} else if ours || runtimes.JoinsAny(r) {
 			member, err = r.Member, nil
 		}
 	}
@@ -88,13 +78,13 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 		return old, false, nil
 	}
 	// The fleet does it, too, but too late to refuse a name.
-	enlisted, err := owner.Enlist(ctx, r.Team, r.Member, r.Dir, JoinsAny(r))
+	enlisted, err := owner.Enlist(ctx, r.Team, r.Member, r.Dir, runtimes.JoinsAny(r))
 	if err != nil {
 		return ledger.Relay{}, false, err
 	}
 	made, err := a.Ledger.AddRelay(ctx, r)
 	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
-		err = &SettingError{value.Field, value.Reason}
+		err = &runtimes.SettingError{Setting: value.Field, Reason: value.Reason}
 	} else if errors.Is(err, ledger.ErrConflict) { // another process has just added one
 		err = &ExistsError{Relay: r}
 	}
@@ -105,57 +95,24 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 }
 
 // Check checks the settings of a relay, of which Root must be set, and replaces each by its
-// usual form. The error is a *[SettingError], or one of [profile.Ref.Load].
+// usual form. The error is one of [runtimes.Check].
 func Check(r *ledger.Relay) error {
 	switch r.OnCut {
 	case "":
 		r.OnCut = string(relay.NudgeAgent)
 	case string(relay.NudgeAgent), string(relay.ReportCut):
 	default:
-		return &SettingError{"on-cut", fmt.Sprintf("%q is neither nudge nor report", r.OnCut)}
+		return &runtimes.SettingError{Setting: "on-cut", Reason: fmt.Sprintf("%q is neither nudge nor report", r.OnCut)}
 	}
 	policy, err := ParsePolicy(r.Permissions)
 	if err != nil {
 		return err
 	}
 	r.Permissions = policy.String()
-	// It is kept as JSON, which would change it.
-	if slices.ContainsFunc(r.Command, func(word string) bool { return !utf8.ValidString(word) }) {
-		return &SettingError{"command", fmt.Sprintf("%q is not valid UTF-8", r.Command)}
-	}
 	if r.IdleExit < 0 {
-		return &SettingError{"idle-exit", fmt.Sprintf("%s is negative", r.IdleExit)}
+		return &runtimes.SettingError{Setting: "idle-exit", Reason: fmt.Sprintf("%s is negative", r.IdleExit)}
 	}
-	if len(r.Mode) > 0 {
-		if _, err := mode.Parse(r.Mode); err != nil {
-			return &SettingError{"mode", err.Error()}
-		}
-	}
-	switch r.Runtime {
-	case "", ClaudeCode:
-		r.Runtime = ""
-		err = checkClaude(r)
-	case OpenCode:
-		err = checkOpenCode(r)
-	default:
-		err = &SettingError{"runtime", fmt.Sprintf("%q is neither %s nor %s", r.Runtime, ClaudeCode, OpenCode)}
-	}
-	if err != nil {
-		return err
-	}
-	// A service was started in another directory than the caller.
-	if !filepath.IsAbs(r.Dir) {
-		return &SettingError{"dir", fmt.Sprintf("%q is not an absolute path", r.Dir)}
-	}
-	dir, err := filepath.EvalSymlinks(r.Dir)
-	if err != nil {
-		return &SettingError{"dir", err.Error()}
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return &SettingError{"dir", r.Dir + " is not a directory"}
-	}
-	r.Dir = dir
-	return checkProfile(*r)
+	return runtimes.Check(r)
 }
 
 // differences names the settings in which two relays differ.

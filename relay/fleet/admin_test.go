@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/runtimes"
 	"teambridge/teams"
 )
 
@@ -44,7 +45,7 @@ func TestAddIsForAMember(t *testing.T) {
 		t.Errorf("another one: %v, want one that differs in command and mode", err)
 	}
 	other.Command = []string{"agent", "caf\xe9"} // JSON would change it
-	if _, _, err := admin.Add(t.Context(), other); !errors.As(err, new(*SettingError)) {
+	if _, _, err := admin.Add(t.Context(), other); !errors.As(err, new(*runtimes.SettingError)) {
 		t.Errorf("a command that is not UTF-8: %v", err)
 	}
 	if _, added, err := admin.Add(t.Context(), of("worker", "")); err != nil || !added {

@@ -31,6 +31,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/reply"
+	"teambridge/relay/runtimes"
 	"teambridge/relay/wire"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -89,7 +90,7 @@ type Fleet struct {
 	mu      sync.Mutex
 	members map[string]*runner // by id; also those that are ending
 
-	launch func(context.Context, Launch) (relay.Runtime, error) // [Launch.Runtime], but in tests
+	launch func(context.Context, runtimes.Launch) (agent.Runtime, error) // [runtimes.Launch.Runtime], but in tests
 }
 
 // Back-off between two runs of a relay that ended by itself.
@@ -117,7 +118,7 @@ func New(opts Options) *Fleet {
 	}
 	return &Fleet{
 		opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{},
-		launch: func(ctx context.Context, l Launch) (relay.Runtime, error) { return l.Runtime(ctx) },
+		launch: func(ctx context.Context, l runtimes.Launch) (agent.Runtime, error) { return l.Runtime(ctx) },
 	}
 }
 
@@ -528,7 +529,7 @@ func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
 		}
 		s, eerr := f.owner().session(ctx, other)
 		if eerr == nil && s.ShutDown == "" {
-			_, eerr = f.owner().Enlist(ctx, other.Team, other.Member, other.Dir, JoinsAny(other))
+			_, eerr = f.owner().Enlist(ctx, other.Team, other.Member, other.Dir, runtimes.JoinsAny(other))
 		}
 		if other.ID == e.ID {
 			err = errors.Join(err, eerr)
@@ -580,7 +581,7 @@ func (m *runner) once(ctx context.Context) error {
 			return err
 		}
 	}
-	runtime, err := f.launch(ctx, Launch{Team: t, Member: name, Settings: *e, State: f.opts.State, Env: f.opts.Env, Permission: policy.Permission(m.prompter)})
+	runtime, err := f.launch(ctx, runtimes.Launch{Team: t, Member: name, Settings: *e, State: f.opts.State, Env: f.opts.Env, Permission: policy.Permission(m.prompter)})
 	if err != nil {
 		return err
 	}

@@ -17,16 +17,13 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/relay/runtimes"
 	"teambridge/teams/teamstest"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(simchild.Variable) != "" && slices.Contains(os.Args, "--version") {
 		fmt.Println("2.1.329 (simulated)")
-		return
-	}
-	if version := os.Getenv(versionVariable); version != "" {
-		fmt.Println(version)
 		return
 	}
 	simchild.Main()
@@ -347,7 +344,7 @@ func TestServing(t *testing.T) {
 	must(t, stop())
 
 	// Now another process relays one of them.
-	runtime, err := Launch{
+	runtime, err := runtimes.Launch{
 		Team: team, Member: "worker", Settings: ledger.Relay{Command: []string{os.Args[0]}, Plain: true, Dir: h.work}, Env: append(os.Environ(), h.script.Env()),
 	}.Runtime(t.Context())
 	must(t, err)

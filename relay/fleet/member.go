@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 
 	"teambridge/inbox/ledger"
@@ -139,4 +141,65 @@ func (o TeamOwner) wanted(ctx context.Context, m ledger.OwnedMember) (bool, erro
 		return added, err
 	}
 	return o.served(ctx, m.Team, m.Member)
+}
+
+// Member resolves the name of the member that an agent is to be. If it is the lead, and
+// runs in another process, the error is a *[LeadError]: an interactive agent reads its
+// inbox by itself.
+func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	member, err := c.Resolve(as, nil)
+	if err != nil {
+		return "", err
+	}
+	lead, _ := c.Lead()
+	if member != lead.Name {
+		return member, nil
+	}
+	if pid, state := t.Leader(c); pid != os.Getpid() && state == teams.Alive {
+		return "", &LeadError{Team: t.Name(), PID: pid}
+	}
+	return member, nil
+}
+
+// MemberOf is [Member] for a team that need not exist yet: then it is the name as it is.
+func MemberOf(ctx context.Context, root *teams.Root, team, as string) (string, error) {
+	if err := errors.Join(teams.CheckName("team", team), teams.CheckName("member", as)); err != nil {
+		return "", err
+	}
+	t, err := root.Team(team)
+	if err == nil {
+		defer t.Close()
+		as, err = Member(ctx, t, as)
+	}
+	if errors.Is(err, teams.ErrTeamGone) {
+		return as, nil
+	}
+	return as, err
+}
+
+// Key returns the ledger's key of a member's inbox, by any name of the member.
+func Key(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return ledger.InboxKey{}, err
+	}
+	name, err := c.Resolve(member, nil)
+	if err != nil {
+		return ledger.InboxKey{}, err
+	}
+	return ledger.KeyOf(t, c, name), nil
+}
+
+// LeadError says that a team has a living lead of its own.
+type LeadError struct {
+	Team string
+	PID  int
+}
+
+func (e *LeadError) Error() string {
+	return fmt.Sprintf("the lead of %s is alive (process %d)", e.Team, e.PID)
 }

@@ -7,6 +7,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/simchild"
+	"teambridge/relay/runtimes"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -133,7 +134,7 @@ func TestDeleteTeamWithMembers(t *testing.T) {
 	}
 	bad := h.entry("mine", "eve")
 	bad.Command = []string{"x", string(make([]byte, 200<<10))}
-	if _, _, err := a.Add(ctx, bad); !errors.As(err, new(*SettingError)) {
+	if _, _, err := a.Add(ctx, bad); !errors.As(err, new(*runtimes.SettingError)) {
 		t.Errorf("with too long a command: %v", err)
 	}
 	if _, c, _, err := o.Of(ctx, "mine"); err != nil || len(c.Members) != 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/relay/agent"
+	"teambridge/relay/runtimes"
 )
 
 // Policy decides whether an agent may use a tool if its permission mode and its own rules
@@ -25,7 +26,7 @@ type Policy struct {
 }
 
 // ParsePolicy understands deny, ask, and allow=TOOL,TOOL. Empty is deny. Anything else
-// is a *[SettingError].
+// is a *[runtimes.SettingError].
 func ParsePolicy(s string) (Policy, error) {
 	switch s {
 	case "", "deny":
@@ -36,7 +37,7 @@ func ParsePolicy(s string) (Policy, error) {
 	list, ok := strings.CutPrefix(s, "allow=")
 	tools := strings.Split(list, ",")
 	if !ok || slices.ContainsFunc(tools, func(t string) bool { return t == "" || strings.ContainsAny(t, " \t\n()") }) {
-		return Policy{}, &SettingError{"permissions", fmt.Sprintf("%q is neither deny, ask, nor allow= with names of tools, such as allow=Read,Grep", s)}
+		return Policy{}, &runtimes.SettingError{Setting: "permissions", Reason: fmt.Sprintf("%q is neither deny, ask, nor allow= with names of tools, such as allow=Read,Grep", s)}
 	}
 	return Policy{Allow: tools}, nil
 }

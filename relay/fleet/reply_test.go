@@ -12,19 +12,21 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude/simchild"
+	"teambridge/relay/runtimes"
 )
 
 // mute is a runtime whose agents write to nobody.
-type mute struct{ relay.Runtime }
+type mute struct{ agent.Runtime }
 
 func (mute) SendsMessages() bool { return false }
 
 // instead makes simulated agents that write to nobody of those of OpenCode.
 func instead(f *Fleet) {
 	launch := f.launch
-	f.launch = func(ctx context.Context, l Launch) (relay.Runtime, error) {
-		if l.Settings.Runtime != OpenCode {
+	f.launch = func(ctx context.Context, l runtimes.Launch) (agent.Runtime, error) {
+		if l.Settings.Runtime != runtimes.OpenCode {
 			return launch(ctx, l)
 		}
 		l.Settings.Runtime = ""
@@ -63,7 +65,7 @@ func TestOpenCodeMember(t *testing.T) {
 	}
 	f, stop := h.sailWith(instead)
 	entry := h.entry("red", "helper")
-	entry.Runtime = OpenCode
+	entry.Runtime = runtimes.OpenCode
 	id := h.add(f, entry)
 	if !member() {
 		t.Fatal("it is no member")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude/interactive"
 	"teambridge/relay/console"
 )
@@ -22,8 +23,6 @@ type terminalPhase struct {
 	state interactive.State
 	since time.Time // when that began
 	ready time.Time // when the program was idle first; zero: not yet
-
-	earlier []string // sessions that the program had: /clear and /resume change it
 
 	key     bool // the person pressed the key
 	force   bool // what holds the switch is put aside
@@ -45,7 +44,7 @@ func (m *machine) local(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	launch, err := m.opts.Agent.Launch(Start{Session: m.session.ID, Prefill: m.handoff.Draft, Mode: m.mode})
+	launch, err := m.opts.Agent.Launch(Start{Session: m.session.ID, Prefill: m.handoff.Draft, Mode: m.session.Kept})
 	if err != nil {
 		return err
 	}
@@ -54,10 +53,7 @@ func (m *machine) local(ctx context.Context) (err error) {
 			err = cerr
 		}
 	}()
-	m.session.ID = launch.Session()
-	m.session.Dead, m.session.At = "", time.Now()
-	// The id is recorded before there is a process, so that a crash leaves none unknown.
-	if err := m.keep(ctx, ledger.RelaySwitching, ""); err != nil {
+	if err := m.session.Begin(ctx, ledger.RelaySwitching, launch.Session()); err != nil {
 		return err
 	}
 	m.handoff.Typed = time.Now()
@@ -71,10 +67,7 @@ func (m *machine) local(ctx context.Context) (err error) {
 	m.at(begun)
 	l := &terminalPhase{machine: m, launch: launch, program: program, since: time.Now()}
 	defer m.opts.Terminal.SetNotice("")
-	p := program.ID()
-	m.session.PID, m.session.Group, m.session.Start = p.PID, p.Group, p.Start
-	m.session.PermissionMode = "" // the person sees it
-	if err := m.keep(ctx, ledger.RelayLocal, ""); err != nil {
+	if err := m.session.Began(ctx, ledger.RelayLocal, program.ID()); err != nil {
 		l.end()
 		return err
 	}
@@ -140,12 +133,8 @@ func (l *terminalPhase) look(ctx context.Context) error {
 		l.since = time.Now()
 	}
 	l.state = now
-	if now.Session != "" && now.Session != l.session.ID {
-		l.earlier = append(l.earlier, l.session.ID)
-		l.session.ID = now.Session
-		if err := l.keep(ctx, ledger.RelayLocal, ""); err != nil {
-			return err
-		}
+	if err := l.session.Follow(ctx, ledger.RelayLocal, now.Session); err != nil {
+		return err
 	}
 	if now.Status != interactive.Idle {
 		return nil
@@ -233,7 +222,7 @@ func (l *terminalPhase) obstacle(ctx context.Context) (string, error) {
 		return l.block, nil
 	}
 	var err error
-	l.block, err = l.opts.Agent.Obstacle(ctx, l.session.ID, l.earlier...)
+	l.block, err = l.opts.Agent.Obstacle(ctx, l.session.ID, l.session.Earlier...)
 	l.seen = time.Now()
 	return l.block, err
 }
@@ -362,7 +351,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		err = errors.Join(err, l.record(ctx), l.program.Write(typed))
 		return false, reason, err
 	}
-	if err := l.keep(ctx, ledger.RelaySwitching, ""); err != nil {
+	if err := l.session.Keep(ctx, ledger.RelaySwitching, ""); err != nil {
 		return false, "", err
 	}
 	l.end()
@@ -379,8 +368,8 @@ func (l *terminalPhase) arrive(ctx context.Context, typed string) error {
 	if err := l.permissions(!l.broken); err != nil {
 		return err
 	}
-	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
-	if err := l.keep(ctx, ledger.RelaySwitching, ""); err != nil {
+	l.session.SetProcess(agent.Process{})
+	if err := l.session.Keep(ctx, ledger.RelaySwitching, ""); err != nil {
 		return err
 	}
 	l.arrived(ledger.AtRelay)

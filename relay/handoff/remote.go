@@ -3,7 +3,6 @@ package handoff
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -19,15 +18,10 @@ func (m *machine) permissions(clean bool) error {
 	if err != nil || left == "" {
 		return err
 	}
-	if was, ok := m.mode.PermissionMode.Value(); clean || !ok || wide(left) < wide(was) {
-		m.mode.PermissionMode = mode.Set(left)
+	if was, ok := m.session.Kept.PermissionMode.Value(); clean || !ok || mode.Wider(was, left) {
+		m.session.Kept.PermissionMode = mode.Set(left)
 	}
 	return nil
-}
-
-// wide orders the permission modes of Claude Code by how much an agent may do without being asked about it.
-func wide(permissions string) int {
-	return slices.Index([]string{"plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}, permissions)
 }
 
 // remote is the session at the relay, until it goes to the terminal or ends.
@@ -188,7 +182,7 @@ func (r *relayPhase) answer(err error) {
 // back records that the session is at the terminal. Prompts that wait now do not take it away again.
 func (m *machine) back(ctx context.Context) error {
 	draft := m.handoff.Draft
-	if err := m.read(ctx); err != nil { // what the relay has made of it
+	if _, err := m.read(ctx); err != nil { // what the relay has made of it
 		return err
 	}
 	_, newest, err := m.opts.Ledger.OpenPrompts(ctx, m.opts.Key, m.handoff.Returned)

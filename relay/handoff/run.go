@@ -5,31 +5,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/console"
 	"teambridge/relay/mode"
-	"teambridge/relay/process"
 )
 
-// Options say which session moves between what. All but Timing, Unnamed and Warn are needed.
+// Options say which session moves between what. All but Timing and Warn are needed.
 type Options struct {
 	Ledger   Store
 	Key      ledger.InboxKey // of the inbox, whose lock the caller holds: see [relay.Hold]
 	Terminal Terminal
 	Agent    Agent
 	Remote   func(context.Context) (Remote, error) // makes the relay of one remote phase
-	Command  string                                // as [relay.Runtime] gives it
+	Runtime  agent.Runtime                         // of the relay
 	Switch   string                                // name of the key that switches, such as Ctrl-]
 
-	Unnamed func(mode.Mode) mode.Mode // as that of [relay.Runtime]
-	Timing  Timing
-	Warn    func(error)
+	Timing Timing
+	Warn   func(error)
 }
 
 // Timing says how long the switch waits. A field that is 0 is the default.
@@ -75,18 +73,14 @@ func newMachine(opts Options) *machine {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	if opts.Unnamed == nil {
-		opts.Unnamed = func(m mode.Mode) mode.Mode { return m }
-	}
 	return &machine{opts: opts, keys: opts.Terminal.Keys(), at: func(moment) {}}
 }
 
 // machine is the session. One goroutine owns it.
 type machine struct {
 	opts    Options
-	session ledger.Session
+	session relay.Life
 	handoff ledger.Handoff
-	mode    mode.Mode
 	keys    <-chan console.Key
 	cause   string // why the session went to the relay
 
@@ -135,27 +129,28 @@ func (m *machine) close(ctx context.Context, err error) error {
 	if rerr != nil || s.State != ledger.RelayLocal && s.State != ledger.RelaySwitching {
 		return rerr
 	}
-	m.session, m.session.PID, m.session.Group, m.session.Start = s, 0, 0, ""
+	m.session.Session = s
+	m.session.SetProcess(agent.Process{})
 	reason := ""
 	if !errors.Is(err, errEnd) && !errors.Is(err, context.Canceled) {
 		reason = err.Error()
 	}
-	return m.keep(ctx, ledger.RelayEnded, reason)
+	return m.session.Keep(ctx, ledger.RelayEnded, reason)
 }
 
 // restore finds out where an earlier run stopped, and where the session goes on.
 func (m *machine) restore(ctx context.Context) error {
-	if err := m.read(ctx); err != nil {
+	changed, err := m.read(ctx)
+	if err != nil {
 		return err
 	}
-	changed := m.session.Command != m.opts.Command
-	if changed {
-		m.mode = m.opts.Unnamed(m.mode)
-	}
-	m.session.Command = m.opts.Command
-	if err := m.predecessor(ctx); err != nil {
+	if err := m.session.Await(ctx, m.opts.Timing.Predecessor, m.opts.Timing.Term, func(string) error {
+		m.print("The agent of an earlier run (process %d) is still at work; waiting for it to end.", m.session.PID)
+		return nil
+	}); err != nil {
 		return err
 	}
+	m.session.SetProcess(agent.Process{})
 	if m.handoff.At == ledger.AtTerminal && m.session.ID != "" {
 		// Enter takes all that is at the prompt, also what was put back there.
 		entered, err := m.opts.Agent.Entered(m.session.ID, m.handoff.Typed)
@@ -190,48 +185,21 @@ func (m *machine) restore(ctx context.Context) error {
 	return m.record(ctx)
 }
 
-// read reads what the ledger knows of the session.
-func (m *machine) read(ctx context.Context) (err error) {
-	if m.session, _, err = m.opts.Ledger.Session(ctx, m.opts.Key); err != nil {
-		return err
-	}
-	m.session.InboxKey = m.opts.Key
-	if len(m.session.Mode) > 0 {
-		if m.mode, err = mode.Parse(m.session.Mode); err != nil {
-			return fmt.Errorf("handoff: the mode of the session in the ledger: %w", err)
-		}
-	}
-	if m.handoff, _, err = m.opts.Ledger.Handoff(ctx, m.opts.Key); err != nil {
-		return err
-	}
-	m.handoff.InboxKey = m.opts.Key
-	return nil
-}
-
-// predecessor waits for the process that an earlier run has left behind, and ends it if that takes too long. Two on one
-// session would not know of each other.
-func (m *machine) predecessor(ctx context.Context) error {
-	old := process.Predecessor{PID: m.session.PID, Group: m.session.Group, Start: m.session.Start}
-	alive, err := old.Alive()
+// read reads what the ledger knows of the session. changed says that it was another command's.
+func (m *machine) read(ctx context.Context) (changed bool, err error) {
+	s, _, err := m.opts.Ledger.Session(ctx, m.opts.Key)
 	if err != nil {
-		return fmt.Errorf("handoff: the agent of an earlier run: %w", err)
-	} else if alive {
-		m.print("The agent of an earlier run (process %d) is still at work; waiting for it to end.", old.PID)
-		wait, cancel := context.WithTimeout(ctx, m.opts.Timing.Predecessor)
-		err = old.Wait(wait)
-		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			err = old.End(ctx, m.opts.Timing.Term)
-		}
-		if err != nil {
-			return fmt.Errorf("handoff: end the agent of an earlier run (process %d): %w", old.PID, err)
-		}
+		return false, err
 	}
-	m.session.PID, m.session.Group, m.session.Start = 0, 0, ""
-	return nil
+	s.InboxKey = m.opts.Key
+	if m.session, changed, err = relay.NewLife(s, mode.Mode{}, m.opts.Runtime, func(ctx context.Context, s ledger.Session) error {
+		return m.opts.Ledger.SetSession(context.WithoutCancel(ctx), s)
+	}); err != nil {
+		return changed, err
+	}
+	m.handoff, _, err = m.opts.Ledger.Handoff(ctx, m.opts.Key)
+	m.handoff.InboxKey = m.opts.Key
+	return changed, err
 }
 
 // alone waits until no other process has the session.
@@ -292,15 +260,6 @@ func (m *machine) arrived(at ledger.Place) {
 // record writes where the session is into the ledger. The wish that was read stays unless m.handoff.Wanted is empty.
 func (m *machine) record(ctx context.Context) error {
 	return m.opts.Ledger.SetHandoff(context.WithoutCancel(ctx), m.handoff)
-}
-
-// keep writes the session into the ledger.
-func (m *machine) keep(ctx context.Context, state ledger.RelayState, reason string) (err error) {
-	m.session.State, m.session.Reason, m.session.Relay = state, reason, os.Getpid()
-	if m.session.Mode, err = m.mode.MarshalJSON(); err != nil {
-		return err
-	}
-	return m.opts.Ledger.SetSession(context.WithoutCancel(ctx), m.session)
 }
 
 // print shows lines of ours while no program runs.

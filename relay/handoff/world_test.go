@@ -17,6 +17,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
+	"teambridge/relay/claude"
 	"teambridge/relay/claude/interactive"
 	"teambridge/relay/console"
 )
@@ -86,7 +87,7 @@ func play2(t *testing.T, test func(t *testing.T, w *world)) {
 
 func (w *world) options() Options {
 	return Options{
-		Ledger: w, Key: key, Terminal: w, Agent: fakeAgent{w}, Command: "claude", Switch: "Ctrl-]",
+		Ledger: w, Key: key, Terminal: w, Agent: fakeAgent{w}, Runtime: claude.Runtime{Options: claude.Options{Command: []string{"claude"}}}, Switch: "Ctrl-]",
 		Remote: func(context.Context) (Remote, error) {
 			return &fakeRemote{world: w, finish: make(chan struct{}), stop: make(chan struct{}, 1)}, nil
 		},

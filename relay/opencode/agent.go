@@ -49,7 +49,7 @@ type prompt struct {
 }
 
 // Encode returns the line that gives an agent a text under an id, a UUID.
-func Encode(uuid, text string) ([]byte, error) {
+func (r *Runtime) Encode(uuid, text string) ([]byte, error) {
 	l := line{ID: MessageID(uuid), Prompt: prompt{text}, Delivery: "queue"}
 	if id, ok := UUID(l.ID); !ok || id != uuid {
 		return nil, fmt.Errorf("opencode: %.60q is no UUID", uuid)
@@ -66,17 +66,17 @@ func Encode(uuid, text string) ([]byte, error) {
 	return data, nil
 }
 
-// ParseFrame reads a line that [Encode] made.
-func ParseFrame(data []byte) (uuid string, err error) {
+// Frame reads a line that [Runtime.Encode] made.
+func (r *Runtime) Frame(data []byte) (agent.Frame, error) {
 	var l line
 	if err := json.Unmarshal(data, &l); err != nil {
-		return "", fmt.Errorf("opencode: a message cannot be read: %w", err)
+		return agent.Frame{}, fmt.Errorf("opencode: a message cannot be read: %w", err)
 	}
 	uuid, ok := UUID(l.ID)
 	if !ok || l.Delivery != "queue" {
-		return "", fmt.Errorf("opencode: %.60q is no message of ours", l.ID)
+		return agent.Frame{}, fmt.Errorf("opencode: %.60q is no message of ours", l.ID)
 	}
-	return uuid, nil
+	return agent.Frame{UUID: uuid, Line: data}, nil
 }
 
 // flight is a message that was sent and whose turn has not ended.
@@ -147,9 +147,9 @@ func (a *Agent) poke() {
 	}
 }
 
-// Send gives it a line of [Encode].
+// Send gives it a line of [Runtime.Encode].
 func (a *Agent) Send(ctx context.Context, data []byte) error {
-	uuid, err := ParseFrame(data)
+	frame, err := a.runtime.Frame(data)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (a *Agent) Send(ctx context.Context, data []byte) error {
 		}
 		head = max(head, r.Seq)
 	}
-	f := &flight{uuid: uuid, line: data, at: time.Now()}
+	f := &flight{uuid: frame.UUID, line: data, at: time.Now()}
 	a.mu.Lock()
 	if a.closing || a.life.Err() != nil {
 		a.mu.Unlock()
@@ -180,7 +180,7 @@ func (a *Agent) Send(ctx context.Context, data []byte) error {
 	if promoted > 0 && promoted <= head {
 		a.drop(f)
 		a.mu.Lock()
-		a.pending = append(a.pending, agent.Event{At: time.Now().UTC(), Progress: []agent.Progress{{UUID: uuid, State: agent.Known}}})
+		a.pending = append(a.pending, agent.Event{At: time.Now().UTC(), Progress: []agent.Progress{{UUID: frame.UUID, State: agent.Known}}})
 		a.mu.Unlock()
 	}
 	a.poke()

@@ -183,7 +183,7 @@ func (f *fake) runs(then func()) func(string) (int, int) {
 func (f *fake) start() (*Runtime, *Agent) {
 	f.t.Helper()
 	r := New(Options{URL: f.url, Dir: f.t.TempDir(), State: f.t.TempDir()})
-	a, err := r.Start(f.t.Context(), fakeSession, mode.Mode{})
+	a, err := r.start(f.t.Context(), fakeSession, mode.Mode{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func (f *fake) start() (*Runtime, *Agent) {
 func send(t *testing.T, a *Agent) (id string) {
 	t.Helper()
 	id = uuid.NewString()
-	line, err := Encode(id, "hello")
+	line, err := new(Runtime).Encode(id, "hello")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestTakenUpAfterTheQuestion(t *testing.T) {
 	f := newFake(t)
 	_, a := f.start()
 	id := uuid.NewString()
-	line, err := Encode(id, "hello")
+	line, err := new(Runtime).Encode(id, "hello")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestKnown(t *testing.T) {
 		t.Errorf("got %v", states)
 	}
 	f.prompt = func(string) (int, int) { return http.StatusOK, 1 }
-	line, err := Encode(id, "hello")
+	line, err := new(Runtime).Encode(id, "hello")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +438,7 @@ func TestOwedIsToldFirst(t *testing.T) {
 	}
 	f.prompt = f.runs(func() { f.answer("stop", "after"); f.active = false })
 	for _, want := range []string{"TurnStart Text Text TurnEnd TurnStart Text Text TurnEnd", "TurnStart Text Text TurnEnd"} {
-		a, err := r.Start(t.Context(), fakeSession, mode.Mode{})
+		a, err := r.start(t.Context(), fakeSession, mode.Mode{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -496,7 +496,7 @@ func TestTurnThatOutlivesItsRelay(t *testing.T) {
 		f.answer("stop", "done")
 		f.active = false
 	}
-	a, err := r.Start(t.Context(), fakeSession, mode.Mode{})
+	a, err := r.start(t.Context(), fakeSession, mode.Mode{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (p *probe) session(model string) {
 // give sends a text under an id and returns the number under which it was taken up.
 func (p *probe) give(id, text string) (promoted int64, err error) {
 	p.t.Helper()
-	line, err := Encode(id, text)
+	line, err := new(Runtime).Encode(id, text)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func TestRealConversation(t *testing.T) {
 		t.Helper()
 		j.read(ctx, r, session)
 		var err error
-		if a, err = r.Start(ctx, session, mode.Mode{PermissionMode: mode.Set("bypassPermissions")}); err != nil {
+		if a, err = r.start(ctx, session, mode.Mode{PermissionMode: mode.Set("bypassPermissions")}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = a.Kill() })
@@ -163,7 +163,7 @@ func TestRealConversation(t *testing.T) {
 	say := func(text string, stop func(agent.Event) bool) (uuidOf string) {
 		t.Helper()
 		id := uuid.NewString()
-		line, err := Encode(id, text)
+		line, err := new(Runtime).Encode(id, text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"strings"
 
 	"teambridge/relay/agent"
 	"teambridge/relay/profile"
@@ -44,14 +43,6 @@ type Options struct {
 	Stderr io.Writer // gets the standard error of a server that is started; may be nil
 
 	profile profile.Profile // as it was read
-}
-
-// CommandLine is what is started, or the URL of the server that is used, for people.
-func (o Options) CommandLine() string {
-	if o.URL != "" {
-		return o.URL
-	}
-	return strings.Join(o.command(), " ")
 }
 
 func (o Options) command() []string {

@@ -29,7 +29,7 @@ func real(t *testing.T) (opencode.Options, *standin.Home) {
 	}, home
 }
 
-func start(t *testing.T, r *opencode.Runtime, m mode.Mode) *opencode.Agent {
+func start(t *testing.T, r *opencode.Runtime, m mode.Mode) agent.Agent {
 	t.Helper()
 	a, err := r.Start(t.Context(), uuid.NewString(), m)
 	if err != nil {
@@ -40,10 +40,10 @@ func start(t *testing.T, r *opencode.Runtime, m mode.Mode) *opencode.Agent {
 }
 
 // say gives an agent a text and returns how its turn ended.
-func say(t *testing.T, a *opencode.Agent, text string) agent.Progress {
+func say(t *testing.T, a agent.Agent, text string) agent.Progress {
 	t.Helper()
 	id := uuid.NewString()
-	line, err := opencode.Encode(id, text)
+	line, err := new(opencode.Runtime).Encode(id, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func say(t *testing.T, a *opencode.Agent, text string) agent.Progress {
 	return ended(t, a, id)
 }
 
-func ended(t *testing.T, a *opencode.Agent, id string) agent.Progress {
+func ended(t *testing.T, a agent.Agent, id string) agent.Progress {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -123,7 +123,7 @@ func TestRealPermissions(t *testing.T) {
 	}
 	// OpenCode says the same of a denial as of a failure.
 	var became []wire.Outcome
-	for e, err := range r.Conversation(t.Context(), a.Session(), time.Time{}, true) {
+	for e, err := range r.Conversation(t.Context(), a.(*opencode.Agent).Session(), time.Time{}, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestRealQuestion(t *testing.T) {
 		t.Errorf("%v %+v", p.State, p.Result)
 	}
 	id := uuid.NewString()
-	line, err := opencode.Encode(id, question)
+	line, err := new(opencode.Runtime).Encode(id, question)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestRealQuestion(t *testing.T) {
 		t.Errorf("%v %+v", p.State, p.Result)
 	}
 	<-withdrawn
-	if turn, err := r.Turn(t.Context(), a.Session(), id); err != nil || !turn.Interrupted {
+	if turn, err := r.Turn(t.Context(), a.(*opencode.Agent).Session(), id); err != nil || !turn.Interrupted {
 		t.Errorf("%+v, %v", turn, err)
 	}
 }

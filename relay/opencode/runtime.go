@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,8 +37,25 @@ type Runtime struct {
 // New returns a runtime. It starts nothing.
 func New(o Options) *Runtime { return &Runtime{options: o, owed: map[string]bool{}} }
 
-// Options returns what it was made with.
-func (r *Runtime) Options() Options { return r.options }
+// Command is what is started, or the URL of the server that is used, for people.
+func (r *Runtime) Command() string {
+	if r.options.URL != "" {
+		return r.options.URL
+	}
+	return strings.Join(r.options.command(), " ")
+}
+
+// Session is the id of the first conversation; empty: the relay chooses it.
+func (r *Runtime) Session() string { return r.options.Session }
+
+// Unnamed returns the mode: no flag of OpenCode's sets any of it.
+func (r *Runtime) Unnamed(m mode.Mode) mode.Mode { return m }
+
+// MayPoll is false: no agent reads an inbox by itself.
+func (r *Runtime) MayPoll() bool { return false }
+
+// SendsMessages is false: an agent has no tool to write to the members of its team.
+func (r *Runtime) SendsMessages() bool { return false }
 
 // NeedsRestart reports whether only another server can work in another mode.
 func (r *Runtime) NeedsRestart(from, to mode.Mode) bool {
@@ -47,7 +65,15 @@ func (r *Runtime) NeedsRestart(from, to mode.Mode) bool {
 
 // Start starts an agent that begins a conversation, or goes on with it if there is one.
 // The end of ctx kills it.
-func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (*Agent, error) {
+func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (agent.Agent, error) {
+	a, err := r.start(ctx, session, m)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agent, error) {
 	o := r.options
 	if _, ok := UUID(SessionID(session)); !ok {
 		return nil, fmt.Errorf("opencode: the session %.60q is no UUID", session)
@@ -436,7 +462,7 @@ type Predecessor struct {
 }
 
 // Predecessor finds the server of an agent that an earlier relay started.
-func (r *Runtime) Predecessor(p agent.Process) Predecessor {
+func (r *Runtime) Predecessor(p agent.Process) agent.Predecessor {
 	return Predecessor{process.Predecessor(p), r.options}
 }
 

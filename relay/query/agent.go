@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"time"
 
-	"teambridge/relay"
 	"teambridge/relay/agent"
 )
 
 // running is an agent that runs.
 type running struct {
 	config  string // what it was started for
-	runtime relay.Runtime
-	agent   relay.Agent
+	runtime agent.Runtime
+	agent   agent.Agent
 	events  chan agent.Event // what it tells; closed when it has ended
 	reused  bool             // for another query than the one it was started for
 	done    func() error     // removes what it needed
@@ -30,23 +29,19 @@ func (in Input) config() (string, error) {
 
 // start starts an agent that begins a session, or goes on with the one that the input names.
 func (q *query) start(ctx context.Context, id, config string) (_ *running, err error) {
-	a, err := q.in.architecture()
-	if err != nil {
-		return nil, err
-	}
 	dir, err := q.in.dir()
 	if err != nil {
 		return nil, err
 	}
-	runtime, done, err := a.open(q.client.options, q.in, dir)
-	if err != nil {
-		return nil, err
-	}
+	runtime, done, err := q.open(ctx, dir)
 	defer func() {
-		if err != nil {
+		if err != nil && done != nil {
 			err = errors.Join(err, done())
 		}
 	}()
+	if err != nil {
+		return nil, err
+	}
 	if q.in.SessionID != "" {
 		if err := exists(ctx, runtime, id); err != nil {
 			return nil, fmt.Errorf("query: session %s in %s: %w", id, dir, err)
@@ -80,7 +75,7 @@ func (q *query) start(ctx context.Context, id, config string) (_ *running, err e
 }
 
 // exists returns [ErrNoSession] if a conversation is not there.
-func exists(ctx context.Context, runtime relay.Runtime, id string) error {
+func exists(ctx context.Context, runtime agent.Runtime, id string) error {
 	for _, err := range runtime.Conversation(ctx, id, time.Time{}, true) {
 		return err
 	}

@@ -2,7 +2,9 @@ package query
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,51 +12,27 @@ import (
 	"slices"
 	"strings"
 
-	"teambridge/relay"
+	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
-	"teambridge/relay/claude"
 	"teambridge/relay/mode"
-	"teambridge/relay/opencode"
-	"teambridge/relay/profile"
+	"teambridge/relay/runtimes"
 	"teambridge/teams"
 )
 
-// architecture is a kind of agent.
-type architecture struct {
-	name  string
-	modes []string // permission modes
-	noMCP string   // why MCPServers cannot be given; empty: they can
-	// open returns how agents are run for an input. done removes what that needs.
-	open func(o Options, in Input, dir string) (r relay.Runtime, done func() error, err error)
-}
-
-func architectures() []architecture {
-	return []architecture{
-		{"claude", claude.PermissionModes(), "", openClaude},
-		{"opencode", []string{"plan", "default", "acceptEdits", "bypassPermissions"},
-			"OpenCode 1.18 gives such a session no tools of MCP servers", openOpenCode},
-	}
-}
-
 // Architectures returns the names of the kinds of agents.
-func Architectures() (names []string) {
-	for _, a := range architectures() {
-		names = append(names, a.name)
-	}
-	return names
-}
+func Architectures() []string { return runtimes.Names() }
 
-func (in Input) architecture() (architecture, error) {
-	name, all := cmp.Or(in.Architecture, "claude"), architectures()
-	if i := slices.IndexFunc(all, func(a architecture) bool { return a.name == name }); i >= 0 {
-		return all[i], nil
+func (in Input) architecture() (runtimes.Kind, error) {
+	kind, ok := runtimes.Find(in.Architecture)
+	if !ok {
+		return kind, invalid("architecture", "is %.40q, must be one of %s", in.Architecture, strings.Join(Architectures(), ", "))
 	}
-	return architecture{}, invalid("architecture", "is %.40q, must be one of %s", in.Architecture, strings.Join(Architectures(), ", "))
+	return kind, nil
 }
 
 // mode is what an agent of a runtime starts with. Settings that the command names count, if
 // the input does not have them.
-func (in Input) mode(r relay.Runtime) mode.Mode {
+func (in Input) mode(r agent.Runtime) mode.Mode {
 	m := mode.Mode{PermissionMode: mode.Set(cmp.Or(in.PermissionMode, "default"))}
 	if in.PermissionMode == "" {
 		m = r.Unnamed(m)
@@ -73,90 +51,55 @@ func (in Input) denial() string {
 	return agent.Nobody + " These tools may be used: " + strings.Join(in.Tools, ", ")
 }
 
-// profile is the profile of the agent, with where it is looked for.
-func (in Input) profile(dir, root string) profile.Ref {
-	if in.Profile == "" {
-		return profile.Ref{}
-	}
-	return profile.Ref{Name: in.Profile, Dir: dir, Root: root}
-}
-
-func openClaude(o Options, in Input, dir string) (relay.Runtime, func() error, error) {
-	done := func() error { return nil }
-	root, err := teams.Find(o.ClaudeRoot, o.lookup)
+// open returns how agents are run for the input. done removes what that needs.
+func (q *query) open(ctx context.Context, dir string) (r agent.Runtime, done func() error, err error) {
+	in, o := q.in, q.client.options
+	kind, err := in.architecture()
 	if err != nil {
 		return nil, nil, err
 	}
-	command := slices.Clone(o.Claude)
-	if len(command) == 0 {
-		command = []string{"claude"}
+	l := runtimes.Launch{
+		Settings: ledger.Relay{Runtime: kind.Name, Command: o.OpenCode, Dir: dir, Profile: in.Profile},
+		State:    o.State, Env: o.Env, Stderr: o.Stderr, Tools: in.Tools, Bound: true, Permission: &agent.Permission{Reason: in.denial()},
 	}
-	if in.Tools != nil {
-		// All measured versions, 2.1.80 to 2.1.330, know the flag. It is about built-in tools.
-		built := slices.DeleteFunc(slices.Clone(in.Tools), func(name string) bool { return strings.HasPrefix(name, "mcp__") })
-		command = append(command, "--tools="+strings.Join(built, ","))
-	}
-	if len(in.MCPServers) > 0 {
-		// A file, since everybody can see the command line of a process.
-		path, err := mcpConfig(in.MCPServers)
-		if err != nil {
+	if kind.Name == runtimes.Claude || in.Profile != "" {
+		if l.Settings.Root, err = teams.Find(o.ClaudeRoot, o.lookup); err != nil {
 			return nil, nil, err
 		}
-		done = func() error { return os.Remove(path) }
-		command = append(command, "--mcp-config="+path)
 	}
-	env := o.Env
-	if o.ClaudeRoot != "" {
-		if env == nil {
-			env = os.Environ()
+	if kind.Name == runtimes.Claude {
+		if l.Settings.Command = o.Claude; len(o.Claude) == 0 {
+			l.Settings.Command = []string{runtimes.Claude}
 		}
-		env = append(slices.Clone(env), "CLAUDE_CONFIG_DIR="+root)
-	}
-	return relay.Claude(root, claude.Options{
-		Command: command, Dir: dir, Env: env, Stderr: o.Stderr,
-		Profile: in.profile(dir, root), OldProfiles: true, OldRules: true, // its version is not known
-		Permission: &agent.Permission{Allow: in.Tools, Reason: in.denial()},
-	}), done, nil
-}
-
-func openOpenCode(o Options, in Input, dir string) (relay.Runtime, func() error, error) {
-	state := o.State
-	if state == "" {
+		if o.ClaudeRoot != "" {
+			if l.Env == nil {
+				l.Env = os.Environ()
+			}
+			l.Env = append(slices.Clone(l.Env), "CLAUDE_CONFIG_DIR="+l.Settings.Root)
+		}
+	} else if l.State == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
 			return nil, nil, fmt.Errorf("query: a state directory: %w", err)
 		}
-		state = filepath.Join(cache, "teambridge")
+		l.State = filepath.Join(cache, "teambridge")
 	}
-	var wanted profile.Ref
-	if in.Profile != "" {
-		root, err := teams.Find(o.ClaudeRoot, o.lookup)
-		if err != nil {
+	if len(in.MCPServers) > 0 {
+		// A file, since everybody can see the command line of a process.
+		if l.MCPConfig, err = mcpConfig(in.MCPServers); err != nil {
 			return nil, nil, err
 		}
-		wanted = in.profile(dir, root)
 	}
-	var tools []string
-	if in.Tools != nil {
-		tools = []string{}
-	}
-	for _, tool := range in.Tools {
-		switch tool = strings.ToLower(tool); tool {
-		case "write", "multiedit", "patch", "apply_patch": // one rule is for all of them
-			tool = "edit"
+	r, err = l.Runtime(ctx)
+	return r, func() (err error) {
+		if l.MCPConfig != "" {
+			err = os.Remove(l.MCPConfig)
 		}
-		tools = append(tools, tool)
-	}
-	r := relay.OpenCode(opencode.Options{
-		Command: o.OpenCode, Dir: dir, Env: o.Env, State: state, Profile: wanted, Stderr: o.Stderr, Tools: tools, Bound: true,
-		Permission: &agent.Permission{Allow: opencode.PolicyNames(tools), Reason: in.denial()},
-	})
-	return r, func() error {
 		if c, ok := r.(io.Closer); ok {
-			return c.Close() // the server that has read a session
+			err = errors.Join(err, c.Close()) // the server that has read a session
 		}
-		return nil
-	}, nil
+		return err
+	}, err
 }
 
 // mcpConfig writes the servers to a file that only we can read.

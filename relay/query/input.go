@@ -254,8 +254,8 @@ func (in Input) check() error {
 	if in.Profile != "" && in.Tools != nil {
 		return invalid("tools", "is not for an agent with a profile, which has tools of its own")
 	}
-	if in.PermissionMode != "" && !slices.Contains(a.modes, in.PermissionMode) {
-		return invalid("permissionMode", "is %.40q, must be one of %s", in.PermissionMode, strings.Join(a.modes, ", "))
+	if in.PermissionMode != "" && !slices.Contains(a.Modes, in.PermissionMode) {
+		return invalid("permissionMode", "is %.40q, must be one of %s", in.PermissionMode, strings.Join(a.Modes, ", "))
 	}
 	if _, err := uuid.Parse(in.SessionID); in.SessionID != "" && err != nil {
 		return invalid("sessionId", "is %.60q, must be a UUID", in.SessionID)
@@ -265,8 +265,8 @@ func (in Input) check() error {
 			return invalid("tools", "has %.60q, which is not the name of a tool", tool)
 		}
 	}
-	if len(in.MCPServers) > 0 && a.noMCP != "" {
-		return invalid("mcpServers", "cannot be given: %s", a.noMCP)
+	if len(in.MCPServers) > 0 && a.NoMCP != "" {
+		return invalid("mcpServers", "cannot be given: %s", a.NoMCP)
 	}
 	for name, s := range in.MCPServers {
 		if !isName(name) {

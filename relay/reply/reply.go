@@ -48,6 +48,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/teams"
 )
@@ -108,11 +109,11 @@ func New(ctx context.Context, opts relay.Options) (*Relay, error) {
 
 // runtime notices when an agent is started.
 type runtime struct {
-	relay.Runtime
+	agent.Runtime
 	r *Relay
 }
 
-func (t runtime) Start(ctx context.Context, session string, mode mode.Mode) (relay.Agent, error) {
+func (t runtime) Start(ctx context.Context, session string, mode mode.Mode) (agent.Agent, error) {
 	// Before anything can end: what ends from here on is owed.
 	if err := t.r.opts.Ledger.SetAnswers(ctx, t.r.Key(), !t.SendsMessages()); err != nil {
 		return nil, err

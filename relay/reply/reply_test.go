@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
@@ -68,17 +69,17 @@ func must(t testing.TB, err error) {
 }
 
 // mute is a runtime whose agents write to nobody.
-type mute struct{ relay.Runtime }
+type mute struct{ agent.Runtime }
 
 func (mute) SendsMessages() bool { return false }
 
 func options(root, state string, team *teams.Team, locker *lockedfile.Locker, l *ledger.Ledger, script string) relay.Options {
 	return relay.Options{
 		Team: team, Member: "worker", Locker: locker, Ledger: l, State: state,
-		Runtime: mute{relay.Claude(root, claude.Options{
-			Command: []string{os.Args[0]}, Env: append(os.Environ(), script, "GORACE=atexit_sleep_ms=0"), Dir: state,
+		Runtime: mute{claude.Runtime{Options: claude.Options{
+			Root: root, Command: []string{os.Args[0]}, Env: append(os.Environ(), script, "GORACE=atexit_sleep_ms=0"), Dir: state,
 			WriteTimeout: time.Minute, AnswerTimeout: time.Minute,
-		})},
+		}}},
 		Timing: relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute},
 	}
 }

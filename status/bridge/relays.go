@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/fleet"
+	"teambridge/relay/runtimes"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -165,7 +166,7 @@ func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry,
 	}
 	if n.IdleExit != "" {
 		if settings.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil {
-			return e, &fleet.SettingError{Setting: "idle-exit", Reason: fmt.Sprintf("%q is not a duration such as 30m", n.IdleExit)}
+			return e, &runtimes.SettingError{Setting: "idle-exit", Reason: fmt.Sprintf("%q is not a duration such as 30m", n.IdleExit)}
 		}
 	}
 	root, err := l.opts.Root()

@@ -17,10 +17,11 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude/session"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
+	"teambridge/relay/runtimes"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -153,8 +154,8 @@ func (t *telling) key(ctx context.Context) (ledger.InboxKey, error) {
 
 // openCode returns what reads a session of OpenCode, and its id; nil if it is none. s is that
 // of the relay, if it was found.
-func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ relay.Runtime, err error) {
-	settings := ledger.Relay{Runtime: fleet.OpenCode, Dir: t.Dir}
+func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ agent.Runtime, err error) {
+	settings := ledger.Relay{Runtime: runtimes.OpenCode, Dir: t.Dir}
 	if settings.Dir == "" {
 		if settings.Dir, err = os.Getwd(); err != nil {
 			return "", nil, err
@@ -171,12 +172,12 @@ func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (i
 		}
 		id = s.ID
 	}
-	l := fleet.Launch{Settings: settings, State: t.opts.State}
+	l := runtimes.Launch{Settings: settings, State: t.opts.State}
 	if t.service != nil {
 		l.Env = t.service.opts.Env
 	}
 	runtime, err := l.Runtime(ctx)
-	if errors.As(err, new(*fleet.ProgramError)) {
+	if errors.As(err, new(*runtimes.ProgramError)) {
 		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "install OpenCode with: npm install -g opencode-ai"}
 	}
 	return id, runtime, err
@@ -194,7 +195,7 @@ func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settin
 	}
 	if i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.Team == s.Team && r.Member == s.Inbox }); i >= 0 {
 		*settings = all[i]
-		return settings.Runtime == fleet.OpenCode, nil
+		return settings.Runtime == runtimes.OpenCode, nil
 	}
 	// A relay of run has no settings in the ledger.
 	if strings.HasPrefix(s.Command, "http://") || strings.HasPrefix(s.Command, "https://") {
@@ -202,11 +203,11 @@ func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settin
 		return true, nil
 	}
 	settings.Command = strings.Fields(s.Command)
-	return len(settings.Command) > 0 && strings.HasPrefix(filepath.Base(settings.Command[0]), fleet.OpenCode), nil
+	return len(settings.Command) > 0 && strings.HasPrefix(filepath.Base(settings.Command[0]), runtimes.OpenCode), nil
 }
 
 // openCodeSession tells a session of OpenCode.
-func (t *telling) openCodeSession(ctx context.Context, id string, runtime relay.Runtime) (err error) {
+func (t *telling) openCodeSession(ctx context.Context, id string, runtime agent.Runtime) (err error) {
 	if c, ok := runtime.(io.Closer); ok {
 		defer func() { err = errors.Join(err, c.Close()) }()
 	}

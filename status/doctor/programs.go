@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"teambridge/relay/fleet"
 	"teambridge/relay/opencode"
+	"teambridge/relay/runtimes"
 	"teambridge/relay/stophook"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -24,7 +24,7 @@ import (
 // teams, the service and the databases.
 func (x *examination) environment(ctx context.Context, listings []teams.Listing) error {
 	x.claudeCode(ctx, listings)
-	if path, err := x.lookPath(fleet.OpenCode); err == nil {
+	if path, err := x.lookPath(runtimes.OpenCode); err == nil {
 		x.openCode(path)
 	}
 	x.teamsEnabled()

@@ -11,7 +11,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/fleet"
+	"teambridge/relay/runtimes"
 	"teambridge/relay/shell"
 	"teambridge/status/api"
 	"teambridge/status/plain"
@@ -62,7 +62,7 @@ func runtimeArgs(command string) string {
 	switch {
 	case strings.HasPrefix(command, "http://"), strings.HasPrefix(command, "https://"):
 		return "--runtime opencode --url " + shell.Quote(command)
-	case strings.HasPrefix(filepath.Base(program), fleet.OpenCode):
+	case strings.HasPrefix(filepath.Base(program), runtimes.OpenCode):
 		return "--runtime opencode -- " + command
 	}
 	return "-- " + command
@@ -134,10 +134,10 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Sess
 func (x *examination) openCodeRelays(ctx context.Context, l *ledger.Ledger) error {
 	list, err := l.Relays(ctx, x.Root.Path())
 	for _, r := range list {
-		if r.Runtime != fleet.OpenCode || r.URL != "" {
+		if r.Runtime != runtimes.OpenCode || r.URL != "" {
 			continue
 		}
-		program := append(r.Command, fleet.OpenCode)[0]
+		program := append(r.Command, runtimes.OpenCode)[0]
 		find := x.lookPath
 		if filepath.Base(program) != program {
 			find = exec.LookPath

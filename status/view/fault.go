@@ -16,6 +16,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
 	"teambridge/relay/profile"
+	"teambridge/relay/runtimes"
 	"teambridge/relay/stophook"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
@@ -86,7 +87,7 @@ func classify(err error) (api.Code, string) {
 	switch {
 	case errors.As(err, new(*journal.ValueError)):
 		return api.CodeUsage, ""
-	case errors.As(err, new(*fleet.SettingError)):
+	case errors.As(err, new(*runtimes.SettingError)):
 		return api.CodeInvalid, ""
 	case errors.As(err, new(*pane.ProfileError)):
 		return api.CodeInvalid, "the profiles are claude and generic"

@@ -1,17 +1,16 @@
-package relay
+package agent
 
 import (
 	"context"
 	"iter"
 	"time"
 
-	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/wire"
 )
 
 // Runtime starts agents of one kind and knows what became of what they were sent.
-// Conformance in conformance_test.go proves that a relay with it delivers exactly once.
+// TestConformance of package relay proves that a relay with it delivers exactly once.
 //
 // A conversation and a message have ids, which the relay chooses. A message that is given
 // twice under one id is run once, or the conversation tells that it was taken (Turn).
@@ -33,15 +32,15 @@ type Runtime interface {
 	// Encode returns the line that gives an agent a text under an id, or why there can be none.
 	Encode(uuid, text string) (line []byte, err error)
 	// Frame returns what is known of a line that Encode made.
-	Frame(line []byte) (agent.Frame, error)
+	Frame(line []byte) (Frame, error)
 
 	// Start starts an agent that begins a conversation, or goes on with it if there is
-	// one. With [agent.ErrUnusable] the relay chooses another id. The end of ctx kills it.
+	// one. With [ErrUnusable] the relay chooses another id. The end of ctx kills it.
 	Start(ctx context.Context, session string, mode mode.Mode) (Agent, error)
 	// Predecessor finds the process of an agent that an earlier relay started.
-	Predecessor(agent.Process) Predecessor
+	Predecessor(Process) Predecessor
 	// Turn tells what the conversation has of a message, even if no agent runs.
-	Turn(ctx context.Context, session, uuid string) (agent.Turn, error)
+	Turn(ctx context.Context, session, uuid string) (Turn, error)
 	// Conversation gives what a conversation has of what its agent said and did since a
 	// time, or somewhat before. What the agent told in its events has the same ids. ended
 	// says that no agent works on it, so that a turn without an end was cut.
@@ -51,23 +50,23 @@ type Runtime interface {
 // Agent is an agent that runs. It must be brought to an end with End or Kill.
 type Agent interface {
 	// ID identifies its process. It is recorded before the first message is sent.
-	ID() agent.Process
+	ID() Process
 	// Mode is what it works with from the start.
 	Mode() mode.Mode
 	// Events gives what it tells, in order, until it has ended. There is one loop at a time.
-	Events(context.Context) iter.Seq2[agent.Event, error]
+	Events(context.Context) iter.Seq2[Event, error]
 	// Send gives it a line of Encode. Progress events report what becomes of it.
 	Send(ctx context.Context, line []byte) error
 	// SetMode changes its mode, between two turns, and returns the mode that it has
-	// then, also with an error. An [agent.ErrRefused] leaves the agent usable.
+	// then, also with an error. An [ErrRefused] leaves the agent usable.
 	SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error)
-	// Interrupt stops the turn of a message, or returns [agent.ErrNotInFlight].
+	// Interrupt stops the turn of a message, or returns [ErrNotInFlight].
 	Interrupt(ctx context.Context, uuid string) error
 	// CloseInput lets it end once it has nothing more to do.
 	CloseInput()
 	// End closes its input and ends it, by force after the times of grace. However it
 	// exits is no error.
-	End(context.Context, agent.Grace) error
+	End(context.Context, Grace) error
 	// Kill ends it at once. However it exits is no error.
 	Kill() error
 	// Wait returns how it ended, once everything that it told can be read.

@@ -1,7 +1,8 @@
-package fleet
+package runtimes
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,24 +11,45 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
+	"teambridge/teams"
+	"teambridge/teams/teamstest"
 )
 
 // versionVariable is what the program of these tests says of its version.
-const versionVariable = "FLEET_TEST_VERSION"
+const versionVariable = "RUNTIMES_TEST_VERSION"
+
+func TestMain(m *testing.M) {
+	if version := os.Getenv(versionVariable); version != "" {
+		fmt.Println(version)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// redTeam is a team with a worker.
+func redTeam(t *testing.T) *teams.Team {
+	t.Helper()
+	f := teamstest.New(t)
+	f.Make("red", 1, "worker")
+	team, err := f.Root.Team("red")
+	must(t, err)
+	t.Cleanup(func() { team.Close() })
+	return team
+}
 
 // Whatever the version, an agent is told which member it is. Only one that knows
 // the flag is told to take another system prompt when it resumes.
 func TestLaunchByVersion(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, simchild.Script{})
-	h.Make("red", 1, "worker")
-	team, err := h.Root.Team("red")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer team.Close()
+	team := redTeam(t)
 	for version, fresh := range map[string]bool{
 		"2.1.80 (Claude Code)":  false,
 		"2.1.200 (Claude Code)": false,
@@ -39,12 +61,13 @@ func TestLaunchByVersion(t *testing.T) {
 		"9.0.0 (Claude Code)":   true,
 		"my own claude":         false,
 	} {
-		child, err := Launch{
+		runtime, err := Launch{
 			Team: team, Member: "worker", Settings: ledger.Relay{Command: []string{os.Args[0]}}, Env: append(os.Environ(), versionVariable+"="+version),
-		}.claude(t.Context())
+		}.Runtime(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
+		child := runtime.(claude.Runtime).Options
 		if want := (claude.Member{Name: "worker", Team: team.Name()}); child.Member != want {
 			t.Errorf("%s: member %+v, want %+v", version, child.Member, want)
 		}
@@ -65,11 +88,7 @@ func TestLaunchByVersion(t *testing.T) {
 func TestLaunchOpenCode(t *testing.T) {
 	t.Parallel()
 	const url = "http://127.0.0.1:4096"
-	h := newHarbour(t, simchild.Script{})
-	h.Make("red", 1, "worker")
-	team, err := h.Root.Team("red")
-	must(t, err)
-	defer team.Close()
+	team := redTeam(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "password")
 	must(t, os.WriteFile(file, []byte("from the file\r\n"), 0o600))

@@ -1,0 +1,81 @@
+package claude
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/mode"
+	"teambridge/relay/process"
+	"teambridge/relay/wire"
+)
+
+// Runtime is Claude Code, or a program that speaks the same lines. Root of its Options must be set; Resume and Mode are
+// those of each [Runtime.Start].
+type Runtime struct{ Options }
+
+// Command is what is started, for people.
+func (r Runtime) Command() string { return strings.Join(r.Options.Command, " ") }
+
+// Session is the id of the first conversation; empty: the relay chooses it.
+func (r Runtime) Session() string { return r.Options.Session }
+
+// MayPoll reports whether an agent may be one that reads its inbox by itself.
+func (r Runtime) MayPoll() bool { return r.Plain }
+
+// SendsMessages is true: an agent has the tool SendMessage.
+func (Runtime) SendsMessages() bool { return true }
+
+// Encode is [NewFrame], within Options.FrameLimit.
+func (r Runtime) Encode(uuid, text string) ([]byte, error) {
+	f, err := NewFrame(uuid, text)
+	if err != nil {
+		return nil, err
+	}
+	return f.Line, r.fits(f)
+}
+
+// Frame is [ParseFrame].
+func (Runtime) Frame(line []byte) (agent.Frame, error) { return ParseFrame(line) }
+
+// Start starts a process that begins a conversation, or resumes it if there is one. It can fail with
+// [agent.ErrUnusable]. The end of ctx kills the process.
+func (r Runtime) Start(ctx context.Context, session string, mode mode.Mode) (agent.Agent, error) {
+	o := r.Options
+	o.Session, o.Mode = session, mode
+	var err error
+	if o.Resume, err = r.transcript(session).Resumable(); err != nil {
+		return nil, err
+	}
+	p, err := Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Predecessor finds a process that an earlier relay started.
+func (Runtime) Predecessor(p agent.Process) agent.Predecessor { return process.Predecessor(p) }
+
+// Turn is [Transcript.Turn]. It cannot tell anything of a program whose transcript may be elsewhere.
+func (r Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, error) {
+	t := r.transcript(session)
+	turn, err := t.Turn(ctx, uuid)
+	if err == nil && !turn.Stored && r.Plain {
+		var found bool
+		found, err = t.Exists()
+		turn.Unknown = !found
+	}
+	return turn, err
+}
+
+// Conversation is [Transcript.Envelopes].
+func (r Runtime) Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
+	return r.transcript(session).Envelopes(ctx, since, ended)
+}
+
+func (r Runtime) transcript(session string) Transcript {
+	return Transcript{Root: r.Root, Dir: r.Dir, Session: session}
+}

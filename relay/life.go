@@ -1,0 +1,109 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
+	"teambridge/relay/mode"
+)
+
+// Life is a session of an agent and the process that works on it, from its start to its successor's, as the ledger has it.
+// The agent of a relay has one, and so does a person's program at the terminal: see package handoff. What it changes is
+// committed when a method returns. Its caller holds the inbox: see [Hold].
+type Life struct {
+	ledger.Session
+	Kept    mode.Mode // that it is to work with
+	Earlier []string  // the sessions that its process had: /clear and /resume change it
+
+	runtime agent.Runtime
+	set     func(context.Context, ledger.Session) error
+}
+
+// NewLife returns what was recorded of a session. set records it. A new session begins in the mode that is given. One that
+// is resumed keeps its own, so that nothing runs with wider permissions than it was sent with. Flags of another command
+// come after that: a person has given them since.
+func NewLife(s ledger.Session, begin mode.Mode, runtime agent.Runtime, set func(context.Context, ledger.Session) error) (l Life, changed bool, err error) {
+	l = Life{Session: s, Kept: begin, runtime: runtime, set: set}
+	if s.ID == "" {
+		return l, false, nil
+	}
+	if len(s.Mode) > 0 {
+		if l.Kept, err = mode.Parse(s.Mode); err != nil {
+			return l, false, fmt.Errorf("relay: the mode of the session in the ledger: %w", err)
+		}
+	}
+	if changed = s.Command != runtime.Command(); changed {
+		l.Kept = runtime.Unnamed(l.Kept)
+	}
+	return l, changed, nil
+}
+
+// Await waits for the process of an earlier run, and ends it if that takes longer than patience and then grace. Two
+// processes on one session would run a message twice, since neither knows of the other. waiting is called if there is one.
+func (l *Life) Await(ctx context.Context, patience, grace time.Duration, waiting func(reason string) error) error {
+	if l.PID == 0 {
+		return nil
+	}
+	old := l.runtime.Predecessor(l.process())
+	if alive, err := old.Alive(); err != nil {
+		return fmt.Errorf("relay: the agent of an earlier run: %w", err)
+	} else if !alive {
+		return nil
+	}
+	if err := waiting(fmt.Sprintf("the agent of an earlier run (process %d) is still at work", l.PID)); err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, patience)
+	err := old.Wait(wait)
+	cancel()
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := old.End(ctx, grace); err != nil {
+		return fmt.Errorf("relay: end the agent of an earlier run (process %d): %w", l.PID, err)
+	}
+	return nil
+}
+
+// Begin records the session before there is a process, so that a crash leaves none unknown.
+func (l *Life) Begin(ctx context.Context, state ledger.RelayState, id string) error {
+	l.ID, l.Command, l.At, l.Dead, l.PermissionMode, l.Earlier = id, l.runtime.Command(), time.Now(), "", "", nil
+	l.SetProcess(agent.Process{})
+	return l.Keep(ctx, state, "")
+}
+
+// Began records the process before it is given anything, so that the next run can wait for it.
+func (l *Life) Began(ctx context.Context, state ledger.RelayState, p agent.Process) error {
+	l.SetProcess(p)
+	return l.Keep(ctx, state, "")
+}
+
+// Follow records that the process has gone on to another session, if it has.
+func (l *Life) Follow(ctx context.Context, state ledger.RelayState, id string) error {
+	if id == "" || id == l.ID {
+		return nil
+	}
+	l.Earlier = append(l.Earlier, l.ID)
+	l.ID = id
+	return l.Keep(ctx, state, "")
+}
+
+// SetProcess notes the process that works on the session; the zero one: none does.
+func (l *Life) SetProcess(p agent.Process) { l.PID, l.Group, l.Start = p.PID, p.Group, p.Start }
+
+func (l *Life) process() agent.Process {
+	return agent.Process{PID: l.PID, Group: l.Group, Start: l.Start}
+}
+
+// Keep records the session, and what state it is in.
+func (l *Life) Keep(ctx context.Context, state ledger.RelayState, reason string) (err error) {
+	l.State, l.Reason, l.Relay = state, reason, os.Getpid()
+	if l.Mode, err = l.Kept.MarshalJSON(); err != nil {
+		return err
+	}
+	return l.set(ctx, l.Session)
+}

@@ -1,0 +1,26 @@
+package mode
+
+import "slices"
+
+// permissions lists the permission modes of Claude Code that let an agent do things, the narrowest first.
+var permissions = []string{"plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}
+
+// Permissions returns the names of all permission modes of Claude Code: what an agent can be set to.
+func Permissions() []string { return append(slices.Clone(permissions), manual) }
+
+const manual = "manual" // what newer versions call the default
+
+// Wider reports whether a permission mode may allow what another does not. A mode nobody knows may allow anything.
+func Wider(mode, than string) bool {
+	rank := func(m string) int {
+		if m == manual {
+			m = "default"
+		}
+		return slices.Index(permissions, m)
+	}
+	got, limit := rank(mode), rank(than)
+	if mode == than || limit < 0 {
+		return false
+	}
+	return got > limit || got < 0
+}
