@@ -210,13 +210,6 @@ func (p *Headless) wait(ctx context.Context, what string, match func(Frame) bool
 	}
 }
 
-// Frames are all frames so far.
-func (p *Headless) Frames() []Frame {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]Frame(nil), p.frames...)
-}
-
 // unasked is how long a process gets to exit by itself once its stdin is closed.
 const unasked = 10 * time.Second
 

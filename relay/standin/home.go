@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -94,11 +93,6 @@ func (h *Home) Env() []string {
 		"OPENCODE_DISABLE_MODELS_FETCH=1",
 		"OPENCODE_DISABLE_AUTOUPDATE=1",
 	}, h.Extra...)
-}
-
-// Transcript waits for the transcript of a session to exist and returns its path.
-func (h *Home) Transcript(ctx context.Context, session string) (string, error) {
-	return glob(ctx, filepath.Join(h.Root, "projects", "*", session+".jsonl"))
 }
 
 func (h *Home) temp() string { return filepath.Join(h.Dir, "tmp") }
