@@ -51,9 +51,8 @@ var mayImport = map[string][]string{
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/process", "relay/profile", "relay/toolcall", "relay/wire"},
-	"relay/standin":            {"teams"}, // for the table of versions
-	"relay/claude/simchild":    {"teams"}, // as simagent
-	"relay/claude/simterminal": {"relay/claude/simchild", "teams"},
+	"relay/standin":            {"relay/claude/simchild", "relay/process", "teams"}, // for the table of versions
+	"relay/claude/simchild":    {"inbox/simagent", "teams"},                         // as simagent
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},

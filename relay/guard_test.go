@@ -236,11 +236,11 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 		if _, ok := e.Payload.(claude.Result); ok {
 			n++
 			c.pass(time.Second)
-			s.send(fmt.Sprintf("TELL:worker\n[m-%02d]", n))
+			s.send(fmt.Sprintf("USE:SendMessage {\"to\": \"worker\"}\n[m-%02d]", n))
 		}
 	}
 	r, stop := s.relay(opts)
-	s.send("TELL:worker\n[m-00]")
+	s.send("USE:SendMessage {\"to\": \"worker\"}\n[m-00]")
 	held := func() bool {
 		list, err := s.ledger.Held(t.Context(), r.Key())
 		if err != nil {

@@ -17,7 +17,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/claude/simterminal"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
@@ -55,7 +54,7 @@ func simulated() {
 	if err := os.Setenv(simchild.Variable, cmp.Or(os.Getenv("TEST_SIMULATED"), "{}")); err != nil {
 		panic(err)
 	}
-	simterminal.Main()
+	simchild.MainTerminal()
 	simchild.Main()
 }
 

@@ -151,7 +151,7 @@ func (a *Agent) about() bool {
 
 // most is how many rows the agent takes at a time; 0: all.
 func (a *Agent) most() int {
-	if !a.kind.removes && a.opts.Name != Lead && a.opts.Handle != nil {
+	if !a.kind.has(teams.RemovesTaken) && a.opts.Name != Lead && a.opts.Handle != nil {
 		return 1
 	}
 	return 0
@@ -172,7 +172,7 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 	if err != nil || !changed {
 		return 0, err
 	}
-	if !a.kind.takesFirst {
+	if !a.kind.has(teams.MarksFirst) {
 		// What was delivered is delivered again at the next look, unless it can be
 		// taken from the file until then.
 		a.deliver(taken)
@@ -270,7 +270,7 @@ func (a *Agent) next(rows []Taken) (turn []Taken, shutdown object) {
 			}
 			return rows[:1], structured(r.Text)
 		}
-		if !a.kind.removes {
+		if !a.kind.has(teams.RemovesTaken) {
 			return rows[:1], nil
 		}
 	}
@@ -306,7 +306,7 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 	// What waits is taken at once, and not at the next poll: newer versions look
 	// before they report, and again right after, older ones only after.
 	var taken int
-	if a.kind.removes {
+	if a.kind.has(teams.RemovesTaken) {
 		var err error
 		taken, err = a.take(ctx)
 		report(err)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"teambridge/teams"
 )
 
 // ErrMember says that a name is in config.json already.
@@ -107,7 +109,7 @@ func (c *config) edit(ctx context.Context, change func([]json.RawMessage) ([]jso
 		return err
 	}
 	defer c.leave()
-	if !c.kind.locksConfig {
+	if !c.kind.has(teams.LocksConfig) {
 		return body()
 	}
 	return locked(ctx, c.path(), c.now, body)

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"teambridge/teams"
 )
 
 // create makes an inbox if it is missing. It makes no directory: a late writer
@@ -43,7 +45,7 @@ func (k kind) write(path string, rows []json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if k.replaces {
+	if k.has(teams.RenamesInbox) {
 		err = replace(path, data)
 	} else {
 		err = os.WriteFile(path, data, 0o600)

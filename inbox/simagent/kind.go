@@ -28,42 +28,22 @@ var (
 	Newest = Kinds[len(Kinds)-1]
 )
 
-// kind is what the agents of a version do. It is all that they know of it.
-type kind struct {
-	locksConfig bool // config.json is written under its lock
-	replaces    bool // inboxes are replaced by rename, not written in place
-	removes     bool // what was taken is removed, not marked as read
-	atStart     bool // a team is made with its session, and is named after it
-	refuses     bool // only members can be written to
-	tags        bool // rows have msgV, msg_id and type
-	takesFirst  bool // rows are taken under the lock, and then delivered
-	results     bool // idle_notification has the final text of the turn
-	leadProcess bool // config.json has leadProcess
-}
+// kind is what the agents of a version do. What is not known of a version is what came before: the table is sure of
+// all Kinds.
+type kind teams.Version
 
-// kindOf asks the table for what simulated agents do. What is not known of a
-// version is what came before: the table is sure of all Kinds.
+func (k kind) has(t teams.Trait) bool { return teams.Version(k).Has(t) == teams.Yes }
+
 func kindOf(v teams.Version) (kind, error) {
 	if !v.Known() {
 		return kind{}, errors.New("simagent: no version of Claude Code is given")
 	}
-	has := func(t teams.Trait) bool { return v.Has(t) == teams.Yes }
-	return kind{
-		locksConfig: has(teams.LocksConfig),
-		replaces:    has(teams.RenamesInbox),
-		removes:     has(teams.RemovesTaken),
-		atStart:     has(teams.TeamAtStart),
-		refuses:     has(teams.RefusesUser),
-		tags:        has(teams.TagsRows),
-		takesFirst:  has(teams.MarksFirst),
-		results:     has(teams.IdleResult),
-		leadProcess: has(teams.LeadProcessWritten),
-	}, nil
+	return kind(v), nil
 }
 
 // poll is how often an agent looks into its inbox.
 func (k kind) poll(name string) time.Duration {
-	if k.removes && name == Lead {
+	if k.has(teams.RemovesTaken) && name == Lead {
 		return time.Second
 	}
 	return 500 * time.Millisecond

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"time"
+
+	"teambridge/teams"
 )
 
 // Taken is a row that an agent took out of its inbox, or marked as read there.
@@ -102,7 +104,7 @@ func (k kind) take(rows []json.RawMessage, most int) (taken []Taken, kept []json
 		if ok = ok && (most == 0 || len(taken) < most); ok {
 			taken = append(taken, row)
 		}
-		if k.removes {
+		if k.has(teams.RemovesTaken) {
 			// Taken, read before or malformed: none of them stays.
 			continue
 		}
@@ -127,7 +129,7 @@ func (k kind) without(rows []json.RawMessage, taken []Taken) (kept []json.RawMes
 		_, o, ok := delivered(raw)
 		took := ok && left[string(raw)] > 0
 		switch {
-		case took && k.removes:
+		case took && k.has(teams.RemovesTaken):
 			left[string(raw)]--
 			continue
 		case took:
@@ -135,7 +137,7 @@ func (k kind) without(rows []json.RawMessage, taken []Taken) (kept []json.RawMes
 			if raw, err = marked(o); err != nil {
 				return nil, err
 			}
-		case !ok && k.removes:
+		case !ok && k.has(teams.RemovesTaken):
 			continue // read before or malformed
 		}
 		kept = append(kept, raw)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/teams"
 )
 
 // ErrUnreachable is the answer of newer versions to a message for a name that does
@@ -74,7 +76,7 @@ type shutdownApproved struct {
 // inbox's lock as long as ctx lives. Errors: [ErrName], [ErrUnreachable],
 // [ErrBlocked], [fs.ErrNotExist] when the team is gone.
 func (a *Agent) Send(ctx context.Context, m Message) (json.RawMessage, error) {
-	if a.kind.refuses {
+	if a.kind.has(teams.RefusesUser) {
 		known, err := a.config.has(ctx, m.To)
 		if err != nil {
 			return nil, err
@@ -131,7 +133,7 @@ func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string, g
 			idle.Summary = strings.TrimSuffix(fmt.Sprintf("[to %s] %s", m.To, m.Summary), " ")
 		}
 	}
-	if a.kind.results {
+	if a.kind.has(teams.IdleResult) {
 		idle.Result = result
 	}
 	_, err := a.deliverStructured(ctx, now, Lead, idle)
@@ -157,7 +159,7 @@ func (a *Agent) post(ctx context.Context, now time.Time, m Message) (json.RawMes
 		Timestamp: stamp(now),
 		Color:     a.opts.Color,
 	}
-	if a.kind.tags {
+	if a.kind.has(teams.TagsRows) {
 		out.MsgV, out.MsgID, out.Type = 1, uuid.NewString(), "message"
 	}
 	raw, err := encode(out)

@@ -28,7 +28,7 @@ type TeamOptions struct {
 	Description string        // written before 2.1.178
 	Process     Process       // written from 2.1.311 on; zero: [CurrentProcess]
 
-	Lead    Member // its Name, Color, AgentType and Prompt are not used
+	Lead    Member // its Name, Color and Prompt are not used
 	Members []Member
 
 	Cwd    string           // of members that have none of their own; "": the working directory
@@ -39,14 +39,13 @@ type TeamOptions struct {
 
 // Member is an agent to be in a team.
 type Member struct {
-	Name      string
-	Prompt    string
-	Color     string // "": the next of the eight that Claude Code gives
-	Model     string // "": the version's own
-	AgentType string // written before 2.1.178; "": general-purpose
-	Cwd       string
-	Handle    Handler
-	Version   teams.Version // zero: the team's
+	Name    string
+	Prompt  string
+	Color   string // "": the next of the eight that Claude Code gives
+	Model   string // "": the version's own
+	Cwd     string
+	Handle  Handler
+	Version teams.Version // zero: the team's
 
 	// Absent makes an entry in config.json and an inbox, and nobody who reads
 	// it: an agent that crashed, or one that somebody else plays.
@@ -86,13 +85,13 @@ func Create(ctx context.Context, opts TeamOptions) (*Team, error) {
 	if opts.SessionID == "" {
 		opts.SessionID = uuid.NewString()
 	}
-	if opts.Name == "" && kind.atStart {
+	if opts.Name == "" && kind.has(teams.TeamAtStart) {
 		opts.Name = "session-" + opts.SessionID[:min(8, len(opts.SessionID))]
 	}
 	if err := checkName(opts.Name); err != nil {
 		return nil, fmt.Errorf("simagent: create team: %w", err)
 	}
-	if kind.leadProcess && opts.Process == (Process{}) {
+	if kind.has(teams.LeadProcessWritten) && opts.Process == (Process{}) {
 		process, err := CurrentProcess()
 		if err != nil {
 			return nil, err
@@ -107,11 +106,11 @@ func Create(ctx context.Context, opts TeamOptions) (*Team, error) {
 		opts.Cwd = cwd
 	}
 
-	teams := filepath.Join(opts.Root, "teams")
-	if err := os.MkdirAll(teams, 0o700); err != nil {
+	dir := filepath.Join(opts.Root, "teams")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("simagent: create team %s: %w", opts.Name, err)
 	}
-	t := &Team{opts: opts, kind: kind, dir: filepath.Join(teams, opts.Name), members: make(map[string]played)}
+	t := &Team{opts: opts, kind: kind, dir: filepath.Join(dir, opts.Name), members: make(map[string]played)}
 	t.config = newConfig(t.dir, kind, opts.Now)
 	if err := os.Mkdir(t.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("simagent: create team %s: %w", opts.Name, err)
@@ -147,15 +146,15 @@ func (t *Team) writeConfig() error {
 	now := t.opts.Now()
 	id, cwd := t.agentID(Lead), cmp.Or(t.opts.Lead.Cwd, t.opts.Cwd)
 	pairs := []any{"agentId", id, "name", Lead, "agentType", Lead}
-	if !t.kind.atStart {
+	if !t.kind.has(teams.TeamAtStart) {
 		pairs = append(pairs, "model", cmp.Or(t.opts.Lead.Model, "claude-sonnet-4-6"))
 	}
 	pane := ""
-	if t.kind.atStart {
+	if t.kind.has(teams.TeamAtStart) {
 		pane = "leader"
 	}
 	pairs = append(pairs, "joinedAt", now.UnixMilli(), "tmuxPaneId", pane, "cwd", cwd, "subscriptions", []string{})
-	if t.kind.atStart {
+	if t.kind.has(teams.TeamAtStart) {
 		pairs = append(pairs, "backendType", inProcess)
 	}
 	lead, err := newObject(pairs...)
@@ -163,11 +162,11 @@ func (t *Team) writeConfig() error {
 		return err
 	}
 	pairs = []any{"name", t.opts.Name}
-	if !t.kind.atStart && t.opts.Description != "" {
+	if !t.kind.has(teams.TeamAtStart) && t.opts.Description != "" {
 		pairs = append(pairs, "description", t.opts.Description)
 	}
 	pairs = append(pairs, "createdAt", now.UnixMilli(), "leadAgentId", id, "leadSessionId", t.opts.SessionID)
-	if p := t.opts.Process; t.kind.leadProcess {
+	if p := t.opts.Process; t.kind.has(teams.LeadProcessWritten) {
 		if p.Claimed.IsZero() {
 			p.Claimed = now
 		}
@@ -207,12 +206,12 @@ func (t *Team) Spawn(ctx context.Context, m Member) (*Agent, error) {
 // teammate is the entry of a member, in the version's key order.
 func (t *Team) teammate(m Member) (json.RawMessage, error) {
 	id, now, cwd := t.agentID(m.Name), t.opts.Now().UnixMilli(), cmp.Or(m.Cwd, t.opts.Cwd)
-	if t.kind.atStart {
+	if t.kind.has(teams.TeamAtStart) {
 		return newObject("agentId", id, "name", m.Name, "color", m.Color, "joinedAt", now, "tmuxPaneId", inProcess,
 			"subscriptions", []string{}, "model", cmp.Or(m.Model, "sonnet"), "prompt", m.Prompt, "planModeRequired", false,
 			"cwd", cwd, "backendType", inProcess)
 	}
-	return newObject("agentId", id, "name", m.Name, "agentType", cmp.Or(m.AgentType, "general-purpose"),
+	return newObject("agentId", id, "name", m.Name, "agentType", "general-purpose",
 		"model", cmp.Or(m.Model, "claude-opus-4-6"), "prompt", m.Prompt, "color", m.Color, "planModeRequired", false,
 		"joinedAt", now, "tmuxPaneId", inProcess, "cwd", cwd, "subscriptions", []string{}, "backendType", inProcess)
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -270,13 +269,7 @@ func (a *API) WaitCount(ctx context.Context, agent, marker string, n int) error 
 // A marker counts in any position, so m-1 is also found in m-10: end it, or use Counts. What one agent was given may
 // reach another in that one's answer, so name the agent.
 func (a *API) Count(agent, marker string) int {
-	n := 0
-	for _, r := range a.counted(agent) {
-		if d := occurrences(r.added, marker) - occurrences(r.removed, marker); d > 0 {
-			n += d
-		}
-	}
-	return n
+	return a.Counts(agent, regexp.MustCompile(regexp.QuoteMeta(marker)))[marker]
 }
 
 // Turns is how often the agent's model answered, whole, a call whose newest texts hold the marker. Where Count tells
@@ -297,16 +290,16 @@ func (a *API) Turns(agent, marker string) int {
 // in the map.
 func (a *API) Counts(agent string, marker *regexp.Regexp) map[string]int {
 	counts := map[string]int{}
-	for _, r := range a.counted(agent) {
-		here := map[string]int{}
-		for _, text := range r.added {
-			for _, m := range marker.FindAllString(text, -1) {
-				here[m]++
-			}
+	for _, r := range a.Log() {
+		if agent != Any && r.Agent != agent {
+			continue
 		}
-		for _, text := range r.removed {
-			for _, m := range marker.FindAllString(text, -1) {
-				here[m]--
+		here := map[string]int{}
+		for by, texts := range map[int][]string{1: r.added, -1: r.removed} {
+			for _, text := range texts {
+				for _, m := range marker.FindAllString(text, -1) {
+					here[m] += by
+				}
 			}
 		}
 		for m, n := range here {
@@ -316,21 +309,6 @@ func (a *API) Counts(agent string, marker *regexp.Regexp) map[string]int {
 		}
 	}
 	return counts
-}
-
-// counted returns the calls of an agent by which something was given to it.
-func (a *API) counted(agent string) []Request {
-	return slices.DeleteFunc(a.Log(), func(r Request) bool {
-		return len(r.added) == 0 || agent != Any && r.Agent != agent
-	})
-}
-
-func occurrences(texts []string, marker string) int {
-	n := 0
-	for _, text := range texts {
-		n += strings.Count(text, marker)
-	}
-	return n
 }
 
 // String describes the last calls, for failure messages.

@@ -6,7 +6,7 @@ import (
 )
 
 // Strays shows the tests what a home left running.
-func Strays(h *Home) []int { return strays(h) }
+func Strays(h *Home) []int { return h.strays() }
 
 // Alive reports whether a process of that id is there.
 func Alive(pid int) bool { return exists(pid) }

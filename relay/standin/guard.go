@@ -3,6 +3,8 @@ package standin
 import (
 	"io"
 	"os/exec"
+
+	"teambridge/relay/process"
 )
 
 // guard runs a shell command when this process dies without any clean-up: a test's timeout is such a death, and
@@ -16,7 +18,7 @@ type guard struct {
 func startGuard(env []string, command string, args ...string) (*guard, error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", "cat >/dev/null; " + command}, args...)...)
 	cmd.Env = env
-	ownGroup(cmd) // an interrupt from the keyboard must not end it before its work
+	process.OwnGroup(cmd) // an interrupt from the keyboard must not end it before its work
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -35,6 +37,6 @@ func (g *guard) fire() error {
 
 // disarm ends the guard without running the command.
 func (g *guard) disarm() {
-	_ = kill(g.cmd.Process.Pid)
+	_ = process.KillGroup(g.cmd.Process.Pid)
 	_ = g.cmd.Wait()
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/relay/process"
 	"teambridge/teams"
 )
 
@@ -78,7 +79,7 @@ func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Head
 	})
 	// A command of the Bash tool that outlives Claude would hold stderr open for good.
 	p.cmd.WaitDelay = 5 * time.Second
-	ownGroup(p.cmd)
+	process.OwnGroup(p.cmd)
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Head
 	// It ends at the end of its stdin, but not before a turn is over, and a team's lead not at all.
 	group, err := startGuard([]string{"PATH=" + os.Getenv("PATH")}, `kill -s KILL -- "-$0"`, strconv.Itoa(p.Pid()))
 	if err != nil {
-		_ = kill(p.Pid())
+		_ = process.KillGroup(p.Pid())
 		t.Fatalf("standin: guard headless Claude Code: %v", err)
 	}
 	go func() {
@@ -209,13 +210,6 @@ func (p *Headless) wait(ctx context.Context, what string, match func(Frame) bool
 	}
 }
 
-// Frames are all frames so far.
-func (p *Headless) Frames() []Frame {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]Frame(nil), p.frames...)
-}
-
 // unasked is how long a process gets to exit by itself once its stdin is closed.
 const unasked = 10 * time.Second
 
@@ -234,7 +228,7 @@ func (p *Headless) End(ctx context.Context) error {
 	if err := p.Exited(byItself); byItself.Err() == nil || ctx.Err() != nil {
 		return err
 	}
-	if err := terminate(p.Pid()); err != nil {
+	if err := process.TermGroup(p.Pid()); err != nil {
 		return err
 	}
 	select {
@@ -259,10 +253,10 @@ func (p *Headless) Exited(ctx context.Context) error {
 
 // Kill ends the process and its group at once, as kill -9 does, and waits until it is gone.
 func (p *Headless) Kill() error {
-	if err := kill(p.Pid()); err != nil {
+	if err := process.KillGroup(p.Pid()); err != nil {
 		return err
 	}
-	sweep(p.home) // what still holds its stdout would keep it from ending for us
+	p.home.sweep() // what still holds its stdout would keep it from ending for us
 	<-p.done
 	return nil
 }
@@ -272,14 +266,14 @@ func (p *Headless) end(ctx context.Context) {
 	select {
 	case <-p.done:
 	default:
-		_ = terminate(p.Pid())
+		_ = process.TermGroup(p.Pid())
 		select {
 		case <-p.done:
 		case <-ctx.Done():
 			_ = p.Kill()
 		}
 	}
-	sweep(p.home)
+	p.home.sweep()
 }
 
 // Screen is the last frames, cut short, and all of stderr, for failure messages.

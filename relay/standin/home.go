@@ -1,11 +1,15 @@
 package standin
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"teambridge/relay/process"
 )
 
 // key is sent to the stand-in API only; Claude Code wants one and asks a person about keys that are not approved.
@@ -43,7 +47,7 @@ func NewHome(t testing.TB, api *API) *Home {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { sweep(h) }) // before the folder is removed, behind everybody else's
+	t.Cleanup(func() { h.sweep() }) // before the folder is removed, behind everybody else's
 	config, err := json.MarshalIndent(object{
 		"hasCompletedOnboarding":        true,
 		"theme":                         "dark",
@@ -91,9 +95,38 @@ func (h *Home) Env() []string {
 	}, h.Extra...)
 }
 
-// Transcript waits for the transcript of a session to exist and returns its path.
-func (h *Home) Transcript(ctx context.Context, session string) (string, error) {
-	return glob(ctx, filepath.Join(h.Root, "projects", "*", session+".jsonl"))
+func (h *Home) temp() string { return filepath.Join(h.Dir, "tmp") }
+
+// sweep kills what is still running in this home, each by its own id: commands of the Bash tool get a session of their
+// own and outlive a killed agent. The environment tells them, because every process a home starts inherits its root.
+// Without /proc there is none.
+func (h *Home) sweep() {
+	for _, pid := range h.strays() {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill() // gone meanwhile is as good
+		}
+	}
 }
 
-func (h *Home) temp() string { return filepath.Join(h.Dir, "tmp") }
+func (h *Home) strays() (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		env, err := os.ReadFile(file)
+		if err != nil {
+			continue // gone, or somebody else's
+		}
+		if slices.Contains(strings.Split(string(env), "\x00"), "CLAUDE_CONFIG_DIR="+h.Root) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// exists is false once the process has ended, whether or not its parent has noticed: a tmux 3.3a server can forget to
+// ask for as long as it runs.
+func exists(pid int) bool {
+	alive, _ := process.Identify(pid).Alive() // of that id alone
+	return alive
+}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/relay/process"
 )
 
 // The models of a [Home.OpenCode], of its provider OpenCodeProvider. The first is the default.
@@ -71,7 +73,7 @@ func StartOpenCode(t testing.TB, h *Home, args ...string) (address string, pid i
 	cmd.Dir, cmd.Env, cmd.WaitDelay = h.Work, h.Env(), 5*time.Second
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	ownGroup(cmd)
+	process.OwnGroup(cmd)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +93,7 @@ func StartOpenCode(t testing.TB, h *Home, args ...string) (address string, pid i
 		_ = cmd.Wait() // killed, as it should be
 	}()
 	t.Cleanup(func() {
-		_ = kill(cmd.Process.Pid)
+		_ = process.KillGroup(cmd.Process.Pid)
 		<-ended
 		if t.Failed() {
 			t.Logf("standin: OpenCode: %s", stderr.String())

@@ -57,11 +57,9 @@ type Team struct {
 type Config struct {
 	Name          string `json:"name"`
 	CreatedAt     int64  `json:"createdAt"`
-	LeadAgentID   string `json:"leadAgentId"`
 	LeadSessionID string `json:"leadSessionId"`
 	Members       []struct {
-		AgentID string `json:"agentId"`
-		Name    string `json:"name"`
+		Name string `json:"name"`
 	} `json:"members"`
 }
 
@@ -100,9 +98,13 @@ func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
 	var err error
 	if v.Has(teams.TeamAtStart) == teams.Yes {
 		// The one team that an interactive session makes, by itself and soon after it can be typed into.
-		var config string
-		config, err = glob(ctx, filepath.Join(h.Root, "teams", "*", "config.json"))
-		team.Name = filepath.Base(filepath.Dir(config))
+		err = poll(ctx, func() (bool, error) {
+			found, err := filepath.Glob(filepath.Join(h.Root, "teams", "*", "config.json"))
+			if len(found) > 0 {
+				team.Name = filepath.Base(filepath.Dir(found[0]))
+			}
+			return len(found) > 0, err
+		})
 	} else {
 		team.Name = "myteam"
 		err = team.Lead.Prompt(ctx, CallLine("TeamCreate", object{"team_name": team.Name, "description": "d"}))

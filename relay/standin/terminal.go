@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/process"
 	"teambridge/teams"
 )
 
@@ -261,7 +262,7 @@ func (p *Terminal) Exited(ctx context.Context) error {
 
 // Kill ends the process and its group at once, as kill -9 does, and waits until it is gone.
 func (p *Terminal) Kill() error {
-	if err := kill(p.pid); err != nil {
+	if err := process.KillGroup(p.pid); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -272,12 +273,12 @@ func (p *Terminal) Kill() error {
 // end gets rid of the process whatever it does; the server is ended by the guard.
 func (p *Terminal) end(ctx context.Context) {
 	if p.pid != 0 && exists(p.pid) {
-		_ = terminate(p.pid)
+		_ = process.TermGroup(p.pid)
 		if p.Exited(ctx) != nil {
 			_ = p.Kill()
 		}
 	}
-	sweep(p.home)
+	p.home.sweep()
 }
 
 // Screen is the screen without its empty lines, for failure messages.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teambridge/relay/claude/simchild"
 )
 
 // Tmux is a tmux server of a test, without the settings of the person. A program that ends leaves a dead pane.
@@ -61,4 +63,33 @@ func (s *Tmux) Run(ctx context.Context, stdin io.Reader, args ...string) (string
 		return "", fmt.Errorf("standin: tmux %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.String(), nil
+}
+
+// StartAgent starts a simulated Claude Code in a new window, and returns the id of its pane. The program is the test
+// binary: its TestMain calls [simchild.MainTerminal] first. No Claude directory of the test knows it.
+func (s *Tmux) StartAgent(t testing.TB) (pane string) {
+	t.Helper()
+	id, err := s.Run(t.Context(), nil, "new-session", "-d", "-x", "100", "-y", "40", "-P", "-F", "#{pane_id}",
+		"-e", simchild.Script{State: t.TempDir()}.Env(), os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	id = strings.TrimSpace(id)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := poll(ctx, func() (bool, error) {
+		screen, err := s.Run(ctx, nil, "capture-pane", "-p", "-t", id)
+		return strings.Contains(screen, "? for shortcuts"), err
+	}); err != nil {
+		t.Fatalf("standin: the program in pane %s: %v", id, err)
+	}
+	return id
+}
+
+// Keys presses keys in a pane, as a person does.
+func (s *Tmux) Keys(t testing.TB, pane string, keys ...string) {
+	t.Helper()
+	if _, err := s.Run(t.Context(), nil, append([]string{"send-keys", "-t", pane}, keys...)...); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -51,18 +50,4 @@ func WaitFile(ctx context.Context, path string, match func([]byte) bool) ([]byte
 		return nil, fmt.Errorf("standin: %s is not as expected: %w; it holds: %.2000s", path, err, data)
 	}
 	return data, nil
-}
-
-// glob waits for a file whose path fits the pattern and returns the first.
-func glob(ctx context.Context, pattern string) (string, error) {
-	var found []string
-	err := poll(ctx, func() (bool, error) {
-		var err error
-		found, err = filepath.Glob(pattern)
-		return len(found) > 0, err
-	})
-	if err != nil {
-		return "", fmt.Errorf("standin: no file %s: %w", pattern, err)
-	}
-	return found[0], nil
 }

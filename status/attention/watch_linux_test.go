@@ -1,14 +1,21 @@
 package attention
 
 import (
+	"os"
 	"testing"
 	"time"
 
+	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pane"
 	"teambridge/relay/standin"
 	"teambridge/relay/terminal"
 	"teambridge/teams/teamstest"
 )
+
+func TestMain(m *testing.M) {
+	simchild.MainTerminal() // does not return in an agent
+	os.Exit(m.Run())
+}
 
 // A pane whose screen stays the same is not looked at closely each time.
 func TestPaneIsLookedAtOnce(t *testing.T) {

@@ -135,7 +135,7 @@ func TestPaneIsAMember(t *testing.T) {
 	if want := []string{"claimed", "written", "accepted", "done"}; !slices.Equal(states, want) {
 		t.Errorf("events of the message: %q, want %q", states, want)
 	}
-	if screen := p.screen(t); !strings.Contains(screen, "said: [teambridge "+pane.Nonce(sent.Delivery)) || !strings.Contains(screen, "] task one") {
+	if screen := p.screen(t); !strings.Contains(screen, "❯ [teambridge "+pane.Nonce(sent.Delivery)) || !strings.Contains(screen, "] task one") {
 		t.Errorf("the pane shows:\n%s", screen)
 	}
 	again := of[api.Sent](t, r.ask(t, "POST", "/v1/teams/tmux/members/build/messages", `{"text": "task one"}`, "Idempotency-Key", "one"), http.StatusOK)
@@ -197,7 +197,7 @@ func TestPaneNeedsThePerson(t *testing.T) {
 	if a := waiting(get[[]api.Attention](t, r, "/v1/attention"), api.WaitsDraft); a != nil {
 		t.Errorf("at once, it needs the person: %+v", a)
 	}
-	p.Keys(t, p.id, standin.KeyDialog)
+	p.Keys(t, p.id, "C-j", "ASK:Bash", "Enter")
 	all := eventually(t, r, "/v1/attention", "a dialog", func(l []api.Attention) bool { return waiting(l, api.WaitsTerminal) != nil })
 	if a := waiting(all, api.WaitsTerminal); a.Member != "build" || a.Team != "tmux" || a.Dismissable {
 		t.Errorf("a dialog: %+v", a)
@@ -341,7 +341,7 @@ func TestPaneOfAMember(t *testing.T) {
 	}
 
 	// One that was not sent needs the person.
-	p.Keys(t, p.id, standin.KeyBusy)
+	p.Keys(t, p.id, "WAIT:never", "Enter")
 	eventually(t, r, "/v1/teams/crew/status", "there", func(l []api.Status) bool { return len(l) == 3 })
 	late := of[api.Sent](t, r.ask(t, "POST", to+"worker/messages", `{"text": "later", "via": "pane", "policy": "when-idle"}`), http.StatusCreated)
 	events.until(api.EventRelay, func(e event) bool {

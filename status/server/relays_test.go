@@ -14,7 +14,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("2.1.329 (simulated)")
 		return
 	}
-	standin.PaneAgent()
+	simchild.MainTerminal()
 	simchild.Main()
 	if dir := os.Getenv(envServe); dir != "" {
 		serveForEver(dir)

@@ -15,32 +15,7 @@ var (
 	Newest = Kinds[len(Kinds)-1]
 )
 
-// kind is what a child does as its version does.
-type kind struct {
-	joins          bool // frames that wait become one turn
-	clears         bool // "/clear" begins another session
-	interruptFails bool // the result of an interrupted turn is an error
-	listsQueued    bool // the answer to an interrupt lists the frames that wait
-	lifecycle      bool // command_lifecycle for each frame
-	runsUnechoed   bool // only what was echoed is known to the next process
-	namesModel     bool // the answer to set_model names the model
-	echoesInside   bool // a frame is echoed if it holds a teammate's message, unless it begins with it
-	marksDenials   bool // the transcript marks the results of tools that were not allowed
-	late           bool // what else was only measured on the ends of Kinds
-}
+// late reports whether the version does what else was only measured on the ends of Kinds.
+func (p *program) late() bool { return p.has(teams.Lifecycle) }
 
-func kindOf(v teams.Version) kind {
-	has := func(t teams.Trait) bool { return v.Has(t) == teams.Yes }
-	return kind{
-		joins:          has(teams.JoinsFrames),
-		clears:         has(teams.ClearsSession),
-		interruptFails: has(teams.InterruptFails),
-		listsQueued:    has(teams.ListsQueued),
-		lifecycle:      has(teams.Lifecycle),
-		runsUnechoed:   has(teams.RunsUnechoed),
-		namesModel:     has(teams.NamesModel),
-		echoesInside:   has(teams.EchoesInside),
-		marksDenials:   has(teams.MarksDenials),
-		late:           has(teams.Lifecycle),
-	}
-}
+func (p *program) has(t teams.Trait) bool { return p.script.Version.Has(t) == teams.Yes }

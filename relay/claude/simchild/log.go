@@ -56,12 +56,6 @@ func Works(state string) (map[string]int, error) {
 	return works, err
 }
 
-// Append adds an entry to the Log of a State, as of this process and now.
-func Append(state string, e Entry) error {
-	e.At, e.PID = time.Now().UTC(), os.Getpid()
-	return appendLine(filepath.Join(state, logName), e)
-}
-
 const logName = "simchild.log"
 
 // appendLine adds a line to a file in one write, which processes that do the same do not tear.

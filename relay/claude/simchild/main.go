@@ -1,34 +1,28 @@
 package simchild
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// Main is the simulated child if the environment says so, and then ends the process. Else it returns at once. It belongs
-// at the beginning of TestMain, or of main.
+// Main is the simulated headless program if the environment says so, and then ends the process. Else it returns at once.
+// It belongs at the beginning of TestMain, or of main.
 func Main() {
-	data, ok := os.LookupEnv(Variable)
+	script, ok := given()
 	if !ok {
 		return
-	}
-	script, err := ParseScript(data)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
 	}
 	if slices.Contains(os.Args, "--version") {
 		fmt.Println(script.Version, "(simulated)")
@@ -39,43 +33,40 @@ func Main() {
 	if script.IgnoreTerm {
 		signal.Ignore(syscall.SIGTERM)
 	}
-	os.Exit(run(script, os.Args[1:]))
+	os.Exit(runHeadless(script, os.Args[1:]))
 }
 
-// child is a running one. Its main goroutine owns everything but reading.
-type child struct {
-	script    Script
-	kind      kind
-	memory    *Memory
-	model     string
-	mode      string
-	member    bool // it has the identity of a member of a team
-	plans     bool // it has the tool that ends plan mode
-	planAsked bool // its settings say that it asks about that tool
-
-	in      chan []byte // lines; closed at the end of stdin
-	deaf    context.Context
-	deafen  context.CancelFunc
-	inOver  bool
-	queue   []frame
-	asks    int
-	failed  bool   // the last turn had an error
-	current string // the text of the turn, for faults
+// MainTerminal is the simulated program at a terminal if the environment says so, the arguments do not ask for a
+// headless one, and stdin is a terminal, and then ends the process. Else it returns at once. It belongs before Main. The
+// two are apart so that a program without it does not link it.
+func MainTerminal() {
+	script, ok := given()
+	if !ok || slices.ContainsFunc(os.Args[1:], func(arg string) bool { return arg == "-p" || arg == "--print" || arg == "--version" }) {
+		return
+	}
+	if in, err := os.Stdin.Stat(); err != nil || in.Mode()&os.ModeCharDevice == 0 {
+		return // a program that speaks stream-json without being told to
+	}
+	os.Exit(runTerminal(script, os.Args[1:]))
 }
 
-type frame struct {
-	uuid, text string
+// program is what both faces have. Its main goroutine owns it.
+type program struct {
+	script Script
+	memory *memory
+	mode   string // of permissions
+	// wait takes one thing that comes in. It returns true when the timer comes first, or if the turn was interrupted.
+	wait func(timer <-chan time.Time) (timeout, interrupted bool)
 }
 
-// stopped is the exit code of a child that must end now; it is thrown as a panic and caught in run.
+// stopped is the exit code of a program that must end now; it is thrown as a panic and caught in run.
 type stopped int
 
-func run(script Script, args []string) (code int) {
-	c := &child{script: script, kind: kindOf(script.Version), model: "sim-model", mode: "default", plans: true, in: make(chan []byte)}
-	if !c.kind.late {
-		c.model = "sim-model-1"
-	}
+// open reads the flags, of which other gets those that only one face obeys, and opens the conversation that they name.
+// given is false if they name none. lost is true if it is to be resumed and nothing is in it, perhaps because its process was killed.
+func (p *program) open(args []string, other func(name, value string)) (given, lost bool, err error) {
 	session, resume := "", false
+	p.mode = "default"
 	for i := 0; i < len(args); i++ {
 		name, value, inside := strings.Cut(args[i], "=")
 		if !inside && i+1 < len(args) {
@@ -86,45 +77,31 @@ func run(script Script, args []string) (code int) {
 			session = value
 		case "--resume", "-r":
 			session, resume = value, true
-		case "--model":
-			if value != "default" {
-				c.model = value
-			}
 		case "--permission-mode":
-			c.mode = value
-		case "--agent-id":
-			c.member = true
-		case "--settings":
-			c.planAsked = strings.Contains(value, `"ExitPlanMode"`)
-		case "--disallowedTools":
-			c.plans = c.plans && !slices.Contains(strings.Split(value, ","), "ExitPlanMode")
+			p.mode = value
+		default:
+			other(name, value)
 		}
 	}
-	if script.Mode != "" {
-		c.mode = script.Mode
-	}
-	if session == "" {
+	if given = session != ""; !given {
 		session = uuid.NewString()
 	}
-	m, found, err := remember(script.State, session, c.kind)
-	switch {
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "simchild:", err)
-		return 2
-	case script.Mute:
-	case resume && m.last == "": // nothing is in it, perhaps because its process was killed
-		if !c.kind.late {
-			c.print(object{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": session,
-				"errors": []string{"No conversation found with session ID: " + session}})
-		}
-		fmt.Fprintln(os.Stderr, "No conversation found with session ID: "+session)
-		return 1
-	case !resume && found:
-		fmt.Fprintln(os.Stderr, "Error: Session ID "+session+" is already in use.")
-		return 1
+	found := false
+	if p.memory, found, err = p.remember(session); err != nil || p.script.Mute {
+		return given, false, err
 	}
-	c.memory = m
-	c.log(Entry{Kind: "start"})
+	if resume && p.memory.last == "" {
+		return given, true, errors.New("No conversation found with session ID: " + session)
+	}
+	if !resume && found {
+		return given, false, errors.New("Error: Session ID " + session + " is already in use.")
+	}
+	return given, false, nil
+}
+
+// run runs a face between two entries of the log, and returns the exit code.
+func (p *program) run(face func() int) (code int) {
+	p.log(Entry{Kind: "start"})
 	defer func() {
 		switch stop := recover().(type) {
 		case nil:
@@ -133,280 +110,101 @@ func run(script Script, args []string) (code int) {
 		default:
 			panic(stop)
 		}
-		c.log(Entry{Kind: "exit"})
+		p.log(Entry{Kind: "exit"})
 	}()
-	c.deaf, c.deafen = context.WithCancel(context.Background())
-	defer c.deafen()
-	c.fault(Start)
-
-	go c.read(os.Stdin)
-	for !c.inOver || len(c.queue) > 0 {
-		if len(c.queue) == 0 {
-			c.wait(nil, nil)
-			continue
-		}
-		// What was written together has arrived together, as far as the pipe had it.
-		c.drain()
-		c.turn()
-	}
-	if c.failed {
-		return 1
-	}
-	return 0
+	return face()
 }
 
-// read hands lines on until the end of stdin, or until the child is deaf.
-func (c *child) read(stdin io.Reader) {
-	defer close(c.in)
-	lines := bufio.NewReader(stdin)
-	for c.deaf.Err() == nil {
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			select {
-			case c.in <- line:
-			case <-c.deaf.Done():
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-	forever() // not at its end, only unread
-}
-
-// wait takes one line, or returns true when the timer or the answer comes first.
-func (c *child) wait(timer <-chan time.Time, stop func(line []byte) bool) (timeout, stopped bool) {
-	in := c.in
-	if c.inOver {
-		in = nil
-	}
-	select {
-	case line, ok := <-in:
-		if !ok {
-			c.inOver = true
-			return false, false
-		}
-		if stop != nil && stop(line) {
-			return false, true
-		}
-		c.take(line)
-	case <-timer:
-		return true, false
-	}
-	return false, false
-}
-
-// drain takes what is there without waiting for more.
-func (c *child) drain() {
-	for {
-		select {
-		case line, ok := <-c.in:
-			if !ok {
-				c.inOver = true
-				return
-			}
-			c.take(line)
-		default:
-			return
-		}
+func (p *program) log(e Entry) {
+	e.At, e.PID, e.Session = time.Now().UTC(), os.Getpid(), p.memory.session
+	if err := appendLine(filepath.Join(p.script.State, logName), e); err != nil {
+		fmt.Fprintln(os.Stderr, "simchild:", err)
 	}
 }
 
-// take does with a line what does not need a turn.
-func (c *child) take(line []byte) {
-	var l struct {
-		Type    string `json:"type"`
-		UUID    string `json:"uuid"`
-		Message struct {
-			Content json.RawMessage `json:"content"`
-		} `json:"message"`
-		RequestID string `json:"request_id"`
-		Request   struct {
-			Subtype string `json:"subtype"`
-			Model   string `json:"model"`
-			Mode    string `json:"mode"`
-		} `json:"request"`
-	}
-	if c.kind.late && len(strings.TrimSpace(string(line))) == 0 {
-		return
-	}
-	if err := json.Unmarshal(line, &l); err != nil {
-		fmt.Fprintf(os.Stderr, "Error parsing streaming input line: %s: %v\n", line, err)
-		panic(stopped(1))
-	}
-	switch l.Type {
-	case "user":
-		f := frame{uuid: l.UUID, text: textOf(l.Message.Content)}
-		c.current = f.text
-		c.log(Entry{Kind: "read", UUIDs: []string{f.uuid}, Text: f.text})
-		c.fault(Read)
-		switch {
-		case c.script.Mute:
-		case f.uuid != "" && c.memory.known[f.uuid]:
-			c.echo(f, false)
-			if !c.memory.known["here:"+f.uuid] {
-				c.lifecycle(f, "completed") // only of one that an earlier process took
-			}
-			return
-		default:
-			c.lifecycle(f, "queued")
-		}
-		if f.uuid != "" {
-			c.memory.known[f.uuid], c.memory.known["here:"+f.uuid] = true, true
-		}
-		c.queue = append(c.queue, f)
-	case "control_request":
-		body := object{}
-		switch l.Request.Subtype {
-		case "interrupt": // nothing runs
-			if c.kind.listsQueued {
-				body["still_queued"] = []string{}
-			}
-		case "set_model":
-			c.model = l.Request.Model
-			c.print(object{"type": "user", "isReplay": true, "uuid": uuid.NewString(), "session_id": c.memory.session,
-				"timestamp": time.Now().UTC().Format(stamp),
-				"message":   object{"role": "user", "content": "<local-command-stdout>Set model to " + c.model + "</local-command-stdout>"}})
-			if c.kind.namesModel {
-				body["model"] = c.model
-			}
-		case "set_permission_mode":
-			if slices.Contains(c.script.Refuse, l.Request.Mode) {
-				c.print(object{"type": "control_response", "response": object{"subtype": "error", "request_id": l.RequestID,
-					"error": "Invalid permission mode: " + l.Request.Mode}})
-				return
-			}
-			c.mode = l.Request.Mode
-			body["mode"] = c.mode
-			c.current = c.mode
-			c.fault(Changed)
-			defer c.status()
-		default:
-			c.print(object{"type": "control_response", "response": object{"subtype": "error", "request_id": l.RequestID,
-				"error": "Unsupported control request subtype: " + l.Request.Subtype}})
-			return
-		}
-		c.respond(l.RequestID, body)
-	}
-}
-
-// status tells the permission mode, when that has changed.
-func (c *child) status() {
-	c.print(object{"type": "system", "subtype": "status", "status": nil, "permissionMode": c.mode, "session_id": c.memory.session})
-}
-
-func (c *child) respond(id string, body object) {
-	response := object{"subtype": "success", "request_id": id}
-	if len(body) > 0 {
-		response["response"] = body
-	}
-	c.print(object{"type": "control_response", "response": response})
-}
-
-func (c *child) print(line object) {
-	data, err := json.Marshal(line)
+// check ends the program after an error of the files below State.
+func (p *program) check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "simchild:", err)
-		return
-	}
-	// Nobody reading is no reason to stop.
-	_, _ = os.Stdout.Write(append(data, '\n'))
-}
-
-func (c *child) log(e Entry) {
-	e.Session = c.memory.session
-	if err := Append(c.script.State, e); err != nil {
-		fmt.Fprintln(os.Stderr, "simchild:", err)
+		panic(stopped(2))
 	}
 }
 
-// fault does what goes wrong at a point.
-func (c *child) fault(at Point) {
-	for i, f := range c.script.Faults {
-		if f.At != at || !strings.Contains(c.current, f.Match) || !c.script.strike(i) {
-			continue
-		}
-		switch f.Do {
-		case Die:
-			die()
-		case Exit:
-			fmt.Fprintln(os.Stderr, "simchild: told to exit at", at)
-			panic(stopped(1))
-		case Hang:
-			if c.deafen != nil {
-				c.deafen()
-			}
-			forever()
-		case Deaf:
-			c.deafen()
-		case Flood:
-			filler := strings.Repeat("x", 1000)
-			for n := 0; n < f.Size; n += len(filler) {
-				c.print(object{"type": "noise", "filler": filler})
-			}
-		case Noise:
-			fmt.Println("this is no JSON")
-			fmt.Println(`["neither an object"]`)
-			c.print(object{"type": "noise", "filler": strings.Repeat("x", f.Size)})
-		case Widen:
-			c.mode = "bypassPermissions"
-			c.status()
-		case Hold:
-			c.log(Entry{Kind: "hold", Text: c.current})
-			c.until(f.Name)
-		case Task:
-			id, text := "task-"+strconv.Itoa(i), c.current
-			task := func(subtype string) {
-				c.print(object{"type": "system", "subtype": subtype, "task_id": id, "task_type": "local_bash", "session_id": c.memory.session})
-			}
-			task("task_started")
-			go func() {
-				c.until(f.Name)
-				// A real one tells of the task right before its turn. An agent that may
-				// be idle for no time at all would be ended in between.
-				c.begin([]string{})
-				task("task_notification")
-				c.until(f.Name + ".end")
-				c.unasked(text)
-			}()
-		case Other:
-			c.begin([]string{})
-			c.unasked(c.current)
-		case Torn:
-			fmt.Print(`{"type":"result","subtype":"succ`)
-			die()
-		}
+// store appends a record to the conversation.
+func (p *program) store(kind, id string, fields object) {
+	if !p.script.Mute {
+		p.check(p.memory.store(kind, id, fields))
 	}
 }
 
-// until waits until the file of that name is in the State.
-func (c *child) until(name string) {
+var (
+	sleepLine = instruction(`SLEEP:([0-9.]+)`)
+	waitLine  = instruction(`WAIT:(\w+)`)
+	askLine   = instruction(`ASK:(\w+)[ \t]*(\{.*\})?`)
+	toolLine  = instruction(`TOOL:([0-9.]+)`)
+	callLine  = instruction(`CALL:(\w+)[ \t]*(\{.*\})?`)
+	asksLine  = instruction(`ASKS:([0-9]+)`)
+	leaveLine = instruction(`LEAVE\b`)
+	useLine   = instruction(`USE:(\w+)[ \t]*(\{.*\})?`)
+	failLine  = instruction(`FAIL\b`)
+	spawnLine = instruction(`SPAWN:(\w+)`)
+)
+
+// instruction finds a line. It is compiled when it is used first: teambridge links this package
+// for its demo, and each command would wait for it.
+func instruction(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*` + pattern) })
+}
+
+// pause waits as long as the text says, taking input meanwhile. It reports whether the turn was interrupted.
+func (p *program) pause(line *regexp.Regexp, text string) bool {
+	m := line.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	seconds, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return false
+	}
+	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
+	defer timer.Stop()
 	for {
-		if _, err := os.Stat(filepath.Join(c.script.State, name)); err == nil {
-			return
+		if timeout, interrupted := p.wait(timer.C); timeout || interrupted {
+			return interrupted
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// unasked prints the answer of a turn that nobody asked for.
-func (c *child) unasked(text string) {
-	c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
-		"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{"type": "text", "text": "ACK: " + text}}}})
-	c.result([]string{}, object{"subtype": "success", "is_error": false, "result": "ACK: " + text, "stop_reason": "end_turn"}, "completed")
+// await waits until the file that the text names is in the State, taking input meanwhile. It reports whether the turn
+// was interrupted.
+func (p *program) await(text string) bool {
+	m := waitLine().FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !p.exists(m[1]) {
+		if _, interrupted := p.wait(tick.C); interrupted {
+			return true
+		}
+	}
+	return false
 }
 
-// die is kill -9 of oneself, which returns before it has worked.
-func die() {
-	if p, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = p.Kill()
-	}
-	forever()
+// exists reports whether a file of that name is in the State.
+func (p *program) exists(name string) bool {
+	_, err := os.Stat(filepath.Join(p.script.State, name))
+	return err == nil
 }
 
-// forever waits in a way that the runtime does not take for a deadlock, which it would end.
-func forever() {
-	for {
-		time.Sleep(time.Hour)
-	}
+func saidByUser(content any) object { return object{"role": "user", "content": content} }
+
+func saidByModel(stop any, content ...object) object {
+	return object{"role": "assistant", "stop_reason": stop, "content": content}
 }
+
+func textBlock(text string) object { return object{"type": "text", "text": text} }
+
+// interruption is what the conversation says of a turn that was interrupted.
+const interruption = "[Request interrupted by user]"

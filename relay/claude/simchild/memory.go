@@ -11,12 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"teambridge/teams"
 )
 
-// Memory is the transcript of a session, and the uuids that are known from it. Each process that has the session has one
+// memory is the transcript of a session, and the uuids that are known from it. Each process that has the session has one
 // of its own, and does not see what another adds to the transcript.
-type Memory struct {
+type memory struct {
 	path    string
 	session string
 	known   map[string]bool // frames that are not run again
@@ -45,29 +47,13 @@ func alphanumeric(r rune) rune {
 
 // echoedPath is where newer versions keep which frames they echoed. The real one knows it in
 // another way, but only what it echoed does it not run again.
-func (m *Memory) echoedPath() string { return strings.TrimSuffix(m.path, ".jsonl") + ".echoed" }
+func (m *memory) echoedPath() string { return strings.TrimSuffix(m.path, ".jsonl") + ".echoed" }
 
 // echoed notes that a frame is known from now on, also to later processes.
-func (m *Memory) echoed(uuid string) error { return appendLine(m.echoedPath(), uuid) }
+func (m *memory) echoed(uuid string) error { return appendLine(m.echoedPath(), uuid) }
 
-// Remember opens the memory of a session as a version of Claude Code has it; found is false if there is none.
-func Remember(state, session string, v teams.Version) (m *Memory, found bool, err error) {
-	return remember(state, session, kindOf(v))
-}
-
-// Session is the id of the conversation.
-func (m *Memory) Session() string { return m.session }
-
-// Empty reports whether nothing was said in the conversation.
-func (m *Memory) Empty() bool { return m.last == "" }
-
-// Store appends a record that continues the conversation. It is known from now on: as a frame, it is not run again.
-func (m *Memory) Store(kind, uuid string, fields map[string]any) error {
-	return errors.Join(m.store(kind, uuid, fields), m.echoed(uuid))
-}
-
-// Note appends a record that is no part of the conversation.
-func (m *Memory) Note(fields map[string]any) error {
+// note appends a record that is no part of the conversation.
+func (m *memory) note(fields object) error {
 	r := object{"sessionId": m.session, "timestamp": time.Now().UTC().Format(stamp)}
 	maps.Copy(r, fields)
 	return appendLine(m.path, r)
@@ -75,8 +61,8 @@ func (m *Memory) Note(fields map[string]any) error {
 
 // remember opens the memory of a session. found is false if there is none. Older
 // versions know every frame that is in the conversation.
-func remember(state, session string, kind kind) (m *Memory, found bool, err error) {
-	m = &Memory{path: transcriptPath(state, session), session: session, known: map[string]bool{}}
+func (p *program) remember(session string) (m *memory, found bool, err error) {
+	m = &memory{path: transcriptPath(p.script.State, session), session: session, known: map[string]bool{}}
 	data, err := os.ReadFile(m.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, false, nil
@@ -92,7 +78,7 @@ func remember(state, session string, kind kind) (m *Memory, found bool, err erro
 			continue // torn by a kill
 		}
 		m.last = r.UUID
-		if r.Type == "user" && !kind.runsUnechoed {
+		if r.Type == "user" && !p.has(teams.RunsUnechoed) {
 			m.known[r.UUID] = true
 		}
 	}
@@ -109,8 +95,15 @@ func remember(state, session string, kind kind) (m *Memory, found bool, err erro
 	return m, true, nil
 }
 
+// another opens the memory of a new session, as /clear does.
+func (p *program) another() *memory {
+	m, _, err := p.remember(uuid.NewString())
+	p.check(err)
+	return m
+}
+
 // store appends a record.
-func (m *Memory) store(kind, uuid string, fields object) error {
+func (m *memory) store(kind, uuid string, fields object) error {
 	r := object{
 		"parentUuid": m.last, "isSidechain": false, "type": kind, "uuid": uuid, "sessionId": m.session,
 		"timestamp": time.Now().UTC().Format(stamp),

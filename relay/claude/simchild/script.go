@@ -2,6 +2,7 @@ package simchild
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,22 +116,28 @@ func (s Script) strike(i int) bool {
 	return false
 }
 
-// ParseScript parses what [Script.Env] put into [Variable].
-func ParseScript(data string) (Script, error) {
-	s := Script{}
+// given returns the script of the environment, if there is one. If it is none, the program ends.
+func given() (Script, bool) {
+	data, ok := os.LookupEnv(Variable)
+	if !ok {
+		return Script{}, false
+	}
+	s := Script{State: os.Getenv("CLAUDE_CONFIG_DIR")}
 	dec := json.NewDecoder(strings.NewReader(data))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&s); err != nil {
-		return s, fmt.Errorf("simchild: %s: %w", Variable, err)
+	err := dec.Decode(&s)
+	if err == nil && s.State == "" {
+		err = errors.New("no state, and no CLAUDE_CONFIG_DIR")
+	}
+	if err == nil {
+		err = os.MkdirAll(s.State, 0o700)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "simchild: %s: %v\n", Variable, err)
+		os.Exit(2)
 	}
 	if !s.Version.Known() {
 		s.Version = Newest
 	}
-	if s.State == "" {
-		s.State = os.Getenv("CLAUDE_CONFIG_DIR")
-	}
-	if s.State == "" {
-		return s, fmt.Errorf("simchild: %s: no state, and no CLAUDE_CONFIG_DIR", Variable)
-	}
-	return s, os.MkdirAll(s.State, 0o700)
+	return s, true
 }

@@ -17,9 +17,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	simchild.MainTerminal()
 	simchild.Main()
 	os.Exit(m.Run())
 }
+
+const session = "aaaaaaaa-0000-4000-8000-000000000000"
 
 type child struct {
 	t      *testing.T
@@ -150,11 +153,10 @@ func TestIsLikeTheCaptured(t *testing.T) {
 		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			s, dir := simchild.Script{Version: version, State: t.TempDir()}, t.TempDir()
-			const id = "aaaaaaaa-0000-4000-8000-000000000000"
 			for _, run := range []struct {
 				file string
 				args []string
-			}{{"stream.jsonl", []string{"--session-id", id}}, {"stream-resume.jsonl", []string{"--resume", id}}} {
+			}{{"stream.jsonl", []string{"--session-id", session}}, {"stream-resume.jsonl", []string{"--resume", session}}} {
 				data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "claude-"+version.String(), run.file))
 				if err != nil {
 					t.Fatal(err)
@@ -215,7 +217,6 @@ func TestOnlyTheLastOfJoinedFramesIsRemembered(t *testing.T) {
 	frame := func(id, text string) string {
 		return `{"type":"user","message":{"role":"user","content":"` + text + `"},"uuid":"` + id + `"}`
 	}
-	const session = "aaaaaaaa-0000-4000-8000-000000000000"
 	c := start(t, s, dir, "--session-id", session)
 	c.write(frame("a", "WAIT:go"))
 	for shape(c.line()) != "system init" {

@@ -1,6 +1,7 @@
 package simchild
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,31 +13,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-)
 
-var (
-	sleepLine = instruction(`SLEEP:([0-9.]+)`)
-	waitLine  = instruction(`WAIT:(\w+)`)
-	askLine   = instruction(`ASK:(\w+)[ \t]*(\{.*\})?`)
-	toolLine  = instruction(`TOOL:([0-9.]+)`)
-	callLine  = instruction(`CALL:(\w+)[ \t]*(\{.*\})?`)
-	asksLine  = instruction(`ASKS:([0-9]+)`)
-	leaveLine = instruction(`LEAVE\b`)
-	tellLine  = instruction(`TELL:(\w+)`)
-	useLine   = instruction(`USE:(\w+)`)
-	failLine  = instruction(`FAIL\b`)
+	"teambridge/teams"
 )
-
-// instruction finds a line. It is compiled when it is used first: teambridge links this package
-// for its demo, and each command would wait for it.
-func instruction(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*` + pattern) })
-}
 
 // turn runs what is next: one frame, or all that wait up to a command.
 func (c *child) turn() {
 	frames := c.queue[:1]
-	if c.kind.joins && !c.script.Mute && !slash(frames[0]) {
+	if c.has(teams.JoinsFrames) && !c.script.Mute && !slash(frames[0]) {
 		for len(frames) < len(c.queue) && !slash(c.queue[len(frames)]) {
 			frames = c.queue[:len(frames)+1]
 		}
@@ -62,7 +46,7 @@ func (c *child) turn() {
 		c.lifecycle(f, "started")
 	}
 	c.begin(uuids)
-	c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
+	c.store("user", whole.uuid, object{"message": saidByUser(whole.text)})
 	c.fault(Stored)
 	if c.pause(sleepLine(), whole.text) || c.await(whole.text) {
 		c.interrupted(whole, frames, uuids, false)
@@ -88,15 +72,8 @@ func (c *child) turn() {
 	if m := asksLine().FindStringSubmatch(whole.text); m != nil {
 		answer = c.askAll(m[1])
 	}
-	if m := tellLine().FindStringSubmatch(whole.text); m != nil {
-		c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
-			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
-				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": "SendMessage", "input": object{"to": m[1], "message": "hello"}}}}})
-	}
 	if m := useLine().FindStringSubmatch(whole.text); m != nil {
-		c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
-			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
-				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": m[1], "input": object{}}}}})
+		c.say(uuid.NewString(), object{"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": m[1], "input": json.RawMessage(cmp.Or(m[2], "{}"))})
 	}
 	if leaveLine().MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member && !c.planAsked || c.ask("ExitPlanMode", "") == "allowed") {
 		c.mode = "default"
@@ -108,7 +85,7 @@ func (c *child) turn() {
 	}
 	c.log(Entry{Kind: "work", UUIDs: uuids, Text: whole.text, Mode: c.mode})
 	c.fault(Worked)
-	fields := object{"message": object{"role": "assistant", "stop_reason": stop, "content": []object{{"type": "text", "text": answer}}}}
+	fields := object{"message": saidByModel(stop, textBlock(answer))}
 	if c.failed {
 		fields["isApiErrorMessage"] = true
 	}
@@ -116,21 +93,16 @@ func (c *child) turn() {
 	c.store("assistant", id, fields)
 	c.fault(Finished)
 	if !c.script.Mute {
-		c.print(object{"type": "assistant", "uuid": id, "session_id": c.memory.session, "parent_tool_use_id": nil,
-			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{"type": "text", "text": answer}}}})
+		c.say(id, textBlock(answer))
 	}
-	reason := "completed"
+	reason, state := "completed", "completed"
 	if c.failed {
-		reason = "api_error"
+		reason, state = "api_error", "cancelled"
 	}
 	c.result(uuids, object{"subtype": "success", "is_error": c.failed, "result": answer, "stop_reason": stop}, reason)
 	c.fault(Answered)
 	for _, f := range frames {
-		if c.failed {
-			c.lifecycle(f, "cancelled")
-		} else {
-			c.lifecycle(f, "completed")
-		}
+		c.lifecycle(f, state)
 	}
 	c.fault(Ended)
 }
@@ -146,20 +118,15 @@ func (c *child) command(f frame) {
 	switch {
 	case name == "/compact":
 		c.compact()
-	case name == "/clear" && c.kind.clears:
-		m, _, err := remember(c.script.State, uuid.NewString(), c.kind)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "simchild:", err)
-			panic(stopped(2))
-		}
-		c.memory = m
+	case name == "/clear" && c.has(teams.ClearsSession):
+		c.memory = c.another()
 	default:
 		answer = "Unknown skill: " + strings.TrimPrefix(name, "/")
 	}
 	c.begin([]string{f.uuid})
 	c.fault(Began)
-	if c.kind.late {
-		c.store("user", f.uuid, object{"turnAttributionKey": f.uuid, "message": object{"role": "user", "content": "<command-name>" + name + "</command-name>"}})
+	if c.late() {
+		c.store("user", f.uuid, object{"turnAttributionKey": f.uuid, "message": saidByUser("<command-name>" + name + "</command-name>")})
 		c.store("system", uuid.NewString(), object{"subtype": "local_command", "content": "<local-command-stdout>" + answer + "</local-command-stdout>"})
 		c.echo(f, true)
 	}
@@ -175,7 +142,7 @@ func (c *child) compact() {
 	before := c.memory.last
 	c.store("system", uuid.NewString(), object{"subtype": "compact_boundary", "parentUuid": nil, "logicalParentUuid": before})
 	c.store("user", uuid.NewString(), object{"isCompactSummary": true,
-		"message": object{"role": "user", "content": "This session is being continued from a previous conversation."}})
+		"message": saidByUser("This session is being continued from a previous conversation.")})
 }
 
 func (c *child) begin(uuids []string) {
@@ -184,7 +151,7 @@ func (c *child) begin(uuids []string) {
 	}
 	line := object{"type": "system", "subtype": "init", "session_id": c.memory.session, "model": c.model,
 		"permissionMode": c.mode, "agents": agents(), "claude_code_version": c.script.Version.String(), "uuid": uuid.NewString()}
-	if c.kind.late {
+	if c.late() {
 		line["user_message_uuids"] = uuids
 	}
 	c.print(line)
@@ -206,44 +173,6 @@ func agents() []string {
 		}
 	}
 	return found
-}
-
-// pause waits as long as the text says, taking input meanwhile. It reports whether the turn was interrupted.
-func (c *child) pause(line *regexp.Regexp, text string) bool {
-	m := line.FindStringSubmatch(text)
-	if m == nil {
-		return false
-	}
-	seconds, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		return false
-	}
-	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
-	defer timer.Stop()
-	for {
-		if timeout, interrupted := c.wait(timer.C, c.interrupt); timeout || interrupted {
-			return interrupted
-		}
-	}
-}
-
-// await waits until the file that the text names is in the State, taking input meanwhile. It reports whether the turn
-// was interrupted.
-func (c *child) await(text string) bool {
-	m := waitLine().FindStringSubmatch(text)
-	if m == nil {
-		return false
-	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if _, err := os.Stat(filepath.Join(c.script.State, m[1])); err == nil {
-			return false
-		}
-		if _, interrupted := c.wait(tick.C, c.interrupt); interrupted {
-			return true
-		}
-	}
 }
 
 // tool calls a tool that takes the time the text says. It reports whether the turn was interrupted meanwhile.
@@ -282,11 +211,10 @@ func (c *child) call(tool, with string) (answer string) {
 // use prints that a tool is called, and returns the id of the call.
 func (c *child) use(tool string, input object) (call string) {
 	use, call := uuid.NewString(), "toolu_"+uuid.NewString()
-	content := []object{{"type": "tool_use", "id": call, "name": tool, "input": input}}
-	c.store("assistant", use, object{"message": object{"role": "assistant", "stop_reason": "tool_use", "content": content}})
+	block := object{"type": "tool_use", "id": call, "name": tool, "input": input}
+	c.store("assistant", use, object{"message": saidByModel("tool_use", block)})
 	if !c.script.Mute {
-		c.print(object{"type": "assistant", "uuid": use, "session_id": c.memory.session, "parent_tool_use_id": nil,
-			"message": object{"role": "assistant", "stop_reason": nil, "content": content}})
+		c.say(use, block)
 	}
 	return call
 }
@@ -298,13 +226,13 @@ func (c *child) used(call, result, failure string) {
 	if failure != "" {
 		block["is_error"] = true
 	}
-	if denied := failure != "" && failure != "error"; denied && c.kind.marksDenials {
+	if denied := failure != "" && failure != "error"; denied && c.has(teams.MarksDenials) {
 		kept["toolDenialKind"] = failure
-		if c.kind.late {
+		if c.late() {
 			printed["tool_result_meta"] = []object{{"id": call, "non_execution_kind": failure}}
 		}
 	}
-	id, message := uuid.NewString(), object{"role": "user", "content": []object{block}}
+	id, message := uuid.NewString(), saidByUser([]object{block})
 	kept["message"] = message
 	c.store("user", id, kept)
 	if !c.script.Mute {
@@ -313,44 +241,19 @@ func (c *child) used(call, result, failure string) {
 	}
 }
 
-// interrupt answers a line that is one.
-func (c *child) interrupt(line []byte) bool {
-	var l struct {
-		Type      string `json:"type"`
-		RequestID string `json:"request_id"`
-		Request   struct {
-			Subtype string `json:"subtype"`
-		} `json:"request"`
-	}
-	if json.Unmarshal(line, &l) != nil || l.Type != "control_request" || l.Request.Subtype != "interrupt" {
-		return false
-	}
-	body := object{}
-	if c.kind.listsQueued {
-		waiting := []string{}
-		for _, f := range c.queue {
-			waiting = append(waiting, f.uuid)
-		}
-		body["still_queued"] = waiting
-	}
-	c.respond(l.RequestID, body)
-	return true
-}
-
 // interrupted ends a turn that was stopped: before the model said anything, or when the frame was echoed already.
 func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed bool) {
 	if !echoed {
 		c.echo(whole, true)
 	}
-	note := []object{{"type": "text", "text": "[Request interrupted by user]"}}
-	id := uuid.NewString()
-	c.store("user", id, object{"message": object{"role": "user", "content": note}})
+	id, note := uuid.NewString(), saidByUser([]object{textBlock(interruption)})
+	c.store("user", id, object{"message": note})
 	if !c.script.Mute {
 		c.print(object{"type": "user", "uuid": id, "session_id": c.memory.session, "timestamp": time.Now().UTC().Format(stamp),
-			"message": object{"role": "user", "content": note}})
+			"message": note})
 	}
 	c.failed = false
-	c.result(uuids, object{"subtype": "error_during_execution", "is_error": c.kind.interruptFails, "stop_reason": nil}, "aborted_streaming")
+	c.result(uuids, object{"subtype": "error_during_execution", "is_error": c.has(teams.InterruptFails), "stop_reason": nil}, "aborted_streaming")
 	for _, f := range frames {
 		c.lifecycle(f, "cancelled")
 	}
@@ -394,19 +297,8 @@ func (c *child) question(tool string, input, request object) string {
 	c.print(object{"type": "control_request", "request_id": id, "request": request})
 	answer := "denied: stdin was closed"
 	for !c.inOver {
-		if _, answered := c.wait(nil, func(line []byte) bool {
-			var l struct {
-				Response struct {
-					RequestID string `json:"request_id"`
-					Response  struct {
-						Behavior string          `json:"behavior"`
-						Message  string          `json:"message"`
-						Input    object          `json:"updatedInput"`
-						Updates  json.RawMessage `json:"updatedPermissions"`
-					} `json:"response"`
-				} `json:"response"`
-			}
-			if json.Unmarshal(line, &l) != nil || l.Response.RequestID != id {
+		if _, answered := c.next(nil, func(l received) bool {
+			if l.Response.RequestID != id {
 				return false
 			}
 			r := l.Response.Response
@@ -456,16 +348,9 @@ func (c *child) askAll(n string) string {
 	}
 	answered := 0
 	for answered < count && !c.inOver {
-		c.wait(nil, func(line []byte) bool {
-			var l struct {
-				Type string `json:"type"`
-			}
-			if json.Unmarshal(line, &l) != nil || l.Type != "control_response" {
-				return false
-			}
+		if _, answer := c.next(nil, func(l received) bool { return l.Type == "control_response" }); answer {
 			answered++
-			return true
-		})
+		}
 	}
 	return strconv.Itoa(answered) + " answers"
 }
@@ -476,19 +361,16 @@ func (c *child) echo(f frame, begun bool) {
 	if c.script.Mute {
 		return
 	}
-	if begun && c.kind.runsUnechoed && f.uuid != "" {
+	if begun && c.has(teams.RunsUnechoed) && f.uuid != "" {
 		// It is known from now on, printed or not.
-		if err := c.memory.echoed(f.uuid); err != nil {
-			fmt.Fprintln(os.Stderr, "simchild: transcript:", err)
-			panic(stopped(2))
-		}
+		c.check(c.memory.echoed(f.uuid))
 	}
 	const tag = "<teammate-message"
-	if c.kind.echoesInside && begun && strings.HasPrefix(f.text, tag) || !c.kind.echoesInside && strings.Contains(f.text, tag) {
+	if c.has(teams.EchoesInside) && begun && strings.HasPrefix(f.text, tag) || !c.has(teams.EchoesInside) && strings.Contains(f.text, tag) {
 		return
 	}
 	line := object{"type": "user", "isReplay": true, "uuid": f.uuid, "session_id": c.memory.session, "parent_tool_use_id": nil,
-		"message": object{"role": "user", "content": f.text}}
+		"message": saidByUser(f.text)}
 	if begun {
 		line["timestamp"] = time.Now().UTC().Format(stamp)
 	}
@@ -496,7 +378,7 @@ func (c *child) echo(f frame, begun bool) {
 }
 
 func (c *child) lifecycle(f frame, state string) {
-	if c.script.Mute || !c.kind.lifecycle {
+	if c.script.Mute || !c.has(teams.Lifecycle) {
 		return
 	}
 	c.print(object{"type": "command_lifecycle", "command_uuid": f.uuid, "state": state, "uuid": uuid.NewString(), "session_id": c.memory.session})
@@ -507,7 +389,7 @@ func (c *child) result(uuids []string, fields object, reason string) {
 	for k, v := range fields {
 		line[k] = v
 	}
-	if c.kind.late && !c.script.Mute {
+	if c.late() && !c.script.Mute {
 		line["user_message_uuids"] = uuids
 		if reason != "" {
 			line["terminal_reason"] = reason
@@ -516,14 +398,9 @@ func (c *child) result(uuids []string, fields object, reason string) {
 	c.print(line)
 }
 
-func (c *child) store(kind, id string, fields object) {
-	if c.script.Mute {
-		return
-	}
-	if err := c.memory.store(kind, id, fields); err != nil {
-		fmt.Fprintln(os.Stderr, "simchild: transcript:", err)
-		panic(stopped(2))
-	}
+// say prints what the model said.
+func (c *child) say(id string, block object) {
+	c.print(object{"type": "assistant", "uuid": id, "session_id": c.memory.session, "parent_tool_use_id": nil, "message": saidByModel(nil, block)})
 }
 
 // textOf is a content's text: a string, or the texts of a list of blocks.

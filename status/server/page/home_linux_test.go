@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("2.1.329 (simulated)")
 		return
 	}
-	standin.PaneAgent()
+	simchild.MainTerminal()
 	simchild.Main() // does not return in an agent
 	os.Exit(m.Run())
 }

@@ -38,7 +38,7 @@ func TestPanes(t *testing.T) {
 	p.write("Run the tests, please.")
 	p.until(own("Run the tests") + `?.textContent.startsWith("… waiting: ") && ` + own("Run the tests") + `.dataset.state === "sending"`)
 	p.picture("pane-waiting")
-	tmux.Keys(t, id, standin.KeyClear)
+	tmux.Keys(t, id, "C-u")
 	p.until(own("Run the tests") + `?.textContent === "✓✓ confirmed"`)
 
 	// Its task ends, as the agent's hook tells.
@@ -58,7 +58,7 @@ func TestPanes(t *testing.T) {
 	p.until(own("Run the tests") + `?.textContent === "✓✓✓ finished" && ` + bubble("All 42 tests pass.") + `?.querySelector("strong") !== null`)
 
 	// An interruption is confirmed first.
-	tmux.Keys(t, id, standin.KeyBusy)
+	tmux.Keys(t, id, "WAIT:never", "Enter")
 	p.until(`document.querySelector(".head .doing").textContent.startsWith("Working")`)
 	p.run(do(`(s => { s.value = "urgent"; s.dispatchEvent(new Event("change")); })(document.querySelector("#policy"))`))
 	p.write("Stop: the branch is wrong.")
@@ -73,7 +73,7 @@ func TestPanes(t *testing.T) {
 	p.until(`document.querySelector("dialog.confirm .send") === document.activeElement`)
 	p.run(chromedp.KeyEvent("\r"))
 	p.until(own("the branch is wrong") + `?.textContent === "✓✓ confirmed" && document.querySelector("#policy").value === "queued"`)
-	if screen := captured(t, tmux, id); !strings.Contains(screen, "? for shortcuts") || !strings.Contains(screen, "the branch is wrong") {
+	if screen := captured(t, tmux, id); !strings.Contains(screen, "[Request interrupted by user]") || !strings.Contains(screen, "the branch is wrong") {
 		t.Errorf("the pane shows:\n%s", screen)
 	}
 
@@ -91,7 +91,7 @@ func TestPanes(t *testing.T) {
 		}
 		return "about " + id
 	}
-	tmux.Keys(t, id, standin.KeyBusy) // so that nothing is typed meanwhile
+	tmux.Keys(t, id, "WAIT:never", "Enter") // so that nothing is typed meanwhile
 	p.until(`document.querySelector(".head .doing").textContent.startsWith("Working")`)
 	first, second := sent("message-first", pane.Unknown+"Enter was pressed, and nothing shows what became of it"), sent("message-second", pane.NotSent+"the pane was in copy mode")
 	p.until(own(first) + `?.textContent.includes("may not have been sent: Enter was pressed") && ` + own(second) + `?.textContent.includes("not sent: the pane was in copy mode")`)
@@ -111,11 +111,11 @@ func TestPanes(t *testing.T) {
 	p.until(own(second) + `?.textContent.includes("given up")`)
 	press(first, "Send again")
 	p.until(own(first) + `?.textContent.startsWith("… waiting")`)
-	tmux.Keys(t, id, standin.KeyBusy)
+	tmux.Keys(t, id, "Escape")
 	p.until(own(first) + `?.textContent === "✓✓ confirmed"`)
 
 	// Home has what waits; the end of the task can be dismissed.
-	tmux.Keys(t, id, standin.KeyDialog)
+	tmux.Keys(t, id, "ASK:Bash", "Enter")
 	p.run(do(`location.hash = "#/"`))
 	p.until(`document.querySelector("main .needs")?.textContent.includes("Waits for you") && document.querySelector("main .needs").textContent.includes("Has finished the task of your message")`)
 	p.picture("pane-home")

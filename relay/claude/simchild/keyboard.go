@@ -1,4 +1,4 @@
-package simterminal
+package simchild
 
 import (
 	"bytes"
