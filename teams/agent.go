@@ -1,8 +1,6 @@
 package teams
 
 import (
-	"path/filepath"
-	"strings"
 	"time"
 
 	"teambridge/teams/transcript"
@@ -147,8 +145,7 @@ func (t *Team) AgentState(c *Config, name string, now time.Time) Liveness {
 	if !own {
 		return t.LeadState(c, now)
 	}
-	path, _ := t.conversation(c, name, own)
-	p, ok := transcript.ProcessOf(t.root.Path(), strings.TrimSuffix(filepath.Base(path), ".jsonl"))
+	p, ok := t.ownProcess(c, name)
 	if !ok {
 		return Unknown
 	}

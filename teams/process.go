@@ -1,11 +1,6 @@
 package teams
 
-import (
-	"path/filepath"
-	"strings"
-
-	"teambridge/teams/transcript"
-)
+import "teambridge/teams/transcript"
 
 // AgentProcess is a living process that an agent runs in, as sessions/<pid>.json describes
 // it.
@@ -26,12 +21,17 @@ func (t *Team) Processes(c *Config) map[string]AgentProcess {
 		}
 		p, found := leader, led
 		if own {
-			path, _ := t.conversation(c, m.Name, own)
-			p, found = transcript.ProcessOf(t.root.Path(), strings.TrimSuffix(filepath.Base(path), ".jsonl"))
+			p, found = t.ownProcess(c, m.Name)
 		}
 		if state, _ := sessionLiveness(p); found && state == Alive {
 			all[m.Name] = AgentProcess{p, !own && m.Name != lead.Name}
 		}
 	}
 	return all
+}
+
+// ownProcess returns the process that an agent has for itself, alive or not.
+func (t *Team) ownProcess(c *Config, name string) (transcript.Process, bool) {
+	path, _ := t.conversation(c, name, true)
+	return transcript.ProcessOf(t.root.Path(), transcript.SessionOf(path))
 }

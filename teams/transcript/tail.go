@@ -40,7 +40,10 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 			return
 		}
 		file, info, err := open(t.Path)
-		if err != nil {
+		switch {
+		case t.info != nil && errors.Is(err, fs.ErrNotExist):
+			return // a file that is gone grows no more
+		case err != nil:
 			yield(nil, err)
 			return
 		}

@@ -66,9 +66,12 @@ func TestTail(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range tail.Lines() {
+	look("removed", 3)
+	put(t, path, "{\"n\":8}\n")
+	look("made again", 4, `{"n":8}`)
+	for _, err := range (&Tail{Path: path + ".none"}).Lines() {
 		if !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("removed: %v", err)
+			t.Errorf("never there: %v", err)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,14 +112,14 @@ func SessionOf(path string) string {
 // Recent returns the transcripts of sessions that processes in dir began and that have
 // changed since, the last written first.
 func Recent(root, dir string, since time.Time) []string {
-	return slices.DeleteFunc(latest(filepath.Join(root, "projects", slugOf(dir)), ".jsonl"), func(path string) bool {
+	return slices.DeleteFunc(latest(filepath.Join(root, "projects", slugOf(dir)), ".jsonl", mostSessions), func(path string) bool {
 		info, err := os.Stat(path)
 		return err != nil || info.ModTime().Before(since)
 	})
 }
 
-// mostSessions is how many sessions of one directory are searched for an agent, the last
-// written first.
+// mostSessions is how many sessions of one directory, or subagents of one session, are searched
+// for an agent, the last written first.
 const mostSessions = 32
 
 // Agent returns the transcript of a teammate with a process of its own in dir.
@@ -126,7 +127,7 @@ func Agent(root, dir, team, agent string) (path string, ok bool) {
 	if agent == "" || dir == "" {
 		return "", false
 	}
-	for _, path := range latest(filepath.Join(root, "projects", slugOf(dir)), ".jsonl") {
+	for _, path := range latest(filepath.Join(root, "projects", slugOf(dir)), ".jsonl", mostSessions) {
 		if _, ok := newest(path, func(r Record) bool { return r.Agent == agent && r.Team == team }); ok {
 			return path, true
 		}
@@ -143,11 +144,11 @@ func Teammate(root, dir, session, team, name, prompt string) (paths []string) {
 		return nil
 	}
 	for _, s := range subagents(root, dir, session) {
-		if !regular(s.path) || s.TeamName != "" && s.TeamName != team {
+		if !regular(s.Path) || s.TeamName != "" && s.TeamName != team {
 			continue
 		}
-		if s.Name == name || s.Name == "" && prompt != "" && startedWith(s.path, prompt) {
-			paths = append(paths, s.path)
+		if s.Name == name || s.Name == "" && prompt != "" && startedWith(s.Path, prompt) {
+			paths = append(paths, s.Path)
 		}
 	}
 	return paths
@@ -156,27 +157,33 @@ func Teammate(root, dir, session, team, name, prompt string) (paths []string) {
 // HasTeammate reports whether a process started a teammate of that team, or woke it up, while it
 // had the session. Versions up to 2.1.181 do not record it.
 func HasTeammate(root, dir, session, team string) bool {
-	return team != "" && slices.ContainsFunc(subagents(root, dir, session), func(s subagent) bool { return s.TeamName == team })
+	return team != "" && slices.ContainsFunc(subagents(root, dir, session), func(s Subagent) bool { return s.TeamName == team })
 }
 
-// subagent is an agent in the process of another one.
-type subagent struct {
-	Name     string // of a teammate
-	TeamName string // of its team
-	path     string // of its transcript
+// Subagent is an agent in the process of another one.
+type Subagent struct {
+	Name      string // of a teammate
+	TeamName  string // of its team
+	ToolUseID string // of the call that began it
+	Path      string `json:"-"` // of its transcript
 }
 
-// subagents returns those of a session, the last started first.
-func subagents(root, dir, session string) (list []subagent) {
+// subagents returns those of a session that started last.
+func subagents(root, dir, session string) []Subagent {
 	folder, err := ofSession(root, dir, session, "")
 	if err != nil {
 		return nil
 	}
+	list := Subagents(filepath.Join(folder, "subagents"))
+	return list[:min(len(list), mostSessions)]
+}
+
+// Subagents returns those whose transcripts are in a folder, the last started first.
+func Subagents(folder string) (list []Subagent) {
 	const suffix = ".meta.json"
-	for _, path := range latest(filepath.Join(folder, "subagents"), suffix) {
-		data, err := readSmall(path)
-		s := subagent{path: strings.TrimSuffix(path, suffix) + ".jsonl"}
-		if err == nil && json.Unmarshal(data, &s) == nil {
+	for _, path := range latest(folder, suffix, math.MaxInt) {
+		s := Subagent{Path: strings.TrimSuffix(path, suffix) + ".jsonl"}
+		if data, err := readSmall(path); err == nil && json.Unmarshal(data, &s) == nil {
 			list = append(list, s)
 		}
 	}
@@ -194,8 +201,8 @@ func startedWith(path, prompt string) bool {
 	return false
 }
 
-// latest returns the files in a folder whose name ends so, the last written first.
-func latest(folder, suffix string) []string {
+// latest returns the files in a folder whose name ends so, at most so many, the last written first.
+func latest(folder, suffix string, most int) []string {
 	all, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
@@ -210,7 +217,7 @@ func latest(folder, suffix string) []string {
 		return cmp.Or(b.ModTime().Compare(a.ModTime()), strings.Compare(a.Name(), b.Name()))
 	})
 	var paths []string
-	for _, f := range files[:min(len(files), mostSessions)] {
+	for _, f := range files[:min(len(files), most)] {
 		paths = append(paths, filepath.Join(folder, f.Name()))
 	}
 	return paths

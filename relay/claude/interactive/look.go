@@ -13,22 +13,17 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Status is what the program does.
-type Status int
+// Status is what the program does, in the words of [transcript.Process].
+type Status string
 
 const (
 	// Starting: nothing is known yet. It can stand in a dialog, such as the one about trust.
-	Starting Status = iota
-	Idle
-	Busy    // a turn runs, or a teammate in the process works
-	Waiting // for the person, in a dialog: see State.For
-	Shell   // a shell command of the person runs
+	Starting Status = ""
+	Idle     Status = transcript.ProcessIdle
+	Busy     Status = transcript.ProcessBusy    // a turn runs, or a teammate in the process works
+	Waiting  Status = transcript.ProcessWaiting // for the person, in a dialog: see State.For
+	Shell    Status = transcript.ProcessShell   // a shell command of the person runs
 )
-
-// String is the name in lower case.
-func (s Status) String() string {
-	return [...]string{"starting", "idle", "busy", "waiting", "shell"}[s]
-}
 
 // State is what a running program is at.
 type State struct {
@@ -50,13 +45,10 @@ func (l *Launch) Look(pid int, title string) (State, error) {
 		if p.Session != "" {
 			s.Session = p.Session
 		}
-		switch p.Status {
-		case transcript.ProcessIdle:
-			s.Status = Idle
-		case transcript.ProcessWaiting:
-			s.Status, s.For = Waiting, p.WaitingFor
-		case transcript.ProcessShell:
-			s.Status = Shell
+		switch s.Status = Status(p.Status); s.Status {
+		case Idle, Shell:
+		case Waiting:
+			s.For = p.WaitingFor
 		default: // words of later versions too: what is not known is not idle
 			s.Status = Busy
 		}

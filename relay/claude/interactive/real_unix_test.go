@@ -105,7 +105,7 @@ func (p *program) look() interactive.State {
 
 func (p *program) is(want interactive.Status) {
 	p.t.Helper()
-	p.until(want.String(), func() bool { return p.look().Status == want })
+	p.until(string(want), func() bool { return p.look().Status == want })
 }
 
 func (p *program) until(what string, ok func() bool) {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -214,7 +213,7 @@ func (t *reader) notification(text string) {
 		t.notified(id)
 		return
 	}
-	file := subagentFile(t.subagents(), id)
+	file := t.subagentFile(id)
 	if file == "" {
 		return // it is another task
 	}
@@ -328,7 +327,7 @@ func (t *reader) subagents() string {
 func (t *reader) subagentSaid(by *call) {
 	id := by.file
 	if id == "" {
-		id = subagentFile(t.subagents(), by.id)
+		id = t.subagentFile(by.id)
 	}
 	if id == "" || id != filepath.Base(id) {
 		return
@@ -355,18 +354,10 @@ func (t *reader) subagentSaid(by *call) {
 }
 
 // subagentFile finds the subagent that a tool call began.
-func subagentFile(folder, call string) string {
-	const suffix = ".meta.json"
-	all, _ := os.ReadDir(folder)
-	for _, e := range all {
-		name, ok := strings.CutSuffix(e.Name(), suffix)
-		if !ok {
-			continue
-		}
-		var meta struct{ ToolUseID string }
-		data, err := os.ReadFile(filepath.Join(folder, e.Name()))
-		if err == nil && json.Unmarshal(data, &meta) == nil && meta.ToolUseID == call {
-			return strings.TrimPrefix(name, "agent-")
+func (t *reader) subagentFile(call string) string {
+	for _, s := range transcript.Subagents(t.subagents()) {
+		if s.ToolUseID == call {
+			return strings.TrimPrefix(strings.TrimSuffix(filepath.Base(s.Path), ".jsonl"), "agent-")
 		}
 	}
 	return ""
