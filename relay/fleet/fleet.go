@@ -29,7 +29,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
-	"teambridge/relay/mode"
 	"teambridge/relay/reply"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/wire"
@@ -90,7 +89,7 @@ type Fleet struct {
 	mu      sync.Mutex
 	members map[string]*runner // by id; also those that are ending
 
-	launch func(context.Context, runtimes.Launch) (agent.Runtime, error) // [runtimes.Launch.Runtime], but in tests
+	prepare func(context.Context, *relay.Options, runtimes.Launch, *PermissionPrompter) error // [Prepare], but in tests
 }
 
 // Back-off between two runs of a relay that ended by itself.
@@ -116,10 +115,7 @@ func New(opts Options) *Fleet {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Fleet{
-		opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{},
-		launch: func(ctx context.Context, l runtimes.Launch) (agent.Runtime, error) { return l.Runtime(ctx) },
-	}
+	return &Fleet{opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{}, prepare: Prepare}
 }
 
 // lockOf names the lock of the fleet of a Claude root.
@@ -529,7 +525,7 @@ func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
 		}
 		s, eerr := f.owner().session(ctx, other)
 		if eerr == nil && s.ShutDown == "" {
-			_, eerr = f.owner().Enlist(ctx, other.Team, other.Member, other.Dir, runtimes.JoinsAny(other))
+			_, eerr = f.owner().Enlist(ctx, other)
 		}
 		if other.ID == e.ID {
 			err = errors.Join(err, eerr)
@@ -564,34 +560,22 @@ func (m *runner) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name := key.Inbox
 	// It may have died in an earlier process.
 	if s, found, err := f.opts.Ledger.Session(ctx, key); err != nil {
 		return err
 	} else if found && s.Dead != "" {
 		return fmt.Errorf("%w: %s", relay.ErrDead, s.Dead)
 	}
-	policy, err := ParsePolicy(e.Permissions)
-	if err != nil {
-		return err
-	}
-	var begin mode.Mode
-	if len(e.Mode) > 0 {
-		if begin, err = mode.Parse(e.Mode); err != nil {
-			return err
-		}
-	}
-	runtime, err := f.launch(ctx, runtimes.Launch{Team: t, Member: name, Settings: *e, State: f.opts.State, Env: f.opts.Env, Permission: policy.Permission(m.prompter)})
-	if err != nil {
-		return err
-	}
-	r, err := reply.New(ctx, relay.Options{
-		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
-		Runtime: runtime, Mode: begin, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
+	opts := relay.Options{
+		Team: t, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State, Timing: f.opts.Timing,
 		Journal: f.opts.Journal, Envelope: f.opts.Envelope,
 		Events: func(ev agent.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
-		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
-	})
+		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", key.Inbox, e.Team, err)) },
+	}
+	if err := f.prepare(ctx, &opts, runtimes.Launch{Settings: *e, Env: f.opts.Env}, m.prompter); err != nil {
+		return err
+	}
+	r, err := reply.New(ctx, opts)
 	if err != nil {
 		return err
 	}
