@@ -18,7 +18,6 @@ import (
 
 	"teambridge/cmd/stdio"
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
@@ -33,7 +32,6 @@ import (
 
 type runOptions struct {
 	ledger.Relay // its settings
-	as           string
 	session      string
 	input        string
 	output       string
@@ -60,7 +58,7 @@ const (
 var outputForms = []string{outText, outEvents, outEnvelopes, outRaw}
 
 func newRun(a *app) *cobra.Command {
-	o := runOptions{as: "team-lead", input: inLines, output: outText}
+	o := runOptions{Relay: ledger.Relay{Member: "team-lead"}, input: inLines, output: outText}
 	cmd := &cobra.Command{
 		Use:   "run [--as NAME] [-- COMMAND [ARGS...]]",
 		Short: "Run a headless agent and relay its inbox to it",
@@ -170,7 +168,7 @@ and 1 if it was killed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.as, "as", o.as, "name of the member that the agent is")
+	f.StringVar(&o.Member, "as", o.Member, "name of the member that the agent is")
 	f.StringVar(&o.session, "session", "", "id of the agent's first session, a UUID")
 	f.BoolVar(&o.OwnTeam, "create-team", false, "make the team --team, with this agent as its lead, if it does not exist, or take it back from a run that was killed; it is removed at the end if nobody else is in it and nothing waits")
 	f.StringVar(&o.input, "input", o.input, "lines (text, or JSON objects) or wire (payloads of the session protocol)")
@@ -257,10 +255,6 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 	if err := fleet.Check(&o.Relay); err != nil {
 		return err
 	}
-	permissions, err := fleet.ParsePolicy(o.Permissions)
-	if err != nil {
-		return err
-	}
 	if o.session != "" {
 		if _, err := uuid.Parse(o.session); err != nil {
 			return usage("", "--session %q is not a UUID", o.session)
@@ -308,17 +302,14 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		return err
 	}
 	owner := owner(a, t.Root(), l)
-	enlisted, err := owner.Enlist(ctx, t.Name(), o.as, o.Dir, runtimes.JoinsAny(o.Relay))
+	o.Team = t.Name()
+	enlisted, err := owner.Enlist(ctx, o.Relay)
 	defer func() {
 		if enlisted && !keep {
-			err = errors.Join(err, owner.Dismiss(context.WithoutCancel(ctx), t.Name(), t.Root().MemberName(ctx, t.Name(), o.as)))
+			err = errors.Join(err, owner.Dismiss(context.WithoutCancel(ctx), t.Name(), t.Root().MemberName(ctx, t.Name(), o.Member)))
 		}
 	}()
 	defer t.Close() // before it may be removed
-	if err != nil {
-		return err
-	}
-	member, err := fleet.Member(ctx, t, o.as)
 	if err != nil {
 		return err
 	}
@@ -328,26 +319,29 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		asked = local.askedLocal
 	}
 	run.prompter = fleet.NewPermissionPrompter(asked)
-	runtime, err := agentRuntime(ctx, a, runtimes.Launch{
-		Team: t, Member: member, Settings: o.Relay, State: a.state, Session: o.session, Permission: permissions.Permission(run.prompter), Stderr: a.stderr,
-	})
+	opts := relay.Options{
+		Team: t, Locker: a.locks(), Ledger: l, State: a.state,
+		Envelope: run.envelope, Events: run.event, Report: run.report, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
+	}
+	err = fleet.Prepare(ctx, &opts, runtimes.Launch{Settings: o.Relay, Session: o.session, Stderr: a.stderr}, run.prompter)
+	if program, ok := errors.AsType[*runtimes.ProgramError](err); ok {
+		hint := "give the command of Claude Code after --, or use --plain for another program"
+		if o.Runtime == runtimes.OpenCode {
+			hint = "install OpenCode with: npm install -g opencode-ai; or give its command after --"
+		}
+		return notFound(hint, "%s", program.Error())
+	}
 	if err != nil {
 		return err
 	}
-	var history *journal.Journal
-	recorded := func() {}
 	if rec, err := a.local().Keep(ctx, t.Name()); err != nil {
 		a.warn("%s; messages are not recorded", view.Describe(err))
 	} else {
-		history, recorded = rec.Journal(), rec.Poke
+		opts.Journal, opts.Recorded = rec.Journal(), rec.Poke
 		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
 	profileNote(a, o.Relay)
-	opts := relay.Options{
-		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: runtime, OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
-		Journal: history, Envelope: run.envelope, Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
-	}
-	if run.key, err = fleet.Key(ctx, t, member); err != nil {
+	if run.key, err = fleet.Key(ctx, t, opts.Member); err != nil {
 		return err
 	}
 	if o.local {
@@ -364,11 +358,11 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		err = nil
 	}
 	// Waiting messages would be lost with the team.
-	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.key)
+	waits, more := waiting(context.WithoutCancel(ctx), t, opts.Member, a.locks(), l, run.key)
 	if waits > 0 && o.OwnTeam {
 		a.note("team %s is kept: it has %d waiting or failed messages; run again to deliver them", t.Name(), waits)
 	} else if waits > 0 && enlisted && !shutDown {
-		a.note("%s stays in the team: it has %d waiting or failed messages; run again to deliver them", member, waits)
+		a.note("%s stays in the team: it has %d waiting or failed messages; run again to deliver them", opts.Member, waits)
 	}
 	keep = waits > 0 && !shutDown || more != nil || local != nil && local.goesOn
 	return errors.Join(err, more)
@@ -399,19 +393,6 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 		}
 	}
 	return n, nil
-}
-
-// agentRuntime returns what starts the agent.
-func agentRuntime(ctx context.Context, a *app, l runtimes.Launch) (agent.Runtime, error) {
-	runtime, err := l.Runtime(ctx)
-	if program, ok := errors.AsType[*runtimes.ProgramError](err); ok {
-		hint := "give the command of Claude Code after --, or use --plain for another program"
-		if l.Settings.Runtime == runtimes.OpenCode {
-			hint = "install OpenCode with: npm install -g opencode-ai; or give its command after --"
-		}
-		return nil, notFound(hint, "%s", program.Error())
-	}
-	return runtime, err
 }
 
 // absolute makes the path of a flag absolute, unless it is empty.
@@ -605,7 +586,7 @@ func (r *agentRun) report(s relay.Status) {
 // ownTeam makes the team --team with the agent as its lead, or takes it back from a run
 // that was killed. remove removes it, unless it has other members or is somebody else's.
 func ownTeam(ctx context.Context, a *app, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
-	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.as)); err != nil {
+	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.Member)); err != nil {
 		return nil, err
 	}
 	root, err := a.root()
@@ -613,7 +594,7 @@ func ownTeam(ctx context.Context, a *app, l *ledger.Ledger, o runOptions) (remov
 		return nil, err
 	}
 	owner := owner(a, root, l)
-	f, ours, err := owner.Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
+	f, ours, err := owner.Acquire(ctx, a.teamName, teams.LeadName(o.Member), o.session, o.Dir)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}

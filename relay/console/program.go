@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	tailSize = 4 << 10
 	// What the program printed last reaches our end after its own. If others keep the
 	// pseudo-terminal open there is no end of file, and others may go on printing.
 	lastOutput      = 100 * time.Millisecond
@@ -34,13 +33,11 @@ type Program struct {
 
 	pastes atomic.Bool
 
-	ended  atomic.Bool // set with life held, before the process is reaped
-	life   sync.Mutex
-	err    error
-	shown  chan struct{} // closed when the last output is on the screen
-	done   chan struct{}
-	tailMu sync.Mutex
-	tail   []byte
+	ended atomic.Bool // set with life held, before the process is reaped
+	life  sync.Mutex
+	err   error
+	shown chan struct{} // closed when the last output is on the screen
+	done  chan struct{}
 }
 
 // Start runs a program in a pseudo-terminal with our window size, which it follows from
@@ -116,7 +113,6 @@ func (p *Program) show() {
 	for limit := lastOutputLimit; limit > 0; {
 		n, err := p.master.Read(buf)
 		if n > 0 {
-			p.keep(buf[:n])
 			c.show(buf[:n], p)
 		}
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -137,13 +133,6 @@ func (p *Program) show() {
 		_ = p.master.SetReadDeadline(late)
 	}
 	c.reset()
-}
-
-func (p *Program) keep(b []byte) {
-	p.tailMu.Lock()
-	defer p.tailMu.Unlock()
-	p.tail = append(p.tail, b[max(0, len(b)-tailSize):]...)
-	p.tail = append(p.tail[:0], p.tail[max(0, len(p.tail)-tailSize):]...)
 }
 
 // Title is the title that the program has set (OSC 0 or 2), without control characters,
@@ -193,10 +182,3 @@ func (p *Program) proceed() {
 
 // ID identifies the process, also after it ended.
 func (p *Program) ID() agent.Process { return p.id }
-
-// Tail is the last 4 KiB that the program printed, as it printed them.
-func (p *Program) Tail() []byte {
-	p.tailMu.Lock()
-	defer p.tailMu.Unlock()
-	return append([]byte(nil), p.tail...)
-}

@@ -78,7 +78,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 		return old, false, nil
 	}
 	// The fleet does it, too, but too late to refuse a name.
-	enlisted, err := owner.Enlist(ctx, r.Team, r.Member, r.Dir, runtimes.JoinsAny(r))
+	enlisted, err := owner.Enlist(ctx, r)
 	if err != nil {
 		return ledger.Relay{}, false, err
 	}

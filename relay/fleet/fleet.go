@@ -29,8 +29,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
-	"teambridge/relay/mode"
-	"teambridge/relay/reply"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/wire"
 	"teambridge/teams"
@@ -90,14 +88,8 @@ type Fleet struct {
 	mu      sync.Mutex
 	members map[string]*runner // by id; also those that are ending
 
-	launch func(context.Context, runtimes.Launch) (agent.Runtime, error) // [runtimes.Launch.Runtime], but in tests
+	prepare func(context.Context, *relay.Options, runtimes.Launch, *PermissionPrompter) error // [Prepare], but in tests
 }
-
-// Back-off between two runs of a relay that ended by itself.
-const (
-	backoffMin = time.Second
-	backoffMax = time.Minute
-)
 
 // New returns a fleet. It starts nothing.
 func New(opts Options) *Fleet {
@@ -116,10 +108,7 @@ func New(opts Options) *Fleet {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Fleet{
-		opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{},
-		launch: func(ctx context.Context, l runtimes.Launch) (agent.Runtime, error) { return l.Runtime(ctx) },
-	}
+	return &Fleet{opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{}, prepare: Prepare}
 }
 
 // lockOf names the lock of the fleet of a Claude root.
@@ -328,17 +317,8 @@ func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	return false
 }
 
-// Prompt puts a person's prompt into the queue of a relay, as [relay.Prompt] does, for
-// the team that exists now. [ErrUnknown], and [ErrNotRunning] if there is no such team.
-func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.PromptResult, error) {
-	results, err := f.Prompts(ctx, id, in)
-	if err != nil {
-		return relay.PromptResult{}, err
-	}
-	return results[0], nil
-}
-
-// Prompts is [Fleet.Prompt] for several prompts, in that order, all or none.
+// Prompts puts a person's prompts into the queue of a relay, as [relay.Prompts] does, for the
+// team that exists now. [ErrUnknown], and [ErrNotRunning] if there is no such team.
 func (f *Fleet) Prompts(ctx context.Context, id string, ins ...relay.Input) ([]relay.PromptResult, error) {
 	e, err := f.entry(ctx, id) // which this fleet may not have started yet
 	if err != nil {
@@ -415,193 +395,4 @@ func (f *Fleet) running(id string) (*relay.Relay, error) {
 		return r, nil
 	}
 	return nil, fmt.Errorf("fleet: relay %s for %s@%s: %w: %s", id, m.entry.Member, m.entry.Team, ErrNotRunning, m.read().Now.Reason)
-}
-
-// runner is one relay of a fleet.
-type runner struct {
-	fleet    *Fleet
-	entry    ledger.Relay
-	prompter *PermissionPrompter
-	stop     context.CancelFunc
-	retry    chan struct{}
-
-	mu     sync.Mutex
-	relay  *relay.Relay // while it runs
-	status relay.Status
-}
-
-// running is the relay while it runs, else nil.
-func (m *runner) running() *relay.Relay {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.relay
-}
-
-func (m *runner) read() Status {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return Status{Relay: m.entry, Now: m.status, Questions: m.prompter.Questions()}
-}
-
-// set changes the status.
-func (m *runner) set(s relay.Status) {
-	m.mu.Lock()
-	same := m.status == s
-	m.status = s
-	m.mu.Unlock()
-	if !same {
-		m.fleet.opts.Report(m.read())
-	}
-}
-
-// run runs the relay again and again.
-func (m *runner) run(ctx context.Context) {
-	backoff := time.Duration(0)
-	for {
-		began := time.Now()
-		err := m.once(ctx)
-		if ctx.Err() != nil {
-			m.set(relay.Status{State: relay.Stopped})
-			return
-		}
-		if time.Since(began) > backoffMax {
-			backoff = 0
-		}
-		s := relay.Status{State: relay.Stopped, Reason: "it ended"}
-		wait := m.fleet.opts.Every
-		switch {
-		case err == nil: // only when ctx ends
-		case errors.Is(err, relay.ErrDead):
-			if s = m.read().Now; s.State != relay.Dead { // if it died in another process
-				s = relay.Status{State: relay.Dead, Reason: err.Error()}
-			}
-			backoff = 0
-		case errors.Is(err, reply.ErrShutDown):
-			s = relay.Status{State: relay.Ended, Reason: m.ended(ctx)}
-			backoff = 0
-		case errors.Is(err, teams.ErrTeamGone):
-			s.Reason = "there is no team " + m.entry.Team
-			backoff = 0
-		default:
-			backoff = min(max(2*backoff, backoffMin), backoffMax)
-			wait = backoff
-			s.Reason = err.Error()
-		}
-		m.set(s)
-		select {
-		case <-ctx.Done():
-		case <-m.retry:
-		case <-time.After(wait):
-		}
-	}
-}
-
-// ended makes an agent that was shut down leave the team, and returns why it was.
-func (m *runner) ended(ctx context.Context) (why string) {
-	owner := m.fleet.owner()
-	s, err := owner.session(ctx, m.entry)
-	if err == nil {
-		err = owner.leave(ctx, m.entry.Team, s.Inbox)
-	}
-	if err != nil && !errors.Is(err, teams.ErrTeamGone) && ctx.Err() == nil {
-		m.fleet.opts.Warn(fmt.Errorf("%s@%s was shut down, and is still a member: %w", m.entry.Member, m.entry.Team, err))
-	}
-	return s.ShutDown
-}
-
-// place is the inbox in t of a member that a relay may serve, as [Member] says.
-func place(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, error) {
-	name, err := Member(ctx, t, member)
-	if err != nil {
-		return ledger.InboxKey{}, err
-	}
-	return Key(ctx, t, name)
-}
-
-// enlist makes the agents of all relays of a team members of it, if they may be: before
-// its lead starts, so that it can write to them. The error is that of the relay e; those of
-// others are reported by their own runners.
-func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
-	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
-	for _, other := range entries {
-		if other.Team != e.Team || other.OwnTeam {
-			continue
-		}
-		s, eerr := f.owner().session(ctx, other)
-		if eerr == nil && s.ShutDown == "" {
-			_, eerr = f.owner().Enlist(ctx, other.Team, other.Member, other.Dir, runtimes.JoinsAny(other))
-		}
-		if other.ID == e.ID {
-			err = errors.Join(err, eerr)
-		}
-	}
-	return err
-}
-
-// once runs the relay in the team that exists now.
-func (m *runner) once(ctx context.Context) error {
-	f, e := m.fleet, &m.entry
-	if e.OwnTeam {
-		// A team that is somebody else's is served like any other.
-		if _, _, err := f.owner().Acquire(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
-			return err
-		}
-	}
-	t, err := f.opts.Root.Team(e.Team)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	if err := f.enlist(ctx, e); err != nil {
-		return err
-	}
-	if s, err := f.owner().session(ctx, *e); err != nil {
-		return err
-	} else if s.ShutDown != "" {
-		return fmt.Errorf("%w: %s", reply.ErrShutDown, s.ShutDown)
-	}
-	key, err := place(ctx, t, e.Member)
-	if err != nil {
-		return err
-	}
-	name := key.Inbox
-	// It may have died in an earlier process.
-	if s, found, err := f.opts.Ledger.Session(ctx, key); err != nil {
-		return err
-	} else if found && s.Dead != "" {
-		return fmt.Errorf("%w: %s", relay.ErrDead, s.Dead)
-	}
-	policy, err := ParsePolicy(e.Permissions)
-	if err != nil {
-		return err
-	}
-	var begin mode.Mode
-	if len(e.Mode) > 0 {
-		if begin, err = mode.Parse(e.Mode); err != nil {
-			return err
-		}
-	}
-	runtime, err := f.launch(ctx, runtimes.Launch{Team: t, Member: name, Settings: *e, State: f.opts.State, Env: f.opts.Env, Permission: policy.Permission(m.prompter)})
-	if err != nil {
-		return err
-	}
-	r, err := reply.New(ctx, relay.Options{
-		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
-		Runtime: runtime, Mode: begin, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
-		Journal: f.opts.Journal, Envelope: f.opts.Envelope,
-		Events: func(ev agent.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
-		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
-	})
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	m.relay = r.Relay
-	m.mu.Unlock()
-	defer func() {
-		m.mu.Lock()
-		m.relay = nil
-		m.mu.Unlock()
-	}()
-	return r.Run(ctx)
 }

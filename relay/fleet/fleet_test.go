@@ -246,7 +246,7 @@ func TestTeamComesAndGoes(t *testing.T) {
 		return s.Now.State == relay.Stopped && strings.Contains(s.Now.Reason, "no team red")
 	}
 	h.until(f, id, "without a team", gone)
-	if _, err := f.Prompt(t.Context(), id, relay.Input{Text: "x"}); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "no team red") {
+	if _, err := prompt(t.Context(), f, id, relay.Input{Text: "x"}); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "no team red") {
 		t.Errorf("said to a team that is not there: %v", err)
 	}
 	h.Make("red", 1, "lead")
@@ -257,7 +257,7 @@ func TestTeamComesAndGoes(t *testing.T) {
 	if second := h.until(f, id, "idle", state(relay.Idle)).Now.Session; second == first {
 		t.Error("another team goes on with the session of the first")
 	}
-	if _, err := f.Prompt(t.Context(), id, relay.Input{Text: "[said]"}); err != nil {
+	if _, err := prompt(t.Context(), f, id, relay.Input{Text: "[said]"}); err != nil {
 		t.Error(err)
 	}
 	if n := h.worked("[said]"); n != 1 {
@@ -289,14 +289,14 @@ func TestDeadUntilRetried(t *testing.T) {
 		t.Errorf("%d starts, want %d", starts, relay.MaxStarts)
 	}
 	// What a person says meanwhile waits for it.
-	said, err := f.Prompt(t.Context(), id, relay.Input{Text: "[m-2]", ID: "key"})
+	said, err := prompt(t.Context(), f, id, relay.Input{Text: "[m-2]", ID: "key"})
 	must(t, err)
 	must(t, f.Retry(t.Context(), id))
 	h.until(f, id, "idle", state(relay.Idle))
 	if n := h.worked("[m-1]") + h.worked("[m-2]"); n != 2 {
 		t.Errorf("worked on %d times", n)
 	}
-	again, err := f.Prompt(t.Context(), id, relay.Input{Text: "[m-2]", ID: "key"})
+	again, err := prompt(t.Context(), f, id, relay.Input{Text: "[m-2]", ID: "key"})
 	if err != nil || !again.Again || again.Delivery != said.Delivery {
 		t.Errorf("said again: %+v after %+v, %v", again, said, err)
 	}
@@ -331,10 +331,10 @@ func TestServing(t *testing.T) {
 	other, _, err := early.Add(t.Context(), h.entry("red", "other"))
 	must(t, err)
 	want(early, "other", other.ID)
-	if said, err := early.Prompt(t.Context(), other.ID, relay.Input{Text: "[at once]"}); err != nil || said.Delivery == "" {
+	if said, err := prompt(t.Context(), early, other.ID, relay.Input{Text: "[at once]"}); err != nil || said.Delivery == "" {
 		t.Errorf("said %+v, %v", said, err)
 	}
-	if _, err := early.Prompt(t.Context(), "nobody", relay.Input{Text: "x"}); !errors.Is(err, ErrUnknown) {
+	if _, err := prompt(t.Context(), early, "nobody", relay.Input{Text: "x"}); !errors.Is(err, ErrUnknown) {
 		t.Errorf("said to nobody: %v", err)
 	}
 	if n := h.worked("[at once]"); n != 1 {
@@ -382,7 +382,7 @@ func TestInterruptByID(t *testing.T) {
 	if err := f.Interrupt(t.Context(), id); !errors.Is(err, agent.ErrNotInFlight) {
 		t.Errorf("interrupted what does not run: %v", err)
 	}
-	said, err := f.Prompt(t.Context(), id, relay.Input{Text: "SLEEP:60"})
+	said, err := prompt(t.Context(), f, id, relay.Input{Text: "SLEEP:60"})
 	must(t, err)
 	h.until(f, id, "working", state(relay.Working))
 	for err = f.Interrupt(t.Context(), id); errors.Is(err, agent.ErrNotInFlight); err = f.Interrupt(t.Context(), id) {
@@ -423,7 +423,7 @@ func TestPermissions(t *testing.T) {
 			entry.Permissions = tc.permissions
 			id := h.add(f, entry)
 			h.until(f, id, "idle", state(relay.Idle))
-			_, err := f.Prompt(t.Context(), id, relay.Input{Text: "ASK:Bash"})
+			_, err := prompt(t.Context(), f, id, relay.Input{Text: "ASK:Bash"})
 			must(t, err)
 			if tc.answer != "" {
 				q := h.until(f, id, "asking", func(s Status) bool { return len(s.Questions) == 1 }).Questions[0]
@@ -480,7 +480,7 @@ func TestInitialMode(t *testing.T) {
 	entry.Mode = []byte(`{"model":"opus"}`)
 	id := h.add(f, entry)
 	h.until(f, id, "idle", state(relay.Idle))
-	_, err := f.Prompt(t.Context(), id, relay.Input{Text: "hi"})
+	_, err := prompt(t.Context(), f, id, relay.Input{Text: "hi"})
 	must(t, err)
 	h.until(f, id, "done", func(Status) bool {
 		h.mu.Lock()
@@ -535,4 +535,13 @@ func (f *Fleet) Remove(ctx context.Context, id string, deleteTeam bool) error {
 	defer f.Poke()
 	_, err = f.admin().Remove(ctx, r, deleteTeam)
 	return err
+}
+
+// prompt is [Fleet.Prompts] for one.
+func prompt(ctx context.Context, f *Fleet, id string, in relay.Input) (relay.PromptResult, error) {
+	results, err := f.Prompts(ctx, id, in)
+	if err != nil {
+		return relay.PromptResult{}, err
+	}
+	return results[0], nil
 }

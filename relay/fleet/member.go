@@ -8,19 +8,20 @@ import (
 	"slices"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/runtimes"
 	"teambridge/teams"
 )
 
 // Enlist makes an agent a member of a team, so that the others can write to it, and records
-// that. The team is one that was made here ([TeamOwner.Of]), or with any of all. enlisted is
-// false, and nothing changes, if there is no such team, or it has a member of that name that
-// is not ours.
-func (o TeamOwner) Enlist(ctx context.Context, team, member, dir string, any bool) (enlisted bool, err error) {
-	_, c, ok, err := o.Of(ctx, team)
-	if err != nil || c == nil || !ok && !any {
+// that. The team is one that was made here ([TeamOwner.Of]), or any with [runtimes.JoinsAny].
+// enlisted is false, and nothing changes, if there is no such team, or it has a member of that
+// name that is not ours.
+func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, err error) {
+	_, c, ok, err := o.Of(ctx, r.Team)
+	if err != nil || c == nil || !ok && !runtimes.JoinsAny(r) {
 		return false, err
 	}
-	if name, err := c.Resolve(member, nil); err == nil {
+	if name, err := c.Resolve(r.Member, nil); err == nil {
 		m, ours, err := o.member(ctx, c, name)
 		if ours && m.PendingDelete { // its relay was removed, and there is another now
 			m.PendingDelete = false
@@ -28,12 +29,12 @@ func (o TeamOwner) Enlist(ctx context.Context, team, member, dir string, any boo
 		}
 		return ours, err
 	}
-	t, err := o.Root.Team(team)
+	t, err := o.Root.Team(r.Team)
 	if err != nil {
 		return false, err
 	}
 	defer t.Close()
-	_, err = t.Enlist(ctx, o.Locker, member, dir, func(m teams.Membership) error {
+	_, err = t.Enlist(ctx, o.Locker, r.Member, r.Dir, func(m teams.Membership) error {
 		i := c.Instance()
 		return o.Ledger.AddMember(ctx, ledger.OwnedMember{
 			Root: o.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Member: m.Name, AgentID: m.AgentID, JoinedAt: m.JoinedAt,

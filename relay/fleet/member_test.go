@@ -21,10 +21,10 @@ func TestEnlist(t *testing.T) {
 	o := h.own()
 	ctx := t.Context()
 	h.Make("theirs", 1, "lead", "w")
-	if enlisted, err := o.Enlist(ctx, "theirs", "bob", h.work, false); enlisted || err != nil {
+	if enlisted, err := o.Enlist(ctx, ledger.Relay{Team: "theirs", Member: "bob", Dir: h.work}); enlisted || err != nil {
 		t.Errorf("in a team of somebody else: %v, %v", enlisted, err)
 	}
-	if enlisted, err := o.Enlist(ctx, "nowhere", "bob", h.work, false); enlisted || err != nil {
+	if enlisted, err := o.Enlist(ctx, ledger.Relay{Team: "nowhere", Member: "bob", Dir: h.work}); enlisted || err != nil {
 		t.Errorf("in no team: %v, %v", enlisted, err)
 	}
 	_, ours, err := o.Acquire(ctx, "mine", "team-lead", "", h.work)
@@ -42,14 +42,14 @@ func TestEnlist(t *testing.T) {
 		return ok
 	}
 	for range 2 {
-		if enlisted, err := o.Enlist(ctx, "mine", "bob", h.work, false); !enlisted || err != nil || !in("bob") {
+		if enlisted, err := o.Enlist(ctx, ledger.Relay{Team: "mine", Member: "bob", Dir: h.work}); !enlisted || err != nil || !in("bob") {
 			t.Errorf("enlisted %v, %v", enlisted, err)
 		}
 	}
-	if enlisted, err := o.Enlist(ctx, "mine", "lead", h.work, false); enlisted || err != nil {
+	if enlisted, err := o.Enlist(ctx, ledger.Relay{Team: "mine", Member: "lead", Dir: h.work}); enlisted || err != nil {
 		t.Errorf("the lead: %v, %v", enlisted, err)
 	}
-	if _, err := o.Enlist(ctx, "mine", "system", h.work, false); !errors.Is(err, teams.ErrNameTaken) {
+	if _, err := o.Enlist(ctx, ledger.Relay{Team: "mine", Member: "system", Dir: h.work}); !errors.Is(err, teams.ErrNameTaken) {
 		t.Errorf("under a reserved name: %v", err)
 	}
 
@@ -89,7 +89,7 @@ func TestTeamWaitsForItsMembers(t *testing.T) {
 		if must(t, err); !ours {
 			t.Fatal("not made")
 		}
-		_, err = o.Enlist(ctx, team, "bob", h.work, false)
+		_, err = o.Enlist(ctx, ledger.Relay{Team: team, Member: "bob", Dir: h.work})
 		must(t, err)
 		if removed, err := o.Discard(ctx, f); removed || err != nil || !h.there(team) {
 			t.Errorf("%s: removed %v, %v", team, removed, err)
@@ -140,7 +140,7 @@ func TestDeleteTeamWithMembers(t *testing.T) {
 	if _, c, _, err := o.Of(ctx, "mine"); err != nil || len(c.Members) != 2 {
 		t.Errorf("members %+v, %v; want the lead and bob", c.Members, err)
 	}
-	if _, err := o.Enlist(ctx, "mine", "killed", h.work, false); err != nil { // by a run
+	if _, err := o.Enlist(ctx, ledger.Relay{Team: "mine", Member: "killed", Dir: h.work}); err != nil { // by a run
 		t.Error(err)
 	}
 	_, err = a.Remove(ctx, w, false)

@@ -195,7 +195,7 @@ func TestAddedAgainAtOnce(t *testing.T) {
 	if id, ok, err := f.Serving(t.Context(), team, "lead"); err != nil || !ok || id != second {
 		t.Errorf("served by %s, %v, %v; want %s", id, ok, err, second)
 	}
-	if _, err := f.Prompt(context.Background(), second, relay.Input{Text: "[m-2]"}); err != nil {
+	if _, err := prompt(context.Background(), f, second, relay.Input{Text: "[m-2]"}); err != nil {
 		t.Error(err)
 	}
 	must(t, os.WriteFile(filepath.Join(h.script.State, "go"), nil, 0o600))

@@ -188,7 +188,7 @@ func TestAnswers(t *testing.T) {
 			entry.Permissions = "ask"
 			id := h.add(f, entry)
 			h.until(f, id, "idle", state(relay.Idle))
-			_, err := f.Prompt(t.Context(), id, relay.Input{Text: test.says})
+			_, err := prompt(t.Context(), f, id, relay.Input{Text: test.says})
 			must(t, err)
 			q := h.until(f, id, "asking", func(s Status) bool { return len(s.Questions) == 1 }).Questions[0]
 			test.answer.Question, test.answer.Digest = q.ID, q.Digest

@@ -24,14 +24,14 @@ func (mute) SendsMessages() bool { return false }
 
 // instead makes simulated agents that write to nobody of those of OpenCode.
 func instead(f *Fleet) {
-	launch := f.launch
-	f.launch = func(ctx context.Context, l runtimes.Launch) (agent.Runtime, error) {
+	f.prepare = func(ctx context.Context, opts *relay.Options, l runtimes.Launch, p *PermissionPrompter) error {
 		if l.Settings.Runtime != runtimes.OpenCode {
-			return launch(ctx, l)
+			return Prepare(ctx, opts, l, p)
 		}
 		l.Settings.Runtime = ""
-		runtime, err := launch(ctx, l)
-		return mute{runtime}, err
+		err := Prepare(ctx, opts, l, p)
+		opts.Runtime = mute{opts.Runtime}
+		return err
 	}
 }
 

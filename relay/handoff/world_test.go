@@ -260,6 +260,9 @@ func (w *world) Start(cmd *exec.Cmd) (Program, error) {
 	if w.program != nil || w.remotes > 0 {
 		w.t.Error("two programs have the session")
 	}
+	if w.session.ID == "" {
+		w.t.Error("the program is started before the ledger has its session")
+	}
 	w.program = p
 	return p, nil
 }

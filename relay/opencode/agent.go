@@ -5,14 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
-	"net/http"
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,48 +30,6 @@ const (
 
 // ErrEnded says that the agent has ended.
 var ErrEnded = errors.New("the agent has ended")
-
-// line is a message as it is sent, and kept until it is.
-type line struct {
-	ID       string `json:"id"` // of OpenCode
-	Prompt   prompt `json:"prompt"`
-	Delivery string `json:"delivery"`
-}
-
-type prompt struct {
-	Text string `json:"text"`
-}
-
-// Encode returns the line that gives an agent a text under an id, a UUID.
-func (r *Runtime) Encode(uuid, text string) ([]byte, error) {
-	l := line{ID: MessageID(uuid), Prompt: prompt{text}, Delivery: "queue"}
-	if id, ok := UUID(l.ID); !ok || id != uuid {
-		return nil, fmt.Errorf("opencode: %.60q is no UUID", uuid)
-	}
-	data, err := json.Marshal(l)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("opencode: %w", err)
-	case strings.TrimSpace(text) == "":
-		return nil, errors.New("opencode: the message is empty")
-	case len(data) > maxLine:
-		return nil, fmt.Errorf("opencode: the message is too large: %d bytes, at most %d", len(data), maxLine)
-	}
-	return data, nil
-}
-
-// Frame reads a line that [Runtime.Encode] made.
-func (r *Runtime) Frame(data []byte) (agent.Frame, error) {
-	var l line
-	if err := json.Unmarshal(data, &l); err != nil {
-		return agent.Frame{}, fmt.Errorf("opencode: a message cannot be read: %w", err)
-	}
-	uuid, ok := UUID(l.ID)
-	if !ok || l.Delivery != "queue" {
-		return agent.Frame{}, fmt.Errorf("opencode: %.60q is no message of ours", l.ID)
-	}
-	return agent.Frame{UUID: uuid, Line: data}, nil
-}
 
 // flight is a message that was sent and whose turn has not ended.
 type flight struct {
@@ -510,50 +462,6 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	return nil
 }
 
-// marksFile holds what we did to a session and its events do not tell, one a line: the messages whose turns
-// were stopped, and the tool calls that were denied, as deniedCall names them.
-func (o Options) marksFile(session string) string {
-	return filepath.Join(o.marksDir(), SessionID(session))
-}
-
-func (o Options) marksDir() string { return filepath.Join(o.State, "opencode", "interrupted") }
-
-// deniedCall names a tool call that was denied. The ids of calls are the model's, and may come again.
-func deniedCall(message, call string) string {
-	return url.PathEscape(message) + "/" + url.PathEscape(call)
-}
-
-// mark records that a turn is being stopped, or a tool call denied.
-func (o Options) mark(session, what string) error {
-	if o.State == "" {
-		return nil
-	}
-	path := o.marksFile(session)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("opencode: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("opencode: %w", err)
-	}
-	_, err = fmt.Fprintln(f, what)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("opencode: %w", err)
-	}
-	return nil
-}
-
-func (o Options) marked(session, what string) (bool, error) {
-	if o.State == "" {
-		return false, nil
-	}
-	data, err := os.ReadFile(o.marksFile(session))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return slices.Contains(strings.Fields(string(data)), what), nil
-	}
-	return false, fmt.Errorf("opencode: %w", err)
-}
-
 // CloseInput lets it end once it has nothing more to do.
 func (a *Agent) CloseInput() {
 	a.mu.Lock()
@@ -636,43 +544,4 @@ func (a *Agent) Wait(ctx context.Context) error {
 		return fmt.Errorf("opencode: the server ended: %w; it said: %.1000q", a.server.err, text)
 	}
 	return fmt.Errorf("opencode: the server ended: %w", a.server.err)
-}
-
-// model finds the model that a mode asks for: PROVIDER/MODEL, or the id of a model of one
-// provider; without one, that of the configuration. It is empty if OpenCode is to choose.
-func (o Options) model(ctx context.Context, c *client, m mode.Mode) (modelRef, error) {
-	name, asked := m.Model.Value()
-	if _, _, ok := o.profile.ProviderModel(); ok && !asked {
-		name, asked = o.profile.Model, true
-	}
-	if !asked {
-		var err error
-		if name, err = c.configModel(ctx, o.Dir); hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusBadRequest) {
-			return modelRef{}, nil // a server that cannot tell chooses by itself
-		} else if err != nil || name == "" {
-			return modelRef{}, err
-		}
-	}
-	all, err := c.models(ctx, o.Dir)
-	if err != nil {
-		return modelRef{}, err
-	}
-	var found []modelRef
-	for _, one := range all {
-		if one.String() == name || one.ID == name {
-			found = append(found, one)
-		}
-	}
-	if i := slices.IndexFunc(found, func(m modelRef) bool { return m.String() == name }); i >= 0 {
-		return found[i], nil
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case !asked:
-		return modelRef{}, nil
-	case len(found) > 1:
-		return modelRef{}, fmt.Errorf("opencode: several providers have a model %.80q: write %s or another: %w", name, found[0], agent.ErrRefused)
-	}
-	return modelRef{}, fmt.Errorf("opencode: OpenCode has no model %.80q; `opencode models` lists them: %w", name, agent.ErrRefused)
 }

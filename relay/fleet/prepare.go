@@ -1,0 +1,32 @@
+package fleet
+
+import (
+	"context"
+
+	"teambridge/relay"
+	"teambridge/relay/mode"
+	"teambridge/relay/runtimes"
+)
+
+// Prepare sets in the options of a relay what the settings of l say: the member, as [Member]
+// gives it, the mode, and the runtime, whose agents ask p. The rest of l that the options
+// have is taken from them.
+func Prepare(ctx context.Context, opts *relay.Options, l runtimes.Launch, p *PermissionPrompter) (err error) {
+	r := l.Settings
+	if opts.Member, err = Member(ctx, opts.Team, r.Member); err != nil {
+		return err
+	}
+	policy, err := ParsePolicy(r.Permissions)
+	if err != nil {
+		return err
+	}
+	if len(r.Mode) > 0 {
+		if opts.Mode, err = mode.Parse(r.Mode); err != nil {
+			return err
+		}
+	}
+	opts.OnCut, opts.IdleExit = relay.OnCut(r.OnCut), r.IdleExit
+	l.Team, l.Member, l.State, l.Permission = opts.Team, opts.Member, opts.State, policy.Permission(p)
+	opts.Runtime, err = l.Runtime(ctx)
+	return err
+}

@@ -1,0 +1,50 @@
+package opencode
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/mode"
+)
+
+// model finds the model that a mode asks for: PROVIDER/MODEL, or the id of a model of one
+// provider; without one, that of the configuration. It is empty if OpenCode is to choose.
+func (o Options) model(ctx context.Context, c *client, m mode.Mode) (modelRef, error) {
+	name, asked := m.Model.Value()
+	if _, _, ok := o.profile.ProviderModel(); ok && !asked {
+		name, asked = o.profile.Model, true
+	}
+	if !asked {
+		var err error
+		if name, err = c.configModel(ctx, o.Dir); hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusBadRequest) {
+			return modelRef{}, nil // a server that cannot tell chooses by itself
+		} else if err != nil || name == "" {
+			return modelRef{}, err
+		}
+	}
+	all, err := c.models(ctx, o.Dir)
+	if err != nil {
+		return modelRef{}, err
+	}
+	var found []modelRef
+	for _, one := range all {
+		if one.String() == name || one.ID == name {
+			found = append(found, one)
+		}
+	}
+	if i := slices.IndexFunc(found, func(m modelRef) bool { return m.String() == name }); i >= 0 {
+		return found[i], nil
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case !asked:
+		return modelRef{}, nil
+	case len(found) > 1:
+		return modelRef{}, fmt.Errorf("opencode: several providers have a model %.80q: write %s or another: %w", name, found[0], agent.ErrRefused)
+	}
+	return modelRef{}, fmt.Errorf("opencode: OpenCode has no model %.80q; `opencode models` lists them: %w", name, agent.ErrRefused)
+}
