@@ -50,7 +50,7 @@ func (l *loop) restore(ctx context.Context) error {
 		return err
 	}
 	if l.session.ID == "" {
-		l.session.ID = cmp.Or(l.opts.Runtime.Session(), uuid.NewString())
+		l.session.ID = cmp.Or(l.opts.Session, uuid.NewString())
 	}
 	if err := l.session.Await(ctx, l.opts.Predecessor, l.grace.Term, func(reason string) error {
 		l.set(func(s *Status) { s.State, s.Reason = Waiting, reason })

@@ -489,7 +489,7 @@ func TestUnusableSession(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		change(&opts, func(o *claude.Options) { o.Session = left.Session })
+		opts.Session = left.Session
 		s.send("[m-1]")
 		_, stop := s.relay(opts)
 		if all := s.settled(1); all[0].State != ledger.Done {

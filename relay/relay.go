@@ -127,7 +127,8 @@ type Options struct {
 	Ledger *ledger.Ledger
 	State  string // our state directory
 
-	Runtime agent.Runtime // starts the agent; its Session is for the first run alone
+	Runtime agent.Runtime // starts the agent
+	Session string        // id of the first session, a UUID; empty: one is chosen
 
 	// Mode is what a new session begins with. A session that is resumed keeps its own,
 	// unless a flag of another Runtime.Command changes it.

@@ -581,7 +581,8 @@ func TestLeadThatReadsItsInbox(t *testing.T) {
 			t.Fatal(err)
 		}
 		opts := s.options()
-		change(&opts, func(o *claude.Options) { o.Plain, o.Session = true, session })
+		opts.Session = session
+		change(&opts, func(o *claude.Options) { o.Plain = true })
 		change(&opts, func(o *claude.Options) { o.Command = append(o.Command, "--session-id", session) })
 		r, stop := s.relay(opts)
 		for _, text := range []string{"/clear", "[said]"} {

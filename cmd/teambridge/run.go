@@ -320,10 +320,10 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 	}
 	run.prompter = fleet.NewPermissionPrompter(asked)
 	opts := relay.Options{
-		Team: t, Locker: a.locks(), Ledger: l, State: a.state,
+		Team: t, Locker: a.locks(), Ledger: l, State: a.state, Session: o.session,
 		Envelope: run.envelope, Events: run.event, Report: run.report, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
 	}
-	err = fleet.Prepare(ctx, &opts, runtimes.Launch{Settings: o.Relay, Session: o.session, Stderr: a.stderr}, run.prompter)
+	err = fleet.Prepare(ctx, &opts, runtimes.Launch{Settings: o.Relay, Stderr: a.stderr}, run.prompter)
 	if program, ok := errors.AsType[*runtimes.ProgramError](err); ok {
 		hint := "give the command of Claude Code after --, or use --plain for another program"
 		if o.Runtime == runtimes.OpenCode {

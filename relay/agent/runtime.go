@@ -17,8 +17,6 @@ import (
 type Runtime interface {
 	// Command is what is started, for people, and to notice that another one is.
 	Command() string
-	// Session is the id of the first conversation; empty if the relay is to choose it.
-	Session() string
 	// Unnamed returns a mode without the settings that Command itself fixes.
 	Unnamed(mode.Mode) mode.Mode
 	// NeedsRestart reports whether only another agent can work in another mode.

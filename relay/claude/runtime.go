@@ -12,15 +12,12 @@ import (
 	"teambridge/relay/wire"
 )
 
-// Runtime is Claude Code, or a program that speaks the same lines. Root of its Options must be set; Resume and Mode are
-// those of each [Runtime.Start].
+// Runtime is Claude Code, or a program that speaks the same lines. Root of its Options must be set; Session, Resume
+// and Mode are those of each [Runtime.Start].
 type Runtime struct{ Options }
 
 // Command is what is started, for people.
 func (r Runtime) Command() string { return strings.Join(r.Options.Command, " ") }
-
-// Session is the id of the first conversation; empty: the relay chooses it.
-func (r Runtime) Session() string { return r.Options.Session }
 
 // MayPoll reports whether an agent may be one that reads its inbox by itself.
 func (r Runtime) MayPoll() bool { return r.Plain }

@@ -21,8 +21,6 @@ type Options struct {
 	Env   []string // of a server that is started; nil is that of this process
 	State string   // our state directory, for the configurations and files of running servers
 
-	Session string // of the first conversation, a UUID; empty: one is chosen
-
 	// Profile is what the agent is to be; the zero Ref is none. It is read again at each start.
 	Profile profile.Ref
 	// Tools are all tools that the agent has, in place of those of its profile; nil: those.

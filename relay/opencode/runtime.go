@@ -45,9 +45,6 @@ func (r *Runtime) Command() string {
 	return strings.Join(r.options.command(), " ")
 }
 
-// Session is the id of the first conversation; empty: the relay chooses it.
-func (r *Runtime) Session() string { return r.options.Session }
-
 // Unnamed returns the mode: no flag of OpenCode's sets any of it.
 func (r *Runtime) Unnamed(m mode.Mode) mode.Mode { return m }
 

@@ -41,7 +41,7 @@ func checkClaude(r *ledger.Relay) error {
 func openClaude(ctx context.Context, l Launch) (agent.Runtime, error) {
 	r := l.Settings
 	child := claude.Options{
-		Command: slices.Clone(r.Command), Plain: r.Plain, Root: r.Root, Dir: r.Dir, Env: l.Env, Session: l.Session, Profile: profileOf(r), Stderr: l.Stderr,
+		Command: slices.Clone(r.Command), Plain: r.Plain, Root: r.Root, Dir: r.Dir, Env: l.Env, Profile: profileOf(r), Stderr: l.Stderr,
 		Permission: l.allowing(l.Tools), OldProfiles: true, OldRules: true,
 	}
 	if l.Tools != nil {

@@ -42,7 +42,7 @@ func (l Launch) openCode() (opencode.Options, error) {
 		tools = append(tools, tool)
 	}
 	o := opencode.Options{
-		Command: r.Command, URL: r.URL, Dir: r.Dir, Env: l.Env, State: l.State, Session: l.Session, Profile: profileOf(r), Stderr: l.Stderr,
+		Command: r.Command, URL: r.URL, Dir: r.Dir, Env: l.Env, State: l.State, Profile: profileOf(r), Stderr: l.Stderr,
 		Tools: tools, Bound: l.Bound, Permission: l.allowing(opencode.PolicyNames(tools)),
 	}
 	if o.URL == "" {

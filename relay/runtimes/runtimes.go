@@ -143,7 +143,6 @@ type Launch struct {
 	Member     string       // its name in the team
 	State      string       // our state directory
 	Env        []string     // as "NAME=value"; nil is ours
-	Session    string       // for its first run; empty: one is chosen
 	Permission *agent.Permission
 	Stderr     io.Writer
 
