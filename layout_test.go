@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
-	"inbox/simagent":           {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
+	"relay/sim/simagent":       {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":              {},
 	"relay/agent":              {"relay/mode", "relay/wire"},
 	"relay/mode":               {"teams/rawjson"},
@@ -51,8 +51,8 @@ var mayImport = map[string][]string{
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/process", "relay/profile", "relay/toolcall", "relay/wire"},
-	"relay/standin":            {"relay/claude/simchild", "relay/process", "teams"}, // for the table of versions
-	"relay/claude/simchild":    {"inbox/simagent", "teams"},                         // as simagent
+	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
+	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/terminal", "relay/wire",
 		"status", "status/api", "status/attention", "status/doctor", "status/plain", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
-	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "inbox/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
+	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/terminal",
 		"status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile",
@@ -85,7 +85,7 @@ var mayImport = map[string][]string{
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
 	"demo": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/simagent", "relay", "relay/claude", "relay/claude/simchild", "relay/fleet", "relay/shell",
+		"inbox", "inbox/journal", "inbox/ledger", "relay/sim/simagent", "relay", "relay/claude", "relay/sim/simchild", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",
 	},
 	"cmd/stdio":      {"status/plain"},

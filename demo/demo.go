@@ -15,7 +15,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/status/plain"

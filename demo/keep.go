@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/simagent"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/fleet"
 	"teambridge/relay/shell"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"

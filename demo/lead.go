@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/simagent"
 	"teambridge/relay"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/simchild"
 )
 
 // headless starts the lead, a headless agent that never reads its inbox, and its relay, which end

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/teams"
 )
 

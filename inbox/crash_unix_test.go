@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/teams/lockedfile"
 )
 

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 )
 
 // lockPeer returns a command that runs testdata/peer.js, which writes to inboxes

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )

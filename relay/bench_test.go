@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"teambridge/relay/agent"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 )
 

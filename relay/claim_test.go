@@ -13,7 +13,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams/lockedfile"
 )
 

@@ -20,10 +20,10 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
 	"teambridge/relay/opencode"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

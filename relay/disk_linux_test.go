@@ -17,7 +17,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // envFull makes the test binary the process in which a disk is full, or cannot be

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams/lockedfile"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 )
 

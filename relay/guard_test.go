@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // writes puts messages of one member into the inbox of another.

@@ -19,7 +19,7 @@ import (
 	"teambridge/inbox/sqlite"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/transcript"

@@ -17,8 +17,8 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 )
 

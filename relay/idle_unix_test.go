@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // BenchmarkIdle measures a relay with nothing to do, for as long as

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"teambridge/relay/agent"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
+	"teambridge/relay/sim/simchild"
 )
 
 // starting calls before with the session of each agent that is about to be started.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 )
 
 // envMessages is how many messages TestRealOpenCodeEachOnceInOrder sends; the default is 20.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // A wish ends as the launcher answers it, when the launcher ends, or when it is superseded.

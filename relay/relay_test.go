@@ -22,9 +22,9 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
 	"teambridge/relay/opencode"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )

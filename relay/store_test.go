@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 )
 

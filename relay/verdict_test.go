@@ -6,7 +6,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // A message that the relay has brought to its agent and then removed from the inbox

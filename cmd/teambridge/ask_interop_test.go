@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )

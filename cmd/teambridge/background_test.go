@@ -22,9 +22,9 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/simagent"
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
 	"teambridge/teams"
 )

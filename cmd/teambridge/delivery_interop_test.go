@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )

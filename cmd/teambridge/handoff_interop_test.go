@@ -15,7 +15,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )

@@ -21,7 +21,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
 	"teambridge/relay/process"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

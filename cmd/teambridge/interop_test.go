@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"

@@ -18,7 +18,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // desk is a person at a terminal in which "teambridge run --local" runs a simulated Claude Code.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 func main() {

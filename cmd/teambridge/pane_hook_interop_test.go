@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox/simagent"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 
@@ -56,7 +56,7 @@ var readmeRecipes = map[string][]recipe{
 				r.t.Errorf("the installed teambridge: %v: %s", err, out)
 			}
 		}},
-		{command: "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 claude", skip: "it is interactive; relay/standin starts it so in a terminal"},
+		{command: "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 claude", skip: "it is interactive; relay/sim/standin starts it so in a terminal"},
 		{command: "teambridge doctor", says: `no problems found`},
 	},
 	"Write to an interactive team": {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

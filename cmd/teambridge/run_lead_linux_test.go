@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

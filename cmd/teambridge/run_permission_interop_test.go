@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 )
 
 // A real agent that wants to use a tool is refused and told why, allowed by the

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

@@ -14,8 +14,8 @@ import (
 	"teambridge/cmd/stdio"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/fleet"
+	"teambridge/relay/sim/simchild"
 )
 
 // running is a run with a simulated agent, whose input and output are pipes.

@@ -16,7 +16,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")

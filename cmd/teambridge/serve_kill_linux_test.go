@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"

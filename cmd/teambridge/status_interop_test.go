@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"

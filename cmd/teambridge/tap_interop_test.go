@@ -10,7 +10,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

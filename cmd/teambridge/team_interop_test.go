@@ -15,7 +15,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/process"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/status/plain"
 	"teambridge/teams/teamstest"
 )

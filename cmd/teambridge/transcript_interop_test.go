@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"teambridge/relay/opencode"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/relay/wire"
 )
 

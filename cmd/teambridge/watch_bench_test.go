@@ -12,7 +12,7 @@ import (
 
 	"teambridge/cmd/stdio"
 	"teambridge/inbox"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/teams"
 )
 

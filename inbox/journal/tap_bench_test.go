@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 )
 
 // BenchmarkTap lets 500 messages a second pass through the inbox of a simulated

@@ -15,8 +15,8 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/standin"
 	"teambridge/relay/wire"
 	"teambridge/teams"
 )

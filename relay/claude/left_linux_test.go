@@ -13,8 +13,8 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/process"
+	"teambridge/relay/sim/simchild"
 )
 
 // TestNothingIsLeft is not parallel: it counts what belongs to the whole process.

@@ -19,8 +19,8 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/process"
+	"teambridge/relay/sim/simchild"
 	"teambridge/relay/wire"
 	"teambridge/teams"
 )

@@ -12,10 +12,10 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/mode"
 	"teambridge/relay/profile"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

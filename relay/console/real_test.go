@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

@@ -16,8 +16,8 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/runtimes"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams/teamstest"
 )
 

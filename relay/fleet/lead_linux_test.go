@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // A lead that lives at a terminal is left alone, also if only its file in sessions tells: it reads

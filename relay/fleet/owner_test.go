@@ -11,7 +11,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )

@@ -14,7 +14,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // asked is a question that a prompter asks.

@@ -16,7 +16,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/relay/wire"
 )
 

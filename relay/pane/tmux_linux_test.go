@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/relay/terminal"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"

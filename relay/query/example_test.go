@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/query"
+	"teambridge/relay/sim/simchild"
 	"teambridge/relay/wire"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"teambridge/relay/query"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/query"
+	"teambridge/relay/sim/simchild"
 	"teambridge/relay/wire"
 )
 

@@ -8,7 +8,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // held returns whose messages to worker are held.

@@ -23,7 +23,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"

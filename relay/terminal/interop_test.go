@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/relay/terminal"
 	"teambridge/teams"
 )

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pane"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/standin"
 	"teambridge/relay/terminal"
 	"teambridge/teams/teamstest"
 )

@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams/teamstest"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/teams/lockedfile"
 )

@@ -16,7 +16,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
 )
 

@@ -22,7 +22,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
 )
 

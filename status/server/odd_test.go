@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"

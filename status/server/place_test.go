@@ -7,7 +7,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 )
 
 func TestQuote(t *testing.T) {

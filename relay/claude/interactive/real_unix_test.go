@@ -20,7 +20,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude/interactive"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams/transcript"

@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 )
 
 // EnvScreens names a folder for pictures of the page. Unset, none are taken.

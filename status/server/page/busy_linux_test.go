@@ -12,7 +12,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 )
 
 // busyMembers are the agents of the team that busy makes.

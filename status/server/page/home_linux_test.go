@@ -16,8 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"teambridge/relay"
-	"teambridge/relay/claude/simchild"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/teams"

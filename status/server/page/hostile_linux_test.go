@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/status/server/page"
 )
 

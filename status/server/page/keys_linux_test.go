@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"teambridge/inbox/simagent"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/standin"
 )
 
 // The page is used with the keyboard alone.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"teambridge/inbox"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/markdown"
 )
 

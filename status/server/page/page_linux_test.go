@@ -20,8 +20,8 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/simagent"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/teams/teamstest"

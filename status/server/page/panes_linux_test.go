@@ -11,7 +11,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 )
 
 // The list of teams and members, in a real browser.

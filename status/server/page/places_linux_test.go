@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/simagent"
 	"teambridge/relay"
+	"teambridge/relay/sim/simagent"
 )
 
 // Where a session is that can move, what holds it, and a button that moves it.

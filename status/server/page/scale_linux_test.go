@@ -22,8 +22,8 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/inbox/simagent"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/client"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 )
 
 // The messages of a team can be filtered, and the filter is kept for that team.

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"teambridge/inbox/journal"
-	"teambridge/inbox/simagent"
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/standin"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/status/server"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/teams"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 )
 
 // A conversation is a list of these, spelled as Claude Code does.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams/transcript"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 )
 
 // post sends a call and returns its answer.

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/teams"
 )
 

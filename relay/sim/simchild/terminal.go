@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/teams"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"teambridge/inbox/simagent"
+	"teambridge/relay/sim/simagent"
 	"teambridge/teams"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 )
 
 // orphans is what the process below started, one line of JSON on its stdout.

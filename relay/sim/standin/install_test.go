@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/standin"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 
@@ -219,7 +219,7 @@ func TestProperLockfile(t *testing.T) {
 
 // TestInstallScript runs .ci/install where nothing is left to install, and where it cannot work.
 func TestInstallScript(t *testing.T) {
-	script, err := filepath.Abs("../../.ci/install")
+	script, err := filepath.Abs("../../../.ci/install")
 	if err != nil {
 		t.Fatal(err)
 	}

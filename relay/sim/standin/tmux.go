@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/claude/simchild"
+	"teambridge/relay/sim/simchild"
 )
 
 // Tmux is a tmux server of a test, without the settings of the person. A program that ends leaves a dead pane.
