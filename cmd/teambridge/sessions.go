@@ -3,7 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"reflect"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +14,8 @@ import (
 )
 
 func newSessions(a *app) *cobra.Command {
-	return &cobra.Command{
+	watch := false
+	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List the sessions of Claude Code on this machine",
 		Long: `List all processes of Claude Code that live on this machine with their sessions,
@@ -22,33 +26,97 @@ up. Up to 2.1.160 it gives them no names. What they do is "unknown" up to
 2.1.112 and, if they are headless, up to 2.1.248. AGENT is the member of a team
 whose session it is; "(relayed)" marks those that teambridge runs.
 
+With --watch, a line is printed for each session that there is, and then for
+each that begins, does something else, or ends. /clear ends a session and begins
+another one in the same process.
+
 Exit status: 0, even if there are none; 3 there is no Claude directory.`,
-		Example: `  teambridge sessions --json`,
+		Example: `  teambridge sessions --watch`,
 		Args:    none,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), a) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), a, watch) },
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "keep running, and print each change")
+	return cmd
 }
 
-func listSessions(ctx context.Context, a *app) error {
-	list, err := a.bridge(ctx).Sessions(ctx)
+func listSessions(ctx context.Context, a *app, watch bool) error {
+	now, err := a.bridge(ctx).Sessions(ctx)
 	if err != nil {
 		return err
 	}
 	head := []string{"NAME", "PID", "STATE", "SINCE", "AGENT", "VERSION", "SESSION", "DIRECTORY"}
-	return printList(a, list, "no process of Claude Code has a session under "+a.where(), head, func(s api.Session) []string {
-		word, since, agent := s.Word, "-", "-"
-		if s.Why != "" {
-			word += ": " + s.Why
+	none := "no process of Claude Code has a session under " + a.where()
+	if !watch {
+		return printList(a, now, none, head, sessionRow)
+	}
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
+	var before []api.Session
+	for {
+		if err := printSessions(a, changedSessions(before, now)); err != nil {
+			return err
 		}
-		if s.WordSince != nil {
-			since = clock(*s.WordSince)
+		before = now
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(sessionInterval):
 		}
-		if s.Member != "" {
-			agent = s.Member + "@" + s.Team
+		if now, err = a.bridge(ctx).Sessions(ctx); err != nil {
+			return err
 		}
-		if s.Relayed {
-			agent += " (relayed)"
+	}
+}
+
+// sessionInterval is how often "sessions --watch" looks.
+const sessionInterval = time.Second
+
+// printSessions prints sessions as they change: a line each.
+func printSessions(a *app, list []api.Session) error {
+	var rows [][]string
+	for _, s := range list {
+		if a.json {
+			if err := a.printJSON(s); err != nil {
+				return err
+			}
+			continue
 		}
-		return []string{cmp.Or(s.Name, "-"), strconv.Itoa(s.PID), word, since, agent, cmp.Or(s.Version, "-"), s.Session, s.Cwd}
-	})
+		rows = append(rows, sessionRow(s))
+	}
+	return a.table(rows)
+}
+
+// changedSessions returns the sessions that are new or do something else than before, and those that
+// have ended.
+func changedSessions(before, now []api.Session) (list []api.Session) {
+	for _, s := range now {
+		i := slices.IndexFunc(before, func(b api.Session) bool { return b.PID == s.PID && b.Session == s.Session })
+		if i < 0 || !reflect.DeepEqual(before[i], s) {
+			list = append(list, s)
+		}
+	}
+	for _, b := range before {
+		if !slices.ContainsFunc(now, func(s api.Session) bool { return b.PID == s.PID && b.Session == s.Session }) {
+			b.Word, b.Why, b.WordSince = api.WordEnded, "", nil
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+func sessionRow(s api.Session) []string {
+	word, since, agent := s.Word, "-", "-"
+	if s.Why != "" {
+		word += ": " + s.Why
+	}
+	if s.WordSince != nil {
+		since = clock(*s.WordSince)
+	}
+	if s.Member != "" {
+		agent = s.Member + "@" + s.Team
+	}
+	if s.Relayed {
+		agent += " (relayed)"
+	}
+	return []string{cmp.Or(s.Name, "-"), strconv.Itoa(s.PID), word, since, agent, cmp.Or(s.Version, "-"), s.Session, s.Cwd}
 }
