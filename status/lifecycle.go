@@ -26,6 +26,7 @@ type Lifecycle struct {
 
 	// From an idle_notification: why and how the turn ended.
 	IdleReason, Result, FailureReason string
+	WroteTo                           string // a member to whom it sent a message in that turn; empty if it sent none
 }
 
 // LifecycleOf returns what a row in an inbox says about the life of a member. ok is false
@@ -51,6 +52,9 @@ func LifecycleOf(e *inbox.Entry) (l Lifecycle, ok bool) {
 	switch l.Kind {
 	case "idle_notification":
 		l.IdleReason, l.Result, l.FailureReason = o.text("idleReason"), o.text("result"), o.text("failureReason")
+		if to, ok := strings.CutPrefix(o.text("summary"), "[to "); ok {
+			l.WroteTo, _, _ = strings.Cut(to, "]")
+		}
 	case "shutdown_approved":
 		l.Ends = true
 	case "shutdown_response":

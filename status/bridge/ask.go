@@ -235,6 +235,7 @@ type question struct {
 
 	begun  time.Time // when its model was given the message; zero: not known
 	before time.Time // when the previous turn was reported: the next report is of ours
+	told   bool      // it has reported that it wrote to us
 	held   *askReply // may be of the previous turn
 	heldAt time.Time
 	other  time.Time // when the first message after ours was seen
@@ -278,15 +279,23 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 					continue
 				}
 				r, ok, err := q.weigh(m)
-				if errors.Is(err, errNoWord) {
-					return q.unseen(ctx)
-				}
-				if ok && err == nil {
+				switch {
+				case errors.Is(err, errNoWord):
+					r, err = q.unseen(ctx)
+				case ok && err == nil:
 					r = q.first(ctx, r)
+				case err == nil:
+					continue
 				}
-				if ok || err != nil {
-					return r, err
+				if q.wrote(m) && r.via != api.ViaMessage && time.Since(m.FirstSeen) < quiet {
+					if !q.told {
+						q.told = true
+						q.l.opts.Debug("%s reports that it has written to %s: waiting for that message", q.Member, q.from)
+					}
+					later = append(later, m)
+					continue
 				}
+				return r, err
 			}
 			q.said = later
 			if r, ok := q.transcript(ctx); ok {
@@ -610,11 +619,18 @@ func (q *question) first(ctx context.Context, report askReply) askReply {
 	if r, err := q.unseen(ctx); err == nil {
 		said, known := r.m.Time()
 		reported, sure := report.m.Time()
-		if known && sure && !said.After(reported) {
+		if q.wrote(report.m) || known && sure && !said.After(reported) {
 			return r
 		}
 	}
 	return report
+}
+
+// wrote reports whether a report says that the member sent us a message in its turn. On a busy
+// machine 2.1.329 was seen to report before the message was in the inbox.
+func (q *question) wrote(report journal.Message) bool {
+	l, ok := lifecycle(report)
+	return ok && l.Member == q.Member && l.WroteTo == q.from
 }
 
 func noAnswer(format string, args ...any) error {
