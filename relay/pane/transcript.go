@@ -36,6 +36,8 @@ type conversation struct {
 	queue   transcript.Queue
 	said    transcript.Said // by the agent, last
 	stopped stopped         // the last turn, if its end is near the end of the file
+
+	prompted bool // it has a prompt
 }
 
 // stopped is the end of a turn.
@@ -58,7 +60,7 @@ var marker = sync.OnceValue(func() *regexp.Regexp {
 func newConversation(path string) *conversation {
 	c := &conversation{tail: transcript.Tail{Path: path}}
 	c.tail.Begin = func(io.ReaderAt, int64) int64 {
-		c.at, c.open, c.queue, c.said, c.stopped = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}
+		c.at, c.open, c.queue, c.said, c.stopped, c.prompted = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}, false
 		return 0
 	}
 	return c
@@ -72,8 +74,11 @@ func newConversation(path string) *conversation {
 //     in a turn of its own, or in mid-turn by an attachment.
 //   - What was queued can be given in one turn, in several user records.
 //   - A turn ends with an assistant record, and from 2.1.160 on with turn_duration.
+//   - 2.1.160 and 2.1.200, when they are busy, write the first prompt of a session after the whole turn with it.
 //   - If ESC is pressed before the agent has said anything, there is no record of that.
 func (c *conversation) line(line []byte, late bool) {
+	prompted := c.prompted
+	c.prompted = prompted || bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`))
 	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`))
 	if !ours && len(c.open) == 0 && !late {
 		return // most of a long conversation
@@ -102,6 +107,11 @@ func (c *conversation) line(line []byte, late bool) {
 			c.begin()
 		}
 		c.given(nonces(transcript.Texts(r.Message.Content, "\n")))
+		if !prompted {
+			for _, s := range c.open {
+				s.ended, s.answer = !c.stopped.at.IsZero(), c.stopped.text
+			}
+		}
 	case "assistant":
 		c.answered(&r)
 	case "system":
