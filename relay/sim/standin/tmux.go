@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"teambridge/relay/process"
 	"teambridge/relay/sim/simchild"
 )
 
@@ -69,12 +71,25 @@ func (s *Tmux) Run(ctx context.Context, stdin io.Reader, args ...string) (string
 // binary: its TestMain calls [simchild.MainTerminal] first. No Claude directory of the test knows it.
 func (s *Tmux) StartAgent(t testing.TB) (pane string) {
 	t.Helper()
-	id, err := s.Run(t.Context(), nil, "new-session", "-d", "-x", "100", "-y", "40", "-P", "-F", "#{pane_id}",
+	id, err := s.Run(t.Context(), nil, "new-session", "-d", "-x", "100", "-y", "40", "-P", "-F", "#{pane_id} #{pane_pid}",
 		"-e", simchild.Script{State: t.TempDir()}.Env(), os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	id = strings.TrimSpace(id)
+	id, number, _ := strings.Cut(strings.TrimSpace(id), " ")
+	pid, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := process.Identify(pid)
+	t.Cleanup(func() { // it writes into its directory, which is removed next
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, _ = s.Run(ctx, nil, "kill-pane", "-t", id) // unless the test has ended it
+		if err := poll(ctx, func() (bool, error) { alive, err := program.Alive(); return !alive, err }); err != nil {
+			t.Errorf("standin: end the program in pane %s: %v", id, err)
+		}
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := poll(ctx, func() (bool, error) {
