@@ -270,6 +270,9 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 			if err := q.look(ctx); err != nil {
 				return askReply{}, err
 			}
+			if !q.taken.IsZero() {
+				q.l.opts.Debug("%s has taken it", q.Member)
+			}
 		}
 		if !q.taken.IsZero() {
 			var later []journal.Message
