@@ -12,7 +12,7 @@ import (
 )
 
 // Life is a session of an agent and the process that works on it, from its start to its successor's, as the ledger has it.
-// The agent of a relay has one, and so does a person's program at the terminal: see package handoff. What it changes is
+// Both the agent of a relay and the program of a person at a terminal (package handoff) have one. What it changes is
 // committed when a method returns. Its caller holds the inbox: see [Hold].
 type Life struct {
 	ledger.Session

@@ -29,7 +29,7 @@ func TestNothingIsLeft(t *testing.T) {
 		_ = p.Send(within(t), frame(t, "SLEEP:0.01 hello").Line)
 		_ = end(p)
 		if _, err := os.Stat("/proc/" + strconv.Itoa(p.ID().PID)); err == nil {
-			t.Errorf("process %d still stands in /proc", p.ID().PID)
+			t.Errorf("process %d is still in /proc", p.ID().PID)
 		}
 	}
 	round := func() {

@@ -235,7 +235,6 @@ type question struct {
 
 	begun  time.Time // when its model was given the message; zero: not known
 	before time.Time // when the previous turn was reported: the next report is of ours
-	told   bool      // it has reported that it wrote to us
 	held   *askReply // may be of the previous turn
 	heldAt time.Time
 	other  time.Time // when the first message after ours was seen
@@ -270,9 +269,6 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 			if err := q.look(ctx); err != nil {
 				return askReply{}, err
 			}
-			if !q.taken.IsZero() {
-				q.l.opts.Debug("%s has taken it", q.Member)
-			}
 		}
 		if !q.taken.IsZero() {
 			var later []journal.Message
@@ -281,24 +277,12 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 					later = append(later, m)
 					continue
 				}
-				r, ok, err := q.weigh(m)
-				switch {
-				case errors.Is(err, errNoWord):
-					r, err = q.unseen(ctx)
-				case ok && err == nil:
-					r = q.first(ctx, r)
-				case err == nil:
-					continue
-				}
-				if q.wrote(m) && r.via != api.ViaMessage && time.Since(m.FirstSeen) < quiet {
-					if !q.told {
-						q.told = true
-						q.l.opts.Debug("%s reports that it has written to %s: waiting for that message", q.Member, q.from)
-					}
+				switch r, what, err := q.answer(ctx, m); what {
+				case decided:
+					return r, err
+				case undecided:
 					later = append(later, m)
-					continue
 				}
-				return r, err
 			}
 			q.said = later
 			if r, ok := q.transcript(ctx); ok {
@@ -611,6 +595,33 @@ func (q *question) unseen(ctx context.Context) (askReply, error) {
 		}
 	}
 	return askReply{}, noAnswer("%s took the message, and ended its turn without an answer", q.Member)
+}
+
+// What something that a member said means for a question.
+type verdict int
+
+const (
+	unrelated verdict = iota
+	undecided         // it is to be weighed again
+	decided           // it ends the question
+)
+
+// answer returns the answer, or why there will be none, if something the member said decides it. A
+// report that the member wrote to us is weighed again until that message is there.
+func (q *question) answer(ctx context.Context, m journal.Message) (askReply, verdict, error) {
+	r, ok, err := q.weigh(m)
+	switch {
+	case errors.Is(err, errNoWord):
+		r, err = q.unseen(ctx)
+	case ok && err == nil:
+		r = q.first(ctx, r)
+	case err == nil:
+		return askReply{}, unrelated, nil
+	}
+	if q.wrote(m) && r.via != api.ViaMessage && time.Since(m.FirstSeen) < quiet {
+		return askReply{}, undecided, nil
+	}
+	return r, decided, err
 }
 
 // first returns what the member said first in its turn: a report, or a message to us from before it,

@@ -351,3 +351,28 @@ func TestAnswerBeforeTheReport(t *testing.T) {
 		}
 	}
 }
+
+// A report that the agent wrote to us is not the answer before that message is there, unless it does
+// not come.
+func TestReportOfAMessageThatComes(t *testing.T) {
+	t.Parallel()
+	q, worker := ofWorker(t)
+	at := time.Now().Add(time.Minute)
+	report := journal.Message{FirstSeen: time.Now()}
+	report.From, report.Timestamp = "worker", at.UTC().Format(inbox.TimestampLayout)
+	report.Text = `{"type":"idle_notification","from":"worker","idleReason":"available","result":"done","summary":"[to user] it is"}`
+	if r, what, err := q.answer(t.Context(), report); what != undecided {
+		t.Errorf("without the message: %+v, %v, %v", r, what, err)
+	}
+	late := report
+	late.FirstSeen = late.FirstSeen.Add(-quiet)
+	if r, what, err := q.answer(t.Context(), late); what != decided || r.text != "done" || err != nil {
+		t.Errorf("if it does not come: %+v, %v, %v", r, what, err)
+	}
+	if _, err := worker.Send(t.Context(), simagent.Message{To: "user", Text: "it is blue"}); err != nil {
+		t.Fatal(err)
+	}
+	if r, what, err := q.answer(t.Context(), report); what != decided || r.text != "it is blue" || r.via != api.ViaMessage || err != nil {
+		t.Errorf("with the message: %+v, %v, %v", r, what, err)
+	}
+}

@@ -18,7 +18,7 @@ const longestLine = 64 << 20
 // Tail reads a file that Claude Code may be writing, and later what was added to it.
 type Tail struct {
 	Path string
-	// Begin returns where to begin in a file that was not read before, also if it has replaced an
+	// Begin returns where to begin in a file that was not read before, or that has replaced an
 	// earlier one or was truncated. nil begins at 0.
 	Begin func(file io.ReaderAt, size int64) (offset int64)
 
