@@ -67,13 +67,14 @@ type Local struct {
 	opts    Options
 	service *Service // whose it is; nil in a command
 
-	mu       sync.Mutex
-	recorder *Recorder        // that runs; nil: none
-	journal  *journal.Journal // see recorded
-	panes    *pane.Panes
-	sent     map[string]*following // what a command has put into inboxes, by [followed]
-	typing   map[string]bool       // deliveries that a command types into panes itself
-	warned   bool                  // that the journal cannot be used
+	mu         sync.Mutex
+	recorder   *Recorder        // that runs; nil: none
+	journal    *journal.Journal // see recorded
+	panes      *pane.Panes
+	sent       map[string]*following // what a command has put into inboxes, by [followed]
+	typing     map[string]bool       // deliveries that a command types into panes itself
+	unreadable string                // the teams that the last look at sessions could not read
+	warned     bool                  // that the journal cannot be used
 
 	cache  *attention.Cache // what a command knows of what waits
 	source status.Source    // of cache

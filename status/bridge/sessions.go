@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"teambridge/inbox/ledger"
@@ -16,8 +17,17 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 		return nil, err
 	}
 	all, err := root.Sessions(ctx)
-	if err != nil {
-		l.opts.Warn(err) // the sessions are there
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil { // the sessions are there
+		l.mu.Lock()
+		news := l.unreadable != err.Error()
+		l.unreadable = err.Error()
+		l.mu.Unlock()
+		if news { // not each time that somebody looks
+			l.opts.Warn(fmt.Errorf("%w; whose sessions are in these teams is not known", err))
+		}
 	}
 	relayed := map[int]ledger.Session{}
 	if lg, err := l.Ledger(ctx); err != nil {
