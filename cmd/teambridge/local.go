@@ -25,11 +25,11 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/interactive"
-	"teambridge/relay/console"
 	"teambridge/relay/fleet"
 	"teambridge/relay/handoff"
 	"teambridge/relay/reply"
 	"teambridge/relay/runtimes"
+	"teambridge/relay/terminal"
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 	"teambridge/status/view"
@@ -39,7 +39,7 @@ import (
 // localRun is a run whose agent is at the terminal, until messages for it come: see package handoff.
 type localRun struct {
 	*agentRun
-	hot     console.HotKey
+	hot     terminal.HotKey
 	in, out *os.File
 	version teams.Version
 	screen  *screen
@@ -101,10 +101,10 @@ func localTeam(dir string) string {
 
 // prepareLocal finds out what the terminal and the program are.
 func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
-	l := &localRun{agentRun: r, hot: console.DefaultHotKey}
+	l := &localRun{agentRun: r, hot: terminal.DefaultHotKey}
 	var err error
 	if r.opts.switchKey != "" {
-		if l.hot, err = console.ParseHotKey(r.opts.switchKey); err != nil {
+		if l.hot, err = terminal.ParseHotKey(r.opts.switchKey); err != nil {
 			return nil, usage("give one such as ^], which is the default", "--switch-key: %v", err)
 		}
 	}
@@ -112,7 +112,7 @@ func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
 	l.in, isFile = r.app.stdin.(*os.File)
 	l.out, alsoFile = r.app.out.W.(*os.File)
 	if !isFile || !alsoFile {
-		return nil, noTerminal(console.ErrNoTerminal)
+		return nil, noTerminal(terminal.ErrNoTerminal)
 	}
 	if l.version, err = runtimes.Version(ctx, r.opts.Command, r.opts.Dir, nil); err != nil {
 		return nil, notFound("give the command of Claude Code after --", "%v", err)
@@ -141,8 +141,8 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 		return usage("leave it out, or choose another --team", "session %s is asked for, and %s goes on with session %s", l.opts.session, opts.Member, s.ID)
 	}
 
-	c, err := console.Open(l.in, l.out, l.hot)
-	if errors.Is(err, console.ErrNoTerminal) || errors.Is(err, errors.ErrUnsupported) {
+	c, err := terminal.Open(l.in, l.out, l.hot)
+	if errors.Is(err, terminal.ErrNoTerminal) || errors.Is(err, errors.ErrUnsupported) {
 		return noTerminal(err)
 	} else if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 }
 
 // localTerminal is a console as package handoff wants it.
-type localTerminal struct{ *console.Console }
+type localTerminal struct{ *terminal.Console }
 
 func (t localTerminal) Start(cmd *exec.Cmd) (handoff.Program, error) {
 	p, err := t.Console.Start(cmd)
@@ -283,7 +283,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	switch {
 	case err == nil:
 		s.kept.Reset()
-	case errors.Is(err, console.ErrRunning):
+	case errors.Is(err, terminal.ErrRunning):
 		err = nil
 	}
 	return len(b), err
@@ -387,7 +387,7 @@ func (l *localRun) askedLocal(q fleet.Question, open bool) {
 }
 
 // Key is part of an answer to the question that was asked, which ends with Enter.
-func (v *remoteView) Key(k console.Key) {
+func (v *remoteView) Key(k terminal.Key) {
 	v.mu.Lock()
 	asks := len(v.agentRun.open) > 0
 	v.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 )
 
@@ -23,7 +23,7 @@ func newPane(a *app) *cobra.Command {
 }
 
 // The profiles of panes.
-var profiles = []string{string(terminal.Claude), string(terminal.Generic)}
+var profiles = []string{string(tmux.Claude), string(tmux.Generic)}
 
 func newPaneAdd(a *app) *cobra.Command {
 	var n api.NewPane
@@ -227,15 +227,15 @@ func testPane(ctx context.Context, a *app, args []string, n api.NewPane, policy 
 	if err := printTested(a, t); err != nil {
 		return err
 	}
-	return heldStatus(terminal.Reason(t.Held))
+	return heldStatus(tmux.Reason(t.Held))
 }
 
 // heldStatus ends the command with the status for why a message would not be typed.
-func heldStatus(held terminal.Reason) error {
+func heldStatus(held tmux.Reason) error {
 	switch {
 	case held == "":
 		return nil
-	case held == terminal.Gone || held == terminal.Dead:
+	case held == tmux.Gone || held == tmux.Dead:
 		return exitStatus(api.ExitNotFound)
 	case held.NoAgent():
 		return exitStatus(api.ExitRefused)
@@ -260,8 +260,8 @@ func printTested(a *app, t api.PaneTest) error {
 		state += ": " + look.Detail
 	}
 	line("state", state)
-	if terminal.Reason(t.Held).Lasting() {
-		if terminal.Reason(t.Held).NoAgent() {
+	if tmux.Reason(t.Held).Lasting() {
+		if tmux.Reason(t.Held).NoAgent() {
 			line("input", "lines: no agent reads its keys")
 		}
 	} else {
@@ -298,7 +298,7 @@ func (a *app) completeTargets(cmd *cobra.Command, _ []string, prefix string) ([]
 	if err != nil {
 		return nil, noFiles
 	}
-	list, _ := terminal.List(cmd.Context(), socket)
+	list, _ := tmux.List(cmd.Context(), socket)
 	var words []string
 	for _, p := range list {
 		words = append(words, described(p.ID, p.Target()+" "+p.Command), described(p.Target(), p.ID+" "+p.Command))

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/console"
 	"teambridge/relay/mode"
+	"teambridge/relay/terminal"
 )
 
 // A prompt takes the session to the relay after the turn, and the key brings it back, with the draft.
@@ -371,7 +371,7 @@ func TestKeysAtTheRelay(t *testing.T) {
 		w.press()
 		w.until("at the relay", w.atRelay)
 		for _, text := range []string{"y", "\r", ctrlC} {
-			w.keys <- console.Key{Text: text}
+			w.keys <- terminal.Key{Text: text}
 		}
 		synctest.Wait()
 		time.Sleep(time.Second)
@@ -383,7 +383,7 @@ func TestKeysAtTheRelay(t *testing.T) {
 			t.Fatalf("ended by one Ctrl-C: %v", err)
 		default:
 		}
-		w.keys <- console.Key{Text: ctrlC}
+		w.keys <- terminal.Key{Text: ctrlC}
 		if err := <-done; err != nil {
 			t.Error(err)
 		}

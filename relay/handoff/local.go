@@ -11,7 +11,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude/interactive"
-	"teambridge/relay/console"
+	"teambridge/relay/terminal"
 )
 
 // terminalPhase is the session while it is at the person's terminal.
@@ -339,7 +339,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		return false, "", nil // the next look says what holds it
 	}
 	typed := l.program.Take()
-	l.handoff.Draft = draft + console.Text(typed)
+	l.handoff.Draft = draft + terminal.Text(typed)
 	l.handoff.To, l.handoff.Reason = ledger.AtRelay, ""
 	if err := l.record(ctx); err != nil {
 		return false, "", err
@@ -356,7 +356,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 	}
 	l.end()
 	l.at(ended)
-	return true, "", l.arrive(ctx, console.Text(l.program.Take()))
+	return true, "", l.arrive(ctx, terminal.Text(l.program.Take()))
 }
 
 // arrive records that the session is at the relay, after the program has ended.
@@ -389,10 +389,10 @@ func (l *terminalPhase) leave(ctx context.Context) error {
 		// There is no second try, as there is for a switch.
 		draft, ok, err := l.draft(ctx, 5*l.opts.Timing.Draft)
 		if ok && err == nil {
-			l.handoff.Draft = draft + console.Text(l.program.Take())
+			l.handoff.Draft = draft + terminal.Text(l.program.Take())
 			l.end()
 			// What is entered is in the draft from here on, or in the transcript.
-			err = l.rescue(l.handoff.Draft, console.Text(l.program.Take()))
+			err = l.rescue(l.handoff.Draft, terminal.Text(l.program.Take()))
 			l.handoff.Typed = time.Now()
 			err = errors.Join(err, l.record(ctx))
 		}

@@ -9,16 +9,16 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude/interactive"
-	"teambridge/relay/console"
 	"teambridge/relay/mode"
+	"teambridge/relay/terminal"
 )
 
 // Terminal is the person's terminal.
 type Terminal interface {
 	Start(*exec.Cmd) (Program, error)
-	Keys() <-chan console.Key // the hot key; while no program runs, every key
-	SetNotice(text string)    // in front of the program's title; empty: none
-	Print(lines string) error // while no program runs
+	Keys() <-chan terminal.Key // the hot key; while no program runs, every key
+	SetNotice(text string)     // in front of the program's title; empty: none
+	Print(lines string) error  // while no program runs
 }
 
 // Program is the person's program in the terminal.
@@ -72,7 +72,7 @@ type Remote interface {
 	Finish()                         // Run returns nil after the turn that runs
 	Interrupt(context.Context) error // stops that turn
 	Working() bool                   // a turn runs
-	Key(console.Key)                 // the person pressed a key that means nothing to the switch
+	Key(terminal.Key)                // the person pressed a key that means nothing to the switch
 }
 
 // Store is what is needed of a [ledger.Ledger].

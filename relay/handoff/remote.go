@@ -7,8 +7,8 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
-	"teambridge/relay/console"
 	"teambridge/relay/mode"
+	"teambridge/relay/terminal"
 )
 
 // permissions makes the permission mode in which the person left the session that of the next phase, so that a message
@@ -131,7 +131,7 @@ func (r *relayPhase) wish(ctx context.Context) error {
 	return nil
 }
 
-func (r *relayPhase) pressed(ctx context.Context, k console.Key) error {
+func (r *relayPhase) pressed(ctx context.Context, k terminal.Key) error {
 	switch {
 	case k.Hot && !r.finishing:
 		return r.finish(ctx)

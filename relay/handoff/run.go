@@ -12,8 +12,8 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
-	"teambridge/relay/console"
 	"teambridge/relay/mode"
+	"teambridge/relay/terminal"
 )
 
 // Options say which session moves between what. All but Timing and Warn are needed.
@@ -81,7 +81,7 @@ type machine struct {
 	opts    Options
 	session relay.Life
 	handoff ledger.Handoff
-	keys    <-chan console.Key
+	keys    <-chan terminal.Key
 	cause   string // why the session went to the relay
 
 	at func(moment) // tests of kills

@@ -19,7 +19,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/interactive"
-	"teambridge/relay/console"
+	"teambridge/relay/terminal"
 )
 
 // world is a person, a session, the ledger, and the programs that the session runs in. What it holds outlives the machine.
@@ -42,7 +42,7 @@ type world struct {
 	notices []string     // in front of the title, each once
 	program *fakeProgram // that runs; nil: none
 	remotes int          // that run
-	keys    chan console.Key
+	keys    chan terminal.Key
 	killed  chan struct{} // closed when the launcher is killed
 
 	obstacle  string
@@ -76,7 +76,7 @@ func play(t *testing.T, test func(w *world)) {
 		exits[status] = exec.Command("/bin/sh", "-c", fmt.Sprint("exit ", status)).Run()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		test(&world{t: t, keys: make(chan console.Key, 8), killed: make(chan struct{}), lag: 50 * time.Millisecond, turn: time.Second, exit: exits})
+		test(&world{t: t, keys: make(chan terminal.Key, 8), killed: make(chan struct{}), lag: 50 * time.Millisecond, turn: time.Second, exit: exits})
 	})
 }
 
@@ -159,7 +159,7 @@ func (w *world) wish(at ledger.Place, force bool) {
 	w.handoff.Wish++
 }
 
-func (w *world) press() { w.keys <- console.Key{Hot: true} }
+func (w *world) press() { w.keys <- terminal.Key{Hot: true} }
 
 // The ledger.
 
@@ -233,7 +233,7 @@ func (w *world) OpenPrompts(_ context.Context, _ ledger.InboxKey, after int64) (
 
 // The terminal.
 
-func (w *world) Keys() <-chan console.Key { return w.keys }
+func (w *world) Keys() <-chan terminal.Key { return w.keys }
 
 func (w *world) SetNotice(text string) {
 	w.mu.Lock()
@@ -247,7 +247,7 @@ func (w *world) Print(lines string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.program != nil {
-		return console.ErrRunning
+		return terminal.ErrRunning
 	}
 	w.printed = append(w.printed, lines)
 	return nil
@@ -478,7 +478,7 @@ type fakeRemote struct {
 	once   sync.Once
 	finish chan struct{}
 	stop   chan struct{} // a turn
-	keyed  []console.Key
+	keyed  []terminal.Key
 }
 
 func (r *fakeRemote) Run(ctx context.Context) error {
@@ -532,9 +532,9 @@ func (r *fakeRemote) Run(ctx context.Context) error {
 	}
 }
 
-func (r *fakeRemote) Working() bool     { return false }
-func (r *fakeRemote) Finish()           { r.once.Do(func() { close(r.finish) }) }
-func (r *fakeRemote) Key(k console.Key) { r.keyed = append(r.keyed, k) }
+func (r *fakeRemote) Working() bool      { return false }
+func (r *fakeRemote) Finish()            { r.once.Do(func() { close(r.finish) }) }
+func (r *fakeRemote) Key(k terminal.Key) { r.keyed = append(r.keyed, k) }
 
 func (r *fakeRemote) Interrupt(context.Context) error {
 	select {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/transcript"
@@ -24,7 +24,7 @@ import (
 // turn after the other, and keeps a transcript if told to.
 type simagent struct {
 	t      testing.TB
-	ref    terminal.Ref
+	ref    tmux.Ref
 	dir    string
 	record string // path of its transcript; "" for none
 
@@ -41,9 +41,9 @@ type simagent struct {
 	lines    []string // that it was given, in order
 	gone     bool
 	shell    bool
-	refuses  terminal.Reason // the guard of the paste
-	loses    bool            // it loses what is pasted, and nothing shows that
-	dieAt    string          // the step at which the process of the sender dies
+	refuses  tmux.Reason // the guard of the paste
+	loses    bool        // it loses what is pasted, and nothing shows that
+	dieAt    string      // the step at which the process of the sender dies
 	escapes  int
 	maxSends int // that ran at the same time
 	sends    int
@@ -53,14 +53,14 @@ var errKilled = errors.New("killed")
 
 func (a *simagent) actions() actions {
 	return actions{
-		resolve: func(context.Context, string, string) (terminal.Pane, error) { return a.look(a.t.Context(), a.ref) },
+		resolve: func(context.Context, string, string) (tmux.Pane, error) { return a.look(a.t.Context(), a.ref) },
 		look:    a.look,
-		composer: func(context.Context, terminal.Ref, terminal.Profile) (terminal.Composer, error) {
+		composer: func(context.Context, tmux.Ref, tmux.Profile) (tmux.Composer, error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			return a.composer(), a.there()
 		},
-		held: func(_ context.Context, _ terminal.Ref, _ terminal.Profile, policy terminal.Policy) (terminal.Reason, string, error) {
+		held: func(_ context.Context, _ tmux.Ref, _ tmux.Profile, policy tmux.Policy) (tmux.Reason, string, error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			return a.holds(policy), "", nil
@@ -72,37 +72,37 @@ func (a *simagent) actions() actions {
 
 func (a *simagent) there() error {
 	if a.gone {
-		return terminal.ErrGone
+		return tmux.ErrGone
 	}
 	return nil
 }
 
-func (a *simagent) look(context.Context, terminal.Ref) (terminal.Pane, error) {
+func (a *simagent) look(context.Context, tmux.Ref) (tmux.Pane, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	command := "claude"
 	if a.shell {
 		command = "bash"
 	}
-	return terminal.Pane{Ref: a.ref, Session: "s", Command: command, Path: a.dir}, a.there()
+	return tmux.Pane{Ref: a.ref, Session: "s", Command: command, Path: a.dir}, a.there()
 }
 
-func (a *simagent) composer() terminal.Composer {
-	return terminal.Composer{Found: !a.shell, Dialog: a.dialog, Draft: a.draft, Busy: a.working || a.claims, Queued: len(a.queue)}
+func (a *simagent) composer() tmux.Composer {
+	return tmux.Composer{Found: !a.shell, Dialog: a.dialog, Draft: a.draft, Busy: a.working || a.claims, Queued: len(a.queue)}
 }
 
-func (a *simagent) holds(policy terminal.Policy) terminal.Reason {
+func (a *simagent) holds(policy tmux.Policy) tmux.Reason {
 	switch c := a.composer(); {
 	case a.gone:
-		return terminal.Gone
+		return tmux.Gone
 	case a.shell:
-		return terminal.NotAgent
+		return tmux.NotAgent
 	case c.Dialog != "":
-		return terminal.Dialog
+		return tmux.Dialog
 	case c.Draft != "":
-		return terminal.Draft
-	case c.Busy && policy == terminal.WhenIdle:
-		return terminal.Busy
+		return tmux.Draft
+	case c.Busy && policy == tmux.WhenIdle:
+		return tmux.Busy
 	}
 	return ""
 }
@@ -114,8 +114,8 @@ func (a *simagent) die(step string) {
 	}
 }
 
-// send is terminal.Deliver.
-func (a *simagent) send(ctx context.Context, _ terminal.Ref, _ terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+// send is tmux.Deliver.
+func (a *simagent) send(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.sends++; a.sends > a.maxSends {
@@ -123,14 +123,14 @@ func (a *simagent) send(ctx context.Context, _ terminal.Ref, _ terminal.Profile,
 	}
 	defer func() { a.sends-- }()
 	if why := a.holds(m.Policy); why != "" {
-		return terminal.Outcome{State: terminal.NotSent, Reason: why, Detail: "it is held: " + string(why)}, nil
+		return tmux.Outcome{State: tmux.NotSent, Reason: why, Detail: "it is held: " + string(why)}, nil
 	}
-	if m.Policy == terminal.Urgent && a.working {
+	if m.Policy == tmux.Urgent && a.working {
 		a.escapes++
 		a.endTurn(false)
 		a.working = false // what it kept is given later
 	}
-	out := terminal.Outcome{State: terminal.NotSent, Busy: a.working}
+	out := tmux.Outcome{State: tmux.NotSent, Busy: a.working}
 	if err := a.step(ctx, s.Pasting); err != nil {
 		return out, err
 	}
@@ -140,7 +140,7 @@ func (a *simagent) send(ctx context.Context, _ terminal.Ref, _ terminal.Profile,
 		return out, nil
 	}
 	a.draft = m.Line()
-	out.State, out.Pasted = terminal.Unconfirmed, true
+	out.State, out.Pasted = tmux.Unconfirmed, true
 	a.die("pasted")
 	return a.submit(ctx, m, s, out)
 }
@@ -152,14 +152,14 @@ func (a *simagent) step(ctx context.Context, step func(context.Context) error) e
 	return step(ctx)
 }
 
-func (a *simagent) submit(ctx context.Context, m terminal.Message, s terminal.Steps, out terminal.Outcome) (terminal.Outcome, error) {
+func (a *simagent) submit(ctx context.Context, m tmux.Message, s tmux.Steps, out tmux.Outcome) (tmux.Outcome, error) {
 	if err := a.step(ctx, s.Entered); err != nil {
 		return out, err
 	}
 	a.die("entering")
 	out.Enters++
 	if a.loses {
-		out.Reason, out.Detail, a.draft = terminal.NotProven, "nothing shows what became of it", ""
+		out.Reason, out.Detail, a.draft = tmux.NotProven, "nothing shows what became of it", ""
 		return out, nil
 	}
 	a.enter()
@@ -171,18 +171,18 @@ func (a *simagent) submit(ctx context.Context, m terminal.Message, s terminal.St
 	}); err != nil {
 		return out, err
 	}
-	out.State, out.Basis = terminal.Confirmed, terminal.ByComposer
+	out.State, out.Basis = tmux.Confirmed, tmux.ByComposer
 	if proven {
-		out.Basis = terminal.ByTranscript
+		out.Basis = tmux.ByTranscript
 	}
 	return out, nil
 }
 
-// resume is terminal.Continue.
-func (a *simagent) resume(ctx context.Context, _ terminal.Ref, _ terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+// resume is tmux.Continue.
+func (a *simagent) resume(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := terminal.Outcome{State: terminal.Unconfirmed, Pasted: true}
+	out := tmux.Outcome{State: tmux.Unconfirmed, Pasted: true}
 	var proven bool
 	if err := a.step(ctx, func(ctx context.Context) (err error) {
 		proven, err = s.Submitted(ctx)
@@ -192,10 +192,10 @@ func (a *simagent) resume(ctx context.Context, _ terminal.Ref, _ terminal.Profil
 	}
 	switch {
 	case proven:
-		out.State, out.Basis = terminal.Confirmed, terminal.ByTranscript
+		out.State, out.Basis = tmux.Confirmed, tmux.ByTranscript
 		return out, nil
 	case a.draft != m.Line():
-		out.Reason, out.Detail = terminal.NotShown, "the prompt does not hold it"
+		out.Reason, out.Detail = tmux.NotShown, "the prompt does not hold it"
 		return out, nil
 	}
 	return a.submit(ctx, m, s, out)
@@ -335,7 +335,7 @@ func newBench(t testing.TB) *bench {
 			t.Error(err)
 		}
 	})
-	a := &simagent{t: t, ref: terminal.Ref{Socket: "/tmp/s", Server: 7, ID: "%1", PID: 4000}, dir: t.TempDir()}
+	a := &simagent{t: t, ref: tmux.Ref{Socket: "/tmp/s", Server: 7, ID: "%1", PID: 4000}, dir: t.TempDir()}
 	b := &bench{Fixture: f, t: t, agent: a, state: state}
 	b.Panes = b.another(l)
 	if b.pane, _, err = b.Add(t.Context(), Registration{Name: "worker", Target: "%1"}); err != nil {
@@ -391,7 +391,7 @@ func (b *bench) put(text string, change ...func(*Message)) ledger.PaneMessage {
 	return got
 }
 
-func policy(p terminal.Policy) func(*Message) { return func(m *Message) { m.Policy = p } }
+func policy(p tmux.Policy) func(*Message) { return func(m *Message) { m.Policy = p } }
 
 func notify(m *Message) { m.Notify = true }
 

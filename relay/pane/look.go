@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams/transcript"
 )
 
@@ -37,20 +37,20 @@ func (p *Panes) LookAll(ctx context.Context, list []Pane) ([]View, error) {
 func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnPane, PID: of.Ref.PID}
 	var err error
-	if v.Terminal, err = p.tmux.look(ctx, of.Ref); errors.Is(err, terminal.ErrGone) {
-		v.State, v.Why = terminal.StateGone, "the pane is gone"
+	if v.Terminal, err = p.tmux.look(ctx, of.Ref); errors.Is(err, tmux.ErrGone) {
+		v.State, v.Why = tmux.StateGone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
 		return v, err
 	}
 	if v.Terminal.Dead {
-		v.State, v.Why = terminal.StateGone, "the program in the pane has ended"
+		v.State, v.Why = tmux.StateGone, "the program in the pane has ended"
 		return v, nil
 	}
 	v.Process = p.process(of.Ref.PID)
 	v.PID = cmp.Or(v.Process.PID, v.PID)
-	if v.Composer, err = p.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, terminal.ErrGone) {
-		v.State, v.Why = terminal.StateGone, "the pane is gone"
+	if v.Composer, err = p.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, tmux.ErrGone) {
+		v.State, v.Why = tmux.StateGone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
 		return v, err
@@ -58,31 +58,31 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 	v.Basis = OnScreen
 	v.State = v.Composer.State()
 	switch v.State {
-	case terminal.StateDialog:
+	case tmux.StateDialog:
 		v.Why = v.Composer.Dialog
-	case terminal.StateDraft:
+	case tmux.StateDraft:
 		v.Why = "somebody has typed at the prompt"
-	case terminal.StateUnknown:
-		reason, detail, err := p.tmux.held(ctx, of.Ref, of.Profile, terminal.Queued)
+	case tmux.StateUnknown:
+		reason, detail, err := p.tmux.held(ctx, of.Ref, of.Profile, tmux.Queued)
 		if err != nil {
 			return v, err
 		}
 		v.Why = cmp.Or(detail, "the screen does not show what the program does")
 		if reason.NoAgent() {
-			v.State, v.Basis = terminal.StateClosed, OnPane
+			v.State, v.Basis = tmux.StateClosed, OnPane
 		}
 	}
 	// What the process says of itself is as it is now, and a screen can be scrolled away.
 	switch status := v.Process.Status; {
-	case v.State == terminal.StateClosed:
+	case v.State == tmux.StateClosed:
 	case status == transcript.ProcessBusy, status == transcript.ProcessShell:
-		v.State, v.Basis, v.Since = terminal.StateBusy, OnProcess, v.Process.Changed
+		v.State, v.Basis, v.Since = tmux.StateBusy, OnProcess, v.Process.Changed
 		v.Why = ""
 	case status == transcript.ProcessWaiting:
-		v.State, v.Basis, v.Since = terminal.StateDialog, OnProcess, v.Process.Changed
+		v.State, v.Basis, v.Since = tmux.StateDialog, OnProcess, v.Process.Changed
 		v.Why = cmp.Or(v.Composer.Dialog, v.Process.WaitingFor)
-	case status == transcript.ProcessIdle && (v.State == terminal.StateEmpty || v.State == terminal.StateUnknown && v.Terminal.Mode != ""):
-		v.State, v.Basis, v.Since = terminal.StateEmpty, OnProcess, v.Process.Changed
+	case status == transcript.ProcessIdle && (v.State == tmux.StateEmpty || v.State == tmux.StateUnknown && v.Terminal.Mode != ""):
+		v.State, v.Basis, v.Since = tmux.StateEmpty, OnProcess, v.Process.Changed
 	}
 	return v, nil
 }
@@ -102,7 +102,7 @@ func (p *Panes) atWork(ctx context.Context, of Pane, typing bool) (why string, e
 		if err != nil {
 			return "", err
 		}
-		if v.State != terminal.StateEmpty && !(typing && v.State == terminal.StateDraft && !v.Composer.Busy) {
+		if v.State != tmux.StateEmpty && !(typing && v.State == tmux.StateDraft && !v.Composer.Busy) {
 			return cmp.Or(v.Why, string(v.State)), nil
 		}
 	}
@@ -154,7 +154,7 @@ func because(detail string) string {
 func (p *Panes) HeldLong(ctx context.Context) (list []ledger.PaneMessage, err error) {
 	open, err := p.opts.Ledger.OpenPaneMessages(ctx, p.opts.Root.Path())
 	for _, m := range open {
-		if m.Held == string(terminal.Draft) && time.Since(m.HeldSince) >= LongHeld {
+		if m.Held == string(tmux.Draft) && time.Since(m.HeldSince) >= LongHeld {
 			list = append(list, m)
 		}
 	}

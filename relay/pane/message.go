@@ -13,7 +13,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 )
 
 // namespace makes ids out of what identifies something.
@@ -31,15 +31,15 @@ func Nonce(uuid string) string {
 }
 
 // typed is a message as it is typed.
-func typed(m ledger.PaneMessage) terminal.Message {
-	return terminal.Message{
-		Nonce: Nonce(m.UUID), From: m.From, Text: string(m.Raw), Policy: terminal.Policy(m.Policy), SaveDraft: m.SaveDraft,
+func typed(m ledger.PaneMessage) tmux.Message {
+	return tmux.Message{
+		Nonce: Nonce(m.UUID), From: m.From, Text: string(m.Raw), Policy: tmux.Policy(m.Policy), SaveDraft: m.SaveDraft,
 	}
 }
 
 // Put records a message for a pane, and returns its record; again is true if it was put
 // before. It is on the disk when Put returns. The errors are those of
-// [terminal.Message.Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
+// [tmux.Message.Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
 // belongs to another message.
 func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
 	record := ledger.PaneMessage{
@@ -47,7 +47,7 @@ func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 			UUID: uuid.NewString(), InboxKey: to.InboxKey, ID: m.ID, From: m.From, Kind: "message", Summary: m.Summary,
 			Raw: []byte(m.Text), Person: true, Isolated: true, At: time.Now(),
 		},
-		Policy: string(cmp.Or(m.Policy, terminal.Queued)), SaveDraft: m.SaveDraft, Notify: m.Notify, NotifyTo: m.NotifyTo,
+		Policy: string(cmp.Or(m.Policy, tmux.Queued)), SaveDraft: m.SaveDraft, Notify: m.Notify, NotifyTo: m.NotifyTo,
 	}
 	if m.ID == "" {
 		record.ID = record.UUID

@@ -5,7 +5,7 @@
 // used without registration ([Panes.Member]).
 //
 // The ledger is the queue. [Panes.Put] records a message; [Panes.Run] in a service, or
-// [Panes.Deliver] in a command, types it into the pane as package terminal does: one at a
+// [Panes.Deliver] in a command, types it into the pane as package tmux does: one at a
 // time for each pane, over all processes, important and urgent messages first and otherwise
 // in the order of the ledger.
 //
@@ -38,7 +38,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/transcript"
@@ -128,31 +128,31 @@ func New(opts Options) *Panes {
 
 // actions are what is done with tmux, and what is asked about processes.
 type actions struct {
-	resolve  func(ctx context.Context, socket, target string) (terminal.Pane, error)
-	look     func(context.Context, terminal.Ref) (terminal.Pane, error)
-	composer func(context.Context, terminal.Ref, terminal.Profile) (terminal.Composer, error)
-	held     func(context.Context, terminal.Ref, terminal.Profile, terminal.Policy) (terminal.Reason, string, error)
-	send     func(context.Context, terminal.Ref, terminal.Profile, terminal.Message, terminal.Steps) (terminal.Outcome, error)
-	resume   func(context.Context, terminal.Ref, terminal.Profile, terminal.Message, terminal.Steps) (terminal.Outcome, error)
+	resolve  func(ctx context.Context, socket, target string) (tmux.Pane, error)
+	look     func(context.Context, tmux.Ref) (tmux.Pane, error)
+	composer func(context.Context, tmux.Ref, tmux.Profile) (tmux.Composer, error)
+	held     func(context.Context, tmux.Ref, tmux.Profile, tmux.Policy) (tmux.Reason, string, error)
+	send     func(context.Context, tmux.Ref, tmux.Profile, tmux.Message, tmux.Steps) (tmux.Outcome, error)
+	resume   func(context.Context, tmux.Ref, tmux.Profile, tmux.Message, tmux.Steps) (tmux.Outcome, error)
 	parent   func(pid int) int // 0 if it does not run
 }
 
 var real = actions{
-	resolve: terminal.Resolve, look: func(ctx context.Context, r terminal.Ref) (terminal.Pane, error) { return r.Look(ctx) },
-	composer: func(ctx context.Context, r terminal.Ref, p terminal.Profile) (terminal.Composer, error) {
+	resolve: tmux.Resolve, look: func(ctx context.Context, r tmux.Ref) (tmux.Pane, error) { return r.Look(ctx) },
+	composer: func(ctx context.Context, r tmux.Ref, p tmux.Profile) (tmux.Composer, error) {
 		return r.Composer(ctx, p)
 	},
-	held: func(ctx context.Context, r terminal.Ref, p terminal.Profile, policy terminal.Policy) (terminal.Reason, string, error) {
+	held: func(ctx context.Context, r tmux.Ref, p tmux.Profile, policy tmux.Policy) (tmux.Reason, string, error) {
 		return r.Held(ctx, p, policy)
 	},
-	send: terminal.Deliver, resume: terminal.Continue, parent: parentOf,
+	send: tmux.Deliver, resume: tmux.Continue, parent: parentOf,
 }
 
 // A Pane is a registered pane, or the pane of a member of a team.
 type Pane struct {
 	ledger.InboxKey // Inbox is the name
-	Ref             terminal.Ref
-	Profile         terminal.Profile
+	Ref             tmux.Ref
+	Profile         tmux.Profile
 	At              time.Time // when it was recorded
 }
 
@@ -207,10 +207,10 @@ func (e *ExistsError) Error() string {
 }
 
 // ProfileError says that there is no such profile.
-type ProfileError struct{ Profile terminal.Profile }
+type ProfileError struct{ Profile tmux.Profile }
 
 func (e *ProfileError) Error() string {
-	return fmt.Sprintf("there is no profile %q; there are %s and %s", e.Profile, terminal.Claude, terminal.Generic)
+	return fmt.Sprintf("there is no profile %q; there are %s and %s", e.Profile, tmux.Claude, tmux.Generic)
 }
 
 // Registration is what [Panes.Add] registers. Name and Target are needed.
@@ -218,7 +218,7 @@ type Registration struct {
 	Name    string
 	Socket  string // of the tmux server; "" for the one a plain tmux would use
 	Target  string // "%12", or session:window.pane
-	Profile terminal.Profile
+	Profile tmux.Profile
 	// Replace gives a registered name another pane: what waits goes there. A pane does not
 	// outlive its tmux server or its first process; afterwards this is needed.
 	Replace bool
@@ -230,8 +230,8 @@ type Message struct {
 	From      string // as the agent and the history show it; empty: the person
 	Text      string
 	Summary   string
-	Policy    terminal.Policy // empty: [terminal.Queued]
-	SaveDraft bool            // a person's draft may be cut, and is put back
+	Policy    tmux.Policy // empty: [tmux.Queued]
+	SaveDraft bool        // a person's draft may be cut, and is put back
 
 	// Notify asks for a notification when the agent has ended the task. It goes to the inbox
 	// NotifyTo, which can be a pane, or to the person if that is zero.
@@ -251,13 +251,13 @@ const (
 // View is what is known of a pane at one time.
 type View struct {
 	Pane     Pane
-	State    terminal.State
+	State    tmux.State
 	Why      string    // what it asks, or why nothing can be said, for people
 	Since    time.Time // when State began, as far as it is known; else zero
 	Basis    Basis
 	At       time.Time // when it was seen
-	Terminal terminal.Pane
-	Composer terminal.Composer
+	Terminal tmux.Pane
+	Composer tmux.Composer
 	Process  transcript.Process // of the agent; zero if unknown
 	PID      int                // of the agent, or of the first process in the pane
 

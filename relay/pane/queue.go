@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams/transcript"
 )
 
@@ -79,7 +79,7 @@ func nextOf(messages []ledger.PaneMessage) (next ledger.PaneMessage, due time.Ti
 		if due.IsZero() || at.Before(due) {
 			next, due = m, at
 		}
-		if m.State != ledger.Claimed || m.Policy != string(terminal.WhenIdle) || m.Held != string(terminal.Busy) {
+		if m.State != ledger.Claimed || m.Policy != string(tmux.WhenIdle) || m.Held != string(tmux.Busy) {
 			break
 		}
 	}
@@ -132,7 +132,7 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	defer stop()
 	proof := p.proof(of, m)
 	frame := m.Frame
-	steps := terminal.Steps{
+	steps := tmux.Steps{
 		Pasting: func(context.Context) error {
 			line, err := json.Marshal(typed(m).Line())
 			if err != nil {
@@ -162,7 +162,7 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 		},
 		Submitted: proof.submitted,
 	}
-	var out terminal.Outcome
+	var out tmux.Outcome
 	var err error
 	switch {
 	case m.Frame != "":
@@ -173,7 +173,7 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 		return p.end(ctx, m, ledger.Done, "the transcript has it")
 	case p.process(of.Ref.PID).Status == transcript.ProcessWaiting:
 		// From 2.1.160 on the program says so up to 0.3 s before the dialog is on the screen.
-		out = terminal.Outcome{State: terminal.NotSent, Reason: terminal.Dialog, Detail: "the agent asks something"}
+		out = tmux.Outcome{State: tmux.NotSent, Reason: tmux.Dialog, Detail: "the agent asks something"}
 	default:
 		out, err = p.tmux.send(sending, of.Ref, of.Profile, typed(m), steps)
 	}
@@ -185,38 +185,38 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 }
 
 // record records the outcome of a try. frame is "" if nothing was about to be pasted.
-func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame string, out terminal.Outcome, failed error, proof *proof) error {
+func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame string, out tmux.Outcome, failed error, proof *proof) error {
 	l := p.opts.Ledger
 	detail := cmp.Or(out.Detail, string(out.Reason))
 	if failed != nil {
 		detail = cmp.Or(out.Detail, failed.Error())
 	}
 	switch {
-	case out.State == terminal.Confirmed:
+	case out.State == tmux.Confirmed:
 		return ignoreMoved(p.confirm(ctx, of, frame, out, proof), frame)
-	case out.State == terminal.NotSent && m.Frame == "":
+	case out.State == tmux.NotSent && m.Frame == "":
 		if frame != "" {
 			if err := l.ReturnFrame(ctx, frame, detail); err != nil {
 				return ignoreMoved(err, frame)
 			}
 		}
-		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, terminal.Unknown)), detail, p.nextTry(m))
+		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, p.nextTry(m))
 	case time.Since(cmp.Or(m.SentAt, time.Now())) < p.patience(m, out, failed):
-		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, terminal.Unknown)), detail, p.nextTry(m))
+		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, p.nextTry(m))
 	}
 	task := ledger.TaskNone
-	if out.Reason == terminal.NotProven && of.Profile == terminal.Generic && m.Notify {
+	if out.Reason == tmux.NotProven && of.Profile == tmux.Generic && m.Notify {
 		task = ledger.TaskStaged // nothing ever proves anything there, but a hook may tell
 	}
 	return ignoreMoved(l.FailFrame(ctx, frame, Unknown+detail, task), frame)
 }
 
 // patience returns for how long after the paste more may become known of a message.
-func (p *Panes) patience(m ledger.PaneMessage, out terminal.Outcome, failed error) time.Duration {
+func (p *Panes) patience(m ledger.PaneMessage, out tmux.Outcome, failed error) time.Duration {
 	switch out.Reason {
-	case terminal.Stuck, terminal.InMode, terminal.InputOff, terminal.Synchronized, terminal.Dialog, terminal.Unknown:
+	case tmux.Stuck, tmux.InMode, tmux.InputOff, tmux.Synchronized, tmux.Dialog, tmux.Unknown:
 		return p.timing.expire
-	case terminal.NotShown:
+	case tmux.NotShown:
 		if m.Frame != "" { // it was pasted by another process, and its transcript may lag behind
 			return p.timing.lag
 		}
@@ -236,7 +236,7 @@ func (p *Panes) nextTry(m ledger.PaneMessage) time.Time {
 }
 
 // confirm records that the program has taken a message, and begins its task.
-func (p *Panes) confirm(ctx context.Context, of Pane, frame string, out terminal.Outcome, proof *proof) error {
+func (p *Panes) confirm(ctx context.Context, of Pane, frame string, out tmux.Outcome, proof *proof) error {
 	task, path := ledger.TaskArmed, ""
 	found, there := proof.find(ctx)
 	switch {
@@ -244,7 +244,7 @@ func (p *Panes) confirm(ctx context.Context, of Pane, frame string, out terminal
 		task, path = ledger.TaskGiven, found.path
 	case there:
 		task, path = ledger.TaskSent, found.path
-	case out.Busy || of.Profile != terminal.Claude:
+	case out.Busy || of.Profile != tmux.Claude:
 		task = ledger.TaskStaged // late rather than early, where it cannot be known
 	}
 	return p.opts.Ledger.ConfirmFrame(ctx, frame, "", task, path)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
@@ -123,10 +123,10 @@ func TestRetryOfUnknown(t *testing.T) {
 func TestRefusedPasteIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.agent.refuses = terminal.InMode
+		b.agent.refuses = tmux.InMode
 		m := b.put("hello")
 		b.do()
-		if got := b.want(m, ledger.Claimed, ""); got.Held != string(terminal.InMode) || got.Frame != "" || !got.SentAt.IsZero() {
+		if got := b.want(m, ledger.Claimed, ""); got.Held != string(tmux.InMode) || got.Frame != "" || !got.SentAt.IsZero() {
 			t.Errorf("held as %+v", got)
 		}
 		time.Sleep(time.Second)
@@ -143,7 +143,7 @@ func TestBackOff(t *testing.T) {
 		var tries []time.Duration
 		start := time.Now()
 		send := b.tmux.send
-		b.tmux.send = func(ctx context.Context, r terminal.Ref, p terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
 			tries = append(tries, time.Since(start).Round(time.Second))
 			return send(ctx, r, p, m, s)
 		}
@@ -184,12 +184,12 @@ func TestOrder(t *testing.T) {
 		b.agent.dialog = "May I?"
 		defer b.run()()
 		b.put("one")
-		b.put("idle", policy(terminal.WhenIdle))
+		b.put("idle", policy(tmux.WhenIdle))
 		b.put("two")
 		time.Sleep(10 * time.Minute)
 		// The back-off of the first holds up those behind it, but not what is important.
 		b.agent.set(func(a *simagent) { a.dialog = "" })
-		b.put("now", policy(terminal.Important))
+		b.put("now", policy(tmux.Important))
 		time.Sleep(time.Second)
 		b.wantGiven("now", "one", "two")
 		b.agent.stop(nil)
@@ -214,7 +214,7 @@ func TestPutAgain(t *testing.T) {
 	}
 	for what, change := range map[string]func(*Message){
 		"text": func(m *Message) { m.Text = "other" }, "sender": func(m *Message) { m.From = "other" },
-		"policy": func(m *Message) { m.Policy = terminal.Urgent }, "notification": notify, "draft": func(m *Message) { m.SaveDraft = true },
+		"policy": func(m *Message) { m.Policy = tmux.Urgent }, "notification": notify, "draft": func(m *Message) { m.SaveDraft = true },
 	} {
 		other := m
 		change(&other)
@@ -300,7 +300,7 @@ func TestServiceEndsInMidDelivery(t *testing.T) {
 		b := newBench(t)
 		entered := b.tmux.send
 		reached := make(chan bool)
-		b.tmux.send = func(ctx context.Context, r terminal.Ref, p terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
 			step := s.Entered
 			s.Entered = func(ctx context.Context) error {
 				close(reached)
@@ -342,14 +342,14 @@ func TestRegistry(t *testing.T) {
 	}
 	b.agent.ref.ID = "%2"
 	b.agent.gone = true
-	if err := add(Registration{Name: "other", Target: "%2"}); !errors.Is(err, terminal.ErrGone) {
+	if err := add(Registration{Name: "other", Target: "%2"}); !errors.Is(err, tmux.ErrGone) {
 		t.Errorf("a pane that cannot be reached: %v", err)
 	}
 	b.agent.gone = false
 	if err := add(Registration{Name: "worker", Target: "%2", Replace: true}); err != nil {
 		t.Errorf("replaced: %v", err)
 	}
-	if found, err := b.Find(t.Context(), "worker"); err != nil || found.Ref.ID != "%2" || found.Profile != terminal.Claude {
+	if found, err := b.Find(t.Context(), "worker"); err != nil || found.Ref.ID != "%2" || found.Profile != tmux.Claude {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	var missing *NotFoundError
@@ -417,7 +417,7 @@ func TestQuestionThatIsNotYetOnTheScreen(t *testing.T) {
 	b.says(transcript.ProcessWaiting)
 	m := b.put("hello")
 	b.do()
-	if got := b.want(m, ledger.Claimed, ""); got.Held != string(terminal.Dialog) || len(b.agent.given()) != 0 {
+	if got := b.want(m, ledger.Claimed, ""); got.Held != string(tmux.Dialog) || len(b.agent.given()) != 0 {
 		t.Errorf("held by %q; the agent was given %q", got.Held, b.agent.given())
 	}
 }

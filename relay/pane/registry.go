@@ -10,37 +10,37 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
 
 // Add registers a pane, and returns it and what tmux knows of it. Nothing is sent to the
 // pane. The errors are [teams.ErrBadName], [ErrTeamExists], *[ExistsError],
-// *[ProfileError], and those of [terminal.Resolve].
-func (p *Panes) Add(ctx context.Context, r Registration) (Pane, terminal.Pane, error) {
+// *[ProfileError], and those of [tmux.Resolve].
+func (p *Panes) Add(ctx context.Context, r Registration) (Pane, tmux.Pane, error) {
 	if err := teams.CheckName("pane", r.Name); err != nil {
-		return Pane{}, terminal.Pane{}, err
+		return Pane{}, tmux.Pane{}, err
 	}
 	if r.Profile == "" {
-		r.Profile = terminal.Claude
+		r.Profile = tmux.Claude
 	}
-	if r.Profile != terminal.Claude && r.Profile != terminal.Generic {
-		return Pane{}, terminal.Pane{}, &ProfileError{r.Profile}
+	if r.Profile != tmux.Claude && r.Profile != tmux.Generic {
+		return Pane{}, tmux.Pane{}, &ProfileError{r.Profile}
 	}
 	t, err := p.opts.Root.Team(Team)
 	if err == nil {
 		err = errors.Join(ErrTeamExists, t.Close())
 	}
 	if !errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) {
-		return Pane{}, terminal.Pane{}, err
+		return Pane{}, tmux.Pane{}, err
 	}
 	there, err := p.tmux.resolve(ctx, r.Socket, r.Target)
 	if err != nil {
-		return Pane{}, terminal.Pane{}, err
+		return Pane{}, tmux.Pane{}, err
 	}
 	if there.Dead {
-		return Pane{}, there, terminal.ErrGone
+		return Pane{}, there, tmux.ErrGone
 	}
 	added, err := p.opts.Ledger.AddPane(ctx, recordOf(Pane{
 		InboxKey: ledger.InboxKey{Root: p.opts.Root.Path(), Inbox: r.Name}, Ref: there.Ref, Profile: r.Profile, At: time.Now(),
@@ -112,7 +112,7 @@ func (p *Panes) Find(ctx context.Context, name string) (Pane, error) {
 
 // OfMember returns the pane that config.json names for a member of a team, and records it. An
 // empty socket is that of the tmux server that a plain tmux would use. It fails with
-// *[NoPaneError], and as [teams.Team.Resolve] and [terminal.Resolve] do.
+// *[NoPaneError], and as [teams.Team.Resolve] and [tmux.Resolve] do.
 func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket string) (Pane, error) {
 	name, err := t.Resolve(ctx, member)
 	if err != nil {
@@ -126,11 +126,11 @@ func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket stri
 	if !strings.HasPrefix(m.TmuxPaneID, "%") {
 		return Pane{}, &NoPaneError{Team: t.Name(), Member: name}
 	}
-	seen, err := terminal.Resolve(ctx, socket, m.TmuxPaneID)
+	seen, err := tmux.Resolve(ctx, socket, m.TmuxPaneID)
 	if err != nil {
 		return Pane{}, err
 	}
-	return p.Member(ctx, ledger.KeyOf(t, c, name), seen.Ref, terminal.Claude)
+	return p.Member(ctx, ledger.KeyOf(t, c, name), seen.Ref, tmux.Claude)
 }
 
 // Sender returns how the agent in a pane sees who a message is from, and the inbox that the
@@ -192,9 +192,9 @@ func Audience(list []Pane, from string, except []string) ([]Pane, error) {
 
 // Member records the pane of a member of a team, as its config.json names it, and returns
 // it. Messages to the member can then be put there.
-func (p *Panes) Member(ctx context.Context, k ledger.InboxKey, ref terminal.Ref, profile terminal.Profile) (Pane, error) {
+func (p *Panes) Member(ctx context.Context, k ledger.InboxKey, ref tmux.Ref, profile tmux.Profile) (Pane, error) {
 	if profile == "" {
-		profile = terminal.Claude
+		profile = tmux.Claude
 	}
 	there := Pane{InboxKey: k, Ref: ref, Profile: profile, At: time.Now()}
 	if was, found, err := p.opts.Ledger.Pane(ctx, k); err != nil {
@@ -207,8 +207,8 @@ func (p *Panes) Member(ctx context.Context, k ledger.InboxKey, ref terminal.Ref,
 
 func paneOf(p ledger.Pane) Pane {
 	return Pane{
-		InboxKey: p.InboxKey, Profile: terminal.Profile(p.Profile), At: p.At,
-		Ref: terminal.Ref{Socket: p.Socket, Server: p.Server, ID: p.ID, PID: p.PID},
+		InboxKey: p.InboxKey, Profile: tmux.Profile(p.Profile), At: p.At,
+		Ref: tmux.Ref{Socket: p.Socket, Server: p.Server, ID: p.ID, PID: p.PID},
 	}
 }
 

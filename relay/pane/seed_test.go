@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 )
 
 // The tests of the design in which messages to terminals were described first, by number.
@@ -72,7 +72,7 @@ func TestSeed03PromptWithTyping(t *testing.T) {
 		m := b.put("hello")
 		time.Sleep(5 * time.Minute)
 		held := b.want(m, ledger.Claimed, "")
-		if held.Held != string(terminal.Draft) || held.HeldSince.IsZero() || held.Detail == "" {
+		if held.Held != string(tmux.Draft) || held.HeldSince.IsZero() || held.Detail == "" {
 			t.Errorf("held as %q (%s) since %v", held.Held, held.Detail, held.HeldSince)
 		}
 		b.wantGiven()
@@ -236,7 +236,7 @@ func TestSeed10Urgent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.agent.work()
-	m := b.put("stop that", policy(terminal.Urgent))
+	m := b.put("stop that", policy(tmux.Urgent))
 	b.do()
 	if b.agent.escapes != 1 {
 		t.Errorf("%d interrupts", b.agent.escapes)

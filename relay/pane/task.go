@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams"
 )
 
@@ -129,19 +129,19 @@ func earlier(a, b time.Time) time.Time {
 func (p *Panes) ended(ctx context.Context, of Pane) (lost string, err error) {
 	there, err := p.tmux.look(ctx, of.Ref)
 	switch {
-	case errors.Is(err, terminal.ErrGone):
+	case errors.Is(err, tmux.ErrGone):
 		return "the pane is gone", nil
 	case err != nil:
 		return "", err
 	case there.Dead:
 		return "the program in the pane has ended", nil
 	}
-	if of.Profile != terminal.Claude || p.process(of.Ref.PID).PID != 0 {
+	if of.Profile != tmux.Claude || p.process(of.Ref.PID).PID != 0 {
 		return "", nil
 	}
 	// A program that was suspended has a process, but older versions do not tell which.
-	reason, _, err := p.tmux.held(ctx, of.Ref, of.Profile, terminal.Queued)
-	if reason == terminal.NotAgent && of.Ref.PID != 0 && there.PID == of.Ref.PID {
+	reason, _, err := p.tmux.held(ctx, of.Ref, of.Profile, tmux.Queued)
+	if reason == tmux.NotAgent && of.Ref.PID != 0 && there.PID == of.Ref.PID {
 		return "a shell runs in the pane", err
 	}
 	return "", err

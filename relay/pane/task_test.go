@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams/transcript"
 )
 
@@ -90,11 +90,11 @@ func TestPaneIsGone(t *testing.T) {
 			t.Errorf("lost: %q", got.Lost)
 		}
 		b.notices(m)
-		if got := b.want(waits, ledger.Claimed, ""); got.Held != string(terminal.Gone) {
+		if got := b.want(waits, ledger.Claimed, ""); got.Held != string(tmux.Gone) {
 			t.Errorf("held as %q", got.Held)
 		}
 		v, err := b.Look(t.Context(), b.pane)
-		if err != nil || v.State != terminal.StateGone || len(v.Waiting()) != 1 {
+		if err != nil || v.State != tmux.StateGone || len(v.Waiting()) != 1 {
 			t.Errorf("looks %s, %d wait, %v", v.State, len(v.Waiting()), err)
 		}
 	})
@@ -153,19 +153,19 @@ func TestLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*simagent)
 		process string
-		want    terminal.State
+		want    tmux.State
 		basis   Basis
 	}{
-		"idle":          {func(*simagent) {}, "", terminal.StateEmpty, OnScreen},
-		"working":       {func(a *simagent) { a.working = true }, "", terminal.StateBusy, OnScreen},
-		"draft":         {func(a *simagent) { a.draft = "x" }, "", terminal.StateDraft, OnScreen},
-		"dialog":        {func(a *simagent) { a.dialog = "May I?" }, "", terminal.StateDialog, OnScreen},
-		"gone":          {func(a *simagent) { a.gone = true }, "", terminal.StateGone, OnPane},
-		"shell":         {func(a *simagent) { a.shell = true }, "", terminal.StateClosed, OnPane},
-		"busy process":  {func(a *simagent) {}, transcript.ProcessBusy, terminal.StateBusy, OnProcess},
-		"asks":          {func(a *simagent) {}, transcript.ProcessWaiting, terminal.StateDialog, OnProcess},
-		"idle process":  {func(a *simagent) {}, transcript.ProcessIdle, terminal.StateEmpty, OnProcess},
-		"typed at idle": {func(a *simagent) { a.draft = "x" }, transcript.ProcessIdle, terminal.StateDraft, OnScreen},
+		"idle":          {func(*simagent) {}, "", tmux.StateEmpty, OnScreen},
+		"working":       {func(a *simagent) { a.working = true }, "", tmux.StateBusy, OnScreen},
+		"draft":         {func(a *simagent) { a.draft = "x" }, "", tmux.StateDraft, OnScreen},
+		"dialog":        {func(a *simagent) { a.dialog = "May I?" }, "", tmux.StateDialog, OnScreen},
+		"gone":          {func(a *simagent) { a.gone = true }, "", tmux.StateGone, OnPane},
+		"shell":         {func(a *simagent) { a.shell = true }, "", tmux.StateClosed, OnPane},
+		"busy process":  {func(a *simagent) {}, transcript.ProcessBusy, tmux.StateBusy, OnProcess},
+		"asks":          {func(a *simagent) {}, transcript.ProcessWaiting, tmux.StateDialog, OnProcess},
+		"idle process":  {func(a *simagent) {}, transcript.ProcessIdle, tmux.StateEmpty, OnProcess},
+		"typed at idle": {func(a *simagent) { a.draft = "x" }, transcript.ProcessIdle, tmux.StateDraft, OnScreen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestLook(t *testing.T) {
 				t.Errorf("looks %s by %s, %v, want %s by %s", v.State, v.Basis, err, test.want, test.basis)
 			}
 			why, err := b.Busy(t.Context(), b.pane)
-			if err != nil || (why == "") != (test.want == terminal.StateEmpty) {
+			if err != nil || (why == "") != (test.want == tmux.StateEmpty) {
 				t.Errorf("busy: %q, %v", why, err)
 			}
 		})
@@ -191,7 +191,7 @@ func TestBusyLooksAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	composer, looks := b.tmux.composer, 0
-	b.tmux.composer = func(ctx context.Context, r terminal.Ref, p terminal.Profile) (terminal.Composer, error) {
+	b.tmux.composer = func(ctx context.Context, r tmux.Ref, p tmux.Profile) (tmux.Composer, error) {
 		if looks++; looks == 2 {
 			b.put("hello")
 		}
@@ -209,7 +209,7 @@ func TestNotifyOfGenericProgram(t *testing.T) {
 	b := newBench(t)
 	b.agent.loses = true
 	var err error
-	if b.pane, _, err = b.Add(t.Context(), Registration{Name: "worker", Target: "%1", Profile: terminal.Generic, Replace: true}); err != nil {
+	if b.pane, _, err = b.Add(t.Context(), Registration{Name: "worker", Target: "%1", Profile: tmux.Generic, Replace: true}); err != nil {
 		t.Fatal(err)
 	}
 	m := b.put("hello", notify)
@@ -237,7 +237,7 @@ func TestHookBeforeConfirmation(t *testing.T) {
 		m := b.put("hello", notify)
 		var hook sync.WaitGroup
 		send := b.tmux.send
-		b.tmux.send = func(ctx context.Context, r terminal.Ref, p terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
 			out, err := send(ctx, r, p, m, s)
 			called := make(chan bool)
 			hook.Go(func() {

@@ -19,7 +19,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/sim/standin"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
@@ -107,7 +107,7 @@ func runSender(text string) error {
 		}
 	}
 	send := p.tmux.send
-	p.tmux.send = func(ctx context.Context, r terminal.Ref, profile terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+	p.tmux.send = func(ctx context.Context, r tmux.Ref, profile tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
 		kill("put")
 		pasting, entered, submitted := s.Pasting, s.Entered, s.Submitted
 		s.Pasting = func(ctx context.Context) error {

@@ -1,131 +1,369 @@
 package terminal
 
 import (
-	"regexp"
+	"bytes"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 )
 
-// cell is one character of the screen and how it is drawn. fg and bg say that its colours are not the default.
-type cell struct {
-	r                  rune
-	bold, dim, inverse bool
-	fg, bg             bool
+const (
+	heldLimit  = 4 << 10 // of a sequence; longer ones, such as images, are passed on as they come
+	titleLimit = 1 << 10
+	modesLimit = 64
+)
+
+type drawState int
+
+const (
+	atText drawState = iota
+	atEscape
+	atCharset   // after ESC and an intermediate byte
+	atCSI       // after ESC [
+	atOSC       // after ESC ]
+	atOSCEnd    // after ESC in it
+	atString    // after ESC P and the like
+	atStringEnd // after ESC in it
+)
+
+// screen reads what a program prints: its titles, to put a notice in front of them, and
+// what it changes in the terminal, to undo it. A sequence is sent on when it is whole.
+type screen struct {
+	state drawState
+	seq   []byte // the sequence so far
+	long  bool   // its beginning has been sent
+	text  []byte // the last bytes of text that were sent
+	inRow bool   // and they do not end a line
+
+	notice string // what the person is to see in front of the title
+	shown  string // the notice that the terminal shows
+	title  string // as the program sent it
+
+	changes
 }
 
-type line []cell
-
-// text is the line without the spaces at its end.
-func (l line) text() string {
-	var b strings.Builder
-	for _, c := range l {
-		b.WriteRune(c.r)
-	}
-	return strings.TrimRight(b.String(), " \u00a0")
+// changes is what a program left different from what it found.
+type changes struct {
+	private  map[int]bool // private modes, as they were set
+	alt      int          // mode of the alternate screen that is on, or 0
+	pushes   [2]int       // entries of kitty's keyboard stack; 1 is that of the alternate screen
+	flags    [2]bool      // its current entry was changed
+	modify   bool         // xterm's modifyOtherKeys
+	insert   bool
+	region   bool
+	colors   bool // of the text that follows
+	charset  bool
+	keypad   bool
+	cursor   bool // another shape
+	link     bool
+	progress bool
+	palette  [3]bool // of text, background, cursor
 }
 
-// rule reports whether the line is drawn across the whole width. It may say how much of a high draft is not shown.
-func (l line) rule() bool { return len(l) >= 10 && rule().MatchString(l.text()) }
-
-var rule = expression(`^─+( ↓ \d+ more ─+)?$`)
-
-// expression compiles an expression when it is first used: most commands read no screen.
-func expression(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
-// parseScreen takes colours and attributes out of a screen. They go on from line to line.
-func parseScreen(screen string) []line {
-	var lines []line
-	var now line
-	var style cell
-	for screen = strings.TrimRight(screen, "\n"); screen != ""; {
-		if screen[0] == '\x1b' {
-			parameters, final, rest := cutSequence(screen)
-			if final == 'm' {
-				style.apply(parameters)
-			}
-			screen = rest
+// print appends to out what the terminal is to get for what the program printed.
+func (s *screen) print(out, b []byte) []byte {
+	for len(b) > 0 {
+		if s.state != atText {
+			out = s.step(b[0], out)
+			b = b[1:]
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(screen)
-		screen = screen[size:]
-		if r == '\n' {
-			lines, now = append(lines, now), nil
-		} else if !unicode.IsControl(r) {
-			c := style
-			c.r = r
-			now = append(now, c)
+		n := bytes.IndexByte(b, 0x1b)
+		if n < 0 {
+			n = len(b)
+		}
+		out = append(out, b[:n]...)
+		if n > 0 {
+			s.inRow = b[n-1] != '\n'
+		}
+		s.text = append(s.text, b[max(0, n-utf8.UTFMax):n]...)
+		s.text = append(s.text[:0], s.text[max(0, len(s.text)-utf8.UTFMax):]...)
+		if b = b[n:]; len(b) > 0 {
+			s.state, s.seq, s.text = atEscape, append(s.seq[:0], 0x1b), s.text[:0]
+			b = b[1:]
 		}
 	}
-	return append(lines, now)
+	if s.notice != s.shown && s.whole() {
+		out = s.appendTitle(out)
+	}
+	return out
 }
 
-// cutSequence takes what begins with ESC off a text: a control sequence, whose parameters and last byte it returns, a string
-// such as a link, or any other escape.
-func cutSequence(text string) (parameters string, final byte, rest string) {
-	if len(text) < 2 {
-		return "", 0, ""
+// whole reports whether a sequence of ours can be sent now.
+func (s *screen) whole() bool {
+	if s.long {
+		return false
 	}
-	switch text[1] {
-	case '[':
-		end := strings.IndexFunc(text[2:], func(r rune) bool { return r < ' ' || r > '?' })
-		if end < 0 {
-			return "", 0, ""
+	for i := len(s.text) - 1; i >= 0; i-- {
+		if utf8.RuneStart(s.text[i]) {
+			return utf8.FullRune(s.text[i:])
 		}
-		return text[2 : 2+end], text[2+end], text[2+end+1:]
-	case ']', 'P', 'X', '^', '_':
-		end := strings.IndexAny(text[2:], "\a\x1b")
-		if end < 0 {
-			return "", 0, ""
-		}
-		return "", 0, strings.TrimPrefix(text[2+end+1:], "\\")
 	}
-	return "", 0, text[2:]
+	return true
 }
 
-// apply changes the style by the parameters of one sequence, as tmux writes them: "0;2", "38;5;246".
-func (c *cell) apply(parameters string) {
-	p := strings.Split(parameters, ";")
-	for i := 0; i < len(p); i++ {
-		switch p[i] {
-		case "", "0":
-			*c = cell{}
-		case "1":
-			c.bold = true
-		case "2":
-			c.dim = true
-		case "22":
-			c.bold, c.dim = false, false
-		case "7":
-			c.inverse = true
-		case "27":
-			c.inverse = false
-		case "39":
-			c.fg = false
-		case "49":
-			c.bg = false
-		case "38", "48":
-			if p[i] == "38" {
-				c.fg = true
-			} else {
-				c.bg = true
-			}
-			if i+1 < len(p) && p[i+1] == "5" {
-				i += 2
-			} else {
-				i += 4
+func (s *screen) appendTitle(out []byte) []byte {
+	s.shown = s.notice
+	return append(append(append(append(out, "\x1b]0;"...), s.notice...), s.title...), '\a')
+}
+
+// step takes the next byte of a sequence.
+func (s *screen) step(c byte, out []byte) []byte {
+	switch s.state {
+	case atOSCEnd, atStringEnd:
+		switch {
+		case c == '\\':
+			return s.end(c, out)
+		case c == 0x1b && s.state == atStringEnd: // tmux wants it twice in what it passes through
+			s.state = atString
+			return s.hold(c, out)
+		}
+		// The ESC begins another sequence.
+		out = append(out, s.seq[:len(s.seq)-1]...)
+		s.state, s.seq, s.long = atEscape, append(s.seq[:0], 0x1b), false
+		return s.step(c, out)
+	case atOSC, atString:
+		switch {
+		case c == 0x1b:
+			s.state++
+			s.seq = append(s.seq, c)
+			return out
+		case c == '\a' && s.state == atOSC:
+			return s.end(c, out)
+		}
+	case atEscape, atCharset:
+		switch {
+		case c >= ' ' && c < '0':
+			s.state = atCharset
+		case c == '[' && s.state == atEscape:
+			s.state = atCSI
+		case c == ']' && s.state == atEscape:
+			s.state = atOSC
+		case strings.IndexByte("P_^X", c) >= 0 && s.state == atEscape:
+			s.state = atString
+		case c >= '0':
+			return s.end(c, out)
+		}
+	case atCSI:
+		if c >= '@' && c < 0x7f {
+			return s.end(c, out)
+		}
+	}
+	switch c {
+	case 0x18, 0x1a: // these cancel any sequence
+		s.state = atText
+		return s.end(c, out)
+	case 0x1b:
+		out = append(out, s.seq...)
+		s.state, s.seq, s.long = atEscape, append(s.seq[:0], c), false
+		return out
+	}
+	return s.hold(c, out)
+}
+
+func (s *screen) hold(c byte, out []byte) []byte {
+	s.seq = append(s.seq, c)
+	if s.long || len(s.seq) > heldLimit {
+		out = append(out, s.seq...)
+		s.seq, s.long = s.seq[:0], true
+	}
+	return out
+}
+
+// end takes the last byte of a sequence and sends it on.
+func (s *screen) end(c byte, out []byte) []byte {
+	s.seq = append(s.seq, c)
+	state, seq, long := s.state, s.seq, s.long
+	s.state, s.seq, s.long = atText, s.seq[:0], false
+	if long {
+		return append(out, seq...)
+	}
+	switch state {
+	case atEscape:
+		switch c {
+		case '=', '>':
+			s.keypad = c == '='
+		case 'c': // a full reset
+			s.changes = changes{}
+		}
+	case atCharset:
+		if seq[1] == '(' {
+			s.charset = c != 'B'
+		}
+	case atCSI:
+		s.control(string(seq[2:len(seq)-1]), c)
+	case atOSC, atOSCEnd:
+		body, _ := strings.CutSuffix(strings.TrimSuffix(string(seq[2:]), "\a"), "\x1b\\")
+		number, value, _ := strings.Cut(body, ";")
+		switch number {
+		case "0", "2":
+			s.title, s.shown = value, s.notice
+			if s.notice != "" {
+				out = append(append(out, seq[:2+len(number)+1]...), s.notice...)
+				return append(out, seq[2+len(number)+1:]...)
 			}
 		default:
-			switch n, _ := strconv.Atoi(p[i]); {
-			case n >= 30 && n <= 37, n >= 90 && n <= 97:
-				c.fg = true
-			case n >= 40 && n <= 47, n >= 100 && n <= 107:
-				c.bg = true
-			}
+			s.command(number, value)
 		}
 	}
+	return append(out, seq...)
+}
+
+// control notes what a sequence CSI params final changes.
+func (c *changes) control(params string, final byte) {
+	alt := 0
+	if c.alt != 0 {
+		alt = 1
+	}
+	prefix := byte(0)
+	if params != "" && params[0] >= '<' {
+		prefix, params = params[0], params[1:]
+	}
+	first, rest, _ := strings.Cut(params, ";")
+	n, _ := strconv.Atoi(first)
+	switch string(prefix) + string(final) {
+	case "?h", "?l":
+		for mode := range strings.SplitSeq(params, ";") {
+			if n, err := strconv.Atoi(mode); err == nil {
+				c.mode(n, final == 'h')
+			}
+		}
+	case ">u":
+		c.pushes[alt]++
+	case "<u":
+		c.pushes[alt] = max(0, c.pushes[alt]-max(1, n))
+	case "=u":
+		c.flags[alt] = n != 0
+	case ">m", ">n":
+		if n == 4 || params == "" {
+			c.modify = final == 'm' && rest != "" && rest != "0"
+		}
+	case "\x00h", "\x00l":
+		if n == 4 {
+			c.insert = final == 'h'
+		}
+	case "\x00r":
+		c.region = params != ""
+	case "\x00m":
+		c.colors = params != "" && params != "0"
+	case "\x00q":
+		if shape, ok := strings.CutSuffix(params, " "); ok {
+			c.cursor = shape != "" && shape != "0"
+		}
+	}
+}
+
+// onAtFirst are the private modes that are on unless a program turns them off.
+var onAtFirst = []int{7, 25}
+
+func (c *changes) mode(n int, on bool) {
+	switch n {
+	case 47, 1047, 1049: // the alternate screen
+		if c.alt = 0; on {
+			c.alt = n
+		}
+		return
+	case 12, 1007, 1048: // as the person has it; a saved cursor
+		return
+	}
+	if on == slices.Contains(onAtFirst, n) {
+		delete(c.private, n)
+	} else if len(c.private) < modesLimit {
+		if c.private == nil {
+			c.private = map[int]bool{}
+		}
+		c.private[n] = on
+	}
+}
+
+// command notes what a sequence OSC number;value changes.
+func (c *changes) command(number, value string) {
+	switch number {
+	case "8":
+		_, target, _ := strings.Cut(value, ";")
+		c.link = target != ""
+	case "9":
+		if state, ok := strings.CutPrefix(value, "4;"); ok {
+			c.progress = !strings.HasPrefix(state, "0")
+		}
+	case "10", "11", "12":
+		if value != "?" {
+			c.palette[number[1]-'0'] = true
+		}
+	case "110", "111", "112":
+		c.palette[number[2]-'0'] = false
+	}
+}
+
+// reset returns what undoes the changes that a program left behind when it ended. What it
+// had drawn stays above the cursor. The program's title is forgotten, too.
+func (s *screen) reset() []byte {
+	var out []byte
+	add := func(on bool, sequence string) {
+		if on {
+			out = append(out, sequence...)
+		}
+	}
+	pop := func(alt int) {
+		add(s.flags[alt] && s.pushes[alt] == 0, "\x1b[=0u")
+		add(s.pushes[alt] > 0, "\x1b[<"+strconv.Itoa(s.pushes[alt])+"u")
+	}
+	untidy := len(s.private) > 0
+	add(s.long, "\x1b\\") // ends a string; what was held of a shorter sequence is not sent
+	if s.alt != 0 {
+		pop(1)
+		out = append(out, "\x1b[?"+strconv.Itoa(s.alt)+"l"...)
+	}
+	pop(0)
+	for _, n := range slices.Sorted(maps.Keys(s.private)) {
+		set := "h"
+		if s.private[n] {
+			set = "l"
+		}
+		out = append(out, "\x1b[?"+strconv.Itoa(n)+set...)
+	}
+	add(s.modify, "\x1b[>4;0m")
+	add(s.insert, "\x1b[4l")
+	add(s.region, "\x1b7\x1b[r\x1b8") // it moves the cursor
+	add(s.colors, "\x1b[m")
+	add(s.charset, "\x1b(B")
+	add(s.keypad, "\x1b>")
+	add(s.cursor, "\x1b[0 q")
+	add(s.link, "\x1b]8;;\x1b\\")
+	add(s.progress, "\x1b]9;4;0\a")
+	for i, changed := range s.palette {
+		add(changed, "\x1b]11"+strconv.Itoa(i)+"\a")
+	}
+	if s.alt == 0 {
+		add(untidy, "\x1b[999B") // it did not come to put the cursor below what it had drawn
+		add(untidy || s.inRow, "\r\n")
+		add(true, "\x1b[J")
+	}
+	titled := s.title != ""
+	*s = screen{notice: s.notice, shown: s.shown}
+	if titled || s.notice != s.shown {
+		out = s.appendTitle(out)
+	}
+	return out
+}
+
+// plainTitle is a title or notice without what could end it early, cut to a length.
+func plainTitle(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) <= titleLimit {
+		return s
+	}
+	cut := titleLimit
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut]
 }

@@ -10,7 +10,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
@@ -77,7 +77,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 			}
 			list = append(list, a)
 		}
-		if v.State == terminal.StateDialog {
+		if v.State == tmux.StateDialog {
 			what := "waits for you"
 			if v.Why != "" {
 				what += ": " + v.Why
@@ -93,15 +93,15 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 		if len(waiting) > 1 {
 			wait = fmt.Sprintf("%d messages wait", len(waiting))
 		}
-		switch reason := terminal.Reason(first.Held); {
+		switch reason := tmux.Reason(first.Held); {
 		case len(waiting) == 0:
-		case v.State == terminal.StateGone, reason == terminal.Gone, reason == terminal.Dead:
+		case v.State == tmux.StateGone, reason == tmux.Gone, reason == tmux.Dead:
 			add(api.WaitsStopped, v.Pane.At, api.Attention{
 				What: wait + ", but its pane is gone", Do: "register its new pane: teambridge pane add " + v.Pane.Inbox + " --replace --pane TARGET", Count: len(waiting),
 			})
-		case reason == terminal.Draft && now.Sub(first.HeldSince) < pane.LongHeld:
+		case reason == tmux.Draft && now.Sub(first.HeldSince) < pane.LongHeld:
 			e.dueAt(first.HeldSince.Add(pane.LongHeld))
-		case reason == terminal.Draft:
+		case reason == tmux.Draft:
 			add(api.WaitsDraft, first.HeldSince, api.Attention{
 				What: wait + ": " + cmp.Or(first.Detail, "something is typed at its prompt"), Do: "send or delete what is typed at its prompt",
 				From: first.From, Count: len(waiting), Message: first.ID,
@@ -181,7 +181,7 @@ func markDismissable(list []api.Attention) {
 
 func paneOf(p ledger.Pane) pane.Pane {
 	return pane.Pane{
-		InboxKey: p.InboxKey, Profile: terminal.Profile(p.Profile), At: p.At,
-		Ref: terminal.Ref{Socket: p.Socket, Server: p.Server, ID: p.ID, PID: p.PID},
+		InboxKey: p.InboxKey, Profile: tmux.Profile(p.Profile), At: p.At,
+		Ref: tmux.Ref{Socket: p.Socket, Server: p.Server, ID: p.ID, PID: p.PID},
 	}
 }

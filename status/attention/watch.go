@@ -8,7 +8,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/view"
 )
 
@@ -20,7 +20,7 @@ type Watch struct {
 
 	ledgerVersion string // when list was read
 	list          []pane.Pane
-	sights        map[terminal.Ref]sight
+	sights        map[tmux.Ref]sight
 	now           time.Time // of the last look
 
 	mu   sync.Mutex
@@ -30,7 +30,7 @@ type Watch struct {
 
 // sight is what a pane showed when it was last looked at closely.
 type sight struct {
-	seen string // see [terminal.Sights]
+	seen string // see [tmux.Sights]
 	at   time.Time
 }
 
@@ -146,17 +146,17 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 
 // glance returns what the panes show now. Those that show the same as when they were last
 // looked at closely, a short while ago, keep the time of that; the others have that of now.
-func (w *Watch) glance(ctx context.Context) map[terminal.Ref]sight {
+func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)
 	defer stop()
-	servers := map[string][]terminal.Ref{}
+	servers := map[string][]tmux.Ref{}
 	for _, p := range w.list {
 		servers[p.Ref.Socket] = append(servers[p.Ref.Socket], p.Ref)
 	}
 	was := w.sights
-	w.sights, w.now = map[terminal.Ref]sight{}, time.Now()
+	w.sights, w.now = map[tmux.Ref]sight{}, time.Now()
 	for socket, refs := range servers {
-		seen, err := terminal.Sights(ctx, socket, refs...)
+		seen, err := tmux.Sights(ctx, socket, refs...)
 		if err != nil {
 			continue // a close look tells what is wrong
 		}
@@ -177,7 +177,7 @@ func (w *Watch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
 	defer stop()
 	v, err := w.panes.Look(ctx, p)
 	if err != nil {
-		v = pane.View{Pane: p, State: terminal.StateUnknown, Why: view.Describe(err), At: time.Now()}
+		v = pane.View{Pane: p, State: tmux.StateUnknown, Why: view.Describe(err), At: time.Now()}
 	}
 	return v, err
 }

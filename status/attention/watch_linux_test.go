@@ -8,7 +8,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/relay/sim/simchild"
 	"teambridge/relay/sim/standin"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/teams/teamstest"
 )
 
@@ -20,9 +20,9 @@ func TestMain(m *testing.M) {
 // A pane whose screen stays the same is not looked at closely each time.
 func TestPaneIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
-	tmux, w := standin.StartTmux(t), open(t, teamstest.New(t))
-	id := tmux.StartAgent(t)
-	if _, _, err := w.Panes.Add(t.Context(), pane.Registration{Name: "build", Target: id, Socket: tmux.Socket}); err != nil {
+	server, w := standin.StartTmux(t), open(t, teamstest.New(t))
+	id := server.StartAgent(t)
+	if _, _, err := w.Panes.Add(t.Context(), pane.Registration{Name: "build", Target: id, Socket: server.Socket}); err != nil {
 		t.Fatal(err)
 	}
 	watch := NewWatch(w.Panes, w.Ledger)
@@ -34,12 +34,12 @@ func TestPaneIsLookedAtOnce(t *testing.T) {
 		return watch.view(watch.list[0]), watch.sights[watch.list[0].Ref].at
 	}
 	first, closely := look()
-	if again, then := look(); !then.Equal(closely) || again.State != terminal.StateEmpty || again.State != first.State {
+	if again, then := look(); !then.Equal(closely) || again.State != tmux.StateEmpty || again.State != first.State {
 		t.Errorf("it showed the same, and was looked at closely at %v and %v: %s, %s", closely, then, first.State, again.State)
 	}
-	tmux.Keys(t, id, "-l", "x")
+	server.Keys(t, id, "-l", "x")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if v, then := look(); v.State == terminal.StateDraft && then.After(closely) {
+		if v, then := look(); v.State == tmux.StateDraft && then.After(closely) {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("what is typed is not seen: %s, looked at closely at %v", v.State, then)

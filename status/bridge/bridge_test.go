@@ -16,7 +16,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/process"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/status/attention"
 	"teambridge/status/bridge"
@@ -68,7 +68,7 @@ func TestProgramsCannotPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.AddPane(t.Context(), ledger.Pane{
-		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(terminal.Claude), At: time.Now(), PID: 1, Server: 1,
+		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(tmux.Claude), At: time.Now(), PID: 1, Server: 1,
 	}, false); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/relay/shell"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -114,8 +114,8 @@ func (l *Local) paneOf(ctx context.Context, to *Target, socket string) (pane.Pan
 // and that does not change by itself: it is gone, or there is no agent in it.
 func closed(ctx context.Context, p pane.Pane) error {
 	held, why, err := p.Ref.Closed(ctx, p.Profile)
-	if errors.Is(err, terminal.ErrGone) {
-		held, why, err = terminal.Gone, "the pane is gone", nil
+	if errors.Is(err, tmux.ErrGone) {
+		held, why, err = tmux.Gone, "the pane is gone", nil
 	}
 	if err == nil && held.Lasting() {
 		err = notTyped(p.Name(), p.Team, held, why, "")
@@ -124,9 +124,9 @@ func closed(ctx context.Context, p pane.Pane) error {
 }
 
 // notTyped is the error for a message that was not typed, by the reason that held it.
-func notTyped(name, team string, held terminal.Reason, why, hint string) error {
+func notTyped(name, team string, held tmux.Reason, why, hint string) error {
 	switch {
-	case held == terminal.Gone, held == terminal.Dead:
+	case held == tmux.Gone, held == tmux.Dead:
 		return api.Decide(api.CodeGone, "give it another pane with: teambridge pane add "+shell.Quote(name)+" --pane TARGET --replace", "%s@%s: %s", name, team, why)
 	case held.Lasting():
 		return api.Decide(api.CodeRefused, "start the agent there, and send again", "%s@%s: %s", name, team, why)
@@ -147,14 +147,14 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		return failed, err
 	}
 	typed := pane.Message{
-		ID: m.id, Text: m.Text, Summary: m.Summary, Policy: terminal.Policy(cmp.Or(m.Policy, api.PolicyQueued)), SaveDraft: m.SaveDraft, Notify: m.NotifyOnStop,
+		ID: m.id, Text: m.Text, Summary: m.Summary, Policy: tmux.Policy(cmp.Or(m.Policy, api.PolicyQueued)), SaveDraft: m.SaveDraft, Notify: m.NotifyOnStop,
 	}
 	if typed.From, typed.NotifyTo, err = panes.Sender(ctx, to, m.From); err != nil {
 		return failed, err
 	}
-	text := terminal.Message{Nonce: "00000000", From: typed.From, Text: m.Text, Policy: typed.Policy}
+	text := tmux.Message{Nonce: "00000000", From: typed.From, Text: m.Text, Policy: typed.Policy}
 	if err := text.Check(); err != nil {
-		return failed, api.Decide(api.CodeInvalid, "nothing was sent", "%s", strings.TrimPrefix(err.Error(), "terminal: "))
+		return failed, api.Decide(api.CodeInvalid, "nothing was sent", "%s", strings.TrimPrefix(err.Error(), "tmux: "))
 	}
 	if m.DryRun {
 		held, why, err := heldNow(ctx, to, typed.Policy)
@@ -180,12 +180,12 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 }
 
 // heldNow says why a message would not be typed now, or "".
-func heldNow(ctx context.Context, p pane.Pane, policy terminal.Policy) (held terminal.Reason, why string, err error) {
+func heldNow(ctx context.Context, p pane.Pane, policy tmux.Policy) (held tmux.Reason, why string, err error) {
 	if held, why, err = p.Ref.Closed(ctx, p.Profile); err == nil && held == "" {
 		held, why, err = p.Ref.Held(ctx, p.Profile, policy)
 	}
-	if errors.Is(err, terminal.ErrGone) {
-		held, why, err = terminal.Gone, "the pane is gone", nil
+	if errors.Is(err, tmux.ErrGone) {
+		held, why, err = tmux.Gone, "the pane is gone", nil
 	}
 	return held, why, err
 }
@@ -221,7 +221,7 @@ func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, erro
 		return now, api.Decide(api.CodeTimeout, "the service goes on for 15 minutes; to give it up: teambridge relay drop "+s.Delivery,
 			"the message to %s@%s still waits: %s", s.Member, s.Team, cmp.Or(now.Reason, "-"))
 	}
-	return now, notTyped(s.Member, s.Team, terminal.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for 15 minutes")
+	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for 15 minutes")
 }
 
 // ask types a question into a pane, and waits for the answer.

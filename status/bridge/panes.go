@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"teambridge/relay/pane"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
@@ -58,7 +58,7 @@ func (l *Local) TestPane(ctx context.Context, name, policy string) (api.PaneTest
 // TestUnregistered is [Local.TestPane] for a pane that need not be registered. Its name is its
 // target.
 func (l *Local) TestUnregistered(ctx context.Context, n api.NewPane, policy string) (t api.PaneTest, err error) {
-	seen, err := terminal.Resolve(ctx, n.Socket, n.Target)
+	seen, err := tmux.Resolve(ctx, n.Socket, n.Target)
 	if err != nil {
 		return t, err
 	}
@@ -70,7 +70,7 @@ func (l *Local) TestUnregistered(ctx context.Context, n api.NewPane, policy stri
 	if err != nil {
 		return t, err
 	}
-	p := pane.Pane{Ref: seen.Ref, Profile: terminal.Profile(n.Profile)}
+	p := pane.Pane{Ref: seen.Ref, Profile: tmux.Profile(n.Profile)}
 	p.Root, p.Team, p.Inbox, p.CreatedAt = root.Path(), pane.Team, seen.Target(), 1
 	return tested(ctx, panes, p, policy)
 }
@@ -89,10 +89,10 @@ func tested(ctx context.Context, panes *pane.Panes, p pane.Pane, policy string) 
 	}
 	t = api.PaneTest{Pane: view.Pane(v), Policy: policy, Prompt: v.Composer.Found}
 	t.Look.Draft = v.Composer.Draft
-	if v.State == terminal.StateGone && !v.Terminal.Dead {
-		t.Held, t.Hold = string(terminal.Gone), "there is no such pane any more"
+	if v.State == tmux.StateGone && !v.Terminal.Dead {
+		t.Held, t.Hold = string(tmux.Gone), "there is no such pane any more"
 	} else {
-		held, why, err := p.Ref.Held(ctx, p.Profile, terminal.Policy(policy))
+		held, why, err := p.Ref.Held(ctx, p.Profile, tmux.Policy(policy))
 		if err != nil {
 			return t, err
 		}
@@ -109,11 +109,11 @@ func (l *Local) AddPane(ctx context.Context, n api.NewPane) (shown api.Pane, err
 		return shown, err
 	}
 	p, _, err := panes.Add(ctx, pane.Registration{
-		Name: n.Member, Target: n.Target, Socket: n.Socket, Profile: terminal.Profile(n.Profile), Replace: n.Replace,
+		Name: n.Member, Target: n.Target, Socket: n.Socket, Profile: tmux.Profile(n.Profile), Replace: n.Replace,
 	})
 	isNew := err == nil
-	if exists, ok := errors.AsType[*pane.ExistsError](err); ok && exists.Pane.Inbox == n.Member && (n.Profile == "" || exists.Pane.Profile == terminal.Profile(n.Profile)) {
-		if now, rerr := terminal.Resolve(ctx, n.Socket, n.Target); rerr == nil && now.Ref == exists.Pane.Ref {
+	if exists, ok := errors.AsType[*pane.ExistsError](err); ok && exists.Pane.Inbox == n.Member && (n.Profile == "" || exists.Pane.Profile == tmux.Profile(n.Profile)) {
+		if now, rerr := tmux.Resolve(ctx, n.Socket, n.Target); rerr == nil && now.Ref == exists.Pane.Ref {
 			p, err = exists.Pane, nil
 		}
 	}

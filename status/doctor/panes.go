@@ -13,7 +13,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/status/plain"
 	"teambridge/status/view"
@@ -60,13 +60,13 @@ func (x *examination) panes(ctx context.Context) error {
 	for _, v := range views {
 		name := v.Pane.Inbox
 		switch {
-		case v.State == terminal.StateGone:
+		case v.State == tmux.StateGone:
 			x.add(api.LevelNote, "pane_gone", pane.Team, v.Pane.Ref.Socket, fmt.Sprintf("the pane %s of %s is gone", v.Pane.Ref.ID, name),
 				fmt.Sprintf("teambridge pane add %[1]s --pane TARGET --replace; or: teambridge pane remove %[1]s", shell.Quote(name)))
 			continue
-		case v.State == terminal.StateClosed:
+		case v.State == tmux.StateClosed:
 			x.add(api.LevelNote, "pane_without_agent", pane.Team, "", fmt.Sprintf("no agent is in the pane of %s: %s", name, v.Why), "start it there; messages to it are refused until then")
-		case v.Pane.Profile == terminal.Claude && !stophook.Installed(x.Root.Path(), v.Terminal.Path):
+		case v.Pane.Profile == tmux.Claude && !stophook.Installed(x.Root.Path(), v.Terminal.Path):
 			x.add(api.LevelNote, "no_hook", pane.Team, v.Terminal.Path, fmt.Sprintf("the Stop hook is not installed for %s: without it and without a service, the end of its tasks is not reported", name),
 				"teambridge hook install, in that directory; or for all projects: teambridge hook install --user")
 		}

@@ -18,7 +18,7 @@ import (
 	"teambridge/relay/profile"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/stophook"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -129,7 +129,7 @@ func paneFault(err error) (api.Code, string) {
 	var (
 		unknown *pane.NotFoundError
 		exists  *pane.ExistsError
-		missing *terminal.NotFoundError
+		missing *tmux.NotFoundError
 		sender  *pane.SenderError
 	)
 	switch {
@@ -181,9 +181,9 @@ var known = []struct {
 	{inbox.ErrIDTaken, api.CodeIDTaken, "send it under another id, or without one"},
 	{pane.ErrTeamExists, api.CodeRefused, "two teams of that name could not be told apart"},
 	{pane.ErrBusy, api.CodeBusy, "try again in a moment"},
-	{terminal.ErrGone, api.CodeGone, "register the pane that it is now with: teambridge pane add NAME --pane TARGET --replace"},
-	{terminal.ErrNoServer, api.CodeNotFound, "start tmux, or name the socket of its server with --socket"},
-	{terminal.ErrNoTmux, api.CodeNotFound, "install tmux 3.3 or newer"},
+	{tmux.ErrGone, api.CodeGone, "register the pane that it is now with: teambridge pane add NAME --pane TARGET --replace"},
+	{tmux.ErrNoServer, api.CodeNotFound, "start tmux, or name the socket of its server with --socket"},
+	{tmux.ErrNoTmux, api.CodeNotFound, "install tmux 3.3 or newer"},
 	{errors.ErrUnsupported, api.CodeError, "panes can be written to on Linux alone"},
 	{ledger.ErrConflict, api.CodeIDTaken, "send it under another id, or without one"},
 	{inbox.ErrUnknown, api.CodeUnknown, "ask the agent, or send it again with --force, which may make a second copy"},
@@ -262,7 +262,7 @@ func Problem(err error) api.Problem {
 			p.Nearest = append(p.Nearest, there.Inbox)
 		}
 	}
-	if nf, ok := errors.AsType[*terminal.NotFoundError](err); ok {
+	if nf, ok := errors.AsType[*tmux.NotFoundError](err); ok {
 		for _, there := range nf.Panes {
 			p.Nearest = append(p.Nearest, there.Target())
 		}

@@ -9,7 +9,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -40,14 +40,14 @@ func Pane(v pane.View) api.Pane {
 	}
 	look := &api.PaneLook{
 		State: string(v.State), Detail: v.Why, Where: v.Terminal.Target(), Title: v.Terminal.Title, Program: v.Terminal.Command, Cwd: v.Terminal.Path, PID: v.PID,
-		Raw: v.State != terminal.StateClosed && v.State != terminal.StateGone, Queued: v.Composer.Queued, Dialog: v.Composer.Dialog,
+		Raw: v.State != tmux.StateClosed && v.State != tmux.StateGone, Queued: v.Composer.Queued, Dialog: v.Composer.Dialog,
 	}
-	if v.State == terminal.StateGone {
+	if v.State == tmux.StateGone {
 		look.Where = ""
 	}
 	look.Reason = string(holds(v))
-	switch terminal.Reason(look.Reason) {
-	case terminal.Dead, terminal.InMode, terminal.InputOff, terminal.Synchronized, terminal.NotAgent:
+	switch tmux.Reason(look.Reason) {
+	case tmux.Dead, tmux.InMode, tmux.InputOff, tmux.Synchronized, tmux.NotAgent:
 		look.State = api.PaneClosed
 	}
 	shown.Look = look
@@ -55,22 +55,22 @@ func Pane(v pane.View) api.Pane {
 }
 
 // holds returns why nothing can be typed into a pane now, or "".
-func holds(v pane.View) terminal.Reason {
+func holds(v pane.View) tmux.Reason {
 	switch t := v.Terminal; {
-	case v.State == terminal.StateGone && !t.Dead:
-		return terminal.Gone
+	case v.State == tmux.StateGone && !t.Dead:
+		return tmux.Gone
 	case t.Dead:
-		return terminal.Dead
-	case v.State == terminal.StateClosed:
-		return terminal.NotAgent
+		return tmux.Dead
+	case v.State == tmux.StateClosed:
+		return tmux.NotAgent
 	case t.Mode != "":
-		return terminal.InMode
+		return tmux.InMode
 	case t.InputOff:
-		return terminal.InputOff
+		return tmux.InputOff
 	case t.Synchronized:
-		return terminal.Synchronized
-	case v.State == terminal.StateDialog, v.State == terminal.StateDraft, v.State == terminal.StateUnknown && v.Pane.Profile != terminal.Generic:
-		return terminal.Reason(v.State) // the words are the same
+		return tmux.Synchronized
+	case v.State == tmux.StateDialog, v.State == tmux.StateDraft, v.State == tmux.StateUnknown && v.Pane.Profile != tmux.Generic:
+		return tmux.Reason(v.State) // the words are the same
 	}
 	return ""
 }
@@ -123,17 +123,17 @@ func PaneStatus(v pane.View) api.Status {
 		}
 	}
 	switch v.State {
-	case terminal.StateEmpty:
+	case tmux.StateEmpty:
 		s.Word = api.WordIdle
-	case terminal.StateDraft:
+	case tmux.StateDraft:
 		s.Word, s.Why = api.WordIdle, cmp.Or(v.Why, "something is typed at its prompt")
-	case terminal.StateBusy:
+	case tmux.StateBusy:
 		s.Word, s.State, s.Detail, s.Heard = api.WordWorking, api.StateActive, api.DetailWorking, v.At
-	case terminal.StateDialog:
+	case tmux.StateDialog:
 		s.Word, s.State, s.Detail = api.WordWaiting, api.StateActive, api.DetailWorking
-	case terminal.StateClosed, terminal.StateGone:
+	case tmux.StateClosed, tmux.StateGone:
 		s.Word, s.State, s.Detail = api.WordEnded, api.StateTerminated, api.DetailShutDown
-	case terminal.StateUnknown:
+	case tmux.StateUnknown:
 		s.Word = api.WordUnknown
 	default:
 		s.Word, s.Why = api.WordUnknown, "it was not looked at yet"

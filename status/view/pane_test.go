@@ -8,7 +8,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
-	"teambridge/relay/terminal"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 )
 
@@ -60,17 +60,17 @@ func TestPaneStatus(t *testing.T) {
 		look, reason             string
 		heard                    time.Time
 	}{
-		{pane.View{State: terminal.StateEmpty}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneEmpty, "", since},
-		{pane.View{State: terminal.StateDraft}, api.WordIdle, "something is typed at its prompt", api.StateIdle, api.DetailWaiting, api.PaneDraft, "draft", since},
-		{pane.View{State: terminal.StateBusy}, api.WordWorking, "", api.StateActive, api.DetailWorking, api.PaneBusy, "", seen},
-		{pane.View{State: terminal.StateDialog, Why: "Proceed?"}, api.WordWaiting, "Proceed?", api.StateActive, api.DetailWorking, api.PaneDialog, "dialog", since},
-		{pane.View{State: terminal.StateClosed, Why: "bash is in front"}, api.WordEnded, "bash is in front", api.StateTerminated, api.DetailShutDown, api.PaneClosed, "not_agent", since},
-		{pane.View{State: terminal.StateGone, Why: "gone"}, api.WordEnded, "gone", api.StateTerminated, api.DetailShutDown, api.PaneGone, "gone", since},
-		{pane.View{State: terminal.StateUnknown, Why: "?"}, api.WordUnknown, "?", api.StateIdle, api.DetailWaiting, api.PaneUnknown, "unknown", since},
-		{pane.View{State: terminal.StateEmpty, Terminal: terminal.Pane{Mode: "copy-mode"}}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneClosed, "in_mode", since},
+		{pane.View{State: tmux.StateEmpty}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneEmpty, "", since},
+		{pane.View{State: tmux.StateDraft}, api.WordIdle, "something is typed at its prompt", api.StateIdle, api.DetailWaiting, api.PaneDraft, "draft", since},
+		{pane.View{State: tmux.StateBusy}, api.WordWorking, "", api.StateActive, api.DetailWorking, api.PaneBusy, "", seen},
+		{pane.View{State: tmux.StateDialog, Why: "Proceed?"}, api.WordWaiting, "Proceed?", api.StateActive, api.DetailWorking, api.PaneDialog, "dialog", since},
+		{pane.View{State: tmux.StateClosed, Why: "bash is in front"}, api.WordEnded, "bash is in front", api.StateTerminated, api.DetailShutDown, api.PaneClosed, "not_agent", since},
+		{pane.View{State: tmux.StateGone, Why: "gone"}, api.WordEnded, "gone", api.StateTerminated, api.DetailShutDown, api.PaneGone, "gone", since},
+		{pane.View{State: tmux.StateUnknown, Why: "?"}, api.WordUnknown, "?", api.StateIdle, api.DetailWaiting, api.PaneUnknown, "unknown", since},
+		{pane.View{State: tmux.StateEmpty, Terminal: tmux.Pane{Mode: "copy-mode"}}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneClosed, "in_mode", since},
 	} {
 		v := c.view
-		v.Pane, v.Since, v.At = pane.Pane{InboxKey: ledger.InboxKey{Team: "tmux", Inbox: "build"}, Profile: terminal.Claude, At: added}, since, seen
+		v.Pane, v.Since, v.At = pane.Pane{InboxKey: ledger.InboxKey{Team: "tmux", Inbox: "build"}, Profile: tmux.Claude, At: added}, since, seen
 		v.Messages = []ledger.PaneMessage{{Delivery: ledger.Delivery{State: ledger.Claimed}, Detail: "why"}, {Delivery: ledger.Delivery{State: ledger.Done}}}
 		s := PaneStatus(v)
 		want := api.Status{

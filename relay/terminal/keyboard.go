@@ -1,0 +1,155 @@
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	typedLimit = 1 << 20         // of bytes that the program has not read; more wait in the terminal
+	chunk      = 4 << 10         // what one write to the pseudo-terminal gets
+	writeLimit = 2 * time.Second // for keys of ours
+)
+
+// keyboard is what the person has typed and the program has not got yet.
+type keyboard struct {
+	master *os.File
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	typed   []byte
+	last    time.Time // when the person last typed
+	blocked bool
+	writing bool // what is typed
+	ours    int  // calls of Write under way
+	closed  bool // the program has ended
+
+	one sync.Mutex // of those calls
+}
+
+func newKeyboard(master *os.File) *keyboard {
+	k := &keyboard{master: master, last: time.Now()}
+	k.changed = sync.NewCond(&k.mu)
+	return k
+}
+
+// add takes bytes from the terminal. It waits while too many are kept.
+func (k *keyboard) add(b []byte, byPerson bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if byPerson {
+		k.last = time.Now()
+	}
+	for len(b) > 0 && len(k.typed) >= typedLimit && !k.closed {
+		k.changed.Wait()
+	}
+	k.typed = append(k.typed, b...)
+	k.changed.Broadcast()
+}
+
+// run gives the program what is typed, until close.
+func (k *keyboard) run() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for {
+		for !k.closed && (k.writing || k.ours > 0 || k.blocked || len(k.typed) == 0) {
+			k.changed.Wait()
+		}
+		if k.closed {
+			return
+		}
+		b := slices.Clone(k.typed[:min(len(k.typed), chunk)])
+		k.writing = true
+		_ = k.master.SetWriteDeadline(time.Time{}) // that of pause
+		k.mu.Unlock()
+		n, err := k.master.Write(b) // waits while the program does not read
+		k.mu.Lock()
+		k.writing, k.typed = false, k.typed[n:]
+		k.changed.Broadcast()
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return // the program has ended
+		}
+	}
+}
+
+// pause breaks off a write of what is typed.
+func (k *keyboard) pause() {
+	for k.writing && !k.closed {
+		_ = k.master.SetWriteDeadline(time.Unix(1, 0))
+		k.changed.Wait()
+	}
+}
+
+// Block keeps from the program what is typed from now on, and what it has not read.
+// When it returns, the program is given nothing more.
+func (k *keyboard) Block() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.blocked = true
+	k.pause()
+}
+
+// Unblock gives the kept bytes to the program, and what is typed from then on.
+func (k *keyboard) Unblock() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.blocked = false
+	k.changed.Broadcast()
+}
+
+// Take removes the kept bytes and returns them. See [Text].
+func (k *keyboard) Take() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pause()
+	b := k.typed
+	k.typed = nil
+	k.changed.Broadcast()
+	return b
+}
+
+// Write gives the program keys of ours, such as Ctrl-G, in front of what is typed and
+// even if the keyboard is blocked. It returns when they are in its terminal, or with
+// [os.ErrDeadlineExceeded] when the program has not read for 2 s.
+func (k *keyboard) Write(keys []byte) error {
+	k.mu.Lock()
+	k.ours++
+	k.pause()
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.ours--
+		k.changed.Broadcast()
+	}()
+	k.one.Lock()
+	defer k.one.Unlock()
+	err := k.master.SetWriteDeadline(time.Now().Add(writeLimit))
+	if err == nil {
+		_, err = k.master.Write(keys)
+	}
+	if err != nil {
+		return fmt.Errorf("keys for the program: %w", err)
+	}
+	return nil
+}
+
+// Quiet is the time since the person last typed, or since the start. Reports of the
+// terminal, its mouse and its focus are not typing.
+func (k *keyboard) Quiet() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Since(k.last)
+}
+
+func (k *keyboard) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	_ = k.master.SetWriteDeadline(time.Unix(1, 0))
+	k.changed.Broadcast()
+}

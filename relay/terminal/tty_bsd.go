@@ -1,0 +1,15 @@
+//go:build unix && !linux
+
+package terminal
+
+import "os/exec"
+
+// stopped cannot tell. To continue a process that runs does nothing.
+func stopped(int) bool { return true }
+
+// reap waits for the end of a command.
+func reap(cmd *exec.Cmd, ended func()) error {
+	err := cmd.Wait()
+	ended()
+	return err
+}

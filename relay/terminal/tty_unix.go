@@ -1,0 +1,109 @@
+//go:build unix
+
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+const supported = true
+
+var (
+	sigHangUp   os.Signal = unix.SIGHUP
+	sigContinue os.Signal = unix.SIGCONT
+	sigResize   os.Signal = unix.SIGWINCH
+	sigChild    os.Signal = unix.SIGCHLD
+)
+
+// openPTY returns both ends of a new pseudo-terminal. Ours has deadlines.
+func openPTY() (master, slave *os.File, err error) {
+	first, slave, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer first.Close()
+	// pty.Open calls Fd, after which its file has no deadlines.
+	fd, err := unix.FcntlInt(first.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		if err = unix.SetNonblock(fd, true); err == nil {
+			return os.NewFile(uintptr(fd), first.Name()), slave, nil
+		}
+		_ = unix.Close(fd)
+	}
+	_ = slave.Close()
+	return nil, nil, fmt.Errorf("pseudo-terminal: %w", err)
+}
+
+// leadSession makes the command the leader of a session with its stdin as the terminal.
+func leadSession(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+}
+
+// copySize gives a pseudo-terminal the size of the terminal. The kernel tells the program.
+func copySize(master *os.File, terminal int) error {
+	size, err := unix.IoctlGetWinsize(terminal, unix.TIOCGWINSZ)
+	if err != nil {
+		return fmt.Errorf("size of the terminal: %w", err)
+	}
+	conn, err := master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if e := conn.Control(func(fd uintptr) { err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size) }); e != nil {
+		return e
+	}
+	return err
+}
+
+// inFront reports whether the terminal is ours now: in the background, its modes are a
+// shell's. A terminal that does not control us has no foreground.
+func inFront(terminal int) bool {
+	group, err := unix.IoctlGetInt(terminal, unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp()
+}
+
+// await waits until there is something to read, and returns true, or until wake has something
+// (io.EOF) or the time is over. Zero: forever. A read of a terminal cannot be broken off, and
+// its file belongs to other processes as well, so it cannot be made non-blocking.
+func await(terminal, wake int, timeout time.Duration) (bool, error) {
+	for {
+		var set unix.FdSet
+		set.Set(terminal)
+		set.Set(wake)
+		var limit *unix.Timeval
+		if timeout > 0 {
+			t := unix.NsecToTimeval(timeout.Nanoseconds())
+			limit = &t
+		}
+		_, err := unix.Select(max(terminal, wake)+1, &set, nil, nil, limit)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return false, fmt.Errorf("wait for input: %w", err)
+		case set.IsSet(wake):
+			return false, io.EOF
+		default:
+			return set.IsSet(terminal), nil
+		}
+	}
+}
+
+func signalGroup(group int, s os.Signal) error {
+	number, ok := s.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("signal %v: %w", s, errors.ErrUnsupported)
+	}
+	if err := unix.Kill(-group, number); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package tmux
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"teambridge/teams/flock"
+)
+
+// order is what a sender does, which is a process of its own.
+type order struct {
+	Ref      Ref
+	Messages []Message
+	Lock     string // a file; held for each message
+	Kill     string // the step in which it kills itself
+	Log      string // a file for the steps that it has committed
+}
+
+func runSender(text string) int {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	step := func(name string) {
+		if o.Kill == "before "+name {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		f, err := os.OpenFile(o.Log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString(name + "\n")
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			panic(err)
+		}
+		if o.Kill == "after "+name {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	}
+	for _, m := range o.Messages {
+		unlock, err := flock.Lock(context.Background(), o.Lock)
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		asked, limits := false, patient
+		limits.proof = 0
+		d := delivery{ref: o.Ref, profile: Claude, message: m, timing: limits, steps: Steps{
+			Pasting: func(context.Context) error { step("paste"); return nil },
+			Entered: func(context.Context) error { step("enter"); return nil },
+			Submitted: func(context.Context) (bool, error) {
+				if !asked {
+					asked = true
+					step("proof")
+				}
+				return false, nil
+			},
+		}}
+		out, err := d.deliver(context.Background())
+		if err := unlock(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		if err != nil || out.State != Confirmed {
+			fmt.Printf("%+v %v\n", out, err)
+			return 1
+		}
+	}
+	return 0
+}
+
+// send runs a sender, and returns what it printed.
+func send(t testing.TB, o order) (string, error) {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), envSend+"="+string(text))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	return out.String(), err
+}
+
+// Callers hold a lock for the pane. With it, messages of eight processes arrive whole, each with its Enter.
+func TestEightSenders(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t)
+	const senders, messages = 8, 2
+	var wg sync.WaitGroup
+	want := map[string]bool{}
+	for sender := range senders {
+		o := order{Ref: a.ref, Lock: a.socket("lock"), Log: a.socket(fmt.Sprintf("log%d", sender))}
+		for i := range messages {
+			m := message(fmt.Sprintf("message %d of %d\n%s", i, sender, strings.Repeat("text ", 200)))
+			o.Messages = append(o.Messages, m)
+			want[m.Line()] = true
+		}
+		wg.Go(func() {
+			if out, err := send(t, o); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	wg.Wait()
+	got := a.all("submit")
+	for _, line := range got {
+		if !want[line] {
+			t.Errorf("submitted %q, which nobody sent, or twice", line)
+		}
+		delete(want, line)
+	}
+	if len(want) > 0 {
+		t.Errorf("not submitted: %v", want)
+	}
+}
+
+// A sender that is killed in any step is recovered as the package says: once the paste is committed, by Continue alone.
+func TestKilledInEachStepNeverPastesTwice(t *testing.T) {
+	t.Parallel()
+	for kill, want := range map[string]Result{
+		"before paste": Confirmed,
+		"after paste":  Unconfirmed, // nothing was pasted, but nobody can know
+		"before enter": Confirmed,
+		"after enter":  Confirmed,
+		"before proof": Unconfirmed, // submitted: the transcript would say so
+		"after proof":  Unconfirmed,
+	} {
+		t.Run(kill, func(t *testing.T) {
+			t.Parallel()
+			a := startAgent(t)
+			m := message("several\nlines\nand more")
+			o := order{Ref: a.ref, Messages: []Message{m}, Lock: a.socket("lock"), Log: a.socket("log"), Kill: kill}
+			out, err := send(t, o)
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				t.Fatalf("the sender was not killed: %v: %s", err, out)
+			}
+			if strings.HasSuffix(kill, "proof") {
+				a.wait("submit")
+				a.shows(nothing, m)
+			}
+			recovered, err := a.deliverOrContinue(o, m)
+			if err != nil || recovered.State != want {
+				t.Errorf("got %+v, %v; want %s", recovered, err, want)
+			}
+			if n := len(a.all("pasted")); n > 1 || n == 0 && kill != "after paste" {
+				t.Errorf("pasted %d times", n)
+			}
+			if kill == "after paste" {
+				a.untouched()
+			} else {
+				a.wait("submit")
+				a.submitted(m)
+			}
+		})
+	}
+}
+
+// deliverOrContinue is what a caller does with a message that another process began.
+func (a *agent) deliverOrContinue(o order, m Message) (Outcome, error) {
+	log, err := os.ReadFile(o.Log)
+	if err == nil && strings.Contains(string(log), "paste") {
+		return a.resume(m, Steps{}, patient)
+	}
+	return a.deliver(m, Steps{}, patient)
+}

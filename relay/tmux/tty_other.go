@@ -1,0 +1,23 @@
+//go:build !linux
+
+package tmux
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// tty is what the kernel says about a pane's terminal.
+type tty struct {
+	canonical  bool
+	waiting    int
+	foreground int
+}
+
+// tty fails: whether a program has read its input is not known here, and without that no Enter is safe.
+func (p Pane) tty() (tty, error) {
+	return tty{}, fmt.Errorf("tmux: the input queue of %s cannot be read on %s: %w", p.TTY, runtime.GOOS, errors.ErrUnsupported)
+}
+
+func (tty) script() bool { return false }
