@@ -134,7 +134,7 @@ func (s Source) turn(ctx context.Context, q journal.Query, member string) (t Tur
 
 // takenAt returns when a message was taken from its inbox: if nobody saw that, when it was
 // written; if it was not taken, zero.
-func takenAt(m journal.Message) time.Time {
+func takenAt(m journal.Record) time.Time {
 	at := m.GoneAt
 	if !m.ReadAt.IsZero() {
 		at = m.ReadAt

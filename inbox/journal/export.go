@@ -105,7 +105,7 @@ func eventLine(e RelayEvent) (*exported, error) {
 	return &exported{e.Seq, l}, nil
 }
 
-func messageLine(m Message) (*exported, error) {
+func messageLine(m Record) (*exported, error) {
 	l := line{
 		Seq: m.Seq, Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox,
 		ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Prompt, Answer: m.Answer,

@@ -15,7 +15,7 @@
 // messageId. It stays the same row when it is marked as read or claimed by a relay. Rows
 // that are equal in all this are counted: the first is occurrence 1. Rows that have left
 // the file count too, so a row that was gone and comes again is a new occurrence and a new
-// [Message]. When the file has fewer of them than before, the oldest are gone.
+// [Record]. When the file has fewer of them than before, the oldest are gone.
 //
 // # Order
 //

@@ -120,7 +120,7 @@ func wantChanges(t testing.TB, got []Change, want string) {
 	}
 }
 
-func messages(t testing.TB, j *Journal, q Query) (list []Message) {
+func messages(t testing.TB, j *Journal, q Query) (list []Record) {
 	t.Helper()
 	for m, err := range j.Messages(t.Context(), q) {
 		must(t, err)
@@ -129,7 +129,7 @@ func messages(t testing.TB, j *Journal, q Query) (list []Message) {
 	return list
 }
 
-func texts(list []Message) string {
+func texts(list []Record) string {
 	var s []string
 	for _, m := range list {
 		s = append(s, m.Text)

@@ -13,9 +13,9 @@ import (
 	"teambridge/teams"
 )
 
-// A Message is one row of one inbox, from when it was first seen. Raw and the other fields
+// A Record is one row of one inbox, from when it was first seen. Raw and the other fields
 // of Row are as they were then, except Read, which is true once the row was seen read.
-type Message struct {
+type Record struct {
 	inbox.Row
 	Seq   int64 // its number in the journal: of its appearing
 	Root  string
@@ -37,7 +37,7 @@ type Message struct {
 }
 
 // set sets Row from its bytes, which it copies.
-func (m *Message) set(raw []byte) {
+func (m *Record) set(raw []byte) {
 	// The brackets are what Parse wants around rows.
 	data := make([]byte, 0, len(raw)+2)
 	data = append(append(append(data, '['), raw...), ']')
@@ -55,7 +55,7 @@ const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.f
 
 const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
 
-func scan(v sqlite.Row) (m Message) {
+func scan(v sqlite.Row) (m Record) {
 	m.set(v.Blob(9))
 	k := scanKey(v, 1)
 	m.Seq, m.Root, m.Team, m.Inbox, m.Occurrence = v.Int(0), k.Root, k.Team, k.Inbox, int(v.Int(5))
@@ -198,8 +198,8 @@ func pages[T any](q Query, seq func(*T) int64, bytes func(*T) int, page func(q Q
 // Messages yields the messages that q selects, in the order of their numbers. It ends with
 // the first error. The loop does not lock the journal: what is recorded meanwhile may be
 // yielded or not.
-func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, error] {
-	return pages(q, func(m *Message) int64 { return m.Seq }, func(m *Message) int { return len(m.Raw) }, func(q Query, limit int) ([]Message, error) {
+func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Record, error] {
+	return pages(q, func(m *Record) int64 { return m.Seq }, func(m *Record) int { return len(m.Raw) }, func(q Query, limit int) ([]Record, error) {
 		where := q.messages()
 		// The numbers first, so that nothing but numbers is sorted.
 		return sqlite.Select(ctx, j.db, "messages", scan, "SELECT "+columns+" WHERE m.seq IN (SELECT m.seq FROM messages m WHERE "+where.String()+
@@ -208,7 +208,7 @@ func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, erro
 }
 
 // AnswerTo returns what an agent answered to a frame, and whether that is recorded.
-func (j *Journal) AnswerTo(ctx context.Context, frame string) (m Message, found bool, err error) {
+func (j *Journal) AnswerTo(ctx context.Context, frame string) (m Record, found bool, err error) {
 	err = j.db.Do(ctx, "answer", func(c *sqlite.Conn) (err error) {
 		m, found, err = sqlite.One(c, scan, "SELECT "+columns+" WHERE m.seq=(SELECT message FROM answers WHERE frame=?)", frame)
 		return err
@@ -220,7 +220,7 @@ func (j *Journal) AnswerTo(ctx context.Context, frame string) (m Message, found 
 const KindAnswer = "answer"
 
 // Kind is [inbox.Row.Kind], or [KindAnswer], whatever its text looks like.
-func (m *Message) Kind() string {
+func (m *Record) Kind() string {
 	if m.Answer != "" {
 		return KindAnswer
 	}
@@ -228,10 +228,10 @@ func (m *Message) Kind() string {
 }
 
 // Noise is [inbox.Row.Noise]. An answer never is.
-func (m *Message) Noise() bool { return m.Answer == "" && m.Row.Noise() }
+func (m *Record) Noise() bool { return m.Answer == "" && m.Row.Noise() }
 
 // InReplyTo lists the ids of the messages that an answer is to.
-func (m *Message) InReplyTo() (ids []string) {
+func (m *Record) InReplyTo() (ids []string) {
 	if m.Answer != "" {
 		_ = json.Unmarshal(m.Extra["inReplyTo"], &ids) // the ledger wrote it
 	}
@@ -239,11 +239,11 @@ func (m *Message) InReplyTo() (ids []string) {
 }
 
 // Truncated reports whether a part of an answer was not kept.
-func (m *Message) Truncated() bool {
+func (m *Record) Truncated() bool {
 	return m.Answer != "" && string(m.Extra["truncated"]) == "true"
 }
 
 // Entry is the message as an entry of a feed, with its number as its index.
-func (m Message) Entry() inbox.Entry {
+func (m Record) Entry() inbox.Entry {
 	return inbox.Entry{Row: m.Row, Inbox: m.Inbox, Index: int(m.Seq)}
 }

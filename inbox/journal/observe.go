@@ -59,7 +59,7 @@ type Change struct {
 	Seq        int64
 	Epoch      string // of Seq, see [Position]; only from [Journal.Changes]
 	Kind       Kind
-	Message    Message    // as it is known now, with Appeared, Read and Gone; else zero
+	Message    Record    // as it is known now, with Appeared, Read and Gone; else zero
 	Receipt    Receipt    // with Receipted, else zero
 	RelayEvent RelayEvent // with Relaying, else zero
 	Envelope   Envelope   // with Said, else zero
@@ -297,7 +297,7 @@ func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 	if r.order != newer && k < ever {
 		return nil // it may be one that was seen before
 	}
-	m := Message{
+	m := Record{
 		Seq: r.numbers.next(), Root: s.Root, Team: s.Team, Inbox: s.Inbox,
 		Occurrence: ever + 1, FirstSeen: time.UnixMicro(s.ended).UTC(),
 	}
@@ -327,7 +327,7 @@ func occurrences(c *sqlite.Conn, box int64, d digest) (int, error) {
 }
 
 // insert records a message of an inbox and its words for searching.
-func insert(c *sqlite.Conn, box int64, d digest, m *Message, row *inbox.Row) error {
+func insert(c *sqlite.Conn, box int64, d digest, m *Record, row *inbox.Row) error {
 	if _, err := c.Exec(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, gone_at, id, sender, raw)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.Seq, box, d[:], m.Occurrence, micros(m.FirstSeen), micros(m.ReadAt), micros(m.GoneAt),

@@ -19,7 +19,7 @@ func TestRowFromAppearingToGone(t *testing.T) {
 	s := look(t, 1, raw)
 	o := observe(t, j, s)
 	wantChanges(t, o.Changes, "1 appeared hi#1")
-	want := Message{Seq: 1, Root: root, Team: blue(), Inbox: "bob", Row: file(t, raw)[0], Occurrence: 1, FirstSeen: at(1)}
+	want := Record{Seq: 1, Root: root, Team: blue(), Inbox: "bob", Row: file(t, raw)[0], Occurrence: 1, FirstSeen: at(1)}
 	if diff := cmp.Diff(want, o.Changes[0].Message); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
@@ -40,8 +40,8 @@ func TestRowFromAppearingToGone(t *testing.T) {
 	o = observe(t, j, look(t, 3))
 	wantChanges(t, o.Changes, "3 gone hi#1")
 	want.GoneAt = at(3)
-	for what, got := range map[string][]Message{"change": {o.Changes[0].Message}, "messages": messages(t, j, Query{})} {
-		if diff := cmp.Diff([]Message{want}, got); diff != "" {
+	for what, got := range map[string][]Record{"change": {o.Changes[0].Message}, "messages": messages(t, j, Query{})} {
+		if diff := cmp.Diff([]Record{want}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}

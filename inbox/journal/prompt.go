@@ -28,7 +28,7 @@ func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string
 	if known, err := c.Number("SELECT count(*) FROM "+table+" WHERE "+column+"=?", id); err != nil || known > 0 {
 		return err
 	}
-	var m Message
+	var m Record
 	m.set(e.Row)
 	box, _, _, err := boxOf(c, e.key(), e.At)
 	if err != nil {

@@ -45,10 +45,10 @@ func TestSaid(t *testing.T) {
 	wantChanges(t, list, "1 appeared a#1, 2 appeared hello#1, 3 relay d claimed, 5 relay d written, 6 appeared b#1, "+
 		"7 relay d accepted, 9 consumed id-d, 10 relay d done")
 	got := messages(t, j, Query{ID: "id-d"})
-	want := Message{
+	want := Record{
 		Seq: 2, Root: root, Team: blue(), Inbox: "bob", Row: file(t, string(words.Row))[0], Occurrence: 1, FirstSeen: at(2), GoneAt: at(2), Prompt: "d",
 	}
-	if diff := cmp.Diff([]Message{want}, got); diff != "" {
+	if diff := cmp.Diff([]Record{want}, got); diff != "" {
 		t.Errorf("what was said (-want +got):\n%s", diff)
 	}
 	if r := list[6].Receipt; !r.VerifiedAt.Equal(at(2)) || !r.ConsumedAt.Equal(at(6)) || !r.SeenAt.Equal(at(6)) {

@@ -189,7 +189,7 @@ func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, 
 			return err
 		}
 		return c.Query(func(v sqlite.Row) {
-			var m Message
+			var m Record
 			m.set(v.Blob(0))
 			if k := m.Row.Key(); slices.Contains(known, k) {
 				keys = append(keys, k)

@@ -13,7 +13,7 @@ import (
 
 // A Hit is a message that was found.
 type Hit struct {
-	Message
+	Record
 	Excerpt
 }
 
@@ -64,7 +64,7 @@ func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 				query, args = inIndex(match, scanned, "messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox", "m.seq", where, limit)
 			}
 			return sqlite.Select(ctx, j.db, "search", func(v sqlite.Row) Hit {
-				h := Hit{Message: scan(v)}
+				h := Hit{Record: scan(v)}
 				if match != "" {
 					h.Excerpt = unmark(v.Text(12))
 				}

@@ -26,7 +26,7 @@ func claimed(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 // file saw this row. Only rows without an id can be equal and not the same; those are left
 // to the tap. A row that was certainly in the file, and that the newest look did not find
 // later, is gone. About any other the next look decides.
-func stood(c *sqlite.Conn, n *numbers, e *RelayEvent, certain bool) (m Message, err error) {
+func stood(c *sqlite.Conn, n *numbers, e *RelayEvent, certain bool) (m Record, err error) {
 	m.set(e.Row)
 	box, began, ended, err := boxOf(c, e.key(), e.At)
 	if err != nil {

@@ -247,7 +247,7 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 }
 
 // latest is the last message with the id of key in the journal, or the zero Message.
-func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last journal.Message, err error) {
+func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last journal.Record, err error) {
 	q := inboxOf(key)
 	q.ID, q.Newest, q.Limit = key.ID, true, 1
 	for m, err := range j.Messages(ctx, q) {

@@ -115,7 +115,7 @@ func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (rel
 const equalWithin = 24 * time.Hour
 
 // rows returns the rows of an inbox that were seen since a time, in the order of the file.
-func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list []journal.Message, err error) {
+func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list []journal.Record, err error) {
 	j, err := s.opts.Journal(ctx)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list [
 
 // seenAt returns when the recipient's model was given a message; zero if that is not
 // sure. rows are those of the inbox.
-func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Message) (time.Time, error) {
+func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record) (time.Time, error) {
 	row := d.row()
 	given := s.Conversation(d).Given(row.From, row.Summary, row.Text)
 	unsure := slices.ContainsFunc(given, func(g teams.Given) bool { return !g.Sure })

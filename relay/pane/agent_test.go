@@ -115,7 +115,7 @@ func (a *simagent) die(step string) {
 }
 
 // send is tmux.Deliver.
-func (a *simagent) send(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
+func (a *simagent) send(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.Input, s tmux.Steps) (tmux.Outcome, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.sends++; a.sends > a.maxSends {
@@ -152,7 +152,7 @@ func (a *simagent) step(ctx context.Context, step func(context.Context) error) e
 	return step(ctx)
 }
 
-func (a *simagent) submit(ctx context.Context, m tmux.Message, s tmux.Steps, out tmux.Outcome) (tmux.Outcome, error) {
+func (a *simagent) submit(ctx context.Context, m tmux.Input, s tmux.Steps, out tmux.Outcome) (tmux.Outcome, error) {
 	if err := a.step(ctx, s.Entered); err != nil {
 		return out, err
 	}
@@ -179,7 +179,7 @@ func (a *simagent) submit(ctx context.Context, m tmux.Message, s tmux.Steps, out
 }
 
 // resume is tmux.Continue.
-func (a *simagent) resume(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
+func (a *simagent) resume(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.Input, s tmux.Steps) (tmux.Outcome, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out := tmux.Outcome{State: tmux.Unconfirmed, Pasted: true}

@@ -31,15 +31,15 @@ func Nonce(uuid string) string {
 }
 
 // typed is a message as it is typed.
-func typed(m ledger.PaneMessage) tmux.Message {
-	return tmux.Message{
+func typed(m ledger.PaneMessage) tmux.Input {
+	return tmux.Input{
 		Nonce: Nonce(m.UUID), From: m.From, Text: string(m.Raw), Policy: tmux.Policy(m.Policy), SaveDraft: m.SaveDraft,
 	}
 }
 
 // Put records a message for a pane, and returns its record; again is true if it was put
 // before. It is on the disk when Put returns. The errors are those of
-// [tmux.Message.Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
+// [tmux.Input.Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
 // belongs to another message.
 func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
 	record := ledger.PaneMessage{

@@ -132,8 +132,8 @@ type actions struct {
 	look     func(context.Context, tmux.Ref) (tmux.Pane, error)
 	composer func(context.Context, tmux.Ref, tmux.Profile) (tmux.Composer, error)
 	held     func(context.Context, tmux.Ref, tmux.Profile, tmux.Policy) (tmux.Reason, string, error)
-	send     func(context.Context, tmux.Ref, tmux.Profile, tmux.Message, tmux.Steps) (tmux.Outcome, error)
-	resume   func(context.Context, tmux.Ref, tmux.Profile, tmux.Message, tmux.Steps) (tmux.Outcome, error)
+	send     func(context.Context, tmux.Ref, tmux.Profile, tmux.Input, tmux.Steps) (tmux.Outcome, error)
+	resume   func(context.Context, tmux.Ref, tmux.Profile, tmux.Input, tmux.Steps) (tmux.Outcome, error)
 	parent   func(pid int) int // 0 if it does not run
 }
 

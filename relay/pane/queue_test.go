@@ -143,7 +143,7 @@ func TestBackOff(t *testing.T) {
 		var tries []time.Duration
 		start := time.Now()
 		send := b.tmux.send
-		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
+		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Input, s tmux.Steps) (tmux.Outcome, error) {
 			tries = append(tries, time.Since(start).Round(time.Second))
 			return send(ctx, r, p, m, s)
 		}
@@ -300,7 +300,7 @@ func TestServiceEndsInMidDelivery(t *testing.T) {
 		b := newBench(t)
 		entered := b.tmux.send
 		reached := make(chan bool)
-		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
+		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Input, s tmux.Steps) (tmux.Outcome, error) {
 			step := s.Entered
 			s.Entered = func(ctx context.Context) error {
 				close(reached)

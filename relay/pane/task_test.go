@@ -237,7 +237,7 @@ func TestHookBeforeConfirmation(t *testing.T) {
 		m := b.put("hello", notify)
 		var hook sync.WaitGroup
 		send := b.tmux.send
-		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
+		b.tmux.send = func(ctx context.Context, r tmux.Ref, p tmux.Profile, m tmux.Input, s tmux.Steps) (tmux.Outcome, error) {
 			out, err := send(ctx, r, p, m, s)
 			called := make(chan bool)
 			hook.Go(func() {

@@ -107,7 +107,7 @@ func runSender(text string) error {
 		}
 	}
 	send := p.tmux.send
-	p.tmux.send = func(ctx context.Context, r tmux.Ref, profile tmux.Profile, m tmux.Message, s tmux.Steps) (tmux.Outcome, error) {
+	p.tmux.send = func(ctx context.Context, r tmux.Ref, profile tmux.Profile, m tmux.Input, s tmux.Steps) (tmux.Outcome, error) {
 		kill("put")
 		pasting, entered, submitted := s.Pasting, s.Entered, s.Submitted
 		s.Pasting = func(ctx context.Context) error {

@@ -213,7 +213,7 @@ func (s *server) noBuffers() {
 }
 
 // submitted checks what the program was given, in order, with an Enter of its own behind each, and that nothing else was pressed.
-func (a *agent) submitted(want ...Message) {
+func (a *agent) submitted(want ...Input) {
 	a.t.Helper()
 	var lines []string
 	for _, m := range want {
@@ -240,7 +240,7 @@ var nonce = func() func() string {
 	}
 }()
 
-func message(text string) Message { return Message{Nonce: nonce(), From: "worker", Text: text} }
+func message(text string) Input { return Input{Nonce: nonce(), From: "worker", Text: text} }
 
 // patient are the waits of use with longer deadlines: machines with tests are slow.
 var patient = func() timing {
@@ -256,19 +256,19 @@ var hasty = func() timing {
 	return t
 }()
 
-func (a *agent) deliver(m Message, s Steps, t timing) (Outcome, error) {
+func (a *agent) deliver(m Input, s Steps, t timing) (Outcome, error) {
 	d := delivery{ref: a.ref, profile: Claude, message: m, steps: s, timing: t}
 	return d.deliver(a.t.Context())
 }
 
 // resume is Continue.
-func (a *agent) resume(m Message, s Steps, t timing) (Outcome, error) {
+func (a *agent) resume(m Input, s Steps, t timing) (Outcome, error) {
 	d := delivery{ref: a.ref, profile: Claude, message: m, steps: s, timing: t}
 	return d.resume(a.t.Context())
 }
 
 // confirmed delivers a message, which has to work.
-func (a *agent) confirmed(m Message, s Steps) {
+func (a *agent) confirmed(m Input, s Steps) {
 	a.t.Helper()
 	o, err := a.deliver(m, s, patient)
 	if err != nil || o.State != Confirmed {

@@ -44,7 +44,7 @@ func TestHolds(t *testing.T) {
 		{long, long[len(long)-30:], nothing},
 		{"हिन्दी, 👍 yes or no", prefix, more}, // not all of it
 	} {
-		d := delivery{message: Message{Nonce: "3f2a9c0d11aa", From: "worker", Text: test.text}}
+		d := delivery{message: Input{Nonce: "3f2a9c0d11aa", From: "worker", Text: test.text}}
 		if got := d.holds(Composer{Found: true, Draft: test.draft}); got != test.want {
 			t.Errorf("%.30q of %.30q: got %d, want %d", test.draft, test.text, got, test.want)
 		}

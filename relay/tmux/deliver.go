@@ -24,8 +24,8 @@ const (
 	Urgent    Policy = "urgent"    // a busy agent is interrupted with ESC first
 )
 
-// Message is what is typed: `[teambridge NONCE from FROM] TEXT`.
-type Message struct {
+// Input is what is typed: `[teambridge NONCE from FROM] TEXT`.
+type Input struct {
 	Nonce  string // 8 to 64 letters, digits and hyphens, by which transcript and screen are searched
 	From   string // optional
 	Text   string
@@ -50,8 +50,8 @@ type Steps struct {
 // Deliver types one message into a pane and presses Enter, or says why not. It takes from half a second to a minute. The
 // caller holds a lock for the pane, over all processes.
 //
-// An error is of bad input ([Message.Check]), of ctx, of a step or of tmux. The outcome is valid also with an error.
-func Deliver(ctx context.Context, r Ref, p Profile, m Message, s Steps) (Outcome, error) {
+// An error is of bad input ([Input.Check]), of ctx, of a step or of tmux. The outcome is valid also with an error.
+func Deliver(ctx context.Context, r Ref, p Profile, m Input, s Steps) (Outcome, error) {
 	d := delivery{ref: r, profile: p, message: m, steps: s, timing: usual}
 	return d.deliver(ctx)
 }
@@ -59,14 +59,14 @@ func Deliver(ctx context.Context, r Ref, p Profile, m Message, s Steps) (Outcome
 // Continue finishes a delivery whose process was killed after [Steps.Pasting], or that ended without Enter. It never pastes: if
 // the composer holds exactly the message, or the mark that it showed for the message before, it presses Enter; otherwise it
 // finds out what it can.
-func Continue(ctx context.Context, r Ref, p Profile, m Message, s Steps) (Outcome, error) {
+func Continue(ctx context.Context, r Ref, p Profile, m Input, s Steps) (Outcome, error) {
 	d := delivery{ref: r, profile: p, message: m, steps: s, timing: usual}
 	return d.resume(ctx)
 }
 
 // Held says why a message of that policy would not be typed now, with a sentence for a person; or "". Nothing is sent.
 func (r Ref) Held(ctx context.Context, p Profile, policy Policy) (Reason, string, error) {
-	d := delivery{ref: r, profile: p, message: Message{Policy: policy}, timing: usual}
+	d := delivery{ref: r, profile: p, message: Input{Policy: policy}, timing: usual}
 	_, h, err := d.look(ctx)
 	return h.reason, h.detail, err
 }
@@ -109,7 +109,7 @@ const enters = 3 // at most
 type delivery struct {
 	ref     Ref
 	profile Profile
-	message Message
+	message Input
 	steps   Steps
 	timing  timing
 	out     Outcome

@@ -33,7 +33,7 @@ func corpus() map[string]string {
 		"commands":         "/clear !ls @file #memory",
 		"one long line":    strings.Repeat("0123456789", 500),
 		"as long as may be": func() string {
-			m := Message{Nonce: "0123456789ab", From: "worker"}
+			m := Input{Nonce: "0123456789ab", From: "worker"}
 			return strings.Repeat("x", MaxText-len(m.Line()))
 		}(),
 	}
@@ -48,7 +48,7 @@ func TestDeliverByteExact(t *testing.T) {
 			if mode == "plain" {
 				a.do("plain")
 			}
-			var sent []Message
+			var sent []Input
 			for name, text := range corpus() {
 				m := message(text)
 				if o, err := a.deliver(m, Steps{}, patient); err != nil || o.State != Confirmed || o.Basis != ByComposer || o.Enters != 1 {
@@ -114,7 +114,7 @@ func TestDeliverStuckPressesNoEnter(t *testing.T) {
 }
 
 // shows waits until the composer holds that of a message.
-func (a *agent) shows(want content, m Message) {
+func (a *agent) shows(want content, m Input) {
 	a.t.Helper()
 	d := delivery{message: m}
 	a.until("the text on the screen", func() bool {
@@ -140,7 +140,7 @@ func TestEnterIsReadApart(t *testing.T) {
 	for pane := range panes {
 		a := s.start("", fmt.Sprintf("delays %d", pane+1))
 		wg.Go(func() {
-			var sent []Message
+			var sent []Input
 			for trial := pane; trial < trials; trial += panes {
 				m := message(fmt.Sprintf("trial %d\nof %d", trial, trials))
 				// The screen of a generic program is no help.
@@ -555,7 +555,7 @@ func TestStepThatFailsStopsTheDelivery(t *testing.T) {
 func TestDeliveryThatIsEnded(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
-	end := func(m Message, s func(context.CancelCauseFunc) Steps) (Outcome, error) {
+	end := func(m Input, s func(context.CancelCauseFunc) Steps) (Outcome, error) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		d := delivery{ref: a.ref, profile: Claude, message: m, steps: s(cancel), timing: patient}

@@ -16,7 +16,7 @@
 //   - Text and Enter are never read by the program as one: Enter is a call of its own, after the terminal was drained.
 //   - Enter is pressed only while the same program of the same pane is in front, in raw mode, and, with a profile that can
 //     read the composer, while the composer shows exactly our text. Where the agent has ended, its shell runs nothing.
-//   - A person's draft and an open dialog always hold a message. With [Message.SaveDraft], Claude Code puts the draft aside, and
+//   - A person's draft and an open dialog always hold a message. With [Input.SaveDraft], Claude Code puts the draft aside, and
 //     brings it back after the message. So it does with a prompt that [Urgent] interrupted, which newer versions put back into
 //     the composer. A mode of tmux, such as copy mode, is never cancelled.
 //   - No Ctrl-C is ever sent. ESC is sent for [Urgent] alone, to a busy agent, and never within two seconds of the last.

@@ -42,7 +42,7 @@ func TestRealDeliver(t *testing.T) {
 			"Grüße, e\u0301, 日本語, Ελληνικά, עברית, العربية, हिन्दी, ไทย, 한국어, 👍 👩‍👩‍👧 🏳️‍🌈",
 			"$HOME `id` $(id) \"q\" 'q' | & > < ~ * ? [a] {b} #{pid} %s \\n",
 		} {
-			m := tmux.Message{Nonce: fmt.Sprintf("3f2a9c0d11%02d", i), From: "worker", Text: text}
+			m := tmux.Input{Nonce: fmt.Sprintf("3f2a9c0d11%02d", i), From: "worker", Text: text}
 			o, err := tmux.Deliver(t.Context(), pane, tmux.Claude, m, tmux.Steps{})
 			if err != nil || o.State != tmux.Confirmed {
 				t.Fatalf("%.20q: %+v, %v; the screen:\n%s", text, o, err, claude.Screen())
@@ -62,7 +62,7 @@ func TestRealDeliver(t *testing.T) {
 
 		// A sender that did not come to Enter is continued, also if the composer shows a mark for the text.
 		for i, text := range []string{"hello", strings.Repeat("line\n", 30)} {
-			m := tmux.Message{Nonce: fmt.Sprintf("3f2a9c0d22%02d", i), Text: text}
+			m := tmux.Input{Nonce: fmt.Sprintf("3f2a9c0d22%02d", i), Text: text}
 			stop := tmux.Steps{Entered: func(context.Context) error { return errStop }}
 			if o, err := tmux.Deliver(t.Context(), pane, tmux.Claude, m, stop); !errors.Is(err, errStop) || !o.Pasted {
 				t.Fatalf("got %+v, %v", o, err)
@@ -106,7 +106,7 @@ func TestRealDraftComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		draft("my own draft")
-		m := tmux.Message{Nonce: "3f2a9c0d0001", Text: "first"}
+		m := tmux.Input{Nonce: "3f2a9c0d0001", Text: "first"}
 		if o, err := tmux.Deliver(ctx, pane, tmux.Claude, m, tmux.Steps{}); err != nil || o.Reason != tmux.Draft || o.State != tmux.NotSent {
 			t.Fatalf("a draft: %+v, %v", o, err)
 		}
@@ -130,7 +130,7 @@ func TestRealDraftComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		given("SLEEP:300 long")
-		m = tmux.Message{Nonce: "3f2a9c0d0002", Text: "second", Policy: tmux.Urgent}
+		m = tmux.Input{Nonce: "3f2a9c0d0002", Text: "second", Policy: tmux.Urgent}
 		o, err := tmux.Deliver(ctx, pane, tmux.Claude, m, tmux.Steps{})
 		if err != nil || o.State != tmux.Confirmed || !o.Escaped {
 			t.Fatalf("urgent: %+v, %v; the screen:\n%s", o, err, claude.Screen())

@@ -19,7 +19,7 @@ import (
 // order is what a sender does, which is a process of its own.
 type order struct {
 	Ref      Ref
-	Messages []Message
+	Messages []Input
 	Lock     string // a file; held for each message
 	Kill     string // the step in which it kills itself
 	Log      string // a file for the steps that it has committed
@@ -142,7 +142,7 @@ func TestKilledInEachStepNeverPastesTwice(t *testing.T) {
 			t.Parallel()
 			a := startAgent(t)
 			m := message("several\nlines\nand more")
-			o := order{Ref: a.ref, Messages: []Message{m}, Lock: a.socket("lock"), Log: a.socket("log"), Kill: kill}
+			o := order{Ref: a.ref, Messages: []Input{m}, Lock: a.socket("lock"), Log: a.socket("log"), Kill: kill}
 			out, err := send(t, o)
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
@@ -170,7 +170,7 @@ func TestKilledInEachStepNeverPastesTwice(t *testing.T) {
 }
 
 // deliverOrContinue is what a caller does with a message that another process began.
-func (a *agent) deliverOrContinue(o order, m Message) (Outcome, error) {
+func (a *agent) deliverOrContinue(o order, m Input) (Outcome, error) {
 	log, err := os.ReadFile(o.Log)
 	if err == nil && strings.Contains(string(log), "paste") {
 		return a.resume(m, Steps{}, patient)

@@ -14,7 +14,7 @@ const MaxText = 8 << 10
 // Check returns an error if the message must not be typed: a text that is empty, too long (see [MaxText]), no valid
 // UTF-8, or has control characters other than newline and tab; a nonce or a sender that could be taken for something else;
 // an unknown policy.
-func (m Message) Check() error {
+func (m Input) Check() error {
 	switch {
 	case len(m.Nonce) < 8 || len(m.Nonce) > 64 || strings.ContainsFunc(m.Nonce, special):
 		return fmt.Errorf("tmux: nonce %q: want 8 to 64 letters, digits and hyphens", m.Nonce)
@@ -54,9 +54,9 @@ func digits(text string) bool { return text != "" && strings.Trim(text, "0123456
 
 // Line is what is typed before Enter: the text after words that say where it is from. With these, no text begins with a
 // character that an agent program acts on: / ! @ #.
-func (m Message) Line() string { return m.prefix() + m.Text }
+func (m Input) Line() string { return m.prefix() + m.Text }
 
-func (m Message) prefix() string {
+func (m Input) prefix() string {
 	from := ""
 	if m.From != "" {
 		from = " from " + m.From

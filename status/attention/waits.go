@@ -53,7 +53,7 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 		}
 		about := q
 		about.Inbox, about.ID, about.Newest = r.Inbox, r.ID, true
-		if found, _, err := journal.Take(c.opts.Journal.Messages(ctx, about), 1, 0, func(*journal.Message) int { return 0 }); err != nil {
+		if found, _, err := journal.Take(c.opts.Journal.Messages(ctx, about), 1, 0, func(*journal.Record) int { return 0 }); err != nil {
 			return nil, err
 		} else if len(found) > 0 && found[0].Prompt != "" {
 			continue // its delivery waits, until somebody decides about it

@@ -207,7 +207,7 @@ const (
 )
 
 type askReply struct {
-	m       journal.Message
+	m       journal.Record
 	text    string
 	via     string
 	certain bool
@@ -231,7 +231,7 @@ type question struct {
 	transcribed  time.Time           // when they were last read for the answer
 
 	since, taken time.Time         // the message was taken between these; taken is zero until then
-	said         []journal.Message // by the member; not yet weighed
+	said         []journal.Record // by the member; not yet weighed
 
 	begun  time.Time // when its model was given the message; zero: not known
 	before time.Time // when the previous turn was reported: the next report is of ours
@@ -271,7 +271,7 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 			}
 		}
 		if !q.taken.IsZero() {
-			var later []journal.Message
+			var later []journal.Record
 			for _, m := range q.said {
 				if m.Kind() == "idle_notification" && (len(later) > 0 || q.early(m)) {
 					later = append(later, m)
@@ -320,7 +320,7 @@ func (q *question) of(c journal.Change) bool {
 }
 
 // lifecycle is what a message says about the life of a member.
-func lifecycle(m journal.Message) (status.Lifecycle, bool) {
+func lifecycle(m journal.Record) (status.Lifecycle, bool) {
 	e := m.Entry()
 	return status.LifecycleOf(&e)
 }
@@ -393,7 +393,7 @@ func (q *question) overPrompt(ctx context.Context) (r askReply, over bool, err e
 
 // early reports whether a report must wait, because the agent's conversation does not yet
 // show when the turn with the message began.
-func (q *question) early(m journal.Message) bool {
+func (q *question) early(m journal.Record) bool {
 	known, given := q.begins()
 	return known && given == 0 && time.Since(m.FirstSeen) < recordLag
 }
@@ -432,7 +432,7 @@ func (q *question) transcript(ctx context.Context) (askReply, bool) {
 		if r, err := q.unseen(ctx); err == nil {
 			return r, true
 		}
-		m := journal.Message{Inbox: q.from, FirstSeen: time.Now().UTC(), Answer: q.ID}
+		m := journal.Record{Inbox: q.from, FirstSeen: time.Now().UTC(), Answer: q.ID}
 		m.Team, m.From, m.Text, m.Timestamp = teams.Instance{Team: q.Team}, q.Member, said, at.UTC().Format(inbox.TimestampLayout)
 		return askReply{m: m, text: said, via: api.ViaResult, certain: true}, true
 	}
@@ -509,7 +509,7 @@ func takenBy(path string, since, now time.Time) time.Time {
 // report of the previous turn (3 to 90 ms), and before that of its own, unless the model
 // answers within 90 ms. Then the report has a reason. Without a conversation, or if the
 // message was given together with others, only the rules above apply.
-func (q *question) weigh(m journal.Message) (r askReply, ok bool, err error) {
+func (q *question) weigh(m journal.Record) (r askReply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
 		at = m.FirstSeen
@@ -585,7 +585,7 @@ func (q *question) unseen(ctx context.Context) (askReply, error) {
 		return askReply{}, err
 	}
 	for _, row := range rows {
-		m := journal.Message{Row: row, Inbox: q.from, FirstSeen: time.Now()}
+		m := journal.Record{Row: row, Inbox: q.from, FirstSeen: time.Now()}
 		m.Team.Team = q.Team
 		if m.From != q.Member || m.Kind() != "message" {
 			continue
@@ -608,7 +608,7 @@ const (
 
 // answer returns the answer, or why there will be none, if something the member said decides it. A
 // report that the member wrote to us is weighed again until that message is there.
-func (q *question) answer(ctx context.Context, m journal.Message) (askReply, verdict, error) {
+func (q *question) answer(ctx context.Context, m journal.Record) (askReply, verdict, error) {
 	r, ok, err := q.weigh(m)
 	switch {
 	case errors.Is(err, errNoWord):
@@ -642,7 +642,7 @@ func (q *question) first(ctx context.Context, report askReply) askReply {
 
 // wrote reports whether a report says that the member sent us a message in its turn. On a busy
 // machine 2.1.329 was seen to report before the message was in the inbox.
-func (q *question) wrote(report journal.Message) bool {
+func (q *question) wrote(report journal.Record) bool {
 	l, ok := lifecycle(report)
 	return ok && l.Member == q.Member && l.WroteTo == q.from
 }

@@ -71,7 +71,7 @@ func TestWeigh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, ok, err := q.weigh(journal.Message{Row: rows[0], Inbox: tc.to, FirstSeen: took.Add(time.Second)})
+		r, ok, err := q.weigh(journal.Record{Row: rows[0], Inbox: tc.to, FirstSeen: took.Add(time.Second)})
 		got := "nothing"
 		switch {
 		case err != nil:
@@ -92,10 +92,10 @@ func TestWeigh(t *testing.T) {
 
 // takenAtZero is a message to an agent that took it at a time, and how that agent
 // says things in ms after it.
-func takenAtZero(t *testing.T) (q *question, said func(ms int, fields string) journal.Message) {
+func takenAtZero(t *testing.T) (q *question, said func(ms int, fields string) journal.Record) {
 	took := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	q = &question{since: took.Add(-10 * time.Millisecond), taken: took, from: "me", Delivered: mail.Delivered{Member: "worker"}}
-	return q, func(ms int, fields string) journal.Message {
+	return q, func(ms int, fields string) journal.Record {
 		raw, err := json.Marshal([]any{map[string]any{"from": "worker", "text": `{"type":"idle_notification",` + fields + `}`,
 			"timestamp": took.Add(time.Duration(ms) * time.Millisecond).Format(inbox.TimestampLayout)}})
 		if err != nil {
@@ -105,7 +105,7 @@ func takenAtZero(t *testing.T) (q *question, said func(ms int, fields string) jo
 		if err != nil {
 			t.Fatal(err)
 		}
-		return journal.Message{Row: rows[0], Inbox: "team-lead"}
+		return journal.Record{Row: rows[0], Inbox: "team-lead"}
 	}
 }
 
@@ -358,7 +358,7 @@ func TestReportOfAMessageThatComes(t *testing.T) {
 	t.Parallel()
 	q, worker := ofWorker(t)
 	at := time.Now().Add(time.Minute)
-	report := journal.Message{FirstSeen: time.Now()}
+	report := journal.Record{FirstSeen: time.Now()}
 	report.From, report.Timestamp = "worker", at.UTC().Format(inbox.TimestampLayout)
 	report.Text = `{"type":"idle_notification","from":"worker","idleReason":"available","result":"done","summary":"[to user] it is"}`
 	if r, what, err := q.answer(t.Context(), report); what != undecided {

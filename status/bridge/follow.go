@@ -154,7 +154,7 @@ func (f *follower) adopt(ctx context.Context) error {
 
 func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	q := journal.Query{Root: r.Root, Team: r.Team, CreatedAt: r.CreatedAt, Inbox: r.Inbox, ID: r.ID, Newest: true, Limit: 1}
-	found, _, err := journal.Take(f.journal.Messages(ctx, q), 1, 0, func(*journal.Message) int { return 0 })
+	found, _, err := journal.Take(f.journal.Messages(ctx, q), 1, 0, func(*journal.Record) int { return 0 })
 	if err != nil || len(found) == 0 || found[0].Prompt != "" {
 		return err // the relay reports what happens to a prompt
 	}

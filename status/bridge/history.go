@@ -51,7 +51,7 @@ func (l *Local) Records(ctx context.Context, j *journal.Journal, s Selection, hi
 		queries[0].From, queries[1].Inbox = s.With, s.With
 	}
 	var found []iter.Seq2[api.Hit, error]
-	show := func(m journal.Message, x *journal.Excerpt) (*api.Hit, error) {
+	show := func(m journal.Record, x *journal.Excerpt) (*api.Hit, error) {
 		if !s.Protocol && m.Noise() {
 			if hidden != nil {
 				*hidden++
@@ -66,10 +66,10 @@ func (l *Local) Records(ctx context.Context, j *journal.Journal, s Selection, hi
 	}
 	for _, q := range queries {
 		if s.Words != "" {
-			found = append(found, journal.Map(j.Search(ctx, s.Words, q), func(h journal.Hit) (*api.Hit, error) { return show(h.Message, &h.Excerpt) }))
+			found = append(found, journal.Map(j.Search(ctx, s.Words, q), func(h journal.Hit) (*api.Hit, error) { return show(h.Record, &h.Excerpt) }))
 			continue
 		}
-		found = append(found, journal.Map(j.Messages(ctx, q), func(m journal.Message) (*api.Hit, error) { return show(m, nil) }))
+		found = append(found, journal.Map(j.Messages(ctx, q), func(m journal.Record) (*api.Hit, error) { return show(m, nil) }))
 	}
 	switch q := queries[0]; { // from an agent is to its inbox
 	case s.MessagesOnly:
@@ -82,7 +82,7 @@ func (l *Local) Records(ctx context.Context, j *journal.Journal, s Selection, hi
 }
 
 // record returns a message with its receipt and its delivery, if it has them. lg may be nil.
-func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journal.Message) (api.Record, error) {
+func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journal.Record) (api.Record, error) {
 	var sent *journal.Receipt
 	if id := m.ID(); m.Answer == "" && strings.TrimSpace(id) != "" && len(id) <= inbox.MaxID { // else not one of ours
 		receipt, found, err := j.Receipt(ctx, inbox.SendKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox, ID: id})
@@ -97,7 +97,7 @@ func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journa
 	if lg == nil {
 		return shown, nil
 	}
-	fates, err := view.Fates(ctx, lg, []journal.Message{m})
+	fates, err := view.Fates(ctx, lg, []journal.Record{m})
 	if err == nil {
 		shown.Relay = fates[0]
 	}

@@ -152,7 +152,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 	if typed.From, typed.NotifyTo, err = panes.Sender(ctx, to, m.From); err != nil {
 		return failed, err
 	}
-	text := tmux.Message{Nonce: "00000000", From: typed.From, Text: m.Text, Policy: typed.Policy}
+	text := tmux.Input{Nonce: "00000000", From: typed.From, Text: m.Text, Policy: typed.Policy}
 	if err := text.Check(); err != nil {
 		return failed, api.Decide(api.CodeInvalid, "nothing was sent", "%s", strings.TrimPrefix(err.Error(), "tmux: "))
 	}

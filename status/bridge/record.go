@@ -258,7 +258,7 @@ func (r *Recorder) spare(ctx context.Context, failure error) error {
 	return r.begin(ctx)
 }
 
-func rowKey(m journal.Message) string {
+func rowKey(m journal.Record) string {
 	return m.Team.String() + "/" + m.Inbox + "/" + m.Key()
 }
 

@@ -119,9 +119,9 @@ func (w *waiting) missing() string {
 }
 
 // appeared returns the messages of the team that have come, within a time.
-func (w *waiting) appeared(ctx context.Context, within time.Duration) ([]journal.Message, error) {
+func (w *waiting) appeared(ctx context.Context, within time.Duration) ([]journal.Record, error) {
 	changes, err := w.rec.Changes(ctx, within)
-	var list []journal.Message
+	var list []journal.Record
 	for _, c := range changes {
 		if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == w.team && m.Root == w.root {
 			list = append(list, m)
@@ -229,7 +229,7 @@ func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
 			return nil, err
 		}
 		// With a message to it or from it, it was not idle all the time.
-		if w.For != api.ForTerminated && slices.ContainsFunc(list, func(m journal.Message) bool {
+		if w.For != api.ForTerminated && slices.ContainsFunc(list, func(m journal.Record) bool {
 			return w.Member == "" || m.Inbox == w.Member || m.From == w.Member
 		}) {
 			since = time.Time{}

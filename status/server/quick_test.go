@@ -94,7 +94,7 @@ func TestAgentThatIsQuick(t *testing.T) {
 				ids = append(ids, sent.ID)
 			}
 			receipts := r.receipts(t, ids)
-			records := map[string][]journal.Message{}
+			records := map[string][]journal.Record{}
 			for m, err := range r.journal.Messages(t.Context(), journal.Query{Team: "quick", Inbox: "worker"}) {
 				if err != nil {
 					t.Fatal(err)

@@ -26,7 +26,7 @@ func RelayEvent(r journal.RelayEvent) api.RelayEvent {
 
 // Fates returns what happened to each message, be it a row of an inbox or a user prompt.
 // It is nil for messages that were not relayed.
-func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
+func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*api.Fate, error) {
 	list := make([]*api.Fate, len(found))
 	for i, m := range found {
 		var d ledger.Delivery
