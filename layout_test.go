@@ -53,7 +53,8 @@ var mayImport = map[string][]string{
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/process", "relay/profile", "relay/toolcall", "relay/wire"},
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
-	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/tmux", "teams", "teams/lockedfile", "teams/transcript"},
+	"relay/peer":               {"teams/transcript"},
+	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/tmux", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "teams"},
@@ -95,7 +96,7 @@ var mayImport = map[string][]string{
 // Which package alone may import a dependency, so that replacing it is the
 // change of one package.
 var onlyUser = map[string][]string{
-	"golang.org/x/sys":                            {"teams/lockedfile", "relay/terminal", "relay/tmux"},
+	"golang.org/x/sys":                            {"teams/lockedfile", "relay/peer", "relay/terminal", "relay/tmux"},
 	"github.com/creack/pty":                       {"relay/terminal"},
 	"github.com/gofrs/flock":                      {"teams/flock"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},

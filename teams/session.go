@@ -25,11 +25,9 @@ type Session struct {
 // returned even so.
 func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
 	agents, err := r.agents(ctx)
-	space, _ := thisProcess()
 	var list []Session
 	for _, p := range transcript.Processes(r.Path()) {
-		// Compared with what runs here, wherever the file says that it ran: a killed one leaves its file.
-		state := (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
+		state := StateOf(p)
 		if state == Gone {
 			continue
 		}
@@ -41,6 +39,13 @@ func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
 		return cmp.Or(cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.PID, b.PID))
 	})
 	return list, err
+}
+
+// StateOf says whether the process of a session lives. It is compared with what runs here, wherever its file
+// says that it ran: a killed one leaves its file.
+func StateOf(p transcript.Process) Liveness {
+	space, _ := thisProcess()
+	return (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
 }
 
 // agents returns which process is whose in the teams.

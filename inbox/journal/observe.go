@@ -59,7 +59,7 @@ type Change struct {
 	Seq        int64
 	Epoch      string // of Seq, see [Position]; only from [Journal.Changes]
 	Kind       Kind
-	Message    Record    // as it is known now, with Appeared, Read and Gone; else zero
+	Message    Record     // as it is known now, with Appeared, Read and Gone; else zero
 	Receipt    Receipt    // with Receipted, else zero
 	RelayEvent RelayEvent // with Relaying, else zero
 	Envelope   Envelope   // with Said, else zero

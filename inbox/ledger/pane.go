@@ -14,14 +14,21 @@ import (
 // instance of it, which is as old as its first pane.
 const PaneTeam = "tmux"
 
+// SessionTeam is the name of the team that the sessions of Claude Code form that something was sent
+// to through their own sockets. Like [PaneTeam], it has no directory.
+const SessionTeam = "sessions"
+
 // A Pane is a terminal pane. If its Team is [PaneTeam], it was registered under the name
-// Inbox; otherwise it is the pane of that member of a team.
+// Inbox; otherwise it is the pane of that member of a team. If its Team is [SessionTeam], it is
+// no pane but a session, under the name Inbox.
 type Pane struct {
 	InboxKey
-	Socket  string    // of the tmux server
-	Server  int       // pid of the tmux server
-	ID      string    // such as "%12"
-	PID     int       // of the first process in the pane
+	Socket  string    // of the tmux server, or of the session
+	Server  int       // pid of the tmux server; 0 for a session
+	ID      string    // such as "%12", or the id of the session
+	PID     int       // of the first process in the pane, or of the session
+	Start   string    // when the process of a session started, as it says itself; else ""
+	Cwd     string    // of a session; else ""
 	Profile string    // how its program's screen is read
 	At      time.Time // when it was recorded; kept to the microsecond, given in UTC
 }
@@ -33,7 +40,7 @@ func (p Pane) same(q Pane) bool {
 
 func (p *Pane) check() error {
 	err := cmp.Or(p.InboxKey.check(), names("socket", p.Socket, "pane", p.ID, "profile", p.Profile))
-	if err == nil && (p.Server <= 0 || p.PID <= 0) {
+	if err == nil && (p.PID <= 0 || (p.Server <= 0) != (p.Team == SessionTeam)) {
 		err = invalid("pid", "of the pane or its server is missing")
 	}
 	return err
@@ -78,6 +85,46 @@ func (l *Ledger) AddPane(ctx context.Context, p Pane, replace bool) (Pane, error
 	return p, nil
 }
 
+// AddSession records a session, durably, and returns it with its key: Team and CreatedAt are set here,
+// and a zero At is now. A session that is recorded already, by its id or by its process, keeps its
+// name, and what else is known of it is replaced. A new one gets the name p.Inbox, or, if another
+// session has it, that with the beginning of its id. AddSession fails with *[ValueError].
+func (l *Ledger) AddSession(ctx context.Context, p Pane) (Pane, error) {
+	p.Team, p.Server = SessionTeam, 0
+	if err := p.check(); err != nil {
+		return Pane{}, err
+	}
+	p.At = time.UnixMicro(micros(p.At)).UTC()
+	name := p.Inbox
+	err := l.write(ctx, "add session", durable, func(c *sqlite.Conn) error {
+		p.Inbox, p.CreatedAt = name, max(p.At.UnixMilli(), 1)
+		all, err := panes(c, "root=? AND team=?", p.Root, SessionTeam)
+		if err != nil {
+			return err
+		}
+		taken := map[string]bool{}
+		same := -1
+		for i, old := range all {
+			p.CreatedAt, taken[old.Inbox] = old.CreatedAt, true
+			if old.PID == p.PID && old.Start == p.Start || old.ID == p.ID && same < 0 {
+				same = i
+			}
+		}
+		if same >= 0 {
+			p.Inbox = all[same].Inbox
+			return setPane(c, p)
+		}
+		for n := 4; taken[p.Inbox] && n <= len(p.ID); n++ {
+			p.Inbox = name + "-" + p.ID[:n]
+		}
+		return setPane(c, p)
+	})
+	if err != nil {
+		return Pane{}, err
+	}
+	return p, nil
+}
+
 // SetPane records, durably, in which pane the member of a team is.
 func (l *Ledger) SetPane(ctx context.Context, p Pane) error {
 	if err := p.check(); err != nil {
@@ -91,9 +138,9 @@ func setPane(c *sqlite.Conn, p Pane) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Exec(`INSERT INTO panes (inbox_id, socket, server, pane, pid, profile, at) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT DO UPDATE SET socket=excluded.socket, server=excluded.server, pane=excluded.pane, pid=excluded.pid,
-		profile=excluded.profile, at=excluded.at`, inboxID, p.Socket, p.Server, p.ID, p.PID, p.Profile, micros(p.At))
+	_, err = c.Exec(`INSERT INTO panes (inbox_id, socket, server, pane, pid, start, cwd, profile, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET socket=excluded.socket, server=excluded.server, pane=excluded.pane, pid=excluded.pid, start=excluded.start, cwd=excluded.cwd,
+		profile=excluded.profile, at=excluded.at`, inboxID, p.Socket, p.Server, p.ID, p.PID, p.Start, p.Cwd, p.Profile, micros(p.At))
 	return err
 }
 
@@ -156,9 +203,9 @@ func panes(c *sqlite.Conn, rest string, args ...sqlite.Value) ([]Pane, error) {
 	return sqlite.All(c, func(v sqlite.Row) Pane {
 		return Pane{
 			InboxKey: scanKey(v, 0), Socket: v.Text(4), Server: int(v.Int(5)), ID: v.Text(6), PID: int(v.Int(7)),
-			Profile: v.Text(8), At: v.Time(9),
+			Profile: v.Text(8), At: v.Time(9), Start: v.Text(10), Cwd: v.Text(11),
 		}
-	}, "SELECT root, team, created_at, inbox, socket, server, pane, pid, profile, at FROM inboxes JOIN panes USING (inbox_id) WHERE "+rest, args...)
+	}, "SELECT root, team, created_at, inbox, socket, server, pane, pid, profile, at, start, cwd FROM inboxes JOIN panes USING (inbox_id) WHERE "+rest, args...)
 }
 
 // Task is how far the agent is with the task that a message to a pane began.
@@ -416,6 +463,46 @@ func (l *Ledger) endFrame(ctx context.Context, op, frame string, state DeliveryS
 			string(task), at, transcript, frame)
 		return err
 	})
+}
+
+// SendAgain makes messages of one session wait again that its program had taken and its model was not
+// given, durably: the process has ended, and what it had in its memory with it. They keep their
+// places in the queue. It fails with *[StateError] for one of another state.
+func (l *Ledger) SendAgain(ctx context.Context, k InboxKey, uuids ...string) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return l.write(ctx, "send again", durable, func(c *sqlite.Conn) error {
+		for _, uuid := range uuids {
+			n, err := c.Exec("UPDATE pane_messages SET task='', task_at=0, sent_at=0, next_try=0, tries=0"+ofPane+" AND task='sent'", uuid)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				continue // another process has done it
+			}
+			if err := move(c, "send again", uuid, Claimed, "", func(d Delivery) (bool, string) {
+				if d.State != Done || d.InboxKey != k {
+					return false, "only what its program has taken can be sent again"
+				}
+				return false, ""
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SentSince returns when messages were sent to a session or pane since a time, sorted: what is
+// on its way, or was taken.
+func (l *Ledger) SentSince(ctx context.Context, k InboxKey, since time.Time) (list []time.Time, err error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	return sqlite.Select(ctx, l.db, "sent since", func(v sqlite.Row) time.Time { return v.Time(0) },
+		"SELECT sent_at FROM pane_messages WHERE sent_at>=? AND seq IN (SELECT seq FROM deliveries WHERE inbox_id="+thisInboxID+") ORDER BY sent_at",
+		k.args(micros(since))...)
 }
 
 // TaskGiven records that the transcript shows that the agent was given a message whose task

@@ -35,6 +35,9 @@ func (p *Panes) LookAll(ctx context.Context, list []Pane) ([]View, error) {
 }
 
 func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
+	if of.IsSession() {
+		return p.seeSession(ctx, of)
+	}
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnPane, PID: of.Ref.PID}
 	var err error
 	if v.Terminal, err = p.tmux.look(ctx, of.Ref); errors.Is(err, tmux.ErrGone) {

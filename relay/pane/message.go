@@ -39,9 +39,17 @@ func typed(m ledger.PaneMessage) tmux.Input {
 
 // Put records a message for a pane, and returns its record; again is true if it was put
 // before. It is on the disk when Put returns. The errors are those of
-// [tmux.Input.Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
+// [Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
 // belongs to another message.
 func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
+	if err := Check(to, m); err != nil {
+		return ledger.PaneMessage{}, false, err
+	}
+	if to.IsSession() {
+		if to, err = p.recordSession(ctx, to); err != nil {
+			return ledger.PaneMessage{}, false, err
+		}
+	}
 	record := ledger.PaneMessage{
 		Delivery: ledger.Delivery{
 			UUID: uuid.NewString(), InboxKey: to.InboxKey, ID: m.ID, From: m.From, Kind: "message", Summary: m.Summary,
@@ -53,9 +61,6 @@ func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 		record.ID = record.UUID
 	} else {
 		record.UUID = derive("pane", to.Root, to.Team, fmt.Sprint(to.CreatedAt), to.Inbox, m.ID)
-	}
-	if err := typed(record).Check(); err != nil {
-		return ledger.PaneMessage{}, false, err
 	}
 	plain := inbox.Message{From: m.From, Text: m.Text, Summary: m.Summary}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%x %s %t %t %+v", plain.Digest(), record.Policy, m.SaveDraft, m.Notify, m.NotifyTo))
@@ -108,7 +113,8 @@ func (p *Panes) until(ctx context.Context, uuid string, done func(ledger.PaneMes
 // Deliver runs the queue of a message's pane until the message has an outcome. If ctx ends
 // first and nothing was sent, the message has failed as not sent, and a nil error is
 // returned: it does not come as a surprise later.
-func (p *Panes) Deliver(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+func (p *Panes) Deliver(ctx context.Context, uuid string) (_ ledger.PaneMessage, err error) {
+	defer func() { err = errors.Join(err, p.mailbox.Close()) }()
 	for keep := context.WithoutCancel(ctx); ; {
 		m, err := p.Message(keep, uuid)
 		if err == nil && m.Notify && m.Task.Open() {

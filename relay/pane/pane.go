@@ -38,6 +38,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/peer"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -88,6 +89,8 @@ type Panes struct {
 	tmux   actions
 	wake   chan struct{}
 
+	mailbox *peer.Mailbox // in which sessions say what became of messages
+
 	mu     sync.Mutex
 	files  map[string]*conversation // by path: the transcripts that are followed
 	warned map[string]bool          // messages about which Warn was told
@@ -105,11 +108,14 @@ type timing struct {
 	lag              time.Duration // how long after a paste its transcript may not show it
 	recent           time.Duration // how long before a hook the turn may have ended
 	record           time.Duration // between two looks for the end of a turn in a transcript
+	settle           time.Duration // how long a session may take to show what it was sent
+	repeat           time.Duration // after which it may be sent it again, if it has not
+	refill           time.Duration // after which a session takes one more message
 }
 
 var usual = timing{
 	every: 250 * time.Millisecond, quiet: 2 * time.Second, follow: time.Second, firstTry: time.Second, maxTry: time.Minute, expire: Expire, finish: 5 * time.Second,
-	look: 200 * time.Millisecond, lag: 10 * time.Second, recent: 3 * time.Second, record: 50 * time.Millisecond,
+	look: 200 * time.Millisecond, lag: 10 * time.Second, recent: 3 * time.Second, record: 50 * time.Millisecond, settle: 3 * time.Second, repeat: peer.Repeat, refill: peer.Refill,
 }
 
 // New returns the panes of a Claude root. It starts nothing.
@@ -123,7 +129,7 @@ func New(opts Options) *Panes {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}, idle: map[string]time.Time{}}
+	return &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), mailbox: peer.Open(opts.State), files: map[string]*conversation{}, warned: map[string]bool{}, idle: map[string]time.Time{}}
 }
 
 // actions are what is done with tmux, and what is asked about processes.
@@ -148,10 +154,12 @@ var real = actions{
 	send: tmux.Deliver, resume: tmux.Continue, parent: parentOf,
 }
 
-// A Pane is a registered pane, or the pane of a member of a team.
+// A Pane is a registered pane, the pane of a member of a team, or, in the team [SessionTeam], a session.
 type Pane struct {
-	ledger.InboxKey // Inbox is the name
-	Ref             tmux.Ref
+	ledger.InboxKey          // Inbox is the name
+	Ref             tmux.Ref // of a session: its socket, its id and its process
+	Start           string   // of a session: when its process started, as it says itself
+	Cwd             string   // of a session
 	Profile         tmux.Profile
 	At              time.Time // when it was recorded
 }

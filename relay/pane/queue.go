@@ -33,12 +33,23 @@ func (p *Panes) work(ctx context.Context, k ledger.InboxKey, wait bool) (next ti
 		return time.Time{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	if of.IsSession() { // what a process has lost that has ended goes first
+		messages, err := p.opts.Ledger.PaneMessages(ctx, k)
+		if err == nil {
+			err = p.follow(ctx, of, messages)
+		}
+		if err != nil {
+			return time.Time{}, err
+		}
+	}
 	free := false // the last message was sent: what held the others is over
 	for ctx.Err() == nil {
 		// It may have been replaced or removed before the lock was taken.
-		if now, found, err := p.opts.Ledger.Pane(ctx, k); err != nil || !found || paneOf(now).Ref != of.Ref {
+		now, found, err := p.opts.Ledger.Pane(ctx, k)
+		if err != nil || !found || paneOf(now).Ref != of.Ref && !of.IsSession() {
 			return time.Time{}, err
 		}
+		of = paneOf(now)
 		messages, err := p.opts.Ledger.PaneMessages(ctx, k)
 		if err != nil {
 			return time.Time{}, err
@@ -92,7 +103,7 @@ func (p *Panes) expire(ctx context.Context, messages []ledger.PaneMessage) (expi
 		if !p.expired(m) {
 			continue
 		}
-		err := p.end(ctx, m, ledger.Failed, NotSent+cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+p.timing.expire.String()+")")
+		err := p.end(ctx, m, ledger.Failed, NotSent+cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+p.expiry(m).String()+")")
 		if err := ignoreMoved(err, m.UUID); err != nil {
 			return false, err
 		}
@@ -103,7 +114,14 @@ func (p *Panes) expire(ctx context.Context, messages []ledger.PaneMessage) (expi
 
 // expired reports whether a message has waited for too long.
 func (p *Panes) expired(m ledger.PaneMessage) bool {
-	return m.State == ledger.Claimed && time.Since(m.Since) >= p.timing.expire
+	return m.State == ledger.Claimed && time.Since(m.Since) >= p.expiry(m)
+}
+
+func (p *Panes) expiry(m ledger.PaneMessage) time.Duration {
+	if m.Team == SessionTeam {
+		return SessionExpire
+	}
+	return p.timing.expire
 }
 
 // ignoreMoved leaves out the error of a step with a message that another process has dropped
@@ -118,6 +136,9 @@ func ignoreMoved(err error, uuid string) error {
 
 // send sends one message, or continues with it, and records the outcome.
 func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
+	if of.IsSession() {
+		return p.sendToSession(ctx, of, m)
+	}
 	// What was pasted is followed to its end, for a while.
 	var pasted atomic.Bool
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))

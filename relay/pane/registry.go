@@ -80,7 +80,11 @@ func (p *Panes) Remove(ctx context.Context, name string) (dropped int, err error
 // lock keeps all others from sending anything to a pane, whatever its name, until release is
 // called. The error is [ErrBusy] if another process holds it for longer than d.
 func (p *Panes) lock(ctx context.Context, of Pane, d time.Duration) (release func() error, err error) {
-	release, err = lockedfile.HoldWithin(ctx, d, filepath.Join(p.opts.State, "locks"), "pane\n"+of.Ref.Socket+"\n"+of.Ref.ID)
+	name := "pane\n" + of.Ref.Socket + "\n" + of.Ref.ID
+	if of.IsSession() { // whose id and process change
+		name = "session\n" + of.Root + "\n" + of.Inbox
+	}
+	release, err = lockedfile.HoldWithin(ctx, d, filepath.Join(p.opts.State, "locks"), name)
 	if errors.Is(err, lockedfile.ErrLocked) {
 		err = errors.Join(ErrBusy, err)
 	}
@@ -143,7 +147,7 @@ func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, 
 	switch {
 	case from == "" || from == mail.User:
 		return "", reports, nil
-	case team == "" && to.Team != Team:
+	case team == "" && to.Team != Team && !to.IsSession():
 		team = to.Team
 	case team == "" || team == Team:
 		there, err := p.Find(ctx, name)
@@ -207,14 +211,14 @@ func (p *Panes) Member(ctx context.Context, k ledger.InboxKey, ref tmux.Ref, pro
 
 func paneOf(p ledger.Pane) Pane {
 	return Pane{
-		InboxKey: p.InboxKey, Profile: tmux.Profile(p.Profile), At: p.At,
+		InboxKey: p.InboxKey, Profile: tmux.Profile(p.Profile), At: p.At, Start: p.Start, Cwd: p.Cwd,
 		Ref: tmux.Ref{Socket: p.Socket, Server: p.Server, ID: p.ID, PID: p.PID},
 	}
 }
 
 func recordOf(p Pane) ledger.Pane {
 	return ledger.Pane{
-		InboxKey: p.InboxKey, Profile: string(p.Profile), At: p.At,
+		InboxKey: p.InboxKey, Profile: string(p.Profile), At: p.At, Start: p.Start, Cwd: p.Cwd,
 		Socket: p.Ref.Socket, Server: p.Ref.Server, ID: p.Ref.ID, PID: p.Ref.PID,
 	}
 }

@@ -12,10 +12,13 @@ import (
 
 // Run delivers the messages of all panes, follows their tasks, and notifies senders, until
 // ctx ends. What it cannot do is tried again, and reported to [Options.Warn] once. It returns
-// nil when the deliveries that had begun are finished: within seconds.
-func (p *Panes) Run(ctx context.Context) error {
+// when the deliveries that had begun are finished: within seconds.
+func (p *Panes) Run(ctx context.Context) (err error) {
 	var running sync.WaitGroup
-	defer running.Wait()
+	defer func() {
+		running.Wait()
+		err = p.mailbox.Close()
+	}()
 	r := runner{panes: p, running: &running, busy: map[job]bool{}, begun: map[job]time.Time{}}
 	failing := false
 	for {

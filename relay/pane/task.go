@@ -15,6 +15,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // follow looks how far the agent in a pane is with the tasks of its messages, and records
@@ -31,7 +32,13 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 	if len(open) == 0 {
 		return nil
 	}
-	if lost, err := p.ended(ctx, of); err != nil || lost != "" {
+	var now transcript.Process // of a session
+	if of.IsSession() {
+		var err error
+		if now, err = p.processOf(ctx, &of); err != nil {
+			return err
+		}
+	} else if lost, err := p.ended(ctx, of); err != nil || lost != "" {
 		if lost != "" {
 			err = p.opts.Ledger.LoseTasks(ctx, of.InboxKey, lost)
 			p.changed(of.InboxKey)
@@ -45,6 +52,12 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 		}
 	}
 	found := p.found(paths...)
+	if of.IsSession() {
+		var err error
+		if open, err = p.left(ctx, of, now, open, found); err != nil {
+			return err
+		}
+	}
 	idle := false // whether it was seen, once for all of them
 	for _, m := range open {
 		s, ok := found[Nonce(m.UUID)]

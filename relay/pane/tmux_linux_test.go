@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(envProgram) != "":
 		runProgram(os.Getenv(envProgram))
+	case os.Getenv(envSession) != "":
+		runSession(os.Getenv(envSession))
+	case os.Getenv(envPeer) != "":
+		runPeer(os.Getenv(envPeer))
 	case os.Getenv(envSend) != "":
 		if err := runSender(os.Getenv(envSend)); err != nil {
 			fmt.Println(err)

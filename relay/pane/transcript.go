@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/peer"
 	"teambridge/teams/transcript"
 )
 
@@ -75,11 +76,13 @@ func newConversation(path string) *conversation {
 //   - What was queued can be given in one turn, in several user records.
 //   - A turn ends with an assistant record, and from 2.1.160 on with turn_duration.
 //   - 2.1.160 and 2.1.200, when they are busy, write the first prompt of a session after the whole turn with it.
+//   - What another session wrote is queued first even if the program is idle, and is given as a user record whose
+//     origin has its id. There is neither while the program asks its person whether it may come.
 //   - If ESC is pressed before the agent has said anything, there is no record of that.
 func (c *conversation) line(line []byte, late bool) {
 	prompted := c.prompted
 	c.prompted = prompted || bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`))
-	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`))
+	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`)) || bytes.Contains(line, []byte(`"kind":"peer"`))
 	if !ours && len(c.open) == 0 && !late {
 		return // most of a long conversation
 	}
@@ -101,12 +104,19 @@ func (c *conversation) line(line []byte, late bool) {
 				s.interrupted = true
 			}
 			return
+		case r.Origin.Kind == "peer":
+			c.begin()
+			if r.Origin.ID != "" {
+				c.given([]string{Nonce(r.Origin.ID)})
+			}
 		case r.Meta || r.Summary || kind == transcript.Aside:
 			return
 		case kind != transcript.Results:
 			c.begin()
+			fallthrough
+		default:
+			c.given(nonces(transcript.Texts(r.Message.Content, "\n")))
 		}
-		c.given(nonces(transcript.Texts(r.Message.Content, "\n")))
 		if !prompted {
 			for _, s := range c.open {
 				s.ended, s.answer = !c.stopped.at.IsZero(), c.stopped.text
@@ -131,11 +141,18 @@ func (c *conversation) queued(r *transcript.Record) {
 	left, _ := c.queue.Add(r)
 	switch r.Operation {
 	case "enqueue":
-		for _, nonce := range nonces(transcript.Texts(r.Content, "")) {
+		text := transcript.Texts(r.Content, "")
+		if id, ok := peer.Queued(text); ok {
+			c.of(Nonce(id)).removed = false
+			return
+		}
+		for _, nonce := range nonces(text) {
 			c.of(nonce).removed = false
 		}
 	case "remove":
-		c.given(nonces(left.Text))
+		if _, ok := peer.Queued(left.Text); !ok { // else its origin tells, which nobody can type
+			c.given(nonces(left.Text))
+		}
 	case "popAll":
 		for _, nonce := range nonces(left.Text) {
 			c.of(nonce).removed = true
@@ -233,6 +250,9 @@ func (p *Panes) forget() {
 
 // dir returns the working directory of the program in a pane, or "".
 func (p *Panes) dir(ctx context.Context, of Pane) string {
+	if of.Team == ledger.SessionTeam {
+		return of.Cwd
+	}
 	there, err := p.tmux.look(ctx, of.Ref)
 	if err != nil {
 		return "" // the session, if it is known, has a transcript anyway
@@ -245,7 +265,11 @@ func (p *Panes) dir(ctx context.Context, of Pane) string {
 // its directory that have changed since.
 func (p *Panes) transcripts(of Pane, dir string, since time.Time) (paths []string) {
 	root := p.opts.Root.Path()
-	if process := p.process(of.Ref.PID); process.PID != 0 {
+	if of.Team == ledger.SessionTeam {
+		if path, ok := transcript.Session(root, dir, of.Ref.ID); ok {
+			paths = append(paths, path)
+		}
+	} else if process := p.process(of.Ref.PID); process.PID != 0 {
 		if path, ok := transcript.Session(root, dir, process.Session); ok {
 			paths = append(paths, path)
 		}

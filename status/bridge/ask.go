@@ -230,7 +230,7 @@ type question struct {
 	transcripts  func() []string     // of the member; nil if it reports no results
 	transcribed  time.Time           // when they were last read for the answer
 
-	since, taken time.Time         // the message was taken between these; taken is zero until then
+	since, taken time.Time        // the message was taken between these; taken is zero until then
 	said         []journal.Record // by the member; not yet weighed
 
 	begun  time.Time // when its model was given the message; zero: not known

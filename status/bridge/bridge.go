@@ -133,7 +133,7 @@ func (l *Local) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	if len(list) == 0 {
 		return nil, nil
 	}
-	if s := l.service; s != nil {
+	if s := l.service; s != nil && !list[0].IsSession() {
 		return s.states.Seen(ctx, list)
 	}
 	panes, err := l.OpenPanes(ctx)

@@ -12,7 +12,6 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/replicate"
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -74,12 +73,10 @@ func (l *Local) Ended(ctx context.Context, name string) ([]journal.TeamRecord, e
 	if err != nil {
 		return nil, err
 	}
-	panes, err := l.Registered(ctx)
-	if err != nil {
-		l.opts.Debug("panes are not known: %v", err)
-	}
 	list = slices.DeleteFunc(list, func(r journal.TeamRecord) bool {
-		if len(panes) > 0 && r.Team == (teams.Instance{Team: pane.Team, CreatedAt: panes[0].CreatedAt}) {
+		if there, found, err := l.paneTeam(ctx, r.Team.Team); err != nil {
+			l.opts.Debug("panes and sessions are not known: %v", err)
+		} else if found && r.Team == there {
 			return true
 		}
 		t, err := root.Team(r.Team.Team)

@@ -15,7 +15,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/inbox/replicate"
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -413,10 +412,10 @@ func (l *Local) instance(ctx context.Context, j *journal.Journal, name string, c
 	if ctx.Err() != nil {
 		return teams.Instance{}, ctx.Err()
 	}
-	if panes, err := l.Registered(ctx); err != nil {
+	if t, found, err := l.paneTeam(ctx, name); err != nil {
 		return teams.Instance{}, err
-	} else if name == pane.Team && len(panes) > 0 && (createdAt == 0 || createdAt == panes[0].CreatedAt) {
-		return teams.Instance{Team: pane.Team, CreatedAt: panes[0].CreatedAt}, nil
+	} else if found && (createdAt == 0 || createdAt == t.CreatedAt) {
+		return t, nil
 	}
 	if j != nil {
 		recorded, err := j.Inboxes(ctx, journal.Query{Root: root.Path()})

@@ -110,13 +110,14 @@ func (l *Local) paneOf(ctx context.Context, to *Target, socket string) (pane.Pan
 	return p.OfMember(ctx, to.Team, to.Member(), cmp.Or(socket, l.opts.Tmux))
 }
 
-// closed is the error for a pane that nothing can be typed into now, whatever is at its prompt,
+// closed is the error for a pane or session that nothing can be sent to now, whatever is at its prompt,
 // and that does not change by itself: it is gone, or there is no agent in it.
-func closed(ctx context.Context, p pane.Pane) error {
-	held, why, err := p.Ref.Closed(ctx, p.Profile)
-	if errors.Is(err, tmux.ErrGone) {
-		held, why, err = tmux.Gone, "the pane is gone", nil
+func (l *Local) closed(ctx context.Context, p pane.Pane) error {
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return err
 	}
+	held, why, err := panes.Closed(ctx, p)
 	if err == nil && held.Lasting() {
 		err = notTyped(p.Name(), p.Team, held, why, "")
 	}
@@ -126,6 +127,8 @@ func closed(ctx context.Context, p pane.Pane) error {
 // notTyped is the error for a message that was not typed, by the reason that held it.
 func notTyped(name, team string, held tmux.Reason, why, hint string) error {
 	switch {
+	case held.Lasting() && team == pane.SessionTeam:
+		return api.Decide(api.CodeGone, "see what lives with: teambridge sessions; with a service (teambridge serve), messages wait until it is resumed", "%s@%s: %s", name, team, why)
 	case held == tmux.Gone, held == tmux.Dead:
 		return api.Decide(api.CodeGone, "give it another pane with: teambridge pane add "+shell.Quote(name)+" --pane TARGET --replace", "%s@%s: %s", name, team, why)
 	case held.Lasting():
@@ -152,18 +155,17 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 	if typed.From, typed.NotifyTo, err = panes.Sender(ctx, to, m.From); err != nil {
 		return failed, err
 	}
-	text := tmux.Input{Nonce: "00000000", From: typed.From, Text: m.Text, Policy: typed.Policy}
-	if err := text.Check(); err != nil {
+	if err := pane.Check(to, typed); err != nil {
 		return failed, api.Decide(api.CodeInvalid, "nothing was sent", "%s", strings.TrimPrefix(err.Error(), "tmux: "))
 	}
 	if m.DryRun {
-		held, why, err := heldNow(ctx, to, typed.Policy)
+		held, why, err := panes.Held(ctx, to, typed.Policy)
 		failed.State, failed.Reachable, failed.Reason = api.DryRun, held == "", why
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
 	}
 	if l.service == nil || m.RequireAgent {
-		if err := closed(ctx, to); err != nil {
+		if err := l.closed(ctx, to); err != nil {
 			return api.Sent{}, err
 		}
 	}
@@ -177,17 +179,6 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		l.mu.Unlock()
 	}
 	return view.PaneSent(recorded, again), nil
-}
-
-// heldNow says why a message would not be typed now, or "".
-func heldNow(ctx context.Context, p pane.Pane, policy tmux.Policy) (held tmux.Reason, why string, err error) {
-	if held, why, err = p.Ref.Closed(ctx, p.Profile); err == nil && held == "" {
-		held, why, err = p.Ref.Held(ctx, p.Profile, policy)
-	}
-	if errors.Is(err, tmux.ErrGone) {
-		held, why, err = tmux.Gone, "the pane is gone", nil
-	}
-	return held, why, err
 }
 
 // awaitPane waits for the outcome of a message to a pane until wait ends. A command that has put
@@ -230,7 +221,7 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 	if err != nil {
 		return a, err
 	}
-	if err := closed(ctx, p); err != nil {
+	if err := l.closed(ctx, p); err != nil {
 		return a, err
 	}
 	until := time.Now().Add(timeout)
@@ -311,7 +302,7 @@ func (l paneWay) are(ctx context.Context, w *waiting) (bool, error) {
 		return false, err
 	}
 	for _, p := range w.to.Panes {
-		err := closed(ctx, p)
+		err := l.closed(ctx, p)
 		over := errors.Is(err, api.CodeGone) || errors.Is(err, api.CodeRefused)
 		switch {
 		case err != nil && !over:

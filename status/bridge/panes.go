@@ -92,7 +92,7 @@ func tested(ctx context.Context, panes *pane.Panes, p pane.Pane, policy string) 
 	if v.State == tmux.StateGone && !v.Terminal.Dead {
 		t.Held, t.Hold = string(tmux.Gone), "there is no such pane any more"
 	} else {
-		held, why, err := p.Ref.Held(ctx, p.Profile, tmux.Policy(policy))
+		held, why, err := panes.Held(ctx, p, tmux.Policy(policy))
 		if err != nil {
 			return t, err
 		}

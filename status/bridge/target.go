@@ -17,7 +17,7 @@ import (
 type Target struct {
 	Team    *teams.Team // nil if the names are those of panes
 	Members []string    // as they were asked for, without their team; none: all
-	Panes   []pane.Pane // those with these names, or all
+	Panes   []pane.Pane // those with these names, or all; or sessions
 
 	kept bool // by what follows the message
 }
@@ -32,10 +32,13 @@ func (t *Target) Way() string {
 
 // Name returns the name of the team.
 func (t *Target) Name() string {
-	if t.Team == nil {
-		return pane.Team
+	switch {
+	case t.Team != nil:
+		return t.Team.Name()
+	case len(t.Panes) > 0 && t.Panes[0].IsSession():
+		return pane.SessionTeam
 	}
-	return t.Team.Name()
+	return pane.Team
 }
 
 // Member is the only name that was asked for, or "".
@@ -56,11 +59,11 @@ func (t *Target) Close() error {
 
 // Resolve returns what names such as MEMBER or MEMBER@TEAM mean. The team is the one that the
 // scope or the names give. Otherwise the names are those of panes, if all of them are; or else
-// the team is the only living one that has them all, or the one that [teams.Root.Choose]
-// chooses. Whether a team has the members is only looked up for that.
+// the team is the only living one that has them all; or else they are sessions, if all of them are; or else the team is
+// the one that [teams.Root.Choose] chooses. Whether a team has the members is only looked up for that.
 //
 // The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Local.Open],
-// *[pane.NotFoundError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
+// *[pane.NotFoundError], *[pane.SessionError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
 // for a pane whose name a member has too.
 func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Target, error) {
 	shared := ""
@@ -97,8 +100,61 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 	if len(living) == 1 {
 		return l.In(ctx, living[0], members...)
 	}
+	if len(living) == 0 && len(members) > 0 {
+		some, err := l.sessions(ctx, members)
+		if e, ok := errors.AsType[*pane.SessionError](err); err == nil || ok && e.Several || err != nil && !ok {
+			return Target{Members: members, Panes: some}, err
+		}
+	}
 	t, err := l.Open(ctx, s)
 	return Target{Team: t, Members: members}, err
+}
+
+// sessions returns the sessions with these names, or those that live if there are no names.
+func (l *Local) sessions(ctx context.Context, names []string) ([]pane.Pane, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State})
+	if len(names) == 0 {
+		return panes.Sessions(ctx)
+	}
+	list := make([]pane.Pane, 0, len(names))
+	for _, name := range names {
+		one, err := panes.FindSession(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// paneTeam returns the team without a directory that has a name: that of the registered panes, or that of
+// the sessions that something was sent to. found is false if there is none.
+func (l *Local) paneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
+	var list []pane.Pane
+	switch name {
+	case pane.Team:
+		list, err = l.Registered(ctx)
+	case pane.SessionTeam:
+		if lg, err := l.Ledger(ctx); err != nil || lg == nil {
+			return t, false, err
+		}
+		var panes *pane.Panes
+		if panes, err = l.OpenPanes(ctx); err == nil {
+			list, err = panes.KnownSessions(ctx)
+		}
+	}
+	if err != nil || len(list) == 0 {
+		return t, false, err
+	}
+	return teams.Instance{Team: name, CreatedAt: list[0].CreatedAt}, true, nil
 }
 
 // Target returns what a scope and names mean; see [api.Bridge].
@@ -123,9 +179,10 @@ func twoTeams(flag, name string) error {
 }
 
 // In returns what members of a team of this name mean, as [Local.Resolve] does. The team of the
-// registered panes is [pane.Team], unless somebody gave that name to a real one.
+// registered panes is [pane.Team], and that of the sessions is [pane.SessionTeam], unless somebody gave that name to
+// a real one.
 func (l *Local) In(ctx context.Context, team string, members ...string) (Target, error) {
-	if team != pane.Team {
+	if team != pane.Team && team != pane.SessionTeam {
 		t, err := l.Open(ctx, api.Scope{Team: team})
 		return Target{Team: t, Members: members}, err
 	}
@@ -137,6 +194,13 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 		return Target{Team: t, Members: members}, nil
 	} else if !errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) {
 		return Target{}, err
+	}
+	if team == pane.SessionTeam {
+		some, err := l.sessions(ctx, members)
+		if err == nil && len(some) == 0 {
+			err = api.Decide(api.CodeNotFound, "see all, and what they lack, with: teambridge sessions", "no session takes messages")
+		}
+		return Target{Members: members, Panes: some}, err
 	}
 	list, err := l.Registered(ctx)
 	if err != nil {

@@ -56,6 +56,13 @@ func (l *Local) Transcript(ctx context.Context, team, who string, q api.Transcri
 }
 
 func (t *telling) run(ctx context.Context) error {
+	if t.team == pane.SessionTeam {
+		if some, err := t.sessions(ctx, []string{t.who}); err == nil {
+			t.team, t.who = "", some[0].Ref.ID
+		} else if !errors.As(err, new(*pane.SessionError)) {
+			return err
+		}
+	}
 	if t.team != "" {
 		refused := api.Decide(api.CodeInvalid, "name its session, or see: teambridge history --team "+pane.Team, "%s is a pane, and its session is not known", t.who)
 		to, err := t.withInboxes(ctx, refused, t.team, t.who)

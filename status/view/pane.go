@@ -75,10 +75,11 @@ func holds(v pane.View) tmux.Reason {
 	return ""
 }
 
-// PaneTeam shows the team of the registered panes.
+// PaneTeam shows the team of the registered panes, or of sessions.
 func PaneTeam(list []pane.Pane) api.Team {
 	t := api.Team{Team: pane.Team, LeadState: teams.Unknown.String(), Members: len(list), Panes: true}
 	if len(list) > 0 {
+		t.Team, t.Panes = list[0].Team, !list[0].IsSession()
 		t.CreatedAt = time.UnixMilli(list[0].CreatedAt).UTC()
 	}
 	return t
@@ -94,8 +95,12 @@ func WithPanes(list []api.Team, panes api.Team) []api.Team {
 func PaneMembers(views []pane.View) []api.Member {
 	list := make([]api.Member, 0, len(views))
 	for _, v := range views {
+		backend, dir, since := "tmux", v.Terminal.Path, v.Pane.At
+		if v.Pane.IsSession() {
+			backend, dir, since = "session", v.Pane.Cwd, time.UnixMilli(v.Process.StartedAt)
+		}
 		list = append(list, api.Member{
-			Team: v.Pane.Team, Member: v.Pane.Inbox, Role: api.RoleAgent, Backend: "tmux", Cwd: v.Terminal.Path, JoinedAt: new(v.Pane.At.UTC()), Unread: len(v.Waiting()),
+			Team: v.Pane.Team, Member: v.Pane.Inbox, Role: api.RoleAgent, Backend: backend, Cwd: dir, JoinedAt: new(since.UTC()), Unread: len(v.Waiting()),
 		})
 	}
 	return list
@@ -107,6 +112,9 @@ func PaneStatus(v pane.View) api.Status {
 	s := api.Status{
 		Team: v.Pane.Team, Member: v.Pane.Inbox, Basis: api.BasisPane, PID: v.PID, Heard: v.Pane.At, WordSince: v.Pane.At, Why: v.Why,
 		State: api.StateIdle, Detail: api.DetailWaiting,
+	}
+	if v.Pane.IsSession() {
+		s.Basis = api.BasisProcess
 	}
 	for _, m := range v.Messages {
 		if !m.State.Ended() {

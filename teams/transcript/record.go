@@ -30,8 +30,12 @@ type Record struct {
 	Replay    bool `json:"isReplay"`          // in the output of a headless process: a frame printed back
 	Synthetic bool `json:"isSynthetic"`       // in the same: not the user's
 
-	// Origin says where the text of a user record comes from.
-	Origin struct{ Kind string }
+	// Origin says where the text of a user record comes from. What another session wrote is of kind peer,
+	// and has the id that it was sent under.
+	Origin struct {
+		Kind string
+		ID   string `json:"msg_id"`
+	}
 	// Message is that of a user or an assistant record.
 	Message struct {
 		ID      string // each block of a message can be a record of its own

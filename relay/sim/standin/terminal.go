@@ -34,6 +34,13 @@ func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Term
 	return startTerminal(t, v, h, []string{"env", "-i"}, args)
 }
 
+// StartSession is StartTerminal for a session that asks its person about tools, as those do that nobody gave
+// --dangerously-skip-permissions.
+func StartSession(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
+	t.Helper()
+	return startReady(t, h, []string{"env", "-i"}, append(Require(t, v), args...))
+}
+
 // StartPane is StartTerminal for a program that knows that it is in a pane of tmux, %0, as the one of a person does.
 func StartPane(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
 	t.Helper()
@@ -51,7 +58,11 @@ func StartProgram(t testing.TB, h *Home, env []string, command ...string) *Termi
 
 func startTerminal(t testing.TB, v teams.Version, h *Home, prefix, args []string) *Terminal {
 	t.Helper()
-	command := append(append(Require(t, v), "--dangerously-skip-permissions"), args...)
+	return startReady(t, h, prefix, append(append(Require(t, v), "--dangerously-skip-permissions"), args...))
+}
+
+func startReady(t testing.TB, h *Home, prefix, command []string) *Terminal {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	p := startCommand(ctx, t, h, prefix, command)

@@ -1,0 +1,388 @@
+// Package peer writes to sessions of Claude Code through the sockets that they have for each other
+// from 2.1.248 on.
+//
+// The format is private to Claude Code. It was measured on 2.1.248 to 2.1.330:
+//
+//   - A message is two lines on a connection of its own, and nothing is answered on it. Whoever listens
+//     at PID.sock in the directory of the session's socket, PID being its own process, gets a
+//     [Notice] if the message is held for the person, refused or dropped. A message that is taken
+//     is not confirmed: the session's transcript shows that it was queued and, by its id, that the model was
+//     given it.
+//   - More than 30 messages at once are dropped, after which there may be one in 2 s. So is a text
+//     that comes again within 30 s, under whatever id.
+//   - A session that bypasses permissions asks its person first, unless the message says that its
+//     sender does, too. We have no such mode, and say nothing.
+package peer
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"teambridge/teams/transcript"
+)
+
+// MaxText is the limit of a text, in bytes. A session drops what is larger than 1 MiB as JSON, in
+// which a byte can take six.
+const MaxText = 150 << 10
+
+// How much a session takes, a little less than was measured.
+const (
+	Burst  = 28                      // messages at once
+	Refill = 2200 * time.Millisecond // after which there may be one more
+	Repeat = 40 * time.Second        // after which an equal text is taken again
+	Queue  = 40                      // messages that wait in the session; 50 are documented
+)
+
+// Operator is the name that a message has if nobody gave one.
+const Operator = "operator"
+
+// Message is what is sent to a session.
+type Message struct {
+	ID   string // a UUID: the session's transcript names it
+	From string // for the agent; by default [Operator]
+	Text string
+	Try  int // from 1: makes the text another one, after it was dropped
+}
+
+// Check returns an error if a message must not be sent: its text is empty, longer than [MaxText] or no
+// valid UTF-8, or the sender has what ends an attribute.
+func (m Message) Check() error {
+	switch {
+	case strings.TrimSpace(m.Text) == "":
+		return errors.New("the text is empty")
+	case !utf8.ValidString(m.Text):
+		return errors.New("the text is no valid UTF-8")
+	case len(m.Text) > MaxText:
+		return fmt.Errorf("the text is %d bytes too long: a session takes %d; put it into a file and send the path", len(m.Text)-MaxText, MaxText)
+	case !utf8.ValidString(m.From) || strings.ContainsFunc(m.From, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`"<>&`, r) }):
+		return fmt.Errorf("the sender %q has quotes, brackets or control characters", m.From)
+	}
+	return nil
+}
+
+// closing ends the text of a message. In a text it would be the end for the model.
+const closing = "</cross-session-message"
+
+// wrapped is a message as Claude Code wants it. Its own attributes are from, from-name and from-mode;
+// it leaves ours alone.
+func (m Message) wrapped(from string) string {
+	try := ""
+	if m.Try > 1 {
+		try = ` try="` + strconv.Itoa(m.Try) + `"`
+	}
+	return fmt.Sprintf("<cross-session-message from=%q from-name=%q message-id=%q%s>\n%s\n%s>", from, cmp.Or(m.From, Operator), m.ID, try,
+		strings.ReplaceAll(m.Text, closing, "&lt;"+closing[1:]), closing)
+}
+
+// Queued returns the id of a message of ours that Claude Code queues, given its text in a transcript.
+func Queued(text string) (id string, ok bool) {
+	head, _, ok := strings.Cut(text, ">\n")
+	if !ok || !strings.HasPrefix(head, "<cross-session-message ") {
+		return "", false
+	}
+	_, rest, ok := strings.Cut(head, ` message-id="`)
+	if !ok {
+		return "", false
+	}
+	id, _, ok = strings.Cut(rest, `"`)
+	return id, ok
+}
+
+// frame is a line on a socket.
+type frame struct {
+	Version  int      `json:"msgV,omitempty"`
+	ID       string   `json:"msg_id,omitempty"`
+	Type     string   `json:"type"`
+	Message  *content `json:"message,omitempty"`
+	Priority string   `json:"priority,omitempty"`
+	From     string   `json:"from,omitempty"`
+
+	Token string `json:"token,omitempty"` // of type auth
+
+	Action  string   `json:"action,omitempty"` // of type control
+	Of      string   `json:"orig_msg_id,omitempty"`
+	Status  string   `json:"status,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+	Drop    string   `json:"drop_reason,omitempty"`
+	Dropped []string `json:"dropped_msg_ids,omitempty"`
+}
+
+type content struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Status is what a session says of a message that it has not simply taken.
+type Status string
+
+// What sessions say.
+const (
+	Held      Status = "held"      // until its person allows it
+	Denied    Status = "denied"    // by its person
+	Delivered Status = "delivered" // after it was held
+	Expired   Status = "expired"   // nobody allowed it in time
+	Refused   Status = "refused"   // its settings take no messages
+	Dropped   Status = "dropped"   // too many, or the same text again
+)
+
+// Notice is what a session said last of a message.
+type Notice struct {
+	Status Status
+	Reason string // why, for people
+}
+
+// Mailbox is where sessions answer: a socket in each directory where there is one of theirs. It may
+// be used by several goroutines. Close it.
+type Mailbox struct {
+	state string // directory for the names of our sockets
+
+	mu        sync.Mutex
+	listeners map[string]net.Listener // by directory
+	notices   map[string]Notice       // by the id of the message
+	to        map[string]int          // the process to which a message was sent, by the same
+	told      chan struct{}           // is closed, and another one made, with each notice
+}
+
+// Open returns a mailbox, which begins to listen with its first message. In the directory state it notes
+// its sockets, so that another one removes what is left of them after a kill.
+func Open(state string) *Mailbox {
+	return &Mailbox{
+		state: filepath.Join(state, "sockets"), listeners: map[string]net.Listener{}, notices: map[string]Notice{}, to: map[string]int{}, told: make(chan struct{}),
+	}
+}
+
+// Close stops listening, and removes the sockets. The next message opens them again.
+func (b *Mailbox) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.listeners) == 0 {
+		return nil
+	}
+	var failed []error
+	for _, l := range b.listeners {
+		failed = append(failed, l.Close())
+	}
+	clear(b.listeners)
+	return errors.Join(append(failed, os.Remove(b.note(os.Getpid())))...)
+}
+
+func (b *Mailbox) note(pid int) string { return filepath.Join(b.state, strconv.Itoa(pid)) }
+
+// Told returns the last notice of a message, if there is one, and a channel that is closed with the next notice
+// of any.
+func (b *Mailbox) Told(id string) (n Notice, found bool, next <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, found = b.notices[id]
+	return n, found, b.told
+}
+
+// Forget forgets what was said of a message.
+func (b *Mailbox) Forget(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.notices, id)
+	delete(b.to, id)
+}
+
+// ErrUnsent means that certainly nothing of a message came to the session.
+var ErrUnsent = errors.New("nothing was sent to the session")
+
+// Send writes a message to a session that listens. The error is [ErrUnsent] if that certainly came to nothing,
+// and otherwise the session may have the message. It must have been checked.
+func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, m Message) error {
+	from, err := b.listen(filepath.Dir(to.Socket))
+	if err != nil {
+		return errors.Join(ErrUnsent, err)
+	}
+	auth, err := token(root, to)
+	if err != nil {
+		return errors.Join(ErrUnsent, err)
+	}
+	from = "uds:" + from
+	var lines strings.Builder
+	enc := json.NewEncoder(&lines)
+	enc.SetEscapeHTML(false)
+	err = errors.Join(enc.Encode(frame{Type: "auth", Token: auth}), enc.Encode(frame{
+		Version: 1, ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next", From: from,
+	}))
+	if err != nil {
+		return errors.Join(ErrUnsent, err)
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", to.Socket)
+	if err != nil {
+		return errors.Join(ErrUnsent, fmt.Errorf("the session with pid %d does not listen: %w", to.PID, err))
+	}
+	defer c.Close()
+	b.mu.Lock()
+	b.to[m.ID] = to.PID
+	delete(b.notices, m.ID)
+	b.mu.Unlock()
+	until := time.Now().Add(5 * time.Second)
+	if at, ok := ctx.Deadline(); ok && at.Before(until) {
+		until = at
+	}
+	if err := c.SetDeadline(until); err != nil {
+		return errors.Join(ErrUnsent, err)
+	}
+	if _, err := io.WriteString(c, lines.String()); err != nil {
+		return fmt.Errorf("write to the session with pid %d: %w", to.PID, err)
+	}
+	return c.(*net.UnixConn).CloseWrite()
+}
+
+// token returns what a session wants to be shown first.
+func token(root string, p transcript.Process) (string, error) {
+	sum := sha256.Sum256([]byte(p.Socket))
+	path := filepath.Join(root, "sessions", strconv.Itoa(p.PID)+"."+hex.EncodeToString(sum[:])+".key")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token of the session with pid %d: %w", p.PID, err)
+	}
+	var key struct {
+		Token string `json:"peerToken"`
+	}
+	if err := json.Unmarshal(data, &key); err != nil || key.Token == "" {
+		return "", fmt.Errorf("%s: there is no peerToken", path)
+	}
+	return key.Token, nil
+}
+
+// listen returns the path of our socket in a directory.
+func (b *Mailbox) listen(dir string) (string, error) {
+	path := filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.listeners[dir] != nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(b.state, 0o700); err != nil {
+		return "", err
+	}
+	b.sweep()
+	// The process that had our id before is gone.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	dirs := dir + "\n"
+	for other := range b.listeners {
+		dirs += other + "\n"
+	}
+	if err := os.WriteFile(b.note(os.Getpid()), []byte(dirs), 0o600); err != nil {
+		return "", err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return "", fmt.Errorf("listen beside the sessions: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return "", errors.Join(err, l.Close())
+	}
+	b.listeners[dir] = l
+	go b.serve(l)
+	return path, nil
+}
+
+// sweep removes the sockets of processes of ours that were killed. What it cannot remove is in nobody's way.
+func (b *Mailbox) sweep() {
+	notes, _ := os.ReadDir(b.state)
+	for _, n := range notes {
+		pid, err := strconv.Atoi(n.Name())
+		if err != nil || pid == os.Getpid() || running(pid) {
+			continue
+		}
+		dirs, err := os.ReadFile(b.note(pid))
+		if err != nil {
+			continue
+		}
+		for dir := range strings.Lines(string(dirs)) {
+			_ = os.Remove(filepath.Join(strings.TrimSuffix(dir, "\n"), n.Name()+".sock"))
+		}
+		_ = os.Remove(b.note(pid))
+	}
+}
+
+// running reports whether a process may run.
+func running(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer p.Release()
+	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// serve takes what sessions write to us.
+func (b *Mailbox) serve(l net.Listener) {
+	const most = 16 // connections at a time
+	slots := make(chan struct{}, most)
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many files
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			defer c.Close()
+			b.read(c.(*net.UnixConn))
+		}()
+	}
+}
+
+// read takes the lines of one connection.
+func (b *Mailbox) read(c *net.UnixConn) {
+	const most = 1 << 20
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	pid := peerOf(c)
+	lines := bufio.NewScanner(io.LimitReader(c, most))
+	lines.Buffer(nil, most)
+	for lines.Scan() {
+		var f frame
+		if json.Unmarshal(lines.Bytes(), &f) != nil || f.Type != "control" || f.Action != "peer_message_status" {
+			continue
+		}
+		reason := f.Reason
+		if f.Drop != "" {
+			reason = f.Drop
+		}
+		for _, id := range append(f.Dropped, f.Of) {
+			b.notice(id, pid, Notice{Status(f.Status), reason})
+		}
+	}
+}
+
+// notice takes a notice from a process; 0 if it is not known. Only the session that has the message can say
+// something of it.
+func (b *Mailbox) notice(id string, pid int, n Notice) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	to, sent := b.to[id]
+	if !sent || pid != 0 && pid != to {
+		return
+	}
+	b.notices[id] = n
+	close(b.told)
+	b.told = make(chan struct{})
+}
