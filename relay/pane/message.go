@@ -82,6 +82,29 @@ func (p *Panes) Message(ctx context.Context, uuid string) (ledger.PaneMessage, e
 	return m, err
 }
 
+// Waits says why a message waits, in one sentence: what holds it, or what holds the one before it.
+func (p *Panes) Waits(ctx context.Context, m ledger.PaneMessage) (why string, err error) {
+	if why = cmp.Or(m.Detail, m.Held); why != "" {
+		return why, nil
+	}
+	all, err := p.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+	for _, other := range all {
+		if other.State.Ended() || other.UUID == m.UUID {
+			continue
+		}
+		return "another message is before it" + because(cmp.Or(other.Detail, other.Held)), nil
+	}
+	return "it is its turn", err
+}
+
+// Expiry is how long a message waits before it has failed as not sent.
+func (p *Panes) Expiry(m ledger.PaneMessage) time.Duration {
+	if m.Team == SessionTeam {
+		return SessionExpire
+	}
+	return p.timing.expire
+}
+
 // Await waits until a message has an outcome: it is done, failed or dropped. The caller
 // knows that a service runs the queue. If ctx ends first, Await returns the record as it is,
 // and the error of ctx.

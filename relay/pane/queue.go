@@ -103,7 +103,7 @@ func (p *Panes) expire(ctx context.Context, messages []ledger.PaneMessage) (expi
 		if !p.expired(m) {
 			continue
 		}
-		err := p.end(ctx, m, ledger.Failed, NotSent+cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+p.expiry(m).String()+")")
+		err := p.end(ctx, m, ledger.Failed, NotSent+cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+p.Expiry(m).String()+")")
 		if err := ignoreMoved(err, m.UUID); err != nil {
 			return false, err
 		}
@@ -114,14 +114,7 @@ func (p *Panes) expire(ctx context.Context, messages []ledger.PaneMessage) (expi
 
 // expired reports whether a message has waited for too long.
 func (p *Panes) expired(m ledger.PaneMessage) bool {
-	return m.State == ledger.Claimed && time.Since(m.Since) >= p.expiry(m)
-}
-
-func (p *Panes) expiry(m ledger.PaneMessage) time.Duration {
-	if m.Team == SessionTeam {
-		return SessionExpire
-	}
-	return p.timing.expire
+	return m.State == ledger.Claimed && time.Since(m.Since) >= p.Expiry(m)
 }
 
 // ignoreMoved leaves out the error of a step with a message that another process has dropped

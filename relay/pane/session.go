@@ -299,13 +299,16 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		if now.PID == 0 || f.Session != sessionAt(now) {
 			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
 		}
-		if n, told, _ := p.mailbox.Told(m.UUID); told {
+		n, told, _ := p.mailbox.Told(m.UUID)
+		if told {
 			if ended, err := p.heed(keep, frame, m, n); ended || err != nil {
 				return err
 			}
 		}
 		waited := time.Since(m.SentAt)
 		switch {
+		case told && n.Status == peer.Held:
+			return hold(tmux.Dialog, asksFirst, p.soon(m))
 		case now.Status == transcript.ProcessWaiting:
 			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", p.soon(m))
 		case waited < p.timing.repeat:
@@ -343,6 +346,9 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 	return errors.Join(err, p.settle(ctx, keep, frame, m, proof))
 }
 
+// asksFirst says why a message is held.
+const asksFirst = "held until its person allows it: the session bypasses permissions, and asks first"
+
 // sessionAt names a session in a process.
 func sessionAt(s transcript.Process) string { return strconv.Itoa(s.PID) + "@" + s.ProcStart }
 
@@ -366,7 +372,7 @@ func (p *Panes) settle(ctx, keep context.Context, frame string, m ledger.PaneMes
 		if told && n.Status != peer.Delivered {
 			ended, err := p.heed(keep, frame, m, n)
 			if !ended && err == nil {
-				err = p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Dialog), n.Reason, p.soon(m))
+				err = p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Dialog), asksFirst, p.soon(m))
 			}
 			return err
 		}

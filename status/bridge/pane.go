@@ -17,6 +17,7 @@ import (
 	"teambridge/relay/shell"
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -164,7 +165,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
 	}
-	if l.service == nil || m.RequireAgent {
+	if l.service == nil || m.RequireAgent && !to.IsSession() { // a session may be resumed
 		if err := l.closed(ctx, to); err != nil {
 			return api.Sent{}, err
 		}
@@ -209,8 +210,15 @@ func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, erro
 		return now, api.Decide(api.CodeUnknown, "look at the pane; to send it again, which may make a second copy: teambridge relay retry "+s.Delivery,
 			"it is not known whether %s@%s has taken the message: %s", s.Member, s.Team, now.Reason)
 	case api.Waiting:
-		return now, api.Decide(api.CodeTimeout, "the service goes on for 15 minutes; to give it up: teambridge relay drop "+s.Delivery,
-			"the message to %s@%s still waits: %s", s.Member, s.Team, cmp.Or(now.Reason, "-"))
+		if now.Reason, err = panes.Waits(ctx, record); err != nil {
+			return now, err
+		}
+		most := plain.Plural(int(panes.Expiry(record).Minutes()), "minute")
+		if hours := panes.Expiry(record).Hours(); hours >= 1 {
+			most = plain.Plural(int(hours), "hour")
+		}
+		return now, api.Decide(api.CodeTimeout, "the service goes on for "+most+"; to give it up: teambridge relay drop "+s.Delivery,
+			"the message to %s@%s still waits: %s", s.Member, s.Team, now.Reason)
 	}
 	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for 15 minutes")
 }

@@ -163,7 +163,7 @@ func PaneMessage(m ledger.PaneMessage) (state, reason string) {
 	case ledger.Failed, ledger.Dropped, ledger.Cancelled:
 		return api.NotSent, cmp.Or(strings.TrimPrefix(m.Reason, pane.NotSent), string(m.State))
 	}
-	return api.Waiting, "it is being typed"
+	return api.Waiting, cmp.Or(m.Detail, "it is being delivered")
 }
 
 // PaneSent shows a message that was put into the queue of a pane.

@@ -26,7 +26,7 @@ func TestPaneMessage(t *testing.T) {
 			"held", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Claimed}, Held: "draft", Detail: "somebody types", HeldSince: at},
 			api.Waiting, "somebody types", api.Fate{State: "held", Reason: "somebody types"},
 		},
-		{"typed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Accepted, At: at}}, api.Waiting, "it is being typed", api.Fate{State: "accepted"}},
+		{"typed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Accepted, At: at}}, api.Waiting, "it is being delivered", api.Fate{State: "accepted"}},
 		{"confirmed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done, At: at}, Task: ledger.TaskSent}, api.Confirmed, "", api.Fate{State: "done"}},
 		{"given", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done}, Task: ledger.TaskGiven, TaskAt: at}, api.Confirmed, "", api.Fate{State: "given"}},
 		{"finished", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done}, Task: ledger.TaskEnded, TaskAt: at}, api.Confirmed, "", api.Fate{State: "finished"}},

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/sim/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// withSocket runs a test on each version whose sessions have sockets.
+func withSocket(t *testing.T, test func(t *testing.T, v teams.Version)) {
+	t.Helper()
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		if v.Has(teams.SessionSocket) == teams.Yes {
+			t.Parallel()
+			test(t, v)
+		}
+	})
+}
+
+// sessionUser is somebody with a session at a terminal that is in no team.
+type sessionUser struct {
+	*user
+	ctx      context.Context
+	home     *standin.Home
+	terminal *standin.Terminal
+}
+
+func newSessionUser(t *testing.T, v teams.Version, args ...string) *sessionUser {
+	t.Helper()
+	home := standin.NewHome(t, nil)
+	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
+	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, terminal: standin.StartSession(t, v, home, args...)}
+	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
+	p.session()
+	return p
+}
+
+// session waits until the session of the terminal is listed with a name and a socket.
+func (p *sessionUser) session() api.Session {
+	p.t.Helper()
+	return p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Socket && s.Word == api.WordIdle })
+}
+
+func (p *sessionUser) name() string { return strconv.Itoa(p.terminal.Pid()) }
+
+// once checks that the model was given each text once, and that the transcripts have them in this order.
+func (p *sessionUser) once(texts ...string) {
+	p.t.Helper()
+	for _, text := range texts {
+		if err := p.home.API.WaitCount(p.ctx, standin.Any, text, 1); err != nil {
+			p.t.Fatalf("%q: %v\n%s", text, err, p.terminal.Screen())
+		}
+		if n := p.home.API.Count(standin.Any, text); n != 1 {
+			p.t.Errorf("%q was given %d times", text, n)
+		}
+	}
+}
+
+// A session that somebody began in a terminal is written to by its name, id and process, idle and busy, and
+// answers; a draft stays.
+func TestRealSessionIsAMember(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v)
+		s := p.session()
+		for i, name := range []string{s.Name, s.Session, s.Name + "@sessions", p.name()} {
+			text := fmt.Sprintf("[m-%d] what is up?", i)
+			var a api.Answered
+			if err := json.Unmarshal([]byte(p.must("ask", name, text, "--json")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") || a.Sent.Team != "sessions" || a.Sent.Member != s.Name {
+				t.Errorf("ask %s: %+v, %v", name, a, err)
+			}
+			p.once(fmt.Sprintf("[m-%d]", i))
+		}
+		if err := p.terminal.Prompt(p.ctx, "SLEEP:5 work"); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
+		if err := p.terminal.Keys(p.ctx, "-l", "a draft"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			p.must("send", s.Name, "[same] text")
+		}
+		p.must("send", s.Name, "[last] text")
+		p.once("[last]")
+		if n := p.home.API.Count(standin.Any, "[same]"); n != 2 {
+			t.Errorf("of two equal texts, %d were given", n)
+		}
+		if text, _, err := p.terminal.Composer(p.ctx); err != nil || !strings.Contains(text, "a draft") {
+			t.Errorf("the draft became %q, %v", text, err)
+		}
+		out := p.must("history", "--team", "sessions", "--json")
+		if n := strings.Count(out, `"text":"[m-0] what is up?"`); n != 1 {
+			t.Errorf("the history has it %d times:\n%s", n, out)
+		}
+		if left, err := os.ReadDir(filepath.Join(p.home.Dir, "tmp", "cc-socks")); err != nil || len(left) != 1 {
+			t.Errorf("sockets: %v, %v; want that of the session", left, err)
+		}
+	})
+}
+
+// A session that bypasses permissions asks its person, and it is said so.
+func TestRealHeldBySession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v, "--dangerously-skip-permissions")
+		var stderr lockedBuffer
+		serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
+		status, _, errs := p.run("send", p.name(), "[held]", "--timeout", "2s")
+		if status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "held") {
+			t.Errorf("send: %d, %s", status, errs)
+		}
+		if err := p.terminal.Keys(p.ctx, "Down", "Enter"); err != nil { // Deliver this message
+			t.Fatal(err)
+		}
+		p.once("[held]")
+		p.run("send", p.name(), "[denied]", "--timeout", "2s")
+		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil { // Deny
+			t.Fatal(err)
+		}
+		for !strings.Contains(p.must("history", "--team", "sessions"), "did not allow") {
+			select {
+			case <-p.ctx.Done():
+				t.Fatalf("it is not said that it was denied: %s\n%s", p.must("history", "--team", "sessions"), p.terminal.Screen())
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		p.once("[held]")
+		if n := p.home.API.Count(standin.Any, "[denied]"); n != 0 {
+			t.Errorf("what was denied was given %d times", n)
+		}
+	})
+}
+
+// What a session had not given its model when it was killed comes to the one that is resumed, once; so does what was
+// sent while there was none.
+func TestRealKilledSession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v)
+		s := p.session()
+		var stderr lockedBuffer
+		serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
+		p.must("ask", s.Name, "[before]")
+		if err := p.terminal.Prompt(p.ctx, "SLEEP:60 work"); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
+		p.must("send", s.Name, "[queued]")
+		if err := p.terminal.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, errs := p.run("send", s.Name, "[away]", "--timeout", "1s"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "has ended") {
+			t.Errorf("send to one that has ended: %d, %s", status, errs)
+		}
+		p.terminal = standin.StartSession(t, v, p.home, "--resume", s.Session)
+		p.once("[queued]", "[away]", "[before]")
+	})
+}
+
+// After /clear it is the same member.
+func TestRealClearedSession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v)
+		s := p.session()
+		p.must("ask", s.Name, "[one]")
+		if err := p.terminal.Prompt(p.ctx, "/clear"); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionThat(p.ctx, func(now api.Session) bool { return now.PID == s.PID && now.Session != s.Session })
+		var a api.Answered
+		if err := json.Unmarshal([]byte(p.must("ask", s.Name, "[two]", "--json")), &a); err != nil || a.Sent.Member != s.Name {
+			t.Errorf("after /clear: %+v, %v", a, err)
+		}
+		p.once("[one]", "[two]")
+	})
+}
+
+// envBurst is how many messages TestRealBurstToSession sends at once.
+const envBurst = "TEAMBRIDGE_BURST"
+
+// More messages than a session takes at once all come, once and in order.
+func TestRealBurstToSession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		n := 36
+		if more, err := strconv.Atoi(os.Getenv(envBurst)); err == nil {
+			n = more
+		}
+		p := newSessionUser(t, v)
+		ctx := deadline(t, time.Duration(n)*5*time.Second)
+		var stderr lockedBuffer
+		serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
+		if err := p.terminal.Prompt(p.ctx, "SLEEP:10 work"); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
+		for i := range n {
+			p.run("send", p.name(), fmt.Sprintf("<b-%03d>", i), "--timeout", "1ms")
+		}
+		marker := regexp.MustCompile(`<b-\d+>`)
+		for len(p.home.API.Counts(standin.Any, marker)) < n {
+			select {
+			case <-ctx.Done():
+				t.Fatalf("%d of %d came\n%s", len(p.home.API.Counts(standin.Any, marker)), n, p.terminal.Screen())
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		for text, count := range p.home.API.Counts(standin.Any, marker) {
+			if count != 1 {
+				t.Errorf("%s was given %d times", text, count)
+			}
+		}
+		last := ""
+		for _, r := range p.home.API.Log() {
+			for _, text := range marker.FindAllString(r.Text(), -1) {
+				if text < last {
+					t.Errorf("%s was given after %s", text, last)
+				}
+				last = max(last, text)
+			}
+		}
+	})
+}
