@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // withSocket runs a test on each version whose sessions have sockets.
@@ -182,6 +184,93 @@ func TestRealClearedSession(t *testing.T) {
 			t.Errorf("after /clear: %+v, %v", a, err)
 		}
 		p.once("[one]", "[two]")
+	})
+}
+
+// envSessionKills is how many processes TestRealKilledSessionsAndServices kills.
+const envSessionKills = "TEAMBRIDGE_SESSION_KILLS"
+
+// Whatever is killed at whatever moment, the session, the service or both: the transcript of the session, which
+// is resumed each time, has each message once.
+func TestRealKilledSessionsAndServices(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		kills := 3
+		if n, err := strconv.Atoi(os.Getenv(envSessionKills)); err == nil {
+			kills = n
+		}
+		p := newSessionUser(t, v)
+		p.ctx = deadline(t, time.Duration(kills)*20*time.Second+2*time.Minute)
+		session := p.session()
+		state := filepath.Join(p.user.home, ".local", "state", "teambridge")
+		var stderr lockedBuffer
+		service := serve(t, p.home, state, &stderr)
+		seed := uint64(time.Now().UnixNano())
+		random := rand.New(rand.NewPCG(seed, 0))
+		t.Logf("seed %d", seed)
+		p.must("ask", session.Name, "hello")
+		n, sessions := 0, 0
+		for killed := 0; killed < kills; {
+			if random.IntN(2) == 0 {
+				_ = p.terminal.Prompt(p.ctx, fmt.Sprintf("SLEEP:%d work", 1+random.IntN(3))) // or it works already
+			}
+			for range 1 + random.IntN(4) {
+				status, _, errs := p.run("send", session.Name, fmt.Sprintf("<k-%04d>", n), "--timeout", "1ms")
+				if status != 0 && status != int(api.CodeTimeout.Exit()) {
+					t.Fatalf("send: %d, %s", status, errs)
+				}
+				n++
+			}
+			time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond) // any moment
+			what := 1 + random.IntN(3)
+			if what&1 != 0 {
+				if err := p.terminal.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				killed++
+				sessions++
+			}
+			if what&2 != 0 {
+				service.kill()
+				service = serve(t, p.home, state, &stderr)
+				killed++
+			}
+			if what&1 != 0 {
+				p.terminal = standin.StartSession(t, v, p.home, "--resume", session.Session)
+			}
+		}
+		marker := regexp.MustCompile(`<k-\d+>`)
+		// given counts the messages in the transcript.
+		given := func() map[string]int {
+			counts := map[string]int{}
+			path, ok := transcript.Session(p.home.Root, p.home.Work, session.Session)
+			if !ok {
+				t.Fatal("the session has no transcript")
+			}
+			tail := transcript.Tail{Path: path}
+			for line, err := range tail.Lines() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r, ok := transcript.Parse(line); ok && r.Type == "user" && r.Origin.Kind == "peer" {
+					counts[marker.FindString(transcript.Texts(r.Message.Content, ""))]++
+				}
+			}
+			delete(counts, "")
+			return counts
+		}
+		for len(given()) < n {
+			select {
+			case <-p.ctx.Done():
+				t.Fatalf("%d of %d messages came\n%s\n%s", len(given()), n, p.must("history", "--team", "sessions"), &stderr)
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		for text, count := range given() {
+			if count != 1 {
+				t.Errorf("%s is in the transcript %d times", text, count)
+			}
+		}
+		t.Logf("%d messages, %d kills, %d of them of the session", n, kills, sessions)
 	})
 }
 
