@@ -59,7 +59,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	a.leaveOpen = true
 	ctx = bridge.WithPerson(ctx)
 	m := o.message(body)
-	m.RequireAgent = to.Way == api.WayPane
+	m.RequireAgent = to.Way != api.WayInbox
 	all, err := once(ctx, a, a.messenger(ctx), "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
 		return b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
 			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
@@ -71,7 +71,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	for i := range all {
 		all[i].Deduplicated = false // the ids are new: only a service that failed can have used them
 	}
-	if to.Way == api.WayPane { // each waits until it is typed
+	if to.Way != api.WayInbox { // each waits until it is typed
 		var typing sync.WaitGroup
 		for i := range all {
 			typing.Go(func() { a.awaitTyped(ctx, &all[i]) })

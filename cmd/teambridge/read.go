@@ -74,7 +74,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if err != nil {
 		return err
 	}
-	if to.Way == api.WayPane {
+	if to.Way != api.WayInbox {
 		switch {
 		case o.markRead:
 			return usage("to give one up: teambridge relay drop", "--mark-read is not for panes")
@@ -106,8 +106,8 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	a.hiddenNote(found.Hidden)
 	switch {
 	case len(found.Messages) > 0:
-	case to.Way == api.WayPane:
-		a.note("no messages wait for %s", strings.Join(append([]string{"panes"}, to.Members...), " "))
+	case to.Way != api.WayInbox:
+		a.note("no messages wait for %s", strings.Join(append([]string{to.Way + "s"}, to.Members...), " "))
 	case len(faults) == 0 && found.Hidden == 0:
 		a.note("no messages to show")
 	}

@@ -90,6 +90,11 @@ why. By default it may be typed while the agent works, which then takes it next
 is done, and urgent interrupts it with ESC. Without a service, a message that is
 not typed within --timeout is given up.
 
+If MEMBER is a session in no team ("teambridge sessions"), the message is
+written to the session's own socket, and "confirmed" means that its transcript
+has it. It is held while its person has to allow it, and until a session that
+has ended is resumed. With a service, it waits for 24 hours.
+
 An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
 is refused unless --protocol is given: agents obey some of these without asking
 a model. In the name of an agent it is always refused.
@@ -186,9 +191,9 @@ func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOpti
 	return nil
 }
 
-// typed reports whether the message is typed into a pane.
+// typed reports whether the message is typed into a pane, or written to a session.
 func (o *sendOptions) typed(to api.Target) bool {
-	return to.Way == api.WayPane || o.via == api.ViaPane
+	return to.Way != api.WayInbox || o.via == api.ViaPane
 }
 
 // suits returns an error if a flag is given that a message to the target cannot have.

@@ -26,6 +26,11 @@ up. Up to 2.1.160 it gives them no names. What they do is "unknown" up to
 2.1.112 and, if they are headless, up to 2.1.248. AGENT is the member of a team
 whose session it is; "(relayed)" marks those that teambridge runs.
 
+REACH is how a message gets there: "inbox" for members of teams; "session" for
+the others from 2.1.248 on, which listen on sockets of their own, so that send
+and ask take their names, ids (or the first 8 characters), process ids and
+directories as they take members; and "-" for those that cannot be reached.
+
 With --watch, a line is printed for each session that there is, and then for
 each that begins, does something else, or ends. /clear ends a session and begins
 another one in the same process.
@@ -44,7 +49,7 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 	if err != nil {
 		return err
 	}
-	head := []string{"NAME", "PID", "STATE", "SINCE", "AGENT", "VERSION", "SESSION", "DIRECTORY"}
+	head := []string{"NAME", "PID", "STATE", "SINCE", "REACH", "AGENT", "VERSION", "SESSION", "DIRECTORY"}
 	none := "no process of Claude Code has a session under " + a.where()
 	if !watch {
 		return printList(a, now, none, head, sessionRow)
@@ -105,7 +110,7 @@ func changedSessions(before, now []api.Session) (list []api.Session) {
 }
 
 func sessionRow(s api.Session) []string {
-	word, since, agent := s.Word, "-", "-"
+	word, since, agent, reach := s.Word, "-", "-", cmp.Or(s.Way, "-")
 	if s.Why != "" {
 		word += ": " + s.Why
 	}
@@ -118,5 +123,5 @@ func sessionRow(s api.Session) []string {
 	if s.Relayed {
 		agent += " (relayed)"
 	}
-	return []string{cmp.Or(s.Name, "-"), strconv.Itoa(s.PID), word, since, agent, cmp.Or(s.Version, "-"), s.Session, s.Cwd}
+	return []string{cmp.Or(s.Name, "-"), strconv.Itoa(s.PID), word, since, reach, agent, cmp.Or(s.Version, "-"), s.Session, s.Cwd}
 }

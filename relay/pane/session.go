@@ -112,6 +112,18 @@ func (e *SessionError) Error() string {
 	return fmt.Sprintf("no session that takes messages is called %q", e.Name)
 }
 
+// Choices are the names of the sessions, or their ids if they have one name.
+func (e *SessionError) Choices() (list []string) {
+	for _, s := range e.Sessions {
+		if e.Several {
+			list = append(list, s.Ref.ID)
+		} else {
+			list = append(list, s.Inbox)
+		}
+	}
+	return list
+}
+
 // FindSession returns the session with a name, an id or at least 8 characters of one, a process id, or an
 // absolute directory. Only one that something was sent to before need not live. It fails with
 // *[SessionError].
@@ -341,7 +353,8 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 	}
 	err = p.mailbox.Send(ctx, of.Root, now, messageOf(m, max(m.Tries, tries)+1))
 	if errors.Is(err, peer.ErrUnsent) && tries == 0 {
-		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, err.Error()), frame), hold(tmux.Unknown, err.Error(), p.nextTry(m)))
+		why := strings.TrimPrefix(err.Error(), peer.ErrUnsent.Error()+": ")
+		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.nextTry(m)))
 	}
 	return errors.Join(err, p.settle(ctx, keep, frame, m, proof))
 }

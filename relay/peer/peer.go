@@ -202,18 +202,20 @@ func (b *Mailbox) Forget(id string) {
 }
 
 // ErrUnsent means that certainly nothing of a message came to the session.
-var ErrUnsent = errors.New("nothing was sent to the session")
+var ErrUnsent = errors.New("nothing was sent")
+
+func unsent(err error) error { return fmt.Errorf("%w: %w", ErrUnsent, err) }
 
 // Send writes a message to a session that listens. The error is [ErrUnsent] if that certainly came to nothing,
 // and otherwise the session may have the message. It must have been checked.
 func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, m Message) error {
 	from, err := b.listen(filepath.Dir(to.Socket))
 	if err != nil {
-		return errors.Join(ErrUnsent, err)
+		return unsent(err)
 	}
 	auth, err := token(root, to)
 	if err != nil {
-		return errors.Join(ErrUnsent, err)
+		return unsent(err)
 	}
 	from = "uds:" + from
 	var lines strings.Builder
@@ -223,12 +225,12 @@ func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, 
 		Version: 1, ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next", From: from,
 	}))
 	if err != nil {
-		return errors.Join(ErrUnsent, err)
+		return unsent(err)
 	}
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", to.Socket)
 	if err != nil {
-		return errors.Join(ErrUnsent, fmt.Errorf("the session with pid %d does not listen: %w", to.PID, err))
+		return unsent(fmt.Errorf("the session with pid %d does not listen: %w", to.PID, err))
 	}
 	defer c.Close()
 	b.mu.Lock()
@@ -240,7 +242,7 @@ func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, 
 		until = at
 	}
 	if err := c.SetDeadline(until); err != nil {
-		return errors.Join(ErrUnsent, err)
+		return unsent(err)
 	}
 	if _, err := io.WriteString(c, lines.String()); err != nil {
 		return fmt.Errorf("write to the session with pid %d: %w", to.PID, err)

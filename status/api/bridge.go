@@ -207,7 +207,7 @@ type Scope struct {
 type Target struct {
 	Team    string   `json:"team"`
 	Members []string `json:"members,omitempty"` // as they were asked for, without their team; none: all
-	Way     string   `json:"way"`               // how a message reaches them: [WayInbox] or [WayPane]
+	Way     string   `json:"way"`               // how a message reaches them: [WayInbox], [WayPane] or [WaySession]
 }
 
 // Member is the only name that was asked for, or "".
@@ -229,6 +229,8 @@ type EndedTeam struct {
 const (
 	WayInbox = "inbox" // a row of the member's inbox or, to an agent of the service, a prompt
 	WayPane  = "pane"  // it is typed into a tmux pane
+
+	WaySession = "session" // it is written to the socket of a session of Claude Code
 )
 
 // Reading says which messages to read. The zero value is all that are there, but for

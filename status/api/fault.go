@@ -21,7 +21,7 @@ const (
 	CodeError         Code = "error"          // any other error
 	CodeUsage         Code = "usage"          // a mistake in the command line or in a request
 	CodeInvalid       Code = "invalid"        // a name or a message that breaks a rule
-	CodeAmbiguousTeam Code = "ambiguous_team" // the request fits several teams
+	CodeAmbiguousTeam Code = "ambiguous_team" // the request fits several teams, or sessions
 	CodeNotFound      Code = "not_found"
 	CodeGone          Code = "gone" // the team ended
 	CodeTimeout       Code = "timeout"

@@ -22,7 +22,7 @@ import (
 	"teambridge/teams"
 )
 
-// paneWay is the way of what is typed into panes.
+// paneWay is the way of what is typed into panes, or written to the sockets of sessions.
 type paneWay struct{ *Local }
 
 func (l paneWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {
@@ -98,9 +98,9 @@ func (l paneWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Ro
 // paneOf returns the pane that a message to a target is typed into: the only one, or the one
 // that config.json has for the member. socket is that of its tmux server, or "".
 func (l *Local) paneOf(ctx context.Context, to *Target, socket string) (pane.Pane, error) {
-	if to.Way() == api.WayPane {
+	if to.Way() != api.WayInbox {
 		if len(to.Panes) != 1 {
-			return pane.Pane{}, api.Decide(api.CodeUsage, "", "a message goes to one pane, not to %d", len(to.Panes))
+			return pane.Pane{}, api.Decide(api.CodeUsage, "", "a message goes to one pane or session, not to %d", len(to.Panes))
 		}
 		return to.Panes[0], nil
 	}
@@ -213,14 +213,18 @@ func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, erro
 		if now.Reason, err = panes.Waits(ctx, record); err != nil {
 			return now, err
 		}
-		most := plain.Plural(int(panes.Expiry(record).Minutes()), "minute")
-		if hours := panes.Expiry(record).Hours(); hours >= 1 {
-			most = plain.Plural(int(hours), "hour")
-		}
-		return now, api.Decide(api.CodeTimeout, "the service goes on for "+most+"; to give it up: teambridge relay drop "+s.Delivery,
+		return now, api.Decide(api.CodeTimeout, "the service goes on for "+longest(panes.Expiry(record))+"; to give it up: teambridge relay drop "+s.Delivery,
 			"the message to %s@%s still waits: %s", s.Member, s.Team, now.Reason)
 	}
-	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for 15 minutes")
+	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for "+longest(panes.Expiry(record)))
+}
+
+// longest is a time in words.
+func longest(d time.Duration) string {
+	if d >= time.Hour {
+		return plain.Plural(int(d.Hours()), "hour")
+	}
+	return plain.Plural(int(d.Minutes()), "minute")
 }
 
 // ask types a question into a pane, and waits for the answer.

@@ -51,6 +51,12 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 		if ok && (!known || s.ProcStart == "" || start == s.ProcStart) {
 			one.Relayed, one.Team, one.Member = true, r.Team, r.Inbox
 		}
+		switch {
+		case one.Member != "":
+			one.Way = api.WayInbox
+		case one.Socket:
+			one.Way = api.WaySession
+		}
 		shown = append(shown, one)
 	}
 	return shown, nil

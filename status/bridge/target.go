@@ -22,12 +22,15 @@ type Target struct {
 	kept bool // by what follows the message
 }
 
-// Way says how a message reaches the target: [api.WayInbox] or [api.WayPane].
+// Way says how a message reaches the target: [api.WayInbox], [api.WayPane] or [api.WaySession].
 func (t *Target) Way() string {
-	if t.Team == nil {
-		return api.WayPane
+	switch {
+	case t.Team != nil:
+		return api.WayInbox
+	case len(t.Panes) > 0 && t.Panes[0].IsSession():
+		return api.WaySession
 	}
-	return api.WayInbox
+	return api.WayPane
 }
 
 // Name returns the name of the team.
@@ -35,7 +38,7 @@ func (t *Target) Name() string {
 	switch {
 	case t.Team != nil:
 		return t.Team.Name()
-	case len(t.Panes) > 0 && t.Panes[0].IsSession():
+	case t.Way() == api.WaySession:
 		return pane.SessionTeam
 	}
 	return pane.Team
@@ -220,7 +223,7 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 // error refused.
 func (l *Local) withInboxes(ctx context.Context, refused error, team string, members ...string) (Target, error) {
 	to, err := l.In(ctx, team, members...)
-	if err == nil && to.Way() == api.WayPane {
+	if err == nil && to.Way() != api.WayInbox {
 		err = refused
 	}
 	return to, err

@@ -10,7 +10,8 @@ import (
 	"teambridge/status/api"
 )
 
-// A way reaches the members of a target. There is a file for each: row.go and pane.go. Nothing else
+// A way reaches the members of a target. There is a file for each: row.go, and pane.go for panes and
+// sessions. Nothing else
 // asks which one it is.
 type way interface {
 	// send sends a message to the only member. It also returns the row to follow that it became, if
@@ -40,7 +41,7 @@ func (l *Local) by(to *Target, via string) (way, error) {
 	switch {
 	case via != "" && via != api.ViaPane:
 		return nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", via)
-	case via == api.ViaPane, to.Way() == api.WayPane:
+	case via == api.ViaPane, to.Way() != api.WayInbox:
 		return paneWay{l}, nil
 	}
 	return inboxWay{l}, nil

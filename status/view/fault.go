@@ -131,8 +131,15 @@ func paneFault(err error) (api.Code, string) {
 		exists  *pane.ExistsError
 		missing *tmux.NotFoundError
 		sender  *pane.SenderError
+		session *pane.SessionError
 	)
 	switch {
+	case errors.As(err, &session) && session.Several:
+		return api.CodeAmbiguousTeam, "say which by its id: " + strings.Join(session.Choices(), ", ")
+	case errors.As(err, &session) && len(session.Sessions) > 0:
+		return api.CodeNotFound, "there are: " + strings.Join(session.Choices(), ", ")
+	case session != nil:
+		return api.CodeNotFound, "see all, and what they lack, with: teambridge sessions"
 	case errors.As(err, &unknown) && len(unknown.Panes) > 0:
 		names := make([]string, len(unknown.Panes))
 		for i, p := range unknown.Panes {
@@ -261,6 +268,9 @@ func Problem(err error) api.Problem {
 		for _, there := range nf.Panes {
 			p.Nearest = append(p.Nearest, there.Inbox)
 		}
+	}
+	if s, ok := errors.AsType[*pane.SessionError](err); ok {
+		p.Nearest = s.Choices()
 	}
 	if nf, ok := errors.AsType[*tmux.NotFoundError](err); ok {
 		for _, there := range nf.Panes {
