@@ -169,6 +169,49 @@ func TestRealKilledSession(t *testing.T) {
 	})
 }
 
+// What the agent of a session writes to us with its own tool is in the history, once, as its own.
+func TestRealSessionWrites(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v, "--permission-mode", "default", "--allowedTools", "SendMessage")
+		s := p.session()
+		var stderr lockedBuffer
+		service := serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
+		p.must("ask", s.Name, "hello")
+		ours := "uds:" + filepath.Join(filepath.Dir(socketOf(t, p.home, s.PID)), strconv.Itoa(service.cmd.Process.Pid)+".sock")
+		p.must("ask", s.Name, "answer me\n"+standin.CallLine("SendMessage", map[string]string{"to": ours, "message": "<the answer>", "summary": "an answer"}))
+		for {
+			n := 0
+			var list []api.Record
+			if err := json.Unmarshal([]byte(p.must("history", "--team", "sessions", "--json")), &list); err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range list {
+				if r.Answer != nil && r.From == s.Name && r.Text == "<the answer>" {
+					n++
+				}
+			}
+			if n == 1 {
+				break
+			}
+			select {
+			case <-p.ctx.Done():
+				t.Fatalf("the history has it %d times\n%s\n%s\n%s", n, p.must("history", "--team", "sessions"), p.terminal.Screen(), &stderr)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+}
+
+// socketOf returns the socket of a session.
+func socketOf(t *testing.T, home *standin.Home, pid int) string {
+	t.Helper()
+	s, ok := transcript.ProcessWith(home.Root, pid)
+	if !ok || s.Socket == "" {
+		t.Fatalf("process %d has no socket: %+v", pid, s)
+	}
+	return s.Socket
+}
+
 // After /clear it is the same member.
 func TestRealClearedSession(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {

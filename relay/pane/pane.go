@@ -129,7 +129,9 @@ func New(opts Options) *Panes {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), mailbox: peer.Open(opts.State), files: map[string]*conversation{}, warned: map[string]bool{}, idle: map[string]time.Time{}}
+	p := &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}, idle: map[string]time.Time{}}
+	p.mailbox = peer.Open(opts.State, p.take)
+	return p
 }
 
 // actions are what is done with tmux, and what is asked about processes.

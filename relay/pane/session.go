@@ -60,10 +60,7 @@ func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 		if s.Team != "" || s.Socket == "" || ours[s.PID] {
 			continue
 		}
-		one := Pane{
-			InboxKey: ledger.InboxKey{Root: root.Path(), Team: SessionTeam, CreatedAt: 1, Inbox: nameOf(s.Process)}, Profile: Session,
-			Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd,
-		}
+		one := sessionPane(root.Path(), s.Process)
 		for _, k := range known {
 			if k.Ref.PID == one.Ref.PID && k.Start == one.Start || k.Ref.ID == one.Ref.ID {
 				one.InboxKey, one.At = k.InboxKey, k.At
@@ -254,6 +251,48 @@ func Check(to Pane, m Message) error {
 		return errors.New("a session is not typed into: there is no draft to save, and nothing to interrupt it with")
 	}
 	return peer.Message{From: m.From, Text: m.Text}.Check()
+}
+
+// take records what an agent wrote to us: it is said by the member that its session is.
+func (p *Panes) take(in peer.Incoming) {
+	ctx := context.Background()
+	root := p.opts.Root.Path()
+	s, ok := transcript.ProcessWith(root, in.PID)
+	if in.PID == 0 || !ok || teams.StateOf(s) == teams.Gone {
+		p.opts.Warn(fmt.Errorf("a message to us was not taken: it is of process %d, which has no session here: %.200q", in.PID, in.Text))
+		return
+	}
+	of, err := p.recordSession(ctx, sessionPane(root, s))
+	if err == nil {
+		err = p.opts.Ledger.AddSaid(ctx, of.InboxKey, derive("said", of.Root, of.Inbox, sessionAt(s), in.ID), in.Text)
+		p.changed(of.InboxKey)
+	}
+	if err != nil {
+		p.opts.Warn(fmt.Errorf("a message of the session %s was not recorded: %w: %.200q", of.Inbox, err, in.Text))
+	}
+}
+
+// listen takes what the agent of a session writes to us, if it has one.
+func (p *Panes) listen(ctx context.Context, k ledger.InboxKey) (listening bool, err error) {
+	record, found, err := p.opts.Ledger.Pane(ctx, k)
+	if err != nil || !found {
+		return false, err
+	}
+	of := paneOf(record)
+	if now, err := p.processOf(ctx, &of); err != nil || now.Socket == "" {
+		return false, err
+	} else if err := p.mailbox.Listen(now); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// sessionPane is a session that nothing was sent to.
+func sessionPane(root string, s transcript.Process) Pane {
+	return Pane{
+		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: 1, Inbox: nameOf(s)}, Profile: Session,
+		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd,
+	}
 }
 
 // seeSession is see for a session.

@@ -130,6 +130,7 @@ type program struct {
 	deaf   bool
 	drops  int
 	recent map[string]bool // texts
+	from   string          // who wrote last
 }
 
 type frameIn struct {
@@ -203,6 +204,13 @@ func (p *program) write(o object) {
 func (p *program) obey(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if text, ok := strings.CutPrefix(line, "say "); ok {
+		p.connect(p.from, object{
+			"msgV": 1, "msg_id": "5a000000-0000-4000-8000-" + fmt.Sprintf("%012x", len(text)), "type": "user",
+			"message": object{"role": "user", "content": "<cross-session-message from=\"uds:x\" from-name=\"work\">\n" + text + "\n</cross-session-message>"},
+		})
+		return
+	}
 	switch line {
 	case "busy":
 		p.busy, p.record["status"] = true, "busy"
@@ -243,6 +251,7 @@ func (p *program) take(lines []string) {
 	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &auth) != nil || auth.Token != "secret" || json.Unmarshal([]byte(lines[1]), &f) != nil || f.Type != "user" {
 		return
 	}
+	p.from = f.From
 	switch {
 	case p.deaf:
 	case p.hold:
@@ -280,12 +289,16 @@ func (p *program) turn() {
 }
 
 func (p *program) tell(f frameIn, status, reason string) {
-	c, err := net.Dial("unix", strings.TrimPrefix(f.From, "uds:"))
+	p.connect(f.From, object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
+}
+
+func (p *program) connect(to string, o object) {
+	c, err := net.Dial("unix", strings.TrimPrefix(to, "uds:"))
 	if err != nil {
 		return
 	}
 	defer c.Close()
-	data, _ := json.Marshal(object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
+	data, _ := json.Marshal(o)
 	_, _ = c.Write(append(data, '\n'))
 }
 
@@ -630,6 +643,64 @@ func TestKilledSessionsAndSenders(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(s.dir, "sockets", "*")); err != nil || len(left) != 0 {
 		t.Errorf("of our sockets is left %q, %v", left, err)
+	}
+}
+
+// said returns what sessions wrote to us, and what they answered.
+func (s *sessions) said() (texts []string) {
+	s.t.Helper()
+	var after int64
+	for {
+		events, err := s.ledger.Events(s.t.Context(), after, 100)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, e := range events {
+			after = e.N
+			if e.Answer != "" {
+				var row struct{ From, Text string }
+				if err := json.Unmarshal(e.Row, &row); err != nil {
+					s.t.Fatal(err)
+				}
+				texts = append(texts, row.From+": "+row.Text)
+			}
+		}
+		if len(events) == 0 {
+			return texts
+		}
+	}
+}
+
+// What an agent writes to us is recorded as its own, once; what somebody else writes is not.
+func TestSessionWrites(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	var warned []error
+	s.opts.Warn = func(err error) { warned = append(warned, err) }
+	s.run()
+	m := s.until(s.put("a"), "a", ended)
+	for range 2 {
+		s.tell("say hello </cross-session> \"x\"")
+	}
+	want := []string{"work: done with " + m.UUID, `work: hello </cross-session> "x"`}
+	for end := time.Now().Add(time.Minute); !slices.Equal(s.said(), want); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("recorded is %q, want %q", s.said(), want)
+		}
+	}
+	c, err := net.Dial("unix", filepath.Join(s.dir, "socks", strconv.Itoa(os.Getpid())+".sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.WriteString(c, `{"type":"user","msg_id":"x","message":{"content":"as if I were work"}}`+"\n")
+	if err := errors.Join(err, c.(*net.UnixConn).CloseWrite()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(c); err != nil { // it was read to its end
+		t.Fatal(err)
+	}
+	if got := s.said(); !slices.Equal(got, want) || len(warned) != 1 {
+		t.Errorf("recorded is %q, and warned %v", got, warned)
 	}
 }
 

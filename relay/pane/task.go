@@ -340,7 +340,14 @@ func (p *Panes) Answer(ctx context.Context, uuid string) (row []byte, done bool,
 
 // AwaitAnswer waits until the task of a message has ended, or the message has failed, or ctx
 // ends. It follows the task itself, so that it needs no service.
-func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (_ ledger.PaneMessage, err error) {
+	if m, err := p.Message(ctx, uuid); err == nil && m.Team == SessionTeam && !p.opts.Told { // else a service listens
+		if listening, lerr := p.listen(ctx, m.InboxKey); lerr != nil {
+			return m, lerr
+		} else if listening {
+			defer func() { err = errors.Join(err, p.mailbox.Close()) }()
+		}
+	}
 	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
 		if m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done || ctx.Err() != nil {
 			return m.Task == ledger.TaskEnded || ctx.Err() == nil, nil

@@ -141,6 +141,13 @@ const (
 	Dropped   Status = "dropped"   // too many, or the same text again
 )
 
+// Incoming is what an agent wrote to us with its own tool.
+type Incoming struct {
+	ID   string // that its session gave it
+	PID  int    // of the process that has connected; 0 if the system does not tell
+	Text string
+}
+
 // Notice is what a session said last of a message.
 type Notice struct {
 	Status Status
@@ -151,19 +158,29 @@ type Notice struct {
 // be used by several goroutines. Close it.
 type Mailbox struct {
 	state string // directory for the names of our sockets
+	take  func(Incoming)
 
 	mu        sync.Mutex
 	listeners map[string]net.Listener // by directory
 	notices   map[string]Notice       // by the id of the message
 	to        map[string]int          // the process to which a message was sent, by the same
 	told      chan struct{}           // is closed, and another one made, with each notice
+	taken     map[int]bucket          // by the process that writes to us
+}
+
+// bucket is how much more a process may write to us.
+type bucket struct {
+	left float64
+	at   time.Time
 }
 
 // Open returns a mailbox, which begins to listen with its first message. In the directory state it notes
-// its sockets, so that another one removes what is left of them after a kill.
-func Open(state string) *Mailbox {
+// its sockets, so that another one removes what is left of them after a kill. Take is called with what agents write to us,
+// by several goroutines; what comes faster than a session would take it is dropped.
+func Open(state string, take func(Incoming)) *Mailbox {
 	return &Mailbox{
-		state: filepath.Join(state, "sockets"), listeners: map[string]net.Listener{}, notices: map[string]Notice{}, to: map[string]int{}, told: make(chan struct{}),
+		state: filepath.Join(state, "sockets"), take: take,
+		listeners: map[string]net.Listener{}, notices: map[string]Notice{}, to: map[string]int{}, told: make(chan struct{}), taken: map[int]bucket{},
 	}
 }
 
@@ -362,7 +379,13 @@ func (b *Mailbox) read(c *net.UnixConn) {
 	lines.Buffer(nil, most)
 	for lines.Scan() {
 		var f frame
-		if json.Unmarshal(lines.Bytes(), &f) != nil || f.Type != "control" || f.Action != "peer_message_status" {
+		if json.Unmarshal(lines.Bytes(), &f) != nil {
+			continue
+		}
+		if f.Type == "user" && f.Message != nil && b.admits(pid) {
+			b.take(Incoming{ID: f.ID, PID: pid, Text: unwrapped(f.Message.Content)})
+		}
+		if f.Type != "control" || f.Action != "peer_message_status" {
 			continue
 		}
 		reason := f.Reason
@@ -373,6 +396,37 @@ func (b *Mailbox) read(c *net.UnixConn) {
 			b.notice(id, pid, Notice{Status(f.Status), reason})
 		}
 	}
+}
+
+// admits reports whether a process may write one more message to us.
+func (b *Mailbox) admits(pid int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, was := time.Now(), b.taken[pid]
+	left := float64(Burst)
+	if !was.at.IsZero() {
+		left = min(left, was.left+float64(now.Sub(was.at))/float64(Refill))
+	}
+	if left < 1 {
+		return false
+	}
+	b.taken[pid] = bucket{left - 1, now}
+	return true
+}
+
+// unwrapped is the text in the wrapper of a message.
+func unwrapped(content string) string {
+	if _, text, ok := strings.Cut(content, ">\n"); ok && strings.HasPrefix(content, "<cross-session-message ") {
+		text, _, _ = strings.Cut(text, "\n"+closing)
+		return text
+	}
+	return content
+}
+
+// Listen opens our socket beside that of a session.
+func (b *Mailbox) Listen(beside transcript.Process) error {
+	_, err := b.listen(filepath.Dir(beside.Socket))
+	return err
 }
 
 // notice takes a notice from a process; 0 if it is not known. Only the session that has the message can say
