@@ -444,7 +444,9 @@ func TestHeldMessage(t *testing.T) {
 	} {
 		s.tell("hold")
 		m := s.until(s.put(answer), "what waits for a person", held)
-		time.Sleep(2 * s.timing.repeat) // it would be written again, if it could
+		s.until(m, "a look after the time when it could be written again", func(m ledger.PaneMessage) bool {
+			return held(m) && m.NextTry.After(m.SentAt.Add(s.timing.repeat+s.timing.repeat/8))
+		})
 		s.tell(answer)
 		s.until(m, answer, is)
 	}
@@ -504,9 +506,7 @@ func TestClearedSessionStaysTheMember(t *testing.T) {
 	}
 	s.wants("queued", "next")
 	s.kill()
-	s.run()
-	time.Sleep(5 * s.timing.follow)
-	s.start() // with its first id
+	s.until(s.put("later"), "a look after the kill", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Gone) })
 	if m, err = s.Message(t.Context(), m.UUID); err != nil || m.State != ledger.Done {
 		t.Errorf("after the end of the process it is %s, %v", m.State, err)
 	}

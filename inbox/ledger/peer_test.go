@@ -1,0 +1,107 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func aPeer(id string, pid int) Pane {
+	return Pane{InboxKey: InboxKey{Root: paneRoot, Inbox: "work"}, Socket: "/tmp/s", ID: id, PID: pid, Start: "100", Cwd: "/work", Profile: "session", At: monday}
+}
+
+// A session keeps its name whatever its id or its process becomes, and no two have one name.
+func TestAddSession(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	add := func(p Pane, name string) Pane {
+		t.Helper()
+		got, err := l.AddSession(t.Context(), p)
+		if err != nil || got.Inbox != name || got.Team != SessionTeam {
+			t.Fatalf("got %+v, %v; want the name %s", got, err, name)
+		}
+		now, found, err := l.Pane(t.Context(), got.InboxKey)
+		if err != nil || !found || now != got {
+			t.Errorf("recorded is %+v, %t, %v; want %+v", now, found, err, got)
+		}
+		return got
+	}
+	first := add(aPeer("aaaa1", 1), "work")
+	second := add(aPeer("aaaa2", 2), "work-aaaa")
+	add(aPeer("aaaa3", 3), "work-aaaa3")
+	if second.CreatedAt != first.CreatedAt {
+		t.Errorf("they are in two teams, of %d and %d", first.CreatedAt, second.CreatedAt)
+	}
+	cleared := aPeer("bbbb", 1)
+	cleared.Inbox = "renamed"
+	add(cleared, "work")
+	resumed := aPeer("aaaa2", 9)
+	resumed.Start = "900"
+	add(resumed, "work-aaaa")
+	reused := aPeer("cccc", 2) // another process with that id
+	reused.Start = "800"
+	add(reused, "work-cccc")
+	if _, err := l.AddSession(t.Context(), Pane{InboxKey: InboxKey{Root: paneRoot, Inbox: "work"}}); !errors.As(err, new(*ValueError)) {
+		t.Errorf("without a socket: %v", err)
+	}
+}
+
+// What a session had taken and not given its model can wait again, in its old place; nothing else can.
+func TestSendAgain(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	s, err := l.AddSession(t.Context(), aPeer("aaaa", 1))
+	must(t, err)
+	for i, uuid := range []string{"m1", "m2", "m3"} {
+		put(t, l, aPaneMessage(s.InboxKey, uuid, "queued"))
+		task := []Task{TaskSent, TaskGiven, TaskNone}[i]
+		if task == TaskNone {
+			continue // it waits
+		}
+		must(t, l.PasteFrame(t.Context(), paneFrame(s.InboxKey, "f-"+uuid), uuid))
+		must(t, l.ConfirmFrame(t.Context(), "f-"+uuid, "", task, "/t"))
+	}
+	if sent, err := l.SentSince(t.Context(), s.InboxKey, tuesday.Add(-time.Second)); err != nil || len(sent) != 2 || !sent[0].Equal(tuesday) {
+		t.Errorf("sent at %v, %v", sent, err)
+	}
+	if sent, err := l.SentSince(t.Context(), s.InboxKey, tuesday.Add(time.Second)); err != nil || len(sent) != 0 {
+		t.Errorf("sent later than that at %v, %v", sent, err)
+	}
+	must(t, l.SendAgain(t.Context(), s.InboxKey, "m1", "m2", "m3"))
+	must(t, l.SendAgain(t.Context(), s.InboxKey, "m1")) // has no effect
+	waiting, err := l.PaneMessages(t.Context(), s.InboxKey)
+	must(t, err)
+	var got []string
+	for _, m := range waiting {
+		if m.State == Claimed {
+			got = append(got, m.UUID)
+			if m.Task != TaskNone || !m.SentAt.IsZero() || m.Frame != "" {
+				t.Errorf("%s waits as %+v", m.UUID, m)
+			}
+		}
+	}
+	if len(got) != 2 || got[0] != "m1" || got[1] != "m3" {
+		t.Errorf("wait again %q, want m1 before m3", got)
+	}
+	if m := mustPaneMessage(t, l, "m2"); m.State != Done || m.Task != TaskGiven {
+		t.Errorf("what the model was given is %s, %s", m.State, m.Task)
+	}
+}
+
+// What an agent says unasked is an event, once under an id.
+func TestAddSaid(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	s, err := l.AddSession(t.Context(), aPeer("aaaa", 1))
+	must(t, err)
+	for range 2 {
+		must(t, l.AddSaid(t.Context(), s.InboxKey, "said-1", "hello"))
+	}
+	events, err := l.Events(t.Context(), 0, 10)
+	if err != nil || len(events) != 1 || events[0].Answer != "said-1" || events[0].InboxKey != s.InboxKey {
+		t.Errorf("events: %+v, %v", events, err)
+	}
+	if err := l.AddSaid(t.Context(), s.InboxKey, "", "hello"); !errors.As(err, new(*ValueError)) {
+		t.Errorf("without an id: %v", err)
+	}
+}
