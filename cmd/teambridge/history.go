@@ -208,7 +208,7 @@ func printHistory(a *app, found []api.Record) error {
 			fates = "    " + a.paint(yellow, escape(r.State+": "+r.Reason, false)) + "\n"
 		}
 		if r.Relay != nil {
-			fates += "    " + a.paint(dim, escape(view.FateText(r.Relay), false)) + "\n"
+			fates += "    " + a.paint(dim, escape(view.FateText(r.Team, r.Relay), false)) + "\n"
 		}
 		if err := a.print([]byte(fates)); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/relay/pane"
 	"teambridge/relay/shell"
 	"teambridge/status/api"
 	"teambridge/status/plain"
@@ -60,10 +61,13 @@ func RelayState(state string, p *api.Place) string {
 	return state + ", " + p.Text()
 }
 
-// FateText says what became of a message that was relayed.
-func FateText(f *api.Fate) string {
+// FateText says what became of a message that was relayed to a member of a team, a pane or a session.
+func FateText(team string, f *api.Fate) string {
 	text := "relayed: " + f.State
-	if f.Pane {
+	switch {
+	case f.Pane && team == pane.SessionTeam:
+		text = "session: " + paneWord(f.State)
+	case f.Pane:
 		text = "pane: " + paneWord(f.State)
 	}
 	if f.Reason != "" {
