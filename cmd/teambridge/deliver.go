@@ -49,7 +49,7 @@ func (o *sendOptions) awaits(to api.Target) string {
 	switch {
 	case o.dryRun:
 		return ""
-	case o.typed(to):
+	case o.typed(to) && o.wait != api.Seen:
 		return api.Confirmed
 	case o.wait == api.Verified:
 		return ""

@@ -33,8 +33,8 @@ func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 	complete(cmd, "policy", policies...)
 }
 
-// suitsPane returns an error if a flag is given that a message to a pane cannot have.
-func (o *sendOptions) suitsPane() error {
+// suitsPane returns an error if a flag is given that a message to a pane, or to a session, cannot have.
+func (o *sendOptions) suitsPane(to api.Target) error {
 	for _, f := range []struct {
 		given     bool
 		flag, why string
@@ -44,7 +44,7 @@ func (o *sendOptions) suitsPane() error {
 		{o.mode != "", "mode", "the service does not run the agent in a pane"},
 		{o.isolated, "isolated", "messages to a pane are never joined"},
 		{o.force, "force", "to send a message again that has failed: teambridge relay retry"},
-		{o.wait != "" && o.wait != api.Verified, "wait " + o.wait, "send waits until the agent in the pane has taken the message"},
+		{o.wait != "" && o.wait != api.Verified && (o.wait != api.Seen || to.Way != api.WaySession), "wait " + o.wait, "send waits until the agent in the pane has taken the message"},
 	} {
 		if f.given {
 			return usage("omit it: "+f.why, "--%s is not for panes", f.flag)

@@ -84,10 +84,17 @@ func TestRealSessionIsAMember(t *testing.T) {
 			}
 			p.once(fmt.Sprintf("[m-%d]", i))
 		}
+		var sent api.Sent
+		if err := json.Unmarshal([]byte(p.must("send", s.Name, "[seen]", "--wait", "seen", "--json")), &sent); err != nil || sent.State != api.Seen || p.home.API.Count(standin.Any, "[seen]") != 1 {
+			t.Errorf("sent until it is seen: %+v, %v; it was given %d times", sent, err, p.home.API.Count(standin.Any, "[seen]"))
+		}
 		if err := p.terminal.Prompt(p.ctx, "SLEEP:5 work"); err != nil {
 			t.Fatal(err)
 		}
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
+		if status, out, _ := p.run("send", s.Name, "[not seen]", "--wait", "seen", "--timeout", "1s", "--json"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(out, `"state":"confirmed"`) {
+			t.Errorf("sent to a busy session until it is seen: %d, %s", status, out)
+		}
 		if err := p.terminal.Keys(p.ctx, "-l", "a draft"); err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ not typed within --timeout is given up.
 
 If MEMBER is a session in no team ("teambridge sessions"), the message is
 written to the session's own socket, and "confirmed" means that its transcript
-has it. It is held while its person has to allow it, and until a session that
+has it; with --wait seen, that its model was given it. It is held while its person has to allow it, and until a session that
 has ended is resumed. With a service, it waits for 24 hours.
 
 An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
@@ -199,7 +199,7 @@ func (o *sendOptions) typed(to api.Target) bool {
 // suits returns an error if a flag is given that a message to the target cannot have.
 func (o *sendOptions) suits(to api.Target) error {
 	if o.typed(to) {
-		return o.suitsPane()
+		return o.suitsPane(to)
 	}
 	return o.suitsInbox()
 }

@@ -497,8 +497,24 @@ func TestClearedSessionStaysTheMember(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	given := make(chan ledger.PaneMessage, 1)
+	go func() {
+		m, err := s.AwaitGiven(t.Context(), m.UUID)
+		if err != nil {
+			t.Error(err)
+		}
+		given <- m
+	}()
 	s.tell("clear")
+	select {
+	case m := <-given:
+		t.Errorf("before the session is idle it is %s", m.Task)
+	default:
+	}
 	s.tell("idle")
+	if m := <-given; m.Task != ledger.TaskGiven && m.Task != ledger.TaskEnded {
+		t.Errorf("after it was given it is %s", m.Task)
+	}
 	s.run()
 	s.until(m, "after /clear", ended)
 	if next := s.until(s.put("next"), "the next", ended); next.InboxKey != m.InboxKey {

@@ -356,6 +356,17 @@ func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (_ ledger.PaneMess
 	})
 }
 
+// AwaitGiven waits until the model of the agent was given a message, or the message has failed, or ctx ends. Like
+// [Panes.AwaitAnswer] it needs no service, but what a session loses is sent again by one alone.
+func (p *Panes) AwaitGiven(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
+		if m.Task == ledger.TaskGiven || m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done {
+			return true, nil
+		}
+		return false, p.followOne(ctx, m)
+	})
+}
+
 // followOne is follow for one message.
 func (p *Panes) followOne(ctx context.Context, m ledger.PaneMessage) error {
 	record, found, err := p.opts.Ledger.Pane(ctx, m.InboxKey)

@@ -219,6 +219,39 @@ func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, erro
 	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for "+longest(panes.Expiry(record)))
 }
 
+// inPane reports whether a message is one to a pane or a session.
+func (l *Local) inPane(ctx context.Context, s api.Sent) bool {
+	lg, err := l.Ledger(ctx)
+	if s.Delivery == "" || err != nil || lg == nil {
+		return false
+	}
+	_, found, err := lg.PaneMessage(ctx, s.Delivery)
+	return err == nil && found
+}
+
+// awaitGiven is awaitPane until the model was given the message.
+func (l *Local) awaitGiven(ctx, wait context.Context, s api.Sent, timeout time.Duration) (api.Sent, error) {
+	s, err := l.awaitPane(ctx, wait, s)
+	if err != nil {
+		return s, err
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return s, err
+	}
+	m, err := panes.AwaitGiven(wait, s.Delivery)
+	switch {
+	case err != nil && (ctx.Err() != nil || wait.Err() == nil):
+		return s, err
+	case m.Task == ledger.TaskGiven, m.Task == ledger.TaskEnded && m.Lost == "":
+		s.State = api.Seen
+		return s, nil
+	case m.Task == ledger.TaskEnded:
+		return s, api.Decide(api.CodeUnknown, "the message stays sent", "%s has taken the message, and whether its model was given it is not known: %s", s.Member, m.Lost)
+	}
+	return s, api.Decide(api.CodeTimeout, "the message stays sent", "%s has taken the message, and its model was not given it within %s", s.Member, timeout)
+}
+
 // longest is a time in words.
 func longest(d time.Duration) string {
 	if d >= time.Hour {

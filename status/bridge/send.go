@@ -84,6 +84,8 @@ func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout tim
 	switch {
 	case until == api.Confirmed:
 		s, err = l.awaitPane(ctx, wait, s)
+	case until == api.Seen && l.inPane(ctx, s):
+		s, err = l.awaitGiven(ctx, wait, s, timeout)
 	case until != api.Consumed && until != api.Seen:
 		err = api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
 	case l.service != nil:

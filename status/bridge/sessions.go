@@ -2,7 +2,10 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"teambridge/inbox/ledger"
@@ -55,7 +58,9 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 		case one.Member != "":
 			one.Way = api.WayInbox
 		case one.Socket:
-			one.Way = api.WaySession
+			if _, err := os.Stat(s.Socket); !errors.Is(err, fs.ErrNotExist) {
+				one.Way = api.WaySession
+			}
 		}
 		shown = append(shown, one)
 	}

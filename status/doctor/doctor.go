@@ -100,6 +100,9 @@ func (x *examination) examine(ctx context.Context, only string) error {
 		if err := x.panes(ctx); err != nil {
 			return err
 		}
+		if err := x.sessions(ctx); err != nil {
+			return err
+		}
 	}
 	x.state(ctx)
 	return nil
