@@ -24,16 +24,18 @@ type Session struct {
 // alive, the oldest process first. A team that cannot be read is left out, and is part of the error; the sessions are
 // returned even so.
 func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
-	agents, err := r.agents(ctx)
 	var list []Session
 	for _, p := range transcript.Processes(r.Path()) {
-		state := StateOf(p)
-		if state == Gone {
-			continue
+		if state := StateOf(p); state != Gone {
+			list = append(list, Session{Process: p, Liveness: state})
 		}
-		s := agents[p.PID]
-		s.Process, s.Liveness = p, state
-		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	agents, err := r.agents(ctx)
+	for i, s := range list {
+		list[i].Team, list[i].Member = agents[s.PID].Team, agents[s.PID].Member
 	}
 	slices.SortFunc(list, func(a, b Session) int {
 		return cmp.Or(cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.PID, b.PID))

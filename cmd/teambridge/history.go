@@ -220,7 +220,7 @@ func printHistory(a *app, found []api.Record) error {
 // teamLine prints the team of the messages below.
 func (a *app) teamLine(i teams.Instance) error {
 	made := ""
-	if i.CreatedAt != 0 {
+	if i.CreatedAt > ledger.SessionTeamCreated {
 		made = ", made " + time.UnixMilli(i.CreatedAt).Local().Format("2006-01-02 15:04:05")
 	}
 	return a.printf("%s\n", a.paint(bold, "team "+escape(i.Team, false)+made))

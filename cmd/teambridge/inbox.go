@@ -108,7 +108,7 @@ func (a *app) ownInboxes(ctx context.Context, q api.Reading) (all []teamFeed, hi
 			return nil, 0, err
 		}
 		for _, t := range list {
-			if !t.Panes && t.Problem == "" {
+			if !t.Panes && !t.Sessions && t.Problem == "" {
 				names = append(names, t.Team)
 			}
 		}

@@ -91,9 +91,10 @@ is done, and urgent interrupts it with ESC. Without a service, a message that is
 not typed within --timeout is given up.
 
 If MEMBER is a session in no team ("teambridge sessions"), the message is
-written to the session's own socket, and "confirmed" means that its transcript
-has it; with --wait seen, that its model was given it. It is held while its person has to allow it, and until a session that
-has ended is resumed. With a service, it waits for 24 hours.
+written to the session's own socket. "confirmed" means that its transcript has
+it; with --wait seen, the command waits until its model was given it. It is held
+while its person has to allow it, and until a session that has ended is resumed.
+With a service, it waits for 24 hours.
 
 An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
 is refused unless --protocol is given: agents obey some of these without asking

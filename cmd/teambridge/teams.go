@@ -94,6 +94,8 @@ func (t listedTeam) row() []string {
 		return []string{name, "-", "-", "-", "-", t.Problem} // in the last column, where its length moves nothing
 	case t.Panes:
 		return []string{name, "-", "-", members, clock(t.CreatedAt), "tmux panes"}
+	case t.Sessions:
+		return []string{name, "-", "-", members, "-", "sessions of Claude Code in no team"}
 	}
 	return []string{name, dash(t.Lead), t.LeadState, members, clock(t.CreatedAt), dash(t.Cwd)}
 }

@@ -18,6 +18,9 @@ const PaneTeam = "tmux"
 // to through their own sockets. Like [PaneTeam], it has no directory.
 const SessionTeam = "sessions"
 
+// SessionTeamCreated is when that team was created, in milliseconds: it is as old as time.
+const SessionTeamCreated = 1
+
 // A Pane is a terminal pane. If its Team is [PaneTeam], it was registered under the name
 // Inbox; otherwise it is the pane of that member of a team. If its Team is [SessionTeam], it is
 // no pane but a session, under the name Inbox.
@@ -90,14 +93,14 @@ func (l *Ledger) AddPane(ctx context.Context, p Pane, replace bool) (Pane, error
 // name, and what else is known of it is replaced. A new one gets the name p.Inbox, or, if another
 // session has it, that with the beginning of its id. AddSession fails with *[ValueError].
 func (l *Ledger) AddSession(ctx context.Context, p Pane) (Pane, error) {
-	p.Team, p.Server = SessionTeam, 0
+	p.Team, p.CreatedAt, p.Server = SessionTeam, SessionTeamCreated, 0
 	if err := p.check(); err != nil {
 		return Pane{}, err
 	}
 	p.At = time.UnixMicro(micros(p.At)).UTC()
 	name := p.Inbox
 	err := l.write(ctx, "add session", durable, func(c *sqlite.Conn) error {
-		p.Inbox, p.CreatedAt = name, max(p.At.UnixMilli(), 1)
+		p.Inbox = name
 		all, err := panes(c, "root=? AND team=?", p.Root, SessionTeam)
 		if err != nil {
 			return err
@@ -105,7 +108,7 @@ func (l *Ledger) AddSession(ctx context.Context, p Pane) (Pane, error) {
 		taken := map[string]bool{}
 		same := -1
 		for i, old := range all {
-			p.CreatedAt, taken[old.Inbox] = old.CreatedAt, true
+			taken[old.Inbox] = true
 			if old.PID == p.PID && old.Start == p.Start || old.ID == p.ID && same < 0 {
 				same = i
 			}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +72,42 @@ func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 	}
 	slices.SortStableFunc(list, func(a, b Pane) int { return cmp.Compare(a.Inbox, b.Inbox) })
 	return list, nil
+}
+
+// Around returns the sessions that live, and those that have ended while messages to them had not, sorted by name.
+func (p *Panes) Around(ctx context.Context) ([]Pane, error) {
+	list, err := p.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := p.KnownSessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range known {
+		if slices.ContainsFunc(list, func(s Pane) bool { return s.InboxKey == k.InboxKey }) {
+			continue
+		}
+		if open, err := p.opts.Ledger.PaneMessages(ctx, k.InboxKey); err != nil {
+			return nil, err
+		} else if len(open) > 0 {
+			list = append(list, k)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Pane) int { return cmp.Compare(a.Inbox, b.Inbox) })
+	return list, nil
+}
+
+// Processes returns an opaque text that changes whenever Claude Code writes the file of a process.
+func (p *Panes) Processes() string {
+	var all strings.Builder
+	files, _ := os.ReadDir(filepath.Join(p.opts.Root.Path(), "sessions")) // none, if it cannot be read
+	for _, f := range files {
+		if info, err := f.Info(); err == nil {
+			fmt.Fprintln(&all, f.Name(), info.ModTime().UnixNano(), info.Size())
+		}
+	}
+	return all.String()
 }
 
 // KnownSessions returns the sessions that something was sent to, alive or not, sorted by name. Without a ledger
@@ -290,7 +328,7 @@ func (p *Panes) listen(ctx context.Context, k ledger.InboxKey) (listening bool, 
 // sessionPane is a session that nothing was sent to.
 func sessionPane(root string, s transcript.Process) Pane {
 	return Pane{
-		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: 1, Inbox: nameOf(s)}, Profile: Session,
+		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: nameOf(s)}, Profile: Session,
 		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd,
 	}
 }

@@ -1,10 +1,7 @@
 package pane
 
 import (
-	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,294 +15,28 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/peer"
+	"teambridge/relay/sim/simsession"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
-	"teambridge/teams/transcript"
 )
 
 const (
-	envSession = "TEST_SESSION" // its Claude directory
-	envPeer    = "TEST_PEER"    // directory of the Claude directory and of our state
-	envKills   = "TEAMBRIDGE_SESSION_KILLS"
+	envPeer  = "TEST_PEER" // directory of the Claude directory and of our state
+	envKills = "TEAMBRIDGE_SESSION_KILLS"
 )
-
-// simsession is a session of Claude Code with a socket, in a process of its own that can be killed. It obeys lines on
-// its standard input: busy, idle, waiting, hold, drop, deaf, clear, usual.
-type simsession struct {
-	t     testing.TB
-	root  string
-	id    string
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-}
-
-func startSession(t testing.TB, root, id string) *simsession {
-	t.Helper()
-	s := &simsession{t: t, root: root, id: id}
-	s.start()
-	return s
-}
-
-// start starts its process, which goes on with the session if there was one.
-func (s *simsession) start() {
-	s.t.Helper()
-	s.cmd = exec.Command(os.Args[0], s.id)
-	s.cmd.Env = append(os.Environ(), envSession+"="+s.root)
-	s.cmd.Stderr = os.Stderr
-	stdin, err := s.cmd.StdinPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	cmd := s.cmd
-	s.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-		s.t.Fatalf("the session says %q, %v", line, err)
-	}
-	s.stdin = stdin
-}
-
-func (s *simsession) tell(line string) {
-	s.t.Helper()
-	if _, err := io.WriteString(s.stdin, line+"\n"); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *simsession) kill() {
-	s.t.Helper()
-	if err := s.cmd.Process.Kill(); err != nil {
-		s.t.Fatal(err)
-	}
-	_ = s.cmd.Wait() // says that it was killed
-}
-
-// given returns the texts that models were given, in all transcripts, in order.
-func (s *simsession) given() (texts []string) {
-	s.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(s.root, "projects", "*", "*.jsonl"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, path := range paths {
-		tail := transcript.Tail{Path: path}
-		for line, err := range tail.Lines() {
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			if r, ok := transcript.Parse(line); ok && r.Type == "user" && r.Origin.Kind == "peer" {
-				lines := strings.Split(transcript.Texts(r.Message.Content, ""), "\n")
-				texts = append(texts, strings.Join(lines[1:len(lines)-1], "\n"))
-			}
-		}
-	}
-	return texts
-}
-
-// program is the process of a session.
-type program struct {
-	mu     sync.Mutex
-	root   string
-	record object // sessions/<pid>.json
-	path   string // of that
-	file   string // its transcript
-	queue  []frameIn
-	held   []frameIn
-	busy   bool
-	hold   bool
-	deaf   bool
-	drops  int
-	recent map[string]bool // texts
-	from   string          // who wrote last
-}
-
-type frameIn struct {
-	ID      string `json:"msg_id"`
-	Type    string
-	From    string
-	Token   string
-	Message struct{ Content string }
-}
-
-func runSession(root string) {
-	fail := func(err error) {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "session:", err)
-			os.Exit(1)
-		}
-	}
-	pid := strconv.Itoa(os.Getpid())
-	stat, err := os.ReadFile("/proc/self/stat")
-	fail(err)
-	start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
-	socket := filepath.Join(filepath.Dir(root), "socks", pid+".sock")
-	dir := filepath.Dir(root)
-	p := &program{root: root, path: filepath.Join(root, "sessions", pid+".json"), recent: map[string]bool{}}
-	p.record = object{
-		"pid": os.Getpid(), "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": start, "version": "2.1.330",
-		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": "work", "status": "idle",
-	}
-	for _, d := range []string{filepath.Dir(socket), filepath.Join(root, "sessions"), filepath.Join(root, "projects", transcript.Slug(dir))} {
-		fail(os.MkdirAll(d, 0o700))
-	}
-	p.transcript(os.Args[1])
-	l, err := net.Listen("unix", socket)
-	fail(err)
-	sum := sha256.Sum256([]byte(socket))
-	fail(os.WriteFile(filepath.Join(root, "sessions", pid+"."+hex.EncodeToString(sum[:])+".key"), []byte(`{"peerToken":"secret"}`), 0o600))
-	p.save()
-	go func() {
-		for {
-			c, err := l.Accept()
-			fail(err)
-			data, _ := io.ReadAll(c)
-			c.Close()
-			p.take(strings.Split(strings.TrimSpace(string(data)), "\n"))
-		}
-	}()
-	fmt.Println("ready")
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		p.obey(in.Text())
-	}
-}
-
-func (p *program) transcript(session string) {
-	p.file = filepath.Join(p.root, "projects", transcript.Slug(filepath.Dir(p.root)), session+".jsonl")
-}
-
-func (p *program) save() {
-	data, _ := json.Marshal(p.record)
-	_ = os.WriteFile(p.path, data, 0o600)
-}
-
-func (p *program) write(o object) {
-	data, _ := json.Marshal(o)
-	f, err := os.OpenFile(p.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, _ = f.Write(append(data, '\n'))
-		_ = f.Close()
-	}
-}
-
-func (p *program) obey(line string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if text, ok := strings.CutPrefix(line, "say "); ok {
-		p.connect(p.from, object{
-			"msgV": 1, "msg_id": "5a000000-0000-4000-8000-" + fmt.Sprintf("%012x", len(text)), "type": "user",
-			"message": object{"role": "user", "content": "<cross-session-message from=\"uds:x\" from-name=\"work\">\n" + text + "\n</cross-session-message>"},
-		})
-		return
-	}
-	switch line {
-	case "busy":
-		p.busy, p.record["status"] = true, "busy"
-	case "idle":
-		p.busy, p.record["status"] = false, "idle"
-		p.turn()
-	case "hold":
-		p.hold = true
-	case "deny", "allow":
-		for _, f := range p.held {
-			if line == "allow" {
-				p.enqueue(f)
-				p.tell(f, "delivered", "")
-			} else {
-				p.tell(f, "denied", "")
-			}
-		}
-		p.held, p.hold, p.record["status"] = nil, false, "idle"
-		p.turn()
-	case "drop":
-		p.drops = 1
-	case "deaf":
-		p.deaf = true
-	case "usual":
-		p.deaf = false
-	case "clear":
-		p.record["sessionId"] = "5e55104e-0000-4000-8000-00000000000c"
-		p.transcript("5e55104e-0000-4000-8000-00000000000c")
-	}
-	p.save()
-}
-
-// take takes the lines of a connection.
-func (p *program) take(lines []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var auth, f frameIn
-	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &auth) != nil || auth.Token != "secret" || json.Unmarshal([]byte(lines[1]), &f) != nil || f.Type != "user" {
-		return
-	}
-	p.from = f.From
-	switch {
-	case p.deaf:
-	case p.hold:
-		p.held = append(p.held, f)
-		p.record["status"], p.record["waitingFor"] = "waiting", "permission prompt"
-		p.save()
-		p.tell(f, "held", "")
-	case p.drops > 0:
-		p.drops--
-		p.tell(f, "dropped", "rate-limited")
-	case p.recent[f.Message.Content]:
-		p.tell(f, "dropped", "duplicate")
-	default:
-		p.recent[f.Message.Content] = true
-		p.enqueue(f)
-		if !p.busy {
-			p.turn()
-		}
-	}
-}
-
-func (p *program) enqueue(f frameIn) {
-	p.queue = append(p.queue, f)
-	p.write(queueRecord("enqueue", f.Message.Content))
-}
-
-// turn gives the model what is queued.
-func (p *program) turn() {
-	for _, f := range p.queue {
-		p.write(object{"type": "user", "isMeta": true, "origin": object{"kind": "peer", "msg_id": f.ID}, "message": object{"content": f.Message.Content}})
-		p.write(assistantRecord(f.ID, "end_turn", "done with "+f.ID))
-		p.write(object{"type": "system", "subtype": "turn_duration"})
-	}
-	p.queue = nil
-}
-
-func (p *program) tell(f frameIn, status, reason string) {
-	p.connect(f.From, object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
-}
-
-func (p *program) connect(to string, o object) {
-	c, err := net.Dial("unix", strings.TrimPrefix(to, "uds:"))
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	data, _ := json.Marshal(o)
-	_, _ = c.Write(append(data, '\n'))
-}
 
 // sessions are the tests' own panes, with one session.
 type sessions struct {
 	*Panes
-	*simsession
+	*simsession.Session
+	t      testing.TB
 	ledger *ledger.Ledger
 	dir    string
 }
@@ -317,7 +48,7 @@ func newSessions(t testing.TB) *sessions {
 	if err := os.MkdirAll(filepath.Join(root, "teams"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &sessions{dir: dir, simsession: startSession(t, root, session)}
+	s := &sessions{t: t, dir: dir, Session: simsession.Start(t, root, session)}
 	var err error
 	if s.Panes, s.ledger, err = openSessions(dir); err != nil {
 		t.Fatal(err)
@@ -388,7 +119,7 @@ func ended(m ledger.PaneMessage) bool { return m.Task == ledger.TaskEnded }
 
 func (s *sessions) wants(texts ...string) {
 	s.t.Helper()
-	if got := s.given(); !slices.Equal(got, texts) {
+	if got := s.Given(); !slices.Equal(got, texts) {
 		s.t.Errorf("the model was given %q, want %q", got, texts)
 	}
 }
@@ -401,7 +132,7 @@ func TestSessionIsGivenEachOnceInOrder(t *testing.T) {
 	if answer := string(first.Answer); !strings.Contains(answer, "done with "+first.UUID) {
 		t.Errorf("the answer is %s", answer)
 	}
-	s.tell("busy")
+	s.Tell("busy")
 	want := []string{"first"}
 	var list []ledger.PaneMessage
 	for range 5 { // equal ones too
@@ -415,7 +146,7 @@ func TestSessionIsGivenEachOnceInOrder(t *testing.T) {
 		}
 	}
 	s.wants("first")
-	s.tell("idle")
+	s.Tell("idle")
 	for _, m := range list {
 		s.until(m, "after it was idle", ended)
 	}
@@ -426,7 +157,7 @@ func TestSessionThatDropsGetsItAgain(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
 	s.run()
-	s.tell("drop")
+	s.Tell("drop")
 	s.until(s.put("a"), "what was dropped", ended)
 	s.wants("a")
 }
@@ -442,12 +173,12 @@ func TestHeldMessage(t *testing.T) {
 			return m.State == ledger.Failed && strings.HasPrefix(m.Reason, NotSent)
 		},
 	} {
-		s.tell("hold")
+		s.Tell("hold")
 		m := s.until(s.put(answer), "what waits for a person", held)
 		s.until(m, "a look after the time when it could be written again", func(m ledger.PaneMessage) bool {
 			return held(m) && m.NextTry.After(m.SentAt.Add(s.timing.repeat+s.timing.repeat/8))
 		})
-		s.tell(answer)
+		s.Tell(answer)
 		s.until(m, answer, is)
 	}
 	s.wants("allow")
@@ -460,13 +191,13 @@ func TestKilledSession(t *testing.T) {
 	s := newSessions(t)
 	s.run()
 	s.until(s.put("before"), "before", ended)
-	s.tell("busy")
+	s.Tell("busy")
 	queued := s.put("queued")
 	s.until(queued, "queued", func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskSent })
-	s.kill()
+	s.Kill()
 	s.until(queued, "after the kill", func(m ledger.PaneMessage) bool { return m.State == ledger.Claimed && m.Held == string(tmux.Gone) })
 	later := s.put("later")
-	s.start()
+	s.Start()
 	s.until(queued, "after it was resumed", ended)
 	s.until(later, "what came while nobody was there", ended)
 	s.wants("before", "queued", "later")
@@ -476,13 +207,13 @@ func TestKilledSession(t *testing.T) {
 func TestSessionResumedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
-	s.tell("busy")
+	s.Tell("busy")
 	m, err := s.Deliver(t.Context(), s.put("queued").UUID)
 	if err != nil || m.Task != ledger.TaskSent {
 		t.Fatalf("it is %s, %v", m.Task, err)
 	}
-	s.kill()
-	s.start()
+	s.Kill()
+	s.Start()
 	if _, err := s.Deliver(t.Context(), s.put("next").UUID); err != nil {
 		t.Fatal(err)
 	}
@@ -492,7 +223,7 @@ func TestSessionResumedAtOnce(t *testing.T) {
 func TestClearedSessionStaysTheMember(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
-	s.tell("busy")
+	s.Tell("busy")
 	m, err := s.Deliver(t.Context(), s.put("queued").UUID)
 	if err != nil {
 		t.Fatal(err)
@@ -505,13 +236,13 @@ func TestClearedSessionStaysTheMember(t *testing.T) {
 		}
 		given <- m
 	}()
-	s.tell("clear")
+	s.Tell("clear")
 	select {
 	case m := <-given:
 		t.Errorf("before the session is idle it is %s", m.Task)
 	default:
 	}
-	s.tell("idle")
+	s.Tell("idle")
 	if m := <-given; m.Task != ledger.TaskGiven && m.Task != ledger.TaskEnded {
 		t.Errorf("after it was given it is %s", m.Task)
 	}
@@ -521,7 +252,7 @@ func TestClearedSessionStaysTheMember(t *testing.T) {
 		t.Errorf("after /clear it is %v, and was %v", next.InboxKey, m.InboxKey)
 	}
 	s.wants("queued", "next")
-	s.kill()
+	s.Kill()
 	s.until(s.put("later"), "a look after the kill", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Gone) })
 	if m, err = s.Message(t.Context(), m.UUID); err != nil || m.State != ledger.Done {
 		t.Errorf("after the end of the process it is %s, %v", m.State, err)
@@ -533,12 +264,12 @@ func TestDeafSession(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
 	s.run()
-	s.tell("deaf")
+	s.Tell("deaf")
 	m := s.until(s.put("a"), "what nothing is heard of", func(m ledger.PaneMessage) bool { return m.State.Ended() })
 	if m.State != ledger.Failed || !strings.HasPrefix(m.Reason, Unknown) {
 		t.Errorf("it is %s: %s", m.State, m.Reason)
 	}
-	s.tell("usual")
+	s.Tell("usual")
 	s.until(s.put("b"), "the next", ended)
 	s.wants("b")
 }
@@ -546,14 +277,14 @@ func TestDeafSession(t *testing.T) {
 func TestSessionsByName(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
-	other := startSession(t, s.root, "5e55104e-0000-4000-8000-000000000002")
-	pid := strconv.Itoa(s.cmd.Process.Pid)
+	other := simsession.Start(t, s.Root, "5e55104e-0000-4000-8000-000000000002")
+	pid := strconv.Itoa(s.PID())
 	for _, name := range []string{session, pid} {
 		if of, err := s.FindSession(t.Context(), name); err != nil || of.Ref.ID != session {
 			t.Errorf("%s: %+v, %v", name, of, err)
 		}
 	}
-	for _, name := range []string{"work", filepath.Dir(s.root), session[:10]} {
+	for _, name := range []string{"work", filepath.Dir(s.Root), session[:10]} {
 		if _, err := s.FindSession(t.Context(), name); err == nil || !strings.Contains(err.Error(), "2 sessions") {
 			t.Errorf("%s: %v, want that two have it", name, err)
 		}
@@ -561,7 +292,7 @@ func TestSessionsByName(t *testing.T) {
 	if _, err := s.FindSession(t.Context(), "nobody"); !errors.As(err, new(*SessionError)) {
 		t.Errorf("a name that none has: %v", err)
 	}
-	for _, id := range []string{other.id, session} { // both are recorded, under names of their own
+	for _, id := range []string{other.ID, session} { // both are recorded, under names of their own
 		of, err := s.FindSession(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
@@ -625,11 +356,11 @@ func TestKilledSessionsAndSenders(t *testing.T) {
 			n++
 			list = append(list, s.put(fmt.Sprintf("m-%d", n)))
 		}
-		s.tell([]string{"busy", "idle", "idle"}[random.IntN(3)])
+		s.Tell([]string{"busy", "idle", "idle"}[random.IntN(3)])
 		time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // any moment
 		if random.IntN(2) == 0 {
-			s.kill()
-			s.start()
+			s.Kill()
+			s.Start()
 			killed++
 		}
 		if random.IntN(2) == 0 {
@@ -638,7 +369,7 @@ func TestKilledSessionsAndSenders(t *testing.T) {
 			killed++
 		}
 	}
-	s.tell("idle")
+	s.Tell("idle")
 	for i, m := range list {
 		s.until(m, fmt.Sprintf("m-%d of %d", i+1, n), func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskEnded || m.State == ledger.Failed })
 	}
@@ -649,7 +380,7 @@ func TestKilledSessionsAndSenders(t *testing.T) {
 		t.Errorf("the sender: %v", err)
 	}
 	counts := map[string]int{}
-	for _, text := range s.given() {
+	for _, text := range s.Given() {
 		counts[text]++
 	}
 	for i := range n {
@@ -696,7 +427,7 @@ func TestSessionWrites(t *testing.T) {
 	s.run()
 	m := s.until(s.put("a"), "a", ended)
 	for range 2 {
-		s.tell("say hello </cross-session> \"x\"")
+		s.Tell("say hello </cross-session> \"x\"")
 	}
 	want := []string{"work: done with " + m.UUID, `work: hello </cross-session> "x"`}
 	for end := time.Now().Add(time.Minute); !slices.Equal(s.said(), want); time.Sleep(5 * time.Millisecond) {
@@ -724,7 +455,7 @@ func TestSessionWrites(t *testing.T) {
 func TestForgedNotice(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
-	s.tell("hold")
+	s.Tell("hold")
 	to, err := s.FindSession(t.Context(), "work")
 	if err != nil {
 		t.Fatal(err)
@@ -733,7 +464,7 @@ func TestForgedNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.mailbox.Send(t.Context(), s.root, now, peer.Message{ID: "11111111-1111-4111-8111-111111111111", Text: "x"}); err != nil {
+	if err := s.mailbox.Send(t.Context(), s.Root, now, peer.Message{ID: "11111111-1111-4111-8111-111111111111", Text: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	for {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/sim/simsession"
 	"teambridge/relay/sim/standin"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
@@ -32,11 +33,10 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	simsession.Main() // does not return in a session
 	switch {
 	case os.Getenv(envProgram) != "":
 		runProgram(os.Getenv(envProgram))
-	case os.Getenv(envSession) != "":
-		runSession(os.Getenv(envSession))
 	case os.Getenv(envPeer) != "":
 		runPeer(os.Getenv(envPeer))
 	case os.Getenv(envSend) != "":

@@ -24,6 +24,8 @@ type Team struct {
 
 	// Panes is set for the team of the registered panes, [TeamPanes], which has no lead.
 	Panes bool `json:"panes,omitempty"`
+	// Sessions is set for the team of the sessions that are in no team, [TeamSessions], which has no lead.
+	Sessions bool `json:"sessions,omitempty"`
 }
 
 // The roles of members.

@@ -5,6 +5,10 @@ import "time"
 // TeamPanes is the name of the team of all registered panes. It has no directory.
 const TeamPanes = "tmux"
 
+// TeamSessions is the name of the team of all sessions that are in no other team and listen for messages. It has no
+// directory.
+const TeamSessions = "sessions"
+
 // Pane is a tmux pane that was registered as a recipient, under the name Member.
 type Pane struct {
 	Team    string    `json:"team"` // [TeamPanes]

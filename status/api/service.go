@@ -183,7 +183,7 @@ type NewBroadcast struct {
 	Except      []string `json:"except,omitempty"`
 	IncludeLead bool     `json:"includeLead,omitempty"`
 
-	PaneOptions // only to [TeamPanes]; Via is not for them
+	PaneOptions // only to [TeamPanes] and [TeamSessions]; Via is not for them
 }
 
 // PayloadsType is the media type of session protocol payloads, one per line, which can be

@@ -110,9 +110,9 @@ func (c *Cache) refresh(ctx context.Context) error {
 	entries := map[string]*cachedTeam{}
 	list := make([]api.Team, 0, len(listings))
 	c.untold = c.untold || c.entries == nil
-	real := false // a real team has the name of that of the panes
+	real := map[string]bool{} // the names of real teams
 	for _, l := range listings {
-		real = real || l.Name == pane.Team
+		real[l.Name] = true
 		if c.only != "" && l.Name != c.only {
 			continue
 		}
@@ -141,13 +141,16 @@ func (c *Cache) refresh(ctx context.Context) error {
 		c.untold = c.untold || e.digest != digest
 		entries[l.Name], list = e, append(list, e.team)
 	}
-	if !real && (c.only == "" || c.only == pane.Team) {
-		switch e, again, err := c.readPanes(ctx, now); {
+	for _, name := range []string{pane.SessionTeam, pane.Team} {
+		if real[name] || c.only != "" && c.only != name {
+			continue
+		}
+		switch e, again, err := c.readPanes(ctx, name, now); {
 		case err != nil:
 			return err
 		case e != nil:
 			digest := e.digest
-			if was := c.entries[pane.Team]; was != nil {
+			if was := c.entries[name]; was != nil {
 				digest = was.digest
 			}
 			if again {
@@ -156,7 +159,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 				}
 				c.untold = c.untold || e.digest != digest
 			}
-			entries[pane.Team] = e
+			entries[name] = e
 			list = view.WithPanes(list, e.team)
 		}
 	}

@@ -15,20 +15,25 @@ import (
 	"teambridge/status/view"
 )
 
-// readPanes returns the team of the registered panes, and whether it was read again. It is nil
-// if there is none. It never looks at a pane: see [Watch]. c.mu is held.
-func (c *Cache) readPanes(ctx context.Context, now time.Time) (e *cachedTeam, again bool, err error) {
+// readPanes returns the team of the registered panes, or that of the sessions, by its name, and whether it was read again. It
+// is nil if there is none. It never looks at a pane or a session: see [Watch]. c.mu is held.
+func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *cachedTeam, again bool, err error) {
 	var list []pane.Pane
-	for _, p := range c.registered {
-		if p.Team == pane.Team {
-			list = append(list, paneOf(p))
+	switch {
+	case name == pane.Team:
+		for _, p := range c.registered {
+			if p.Team == pane.Team {
+				list = append(list, paneOf(p))
+			}
 		}
+	case c.opts.Watch != nil:
+		list = c.opts.Watch.sessions()
 	}
 	if len(list) == 0 {
 		return nil, false, nil
 	}
 	news := [2]int{c.ledgerNews, c.opts.Watch.version()}
-	was := c.entries[pane.Team]
+	was := c.entries[name]
 	if was != nil && !was.stale && was.paneNews == news && (was.due.IsZero() || now.Before(was.due)) {
 		return was, false, nil
 	}
@@ -95,6 +100,10 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 		}
 		switch reason := tmux.Reason(first.Held); {
 		case len(waiting) == 0:
+		case v.Pane.IsSession() && (v.State == tmux.StateGone || reason == tmux.Gone):
+			add(api.WaitsStopped, v.Pane.At, api.Attention{
+				What: wait + ", but the session has ended", Do: "resume it: claude --resume " + v.Pane.Ref.ID, Count: len(waiting),
+			})
 		case v.State == tmux.StateGone, reason == tmux.Gone, reason == tmux.Dead:
 			add(api.WaitsStopped, v.Pane.At, api.Attention{
 				What: wait + ", but its pane is gone", Do: "register its new pane: teambridge pane add " + v.Pane.Inbox + " --replace --pane TARGET", Count: len(waiting),

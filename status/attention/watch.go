@@ -3,6 +3,7 @@ package attention
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,20 +13,24 @@ import (
 	"teambridge/status/view"
 )
 
-// Watch looks at the registered panes, so that no request has to. While none is registered, it
-// only looks whether the ledger has changed.
+// Watch looks at the registered panes and at the sessions that are in no team, so that no request has to. While there
+// are none, it only looks whether the ledger or a file of a process has changed.
 type Watch struct {
 	panes  *pane.Panes
 	ledger *ledger.Ledger
+	files  func() string // of processes: see [pane.Panes.Processes]
 
 	ledgerVersion string // when list was read
 	list          []pane.Pane
+	processes     string      // what the files of processes were when around was read
+	around        []pane.Pane // sessions
 	sights        map[tmux.Ref]sight
 	now           time.Time // of the last look
 
 	mu   sync.Mutex
 	last map[ledger.InboxKey]pane.View
-	news int // counts what was seen that is shown
+	met  []pane.Pane // around, as of the last look
+	news int         // counts what was seen that is shown
 }
 
 // sight is what a pane showed when it was last looked at closely.
@@ -49,7 +54,9 @@ const (
 )
 
 // NewWatch returns a Watch of the panes that a ledger has.
-func NewWatch(panes *pane.Panes, l *ledger.Ledger) *Watch { return &Watch{panes: panes, ledger: l} }
+func NewWatch(panes *pane.Panes, l *ledger.Ledger) *Watch {
+	return &Watch{panes: panes, ledger: l, files: panes.Processes}
+}
 
 // view returns what was seen of a pane at the last look, without its messages.
 func (w *Watch) view(p pane.Pane) pane.View {
@@ -73,15 +80,30 @@ func (w *Watch) version() int {
 	return w.news
 }
 
-// relist lists the panes if the ledger has changed.
+// sessions returns the sessions as of the last look.
+func (w *Watch) sessions() []pane.Pane {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.met
+}
+
+// relist lists the panes and sessions if the ledger or the file of a process has changed.
 func (w *Watch) relist(ctx context.Context) error {
 	version, err := w.ledger.Version(ctx)
-	if err != nil || version == w.ledgerVersion {
+	if err != nil {
+		return err
+	}
+	processes := w.files()
+	if version == w.ledgerVersion && processes == w.processes {
+		return nil
+	}
+	around, err := w.panes.Around(ctx)
+	if err != nil {
 		return err
 	}
 	list, err := w.panes.List(ctx)
 	if err == nil {
-		w.ledgerVersion, w.list = version, list
+		w.ledgerVersion, w.list, w.processes, w.around = version, list, processes, around
 	}
 	return err
 }
@@ -92,11 +114,12 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	if err := w.relist(ctx); err != nil {
 		return false, err
 	}
-	views, errs := make([]pane.View, len(w.list)), make([]error, len(w.list))
+	list := slices.Concat(w.list, w.around)
+	views, errs := make([]pane.View, len(list)), make([]error, len(list))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, paneLooks)
 	sights := w.glance(ctx)
-	for i, p := range w.list {
+	for i, p := range list {
 		if now, ok := sights[p.Ref]; ok && !now.at.Equal(w.now) {
 			views[i] = w.view(p)
 			views[i].At = w.now
@@ -111,7 +134,7 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	all.Wait()
 	for i, err := range errs {
 		if err != nil {
-			delete(w.sights, w.list[i].Ref) // again at the next look
+			delete(w.sights, list[i].Ref) // again at the next look
 		}
 	}
 	if ctx.Err() != nil {
@@ -137,7 +160,7 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 		}
 		now[v.Pane.InboxKey] = v
 	}
-	w.last = now
+	w.last, w.met = now, w.around
 	if changed {
 		w.news++
 	}

@@ -22,7 +22,7 @@ func unregistered(t testing.TB) *Watch {
 	return watch
 }
 
-// While no pane is registered, no program is run, and the panes are not even listed.
+// While no pane is registered and no process has started, no program is run, and panes and sessions are not even listed.
 func TestNoPaneCostsNothing(t *testing.T) {
 	t.Parallel()
 	watch := unregistered(t)

@@ -12,7 +12,7 @@ import (
 	"teambridge/status/view"
 )
 
-// Teams returns all teams, sorted by name, with that of the registered panes.
+// Teams returns all teams, sorted by name, with that of the registered panes and that of the sessions that are in none.
 func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	root, err := l.opts.Root()
 	if err != nil {
@@ -23,8 +23,14 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 		return nil, err
 	}
 	panes, err := l.Registered(ctx)
-	if len(panes) > 0 && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == pane.Team }) {
-		list = view.WithPanes(list, view.PaneTeam(panes))
+	if err != nil {
+		return list, err
+	}
+	sessions, err := l.sessions(ctx, nil)
+	for _, more := range [][]pane.Pane{panes, sessions} {
+		if len(more) > 0 && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == more[0].Team }) {
+			list = view.WithPanes(list, view.PaneTeam(more))
+		}
 	}
 	return list, err
 }

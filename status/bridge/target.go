@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -113,7 +114,7 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 	return Target{Team: t, Members: members}, err
 }
 
-// sessions returns the sessions with these names, or those that live if there are no names.
+// sessions returns the sessions with these names or, if there are no names, those that live or that messages wait for.
 func (l *Local) sessions(ctx context.Context, names []string) ([]pane.Pane, error) {
 	root, err := l.opts.Root()
 	if err != nil {
@@ -125,7 +126,7 @@ func (l *Local) sessions(ctx context.Context, names []string) ([]pane.Pane, erro
 	}
 	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State})
 	if len(names) == 0 {
-		return panes.Sessions(ctx)
+		return panes.Around(ctx)
 	}
 	list := make([]pane.Pane, 0, len(names))
 	for _, name := range names {
@@ -138,23 +139,14 @@ func (l *Local) sessions(ctx context.Context, names []string) ([]pane.Pane, erro
 	return list, nil
 }
 
-// paneTeam returns the team without a directory that has a name: that of the registered panes, or that of
-// the sessions that something was sent to. found is false if there is none.
+// paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, or that of
+// the sessions, which there always is.
 func (l *Local) paneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
-	var list []pane.Pane
-	switch name {
-	case pane.Team:
-		list, err = l.Registered(ctx)
-	case pane.SessionTeam:
-		if lg, err := l.Ledger(ctx); err != nil || lg == nil {
-			return t, false, err
-		}
-		var panes *pane.Panes
-		if panes, err = l.OpenPanes(ctx); err == nil {
-			list, err = panes.KnownSessions(ctx)
-		}
+	if name == pane.SessionTeam {
+		return teams.Instance{Team: name, CreatedAt: ledger.SessionTeamCreated}, true, nil
 	}
-	if err != nil || len(list) == 0 {
+	list, err := l.Registered(ctx)
+	if name != pane.Team || err != nil || len(list) == 0 {
 		return t, false, err
 	}
 	return teams.Instance{Team: name, CreatedAt: list[0].CreatedAt}, true, nil

@@ -79,7 +79,7 @@ func holds(v pane.View) tmux.Reason {
 func PaneTeam(list []pane.Pane) api.Team {
 	t := api.Team{Team: pane.Team, LeadState: teams.Unknown.String(), Members: len(list), Panes: true}
 	if len(list) > 0 {
-		t.Team, t.Panes = list[0].Team, !list[0].IsSession()
+		t.Team, t.Panes, t.Sessions = list[0].Team, !list[0].IsSession(), list[0].IsSession()
 		t.CreatedAt = time.UnixMilli(list[0].CreatedAt).UTC()
 	}
 	return t

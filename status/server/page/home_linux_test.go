@@ -17,6 +17,7 @@ import (
 
 	"teambridge/relay"
 	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/simsession"
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/status/server"
@@ -29,7 +30,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	simchild.MainTerminal()
-	simchild.Main() // does not return in an agent
+	simsession.Main() // does not return in a session
+	simchild.Main()   // does not return in an agent
 	os.Exit(m.Run())
 }
 

@@ -74,10 +74,11 @@ export class Compose {
   }
 
   // show says why nothing can be sent, if closed is not empty, that nobody may read what is
-  // sent, or that agents cannot answer. panes is whether it is typed into terminal panes.
-  show({ closed, unread, unanswerable, panes }) {
-    this.#toLead.hidden = panes;
-    this.#pane.show(panes);
+  // sent, or that agents cannot answer. queue is "panes" if it is typed into terminal panes, and "sessions"
+  // if it is written to sessions.
+  show({ closed, unread, unanswerable, queue }) {
+    this.#toLead.hidden = Boolean(queue);
+    this.#pane.show(queue);
     this.#closed.hidden = !closed;
     this.#form.hidden = Boolean(closed);
     setText(this.#closed, closed);

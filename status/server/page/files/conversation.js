@@ -17,7 +17,7 @@ import { Position } from "./position.js";
 import { Reading } from "./reading.js";
 import { pathTo } from "./route.js";
 import { Rows } from "./row.js";
-import { labels } from "./teams.js";
+import { labels, queued } from "./teams.js";
 import { flat } from "./text.js";
 import { isStep, layout } from "./work.js";
 
@@ -156,8 +156,8 @@ export class Conversation {
     else if (t.problem) closed = `The team cannot be read: ${flat(t.problem)}`;
     else if (this.#page.readOnly) closed = "The service is read-only: you cannot send messages.";
     const unread = Boolean(t && !closed && t.leadState === "gone" && !(place.member !== null && this.#page.status(place)?.relay));
-    const panes = Boolean(t?.panes);
-    this.#parts.compose.show({ closed, unread, panes, unanswerable: Boolean(t && person && !person.answerable && !closed && !panes) });
+    const queue = queued(t) ? (t.panes ? "panes" : "sessions") : "";
+    this.#parts.compose.show({ closed, unread, queue, unanswerable: Boolean(t && person && !person.answerable && !closed && !queue) });
   }
 
   // fill requests messages and adds them. It reports whether they are still wanted.

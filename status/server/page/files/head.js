@@ -13,6 +13,7 @@ export function head({ team, member }, t, { status: s, label }) {
   if (!t) e.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
   else if (s) e.append(h("p", { class: "doing" }, dot(s), at(s), state(s), relay(s)));
   else if (member !== null) e.append(h("p", { class: "doing" }, "Not an agent of this team"));
+  else if (t.sessions) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "session" : "sessions"} of Claude Code in no team`));
   else if (t.panes) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "terminal pane" : "terminal panes"} · another one: `, h("code", null, "teambridge pane add NAME --pane %12")));
   else e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
   return e;

@@ -109,14 +109,14 @@ const deliveryStates = {
   cancelled: "cancelled", failed: "⚠ not delivered", dropped: "dropped", taken_by_agent: "read by the agent itself",
 };
 
-// The states of a message to a terminal pane: [state for its color, tick, words].
+// The states of a message to a terminal pane or a session: [state for its color, tick, words].
 const paneStates = {
-  claimed: ["sending", "…", "waiting"], held: ["sending", "…", "waiting"], written: ["sending", "…", "being typed"],
+  claimed: ["sending", "…", "waiting"], held: ["sending", "…", "waiting"], written: ["sending", "…", "being delivered"],
   accepted: ["sending", "…", "typed, not confirmed yet"], done: ["consumed", "✓✓", "confirmed"],
   given: ["seen", "✓✓✓", "seen by the model"], finished: ["seen", "✓✓✓", "finished"], dropped: ["lost", "⚠", "given up"],
 };
 
-// paneFate returns what happened to a message that is typed into a pane, as fate does.
+// paneFate returns what happened to a message to a pane or a session, as fate does.
 export function paneFate({ state, reason = "", at }) {
   const unknown = reason.startsWith("unknown: ");
   const [color, tick, words] = state === "failed" ? ["lost", "⚠", unknown ? "may not have been sent" : "not sent"] : paneStates[state] ?? ["sending", "…", flat(state)];

@@ -1,18 +1,18 @@
-// What can be chosen for a message to a terminal pane: when it is typed, and whether the reader
+// What can be chosen for a message to a terminal pane or a session: when it is delivered, and whether the reader
 // is told when its task is done.
 
 import { showDialog } from "./dialog.js";
 import { h } from "./dom.js";
 
 const policies = {
-  queued: ["As its next message", "It is typed even while the agent works, which then takes it next."],
+  queued: ["As its next message", "It is delivered even while the agent works, which then takes it next."],
   important: ["Before other messages", "As the next message, but before others that wait."],
-  "when-idle": ["When it is idle", "It is typed once the agent waits at an empty prompt."],
+  "when-idle": ["When it is idle", "It is delivered once the agent waits for a prompt."],
   urgent: ["Interrupt it", "The agent is stopped with Esc first."],
 };
 
 export class PaneChoice {
-  #policy = h("select", { class: "choose", id: "policy", "aria-label": "When to type it", onchange: () => this.#show() },
+  #policy = h("select", { class: "choose", id: "policy", "aria-label": "When to deliver it", onchange: () => this.#show() },
     Object.entries(policies).map(([value, [words]]) => h("option", { value }, words)));
   #notify = h("input", { type: "checkbox", id: "notify" });
   elements = [this.#policy, h("label", { class: "check" }, this.#notify, " Tell me when it is done")];
@@ -26,12 +26,16 @@ export class PaneChoice {
     this.#policy.title = policies[this.#policy.value][1];
   }
 
-  show(shown) {
-    for (const e of this.elements) e.hidden = !shown;
+  // show shows the choices for "panes" or "sessions"; else it hides them. A session cannot be interrupted.
+  show(queue) {
+    for (const e of this.elements) e.hidden = !queue;
+    const urgent = this.#policy.querySelector('[value="urgent"]');
+    urgent.hidden = urgent.disabled = queue === "sessions";
+    if (urgent.disabled && this.#policy.value === "urgent") this.#policy.value = "queued";
   }
 
   // take calls send with what was chosen; for an interruption, after the reader has confirmed
-  // that. Nothing is chosen for members that are no panes.
+  // that. Nothing is chosen for members of teams.
   take(title, send) {
     if (this.#policy.hidden) return send(undefined);
     const chosen = { policy: this.#policy.value, notifyOnStop: this.#notify.checked };

@@ -3,6 +3,7 @@
 import { face } from "./colors.js";
 import { escaped, h, morph } from "./dom.js";
 import { beginning } from "./message.js";
+import { queued } from "./teams.js";
 
 export class Pending {
   element = h("ol", { class: "messages outbox", "aria-label": "Not sent yet", hidden: true });
@@ -33,7 +34,7 @@ export class Pending {
     const { page, edit, sent } = this.#view;
     const tick = (mark) => h("span", { class: "tick", "aria-hidden": "true" }, mark);
     if (e.state === "sending") return h("p", { class: "fate", "data-state": "sending" }, tick("…"), " sending");
-    if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, tick("✓"), page.team(this.#view.place)?.panes ? " in the queue" : " in the inbox");
+    if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, tick("✓"), queued(page.team(this.#view.place)) ? " in the queue" : " in the inbox");
     const uncertain = e.state === "uncertain";
     const button = (words, act) => h("button", { type: "button", class: "small", onclick: act }, words);
     const retry = async (force) => sent(await page.outbox.retry(e, force));

@@ -5,7 +5,7 @@ import { escaped, h, morph, place } from "./dom.js";
 import { draftOf } from "./outbox.js";
 import { instance } from "./reader.js";
 import { pathTo } from "./route.js";
-import { ended, groupBy, labels, order, waits } from "./teams.js";
+import { ended, groupBy, labels, order, queued, waits } from "./teams.js";
 import { capital, cut, flat, since } from "./text.js";
 
 const fewTeams = 4; // as many are open at first
@@ -152,7 +152,7 @@ export class People {
     const all = this.#shown.waits.get(s.team)?.filter((a) => a.member === s.member) ?? [];
     const waiting = all.find((a) => a.kind !== "done") ?? all[0];
     const why = waiting?.what ?? (s.word === "blocked" || s.word === "waiting for you" ? s.why : "");
-    const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && (t.panes ? `${s.unread} waiting` : `${s.unread} unread in its inbox`)];
+    const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && (queued(t) ? `${s.unread} waiting` : `${s.unread} unread in its inbox`)];
     return this.#row(t, s.member, s.state, face(s.member, colorOf(s.member, s.color), dot(s)),
       [escaped(s.member), s.member === t.lead && !/lead/i.test(s.member) ? h("span", { class: "role" }, "lead") : null,
         s.relay?.state === "local" ? h("span", { class: "role" }, "terminal") : null], more.filter(Boolean).join("\n"),

@@ -1,5 +1,9 @@
 // What teams are called, and in which order they are listed.
 
+// queued reports whether messages to the members of a team wait in a queue of ours: it is that of the panes, or
+// of the sessions.
+export const queued = (t) => Boolean(t?.panes || t?.sessions);
+
 // labels returns what each team is called, by its name: the last part of its directory. Where
 // two have the same, the part before it tells them apart, or else their own names. Teams that
 // have ended do not make the names of others longer.

@@ -1,0 +1,317 @@
+// Package simsession is a simulated session of Claude Code that is in no team and listens on a socket, as of 2.1.248, for the tests of
+// what writes to it. It has no model and no screen: it queues what it is sent, and gives it away in a turn when it is idle.
+package simsession
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/teams/transcript"
+)
+
+// env is the Claude directory of a process that is a session.
+const env = "TEST_SESSION"
+
+// Name is what all of them are called.
+const Name = "work"
+
+type object map[string]any
+
+// Main is the session, in a process that [Start] has started; in others it does nothing. TestMain calls it.
+func Main() {
+	if root := os.Getenv(env); root != "" {
+		run(root)
+		os.Exit(0)
+	}
+}
+
+// Session is a session in a process of its own, which can be killed.
+type Session struct {
+	Root, ID string
+
+	t     testing.TB
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+}
+
+// Start starts a session below a Claude directory. Its sockets and its working directory are beside that.
+func Start(t testing.TB, root, id string) *Session {
+	t.Helper()
+	s := &Session{t: t, Root: root, ID: id}
+	s.Start()
+	return s
+}
+
+// Start starts its process again, which goes on with the session.
+func (s *Session) Start() {
+	s.t.Helper()
+	s.cmd = exec.Command(os.Args[0], s.ID)
+	s.cmd.Env = append(os.Environ(), env+"="+s.Root)
+	s.cmd.Stderr = os.Stderr
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := s.cmd
+	s.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+		s.t.Fatalf("the session says %q, %v", line, err)
+	}
+	s.stdin = stdin
+}
+
+// PID is that of its process.
+func (s *Session) PID() int { return s.cmd.Process.Pid }
+
+// Dir is its working directory.
+func (s *Session) Dir() string { return filepath.Dir(s.Root) }
+
+// Tell has it do something: "busy" begins a turn of its person, in which it keeps what comes, and "idle" ends it; with "hold" it asks its
+// person about the next message, "allow" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
+// "usual"; "clear" gives it another id; and with "say TEXT" its agent writes to whoever wrote last.
+func (s *Session) Tell(line string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.stdin, line+"\n"); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Kill kills its process.
+func (s *Session) Kill() {
+	s.t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		s.t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // says that it was killed
+}
+
+// Given returns the texts that the model was given, in all transcripts, in order.
+func (s *Session) Given() (texts []string) {
+	s.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(s.Root, "projects", "*", "*.jsonl"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, path := range paths {
+		tail := transcript.Tail{Path: path}
+		for line, err := range tail.Lines() {
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if r, ok := transcript.Parse(line); ok && r.Type == "user" && r.Origin.Kind == "peer" {
+				lines := strings.Split(transcript.Texts(r.Message.Content, ""), "\n")
+				texts = append(texts, strings.Join(lines[1:len(lines)-1], "\n"))
+			}
+		}
+	}
+	return texts
+}
+
+// program is the process of a session.
+type program struct {
+	mu     sync.Mutex
+	root   string
+	record object // sessions/<pid>.json
+	path   string // of that
+	file   string // its transcript
+	queue  []frameIn
+	held   []frameIn
+	busy   bool
+	hold   bool
+	deaf   bool
+	drops  int
+	recent map[string]bool // texts
+	from   string          // who wrote last
+}
+
+type frameIn struct {
+	ID      string `json:"msg_id"`
+	Type    string
+	From    string
+	Token   string
+	Message struct{ Content string }
+}
+
+func run(root string) {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "session:", err)
+			os.Exit(1)
+		}
+	}
+	pid := strconv.Itoa(os.Getpid())
+	stat, err := os.ReadFile("/proc/self/stat")
+	fail(err)
+	start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
+	socket := filepath.Join(filepath.Dir(root), "socks", pid+".sock")
+	dir := filepath.Dir(root)
+	p := &program{root: root, path: filepath.Join(root, "sessions", pid+".json"), recent: map[string]bool{}}
+	p.record = object{
+		"pid": os.Getpid(), "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": start, "version": "2.1.330",
+		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": Name, "status": "idle",
+	}
+	for _, d := range []string{filepath.Dir(socket), filepath.Join(root, "sessions"), filepath.Join(root, "projects", transcript.Slug(dir))} {
+		fail(os.MkdirAll(d, 0o700))
+	}
+	p.transcript(os.Args[1])
+	l, err := net.Listen("unix", socket)
+	fail(err)
+	sum := sha256.Sum256([]byte(socket))
+	fail(os.WriteFile(filepath.Join(root, "sessions", pid+"."+hex.EncodeToString(sum[:])+".key"), []byte(`{"peerToken":"secret"}`), 0o600))
+	p.save()
+	go func() {
+		for {
+			c, err := l.Accept()
+			fail(err)
+			data, _ := io.ReadAll(c)
+			c.Close()
+			p.take(strings.Split(strings.TrimSpace(string(data)), "\n"))
+		}
+	}()
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		p.obey(in.Text())
+	}
+}
+
+func (p *program) transcript(session string) {
+	p.file = filepath.Join(p.root, "projects", transcript.Slug(filepath.Dir(p.root)), session+".jsonl")
+}
+
+func (p *program) save() {
+	data, _ := json.Marshal(p.record)
+	_ = os.WriteFile(p.path, data, 0o600)
+}
+
+func (p *program) write(o object) {
+	data, _ := json.Marshal(o)
+	f, err := os.OpenFile(p.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, _ = f.Write(append(data, '\n'))
+		_ = f.Close()
+	}
+}
+
+func (p *program) obey(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text, ok := strings.CutPrefix(line, "say "); ok {
+		p.connect(p.from, object{
+			"msgV": 1, "msg_id": "5a000000-0000-4000-8000-" + fmt.Sprintf("%012x", len(text)), "type": "user",
+			"message": object{"role": "user", "content": "<cross-session-message from=\"uds:x\" from-name=\"" + Name + "\">\n" + text + "\n</cross-session-message>"},
+		})
+		return
+	}
+	switch line {
+	case "busy":
+		p.busy, p.record["status"] = true, "busy"
+	case "idle":
+		p.busy, p.record["status"] = false, "idle"
+		p.turn()
+	case "hold":
+		p.hold = true
+	case "deny", "allow":
+		for _, f := range p.held {
+			if line == "allow" {
+				p.enqueue(f)
+				p.tell(f, "delivered", "")
+			} else {
+				p.tell(f, "denied", "")
+			}
+		}
+		p.held, p.hold, p.record["status"] = nil, false, "idle"
+		p.turn()
+	case "drop":
+		p.drops = 1
+	case "deaf":
+		p.deaf = true
+	case "usual":
+		p.deaf = false
+	case "clear":
+		p.record["sessionId"] = "5e55104e-0000-4000-8000-00000000000c"
+		p.transcript("5e55104e-0000-4000-8000-00000000000c")
+	}
+	p.save()
+}
+
+// take takes the lines of a connection.
+func (p *program) take(lines []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var auth, f frameIn
+	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &auth) != nil || auth.Token != "secret" || json.Unmarshal([]byte(lines[1]), &f) != nil || f.Type != "user" {
+		return
+	}
+	p.from = f.From
+	switch {
+	case p.deaf:
+	case p.hold:
+		p.held = append(p.held, f)
+		p.record["status"], p.record["waitingFor"] = "waiting", "permission prompt"
+		p.save()
+		p.tell(f, "held", "")
+	case p.drops > 0:
+		p.drops--
+		p.tell(f, "dropped", "rate-limited")
+	case p.recent[f.Message.Content]:
+		p.tell(f, "dropped", "duplicate")
+	default:
+		p.recent[f.Message.Content] = true
+		p.enqueue(f)
+		if !p.busy {
+			p.turn()
+		}
+	}
+}
+
+func (p *program) enqueue(f frameIn) {
+	p.queue = append(p.queue, f)
+	p.write(object{"type": "queue-operation", "operation": "enqueue", "content": f.Message.Content})
+}
+
+// turn gives the model what is queued.
+func (p *program) turn() {
+	for _, f := range p.queue {
+		p.write(object{"type": "user", "isMeta": true, "origin": object{"kind": "peer", "msg_id": f.ID}, "message": object{"content": f.Message.Content}})
+		p.write(object{
+			"type": "assistant", "timestamp": time.Now().UTC(),
+			"message": object{"id": f.ID, "stop_reason": "end_turn", "content": []object{{"type": "text", "text": "done with " + f.ID}}},
+		})
+		p.write(object{"type": "system", "subtype": "turn_duration"})
+	}
+	p.queue = nil
+}
+
+func (p *program) tell(f frameIn, status, reason string) {
+	p.connect(f.From, object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
+}
+
+func (p *program) connect(to string, o object) {
+	c, err := net.Dial("unix", strings.TrimPrefix(to, "uds:"))
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	data, _ := json.Marshal(o)
+	_, _ = c.Write(append(data, '\n'))
+}

@@ -1,0 +1,51 @@
+package page_test
+
+import (
+	"testing"
+
+	"teambridge/relay/sim/simsession"
+)
+
+// A session that is in no team is written to, and each message says what became of it: also one that its person has to allow,
+// and one that waits because the session has ended.
+func TestSessions(t *testing.T) {
+	browser := launch(t)
+	w := newWorld(t, t.TempDir())
+	s := simsession.Start(t, w.Root.Path(), "5e55104e-0000-4000-8000-000000000001")
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose(simsession.Name)
+	p.until(`document.querySelector(".head .doing").textContent.startsWith("Idle")`)
+	p.until(`!document.querySelector("#policy").hidden && document.querySelector('#policy [value="urgent"]').disabled && document.querySelector("#lead") === null`)
+
+	p.write("Run the tests, please.")
+	p.until(own("Run the tests") + `?.textContent === "✓✓✓ finished" && ` + shown("done with"))
+	s.Tell("busy")
+	p.until(`document.querySelector(".head .doing").textContent.startsWith("Working")`)
+	p.write("And then the others.")
+	p.until(own("And then") + `?.textContent === "✓✓ confirmed"`)
+	p.picture("session")
+	s.Tell("idle")
+	p.until(own("And then") + `?.textContent === "✓✓✓ finished"`)
+	s.Tell("say All of them pass.")
+	p.until(shown("All of them pass."))
+
+	s.Tell("hold")
+	p.write("May I?")
+	p.until(own("May I?") + `?.textContent.startsWith("… waiting: held until its person allows it")`)
+	p.picture("session-held")
+	s.Tell("deny")
+	p.until(own("May I?") + `?.textContent.includes("not sent: its person did not allow it")`)
+
+	s.Kill()
+	p.write("Are you there?")
+	p.until(own("Are you there?") + `?.textContent.includes("the session has ended")`)
+	p.run(do(`location.hash = "#/"`))
+	p.until(`document.querySelector("main .needs")?.textContent.includes("1 message waits, but the session has ended")`)
+	p.picture("session-home")
+	s.Start()
+	p.until(`!document.querySelector("main .needs")?.textContent.includes("the session has ended")`)
+	if given := s.Given(); len(given) != 3 || given[2] != "Are you there?" {
+		t.Errorf("its model was given %q", given)
+	}
+}
