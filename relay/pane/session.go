@@ -378,7 +378,7 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 	frame, tries := m.Frame, 0
 	if frame != "" { // the process was looked at before
 		if proof.holds(ctx) {
-			return p.confirmSession(keep, frame, proof)
+			return p.confirmSession(keep, frame, m, proof)
 		}
 		f, found, err := l.Frame(ctx, frame)
 		if err != nil || !found {
@@ -456,7 +456,7 @@ func (p *Panes) settle(ctx, keep context.Context, frame string, m ledger.PaneMes
 	defer tick.Stop()
 	for {
 		if proof.holds(ctx) {
-			return p.confirmSession(keep, frame, proof)
+			return p.confirmSession(keep, frame, m, proof)
 		}
 		n, told, next := p.mailbox.Told(m.UUID)
 		if told && n.Status != peer.Delivered {
@@ -482,6 +482,7 @@ func (p *Panes) heed(ctx context.Context, frame string, m ledger.PaneMessage, n 
 	l := p.opts.Ledger
 	switch n.Status {
 	case peer.Dropped:
+		p.mailbox.Forget(m.UUID)
 		if err := ignoreMoved(l.ReturnFrame(ctx, frame, "the session dropped it: "+n.Reason), frame); err != nil {
 			return true, err
 		}
@@ -491,6 +492,7 @@ func (p *Panes) heed(ctx context.Context, frame string, m ledger.PaneMessage, n 
 		}
 		return true, l.HoldPaneMessage(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
 	case peer.Denied, peer.Expired, peer.Refused:
+		p.mailbox.Forget(m.UUID)
 		why := map[peer.Status]string{
 			peer.Denied: "its person did not allow it", peer.Expired: "its person did not answer whether it may come", peer.Refused: "its settings refuse messages of others",
 		}[n.Status]
@@ -500,7 +502,8 @@ func (p *Panes) heed(ctx context.Context, frame string, m ledger.PaneMessage, n 
 }
 
 // confirmSession records that a session has a message.
-func (p *Panes) confirmSession(ctx context.Context, frame string, proof *proof) error {
+func (p *Panes) confirmSession(ctx context.Context, frame string, m ledger.PaneMessage, proof *proof) error {
+	p.mailbox.Forget(m.UUID)
 	task := ledger.TaskSent
 	found, _ := proof.find(ctx)
 	if found.given {

@@ -411,6 +411,11 @@ func (b *Mailbox) admits(pid int) bool {
 		return false
 	}
 	b.taken[pid] = bucket{left - 1, now}
+	for pid, other := range b.taken { // one that has been quiet for so long is full
+		if now.Sub(other.at) > Burst*Refill {
+			delete(b.taken, pid)
+		}
+	}
 	return true
 }
 

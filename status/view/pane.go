@@ -97,7 +97,10 @@ func PaneMembers(views []pane.View) []api.Member {
 	for _, v := range views {
 		backend, dir, since := "tmux", v.Terminal.Path, v.Pane.At
 		if v.Pane.IsSession() {
-			backend, dir, since = "session", v.Pane.Cwd, time.UnixMilli(v.Process.StartedAt)
+			backend, dir = "session", v.Pane.Cwd
+			if v.Process.PID != 0 { // else it has ended
+				since = time.UnixMilli(v.Process.StartedAt)
+			}
 		}
 		list = append(list, api.Member{
 			Team: v.Pane.Team, Member: v.Pane.Inbox, Role: api.RoleAgent, Backend: backend, Cwd: dir, JoinedAt: new(since.UTC()), Unread: len(v.Waiting()),
