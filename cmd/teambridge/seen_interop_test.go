@@ -43,8 +43,8 @@ func TestRealSeen(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen {
 				t.Errorf("%s: %s, %v; want it seen", member, out, err)
 			}
-			// An agent that looked into the inbox just before the row was marked has it all the same: it is
-			// given the message, so that is tried again.
+			// The agent may have read the inbox just before the row was marked. Its model is then given the
+			// message, and the test tries again.
 			for try, never := 1, false; !never; try++ {
 				never = w.checkOrder(ctx, v, try, agent, began, sent.ID)
 			}

@@ -18,7 +18,7 @@ const PaneTeam = "tmux"
 // to through their own sockets. Like [PaneTeam], it has no directory.
 const SessionTeam = "sessions"
 
-// SessionTeamCreated is when that team was created, in milliseconds: it is as old as time.
+// SessionTeamCreated stands for the creation time of that team, which has none, in milliseconds.
 const SessionTeamCreated = 1
 
 // A Pane is a terminal pane. If its Team is [PaneTeam], it was registered under the name

@@ -394,14 +394,16 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 				return err
 			}
 		}
-		waited := time.Since(m.SentAt)
+		// The time counts from when the session was last seen to ask nothing: what its person has just allowed is
+		// not in the transcript at once.
+		quiet := notYet(tries)
 		switch {
 		case told && n.Status == peer.Held:
 			return hold(tmux.Dialog, asksFirst, p.soon(m))
 		case now.Status == transcript.ProcessWaiting:
 			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", p.soon(m))
-		case waited < p.timing.repeat:
-			return hold(tmux.Unknown, "the session does not show it yet", p.soon(m))
+		case m.Held != string(quiet) || time.Since(m.HeldSince) < p.timing.repeat:
+			return hold(quiet, "the session does not show it yet", p.soon(m))
 		case tries >= 2:
 			return ignoreMoved(l.FailFrame(keep, frame, Unknown+"the session was sent it twice and shows nothing of it", ledger.TaskNone), frame)
 		}
@@ -433,7 +435,16 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		why := strings.TrimPrefix(err.Error(), peer.ErrUnsent.Error()+": ")
 		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.nextTry(m)))
 	}
-	return errors.Join(err, p.settle(ctx, keep, frame, m, proof))
+	return errors.Join(err, p.settle(ctx, keep, frame, m, notYet(tries+1), proof))
+}
+
+// notYet is why a message is held that was written so often and of which the session shows nothing: another reason each
+// time, so that the time counts anew.
+func notYet(tries int) tmux.Reason {
+	if tries < 2 {
+		return tmux.Unknown
+	}
+	return tmux.NotProven
 }
 
 // asksFirst says why a message is held.
@@ -448,8 +459,8 @@ func (p *Panes) soon(m ledger.PaneMessage) time.Time {
 }
 
 // settle waits until the transcript shows a message that was just written, or the session says something of it, for
-// a while.
-func (p *Panes) settle(ctx, keep context.Context, frame string, m ledger.PaneMessage, proof *proof) error {
+// a while. quiet is why it is held if neither happens.
+func (p *Panes) settle(ctx, keep context.Context, frame string, m ledger.PaneMessage, quiet tmux.Reason, proof *proof) error {
 	end := time.NewTimer(p.timing.settle)
 	defer end.Stop()
 	tick := time.NewTicker(p.timing.record / 2)
@@ -470,7 +481,7 @@ func (p *Panes) settle(ctx, keep context.Context, frame string, m ledger.PaneMes
 		case <-ctx.Done():
 			return nil // the next one finds out
 		case <-end.C:
-			return p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Unknown), "the session does not show it yet", p.soon(m))
+			return p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(quiet), "the session does not show it yet", p.soon(m))
 		case <-next:
 		case <-tick.C:
 		}

@@ -127,7 +127,7 @@ func (t *reader) all(ctx context.Context, yield func(wire.Envelope, error) bool)
 	return grown, true
 }
 
-// took gives the time of a record to what is told from now on.
+// took takes the next record. What is told from now on has its time.
 func (t *reader) took(r transcript.Record) *record {
 	took := &record{Record: r}
 	t.at = took.time(t.at)

@@ -87,7 +87,7 @@ func (s *Session) PID() int { return s.cmd.Process.Pid }
 func (s *Session) Dir() string { return filepath.Dir(s.Root) }
 
 // Tell has it do something: "busy" begins a turn of its person, in which it keeps what comes, and "idle" ends it; with "hold" it asks its
-// person about the next message, "allow" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
+// person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
 // "usual"; "clear" gives it another id; and with "say TEXT" its agent writes to whoever wrote last.
 func (s *Session) Tell(line string) {
 	s.t.Helper()
@@ -230,6 +230,20 @@ func (p *program) obey(line string) {
 		p.turn()
 	case "hold":
 		p.hold = true
+	case "allow slowly": // its transcript has it later
+		held := p.held
+		for _, f := range held {
+			p.tell(f, "delivered", "")
+		}
+		p.held, p.hold, p.record["status"] = nil, false, "idle"
+		time.AfterFunc(700*time.Millisecond, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, f := range held {
+				p.enqueue(f)
+			}
+			p.turn()
+		})
 	case "deny", "allow":
 		for _, f := range p.held {
 			if line == "allow" {
