@@ -129,11 +129,23 @@ func TestRealHeldBySession(t *testing.T) {
 		if status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "held") {
 			t.Errorf("send: %d, %s", status, errs)
 		}
+		asked := func() { // the session says so before its dialog is on the screen
+			for !strings.Contains(p.terminal.Screen(), "Deliver this message") {
+				select {
+				case <-p.ctx.Done():
+					t.Fatalf("nothing is asked:\n%s", p.terminal.Screen())
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+		}
+		asked()
 		if err := p.terminal.Keys(p.ctx, "Down", "Enter"); err != nil { // Deliver this message
 			t.Fatal(err)
 		}
 		p.once("[held]")
+		p.session() // which is idle again
 		p.run("send", p.name(), "[denied]", "--timeout", "2s")
+		asked()
 		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil { // Deny
 			t.Fatal(err)
 		}
