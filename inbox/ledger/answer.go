@@ -21,6 +21,7 @@ type answer struct {
 	ID        string   `json:"messageId"` // the frame's uuid
 	InReplyTo []string `json:"inReplyTo"`
 	Truncated bool     `json:"truncated,omitempty"`
+	Summary   string   `json:"summary,omitempty"`
 }
 
 // addAnswer records the agent's answer to a frame, once, and makes an event of it.
@@ -34,16 +35,16 @@ func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = addAnswerTo(c, f, ids, said, at)
+	_, err = addAnswerTo(c, f, ids, said, "", at)
 	return err
 }
 
 // addAnswerTo is addAnswer for the messages with these ids, and returns the number of the
 // answer.
-func addAnswerTo(c *sqlite.Conn, f Frame, ids []string, said string, at int64) (int64, error) {
+func addAnswerTo(c *sqlite.Conn, f Frame, ids []string, said, summary string, at int64) (int64, error) {
 	a := answer{
 		From: f.Inbox, Text: said, Timestamp: time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05.000Z"), Type: "answer", ID: f.UUID,
-		InReplyTo: []string{},
+		InReplyTo: []string{}, Summary: summary,
 	}
 	if a.Truncated = len(said) > maxAnswer; a.Truncated {
 		a.Text = strings.ToValidUTF8(said[:maxAnswer], "")

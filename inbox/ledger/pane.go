@@ -497,21 +497,6 @@ func (l *Ledger) SendAgain(ctx context.Context, k InboxKey, uuids ...string) err
 	})
 }
 
-// AddSaid records, durably and once under an id, what an agent wrote to a person without being asked: an answer to
-// no message.
-func (l *Ledger) AddSaid(ctx context.Context, k InboxKey, id, text string) error {
-	if err := cmp.Or(k.check(), names("id", id)); err != nil {
-		return err
-	}
-	return l.write(ctx, "said", durable, func(c *sqlite.Conn) error {
-		if _, err := k.add(c); err != nil {
-			return err
-		}
-		_, err := addAnswerTo(c, Frame{UUID: id, InboxKey: k}, nil, text, micros(time.Time{}))
-		return err
-	})
-}
-
 // SentSince returns when messages were sent to a session or pane since a time, sorted: what is
 // on its way, or was taken.
 func (l *Ledger) SentSince(ctx context.Context, k InboxKey, since time.Time) (list []time.Time, err error) {
@@ -579,7 +564,7 @@ func endTasks(c *sqlite.Conn, k InboxKey, said, lost string, uuids []string) (en
 	if err != nil || !found {
 		return ended, err
 	}
-	n, err := addAnswerTo(c, f, ids, said, at)
+	n, err := addAnswerTo(c, f, ids, said, "", at)
 	if err != nil {
 		return nil, err
 	}

@@ -88,20 +88,54 @@ func TestSendAgain(t *testing.T) {
 	}
 }
 
-// What an agent says unasked is an event, once under an id.
+// What an agent says unasked is an event, once under an id, and unread until the person has read it.
 func TestAddSaid(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	s, err := l.AddSession(t.Context(), aPeer("aaaa", 1))
 	must(t, err)
+	stranger := s.InboxKey
+	stranger.Inbox = "stranger" // of which there is no session
 	for range 2 {
-		must(t, l.AddSaid(t.Context(), s.InboxKey, "said-1", "hello"))
+		must(t, l.AddSaid(t.Context(), s.InboxKey, "said-1", "hello", ""))
+		must(t, l.AddSaid(t.Context(), stranger, "said-2", "hi", "claims to be somebody"))
 	}
 	events, err := l.Events(t.Context(), 0, 10)
-	if err != nil || len(events) != 1 || events[0].Answer != "said-1" || events[0].InboxKey != s.InboxKey {
+	if err != nil || len(events) != 2 || events[0].Answer != "said-1" || events[0].InboxKey != s.InboxKey {
 		t.Errorf("events: %+v, %v", events, err)
 	}
-	if err := l.AddSaid(t.Context(), s.InboxKey, "", "hello"); !errors.As(err, new(*ValueError)) {
+	if err := l.AddSaid(t.Context(), s.InboxKey, "", "hello", ""); !errors.As(err, new(*ValueError)) {
 		t.Errorf("without an id: %v", err)
+	}
+	want := func(read ...bool) {
+		t.Helper()
+		list, err := l.Said(t.Context(), s.Root, s.Team)
+		if err != nil || len(list) != len(read) {
+			t.Fatalf("said: %+v, %v", list, err)
+		}
+		for i, m := range list {
+			if m.Read != read[i] || m.ID != []string{"said-1", "said-2"}[i] || m.InboxKey != []InboxKey{s.InboxKey, stranger}[i] {
+				t.Errorf("message %d: %+v, read %t", i, m, read[i])
+			}
+		}
+	}
+	want(false, false)
+	if other, err := l.Said(t.Context(), s.Root, "other"); err != nil || len(other) != 0 {
+		t.Errorf("of another team: %+v, %v", other, err)
+	}
+	for _, n := range []int{1, 0} {
+		if got, err := l.ReadSaid(t.Context(), s.Root, "said-2", "nobody"); err != nil || got != n {
+			t.Errorf("%d were marked as read, %v; want %d", got, err, n)
+		}
+	}
+	if n, err := l.ReadSaid(t.Context(), "/other", "said-1"); err != nil || n != 0 {
+		t.Errorf("in another Claude directory, %d were marked as read, %v", n, err)
+	}
+	want(false, true)
+	_, err = l.Prune(t.Context(), time.Now().Add(time.Hour))
+	must(t, err)
+	want()
+	if n, err := number(l, "SELECT count(*) FROM said"); err != nil || n != 0 {
+		t.Errorf("%d rows are left of what was forgotten, %v", n, err)
 	}
 }
