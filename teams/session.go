@@ -50,6 +50,13 @@ func StateOf(p transcript.Process) Liveness {
 	return (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
 }
 
+// ThisStart returns when this process started, as the file of a session says it of its own; "" if that is not known on
+// this system.
+func ThisStart() string {
+	_, start := thisProcess()
+	return start
+}
+
 // agents returns which process is whose in the teams.
 func (r *Root) agents(ctx context.Context) (map[int]Session, error) {
 	all, err := r.Teams()

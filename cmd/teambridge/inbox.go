@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
@@ -112,6 +113,9 @@ func (a *app) ownInboxes(ctx context.Context, q api.Reading) (all []teamFeed, hi
 				names = append(names, t.Team)
 			}
 		}
+		if !slices.Contains(names, ledger.SessionTeam) { // what ended sessions wrote is there, too
+			names = append(names, ledger.SessionTeam)
+		}
 	}
 	q.Own = true
 	var faults []error
@@ -209,7 +213,11 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 		}
 		return notFound("list them with: teambridge read user", "%s", what)
 	}
-	return a.sendTo(ctx, api.Target{Team: team, Members: []string{to.From}, Way: api.WayInbox}, body, o)
+	target, err := a.bridge(ctx).Target(ctx, api.Scope{Team: team}, to.From)
+	if err != nil {
+		return err
+	}
+	return a.sendTo(ctx, target, body, o)
 }
 
 // newest returns the last message of the team that has the newest one.

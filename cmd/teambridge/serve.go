@@ -25,6 +25,7 @@ type serveOptions struct {
 	keepWork time.Duration
 	keep     []string // teams
 	modes    string   // --permission-mode-map
+	as       string   // whom sessions list
 }
 
 func newServe(a *app) *cobra.Command {
@@ -49,6 +50,10 @@ $ENABLE_SESSION_PROTOCOL_SEND says which of their forms is dropped, as in run.
 With --keep-transcripts TEAM, the history also has what that team's interactive
 agents say and do. Their transcripts are only read, but can hold secrets, which
 are then in journal.db too.
+
+Sessions of Claude Code that are in no team list you as "operator", or as --as
+says, and their agents can write to you: "teambridge inbox" shows it, and
+"teambridge reply" answers.
 
 The service listens on a unix socket that only you can open, by default
 NAME.sock in the state directory. With --listen 127.0.0.1:PORT, requests need
@@ -79,10 +84,17 @@ func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	durationFlag(cmd, &o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
 	cmd.Flags().StringArrayVar(&o.keep, "keep-transcripts", nil, "record what the interactive agents of this team say and do; may be repeated")
 	must(cmd.RegisterFlagCompletionFunc("keep-transcripts", cobra.NoFileCompletions))
+	cmd.Flags().StringVar(&o.as, "as", api.Guest, `the name under which sessions list you, so that their agents can write to you first; "" is none`)
+	must(cmd.RegisterFlagCompletionFunc("as", cobra.NoFileCompletions))
 	modeMapFlag(cmd, &o.modes)
 }
 
 func (o serveOptions) check() error {
+	if o.as != "" {
+		if err := teams.CheckName("member", o.as); err != nil {
+			return err
+		}
+	}
 	if o.keepWork <= 0 {
 		return usage("", "--keep-work %s is not positive", o.keepWork)
 	}
@@ -115,7 +127,7 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	}
 	home, _ := a.home() // without one, files for browsers are in the state directory
 	s, err := server.New(server.Options{
-		Root: root, State: a.state, Home: home, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, Payloads: payloads, Version: build(), Log: logger(a),
+		Root: root, State: a.state, Home: home, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, As: o.as, Payloads: payloads, Version: build(), Log: logger(a),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {

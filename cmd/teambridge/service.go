@@ -183,6 +183,9 @@ func unitText(a *app, o serveOptions) (string, error) {
 	for _, team := range o.keep {
 		args = append(args, "--keep-transcripts", team)
 	}
+	if o.as != api.Guest {
+		args = append(args, "--as", o.as)
+	}
 	if _, err := payloads(a, o.modes); err != nil {
 		return "", err
 	}

@@ -53,7 +53,7 @@ func TestFullDisk(t *testing.T) {
 
 func childFull(args []string) error {
 	ctx, dir := context.Background(), args[0]
-	if err := mount(dir, 0, "size=512k"); err != nil {
+	if err := mount(dir, 0, "size=640k"); err != nil {
 		return err
 	}
 	ballast := filepath.Join(dir, "ballast")
@@ -125,7 +125,7 @@ func TestReadOnlyDisk(t *testing.T) {
 
 func childFrozen(args []string) error {
 	ctx, dir := context.Background(), args[0]
-	if err := mount(dir, 0, "size=512k"); err != nil {
+	if err := mount(dir, 0, "size=640k"); err != nil {
 		return err
 	}
 	path := filepath.Join(dir, "ledger.db")

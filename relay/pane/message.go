@@ -137,7 +137,8 @@ func (p *Panes) until(ctx context.Context, uuid string, done func(ledger.PaneMes
 // first and nothing was sent, the message has failed as not sent, and a nil error is
 // returned: it does not come as a surprise later.
 func (p *Panes) Deliver(ctx context.Context, uuid string) (_ ledger.PaneMessage, err error) {
-	defer func() { err = errors.Join(err, p.mailbox.Close()) }()
+	end := p.useMailbox()
+	defer func() { err = errors.Join(err, end()) }()
 	for keep := context.WithoutCancel(ctx); ; {
 		m, err := p.Message(keep, uuid)
 		if err == nil && m.Notify && m.Task.Open() {

@@ -73,6 +73,10 @@ type Options struct {
 	// then reads it only if there are panes.
 	Told bool
 
+	// As is the name under which sessions list us, so that their agents can write to the person first; "": they do
+	// not.
+	As string
+
 	// Recorded, if not nil, is called after something was recorded in the ledger.
 	Recorded func()
 	// Changed, if not nil, is called when the messages or tasks of a pane changed, or what
@@ -89,12 +93,13 @@ type Panes struct {
 	tmux   actions
 	wake   chan struct{}
 
-	mailbox *peer.Mailbox // in which sessions say what became of messages
+	mailbox *peer.Mailbox // in which sessions say what became of messages, and their agents write to the person
 
 	mu     sync.Mutex
 	files  map[string]*conversation // by path: the transcripts that are followed
 	warned map[string]bool          // messages about which Warn was told
 	idle   map[string]time.Time     // messages whose turns seem to be broken off, since when
+	open   int                      // how many use the mailbox
 }
 
 // timing is how long things take, or are waited for.

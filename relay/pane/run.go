@@ -15,9 +15,10 @@ import (
 // when the deliveries that had begun are finished: within seconds.
 func (p *Panes) Run(ctx context.Context) (err error) {
 	var running sync.WaitGroup
+	end := p.useMailbox()
 	defer func() {
 		running.Wait()
-		err = p.mailbox.Close()
+		err = end()
 	}()
 	r := runner{panes: p, running: &running, busy: map[job]bool{}, begun: map[job]time.Time{}}
 	failing := false
@@ -55,6 +56,8 @@ type runner struct {
 
 	none bool // there are no panes, and nobody is left to be notified
 
+	processes string // what the files of processes were when we were listed
+
 	mu    sync.Mutex
 	busy  map[job]bool
 	begun map[job]time.Time // when it was begun last
@@ -77,6 +80,12 @@ type job struct {
 // step begins what is to be done now.
 func (r *runner) step(ctx context.Context) error {
 	p := r.panes
+	if now := p.Processes(); now != r.processes {
+		r.processes = now
+		if err := p.appear(); err != nil && p.first("listen: "+err.Error()) {
+			p.opts.Warn(err)
+		}
+	}
 	messages, err := p.opts.Ledger.OpenPaneMessages(ctx, p.opts.Root.Path())
 	if err != nil {
 		return err

@@ -74,7 +74,8 @@ func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 	return list, nil
 }
 
-// Around returns the sessions that live, and those that have ended while messages to them had not, sorted by name.
+// Around returns the sessions that live, and those that have ended while messages to them, or what they wrote to the person,
+// wait, sorted by name.
 func (p *Panes) Around(ctx context.Context) ([]Pane, error) {
 	list, err := p.Sessions(ctx)
 	if err != nil {
@@ -84,13 +85,20 @@ func (p *Panes) Around(ctx context.Context) ([]Pane, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(known) == 0 {
+		return list, nil
+	}
+	unread, err := p.unread(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range known {
 		if slices.ContainsFunc(list, func(s Pane) bool { return s.InboxKey == k.InboxKey }) {
 			continue
 		}
 		if open, err := p.opts.Ledger.PaneMessages(ctx, k.InboxKey); err != nil {
 			return nil, err
-		} else if len(open) > 0 {
+		} else if len(open) > 0 || unread[k.Inbox] {
 			list = append(list, k)
 		}
 	}
@@ -289,40 +297,6 @@ func Check(to Pane, m Message) error {
 		return errors.New("a session is not typed into: there is no draft to save, and nothing to interrupt it with")
 	}
 	return peer.Message{From: m.From, Text: m.Text}.Check()
-}
-
-// take records what an agent wrote to us: it is said by the member that its session is.
-func (p *Panes) take(in peer.Incoming) {
-	ctx := context.Background()
-	root := p.opts.Root.Path()
-	s, ok := transcript.ProcessWith(root, in.PID)
-	if in.PID == 0 || !ok || teams.StateOf(s) == teams.Gone {
-		p.opts.Warn(fmt.Errorf("a message to us was not taken: it is of process %d, which has no session here: %.200q", in.PID, in.Text))
-		return
-	}
-	of, err := p.recordSession(ctx, sessionPane(root, s))
-	if err == nil {
-		err = p.opts.Ledger.AddSaid(ctx, of.InboxKey, derive("said", of.Root, of.Inbox, sessionAt(s), in.ID), in.Text)
-		p.changed(of.InboxKey)
-	}
-	if err != nil {
-		p.opts.Warn(fmt.Errorf("a message of the session %s was not recorded: %w: %.200q", of.Inbox, err, in.Text))
-	}
-}
-
-// listen takes what the agent of a session writes to us, if it has one.
-func (p *Panes) listen(ctx context.Context, k ledger.InboxKey) (listening bool, err error) {
-	record, found, err := p.opts.Ledger.Pane(ctx, k)
-	if err != nil || !found {
-		return false, err
-	}
-	of := paneOf(record)
-	if now, err := p.processOf(ctx, &of); err != nil || now.Socket == "" {
-		return false, err
-	} else if err := p.mailbox.Listen(now); err != nil {
-		return false, err
-	}
-	return true, nil
 }
 
 // sessionPane is a session that nothing was sent to.

@@ -339,21 +339,32 @@ func (p *Panes) Answer(ctx context.Context, uuid string) (row []byte, done bool,
 }
 
 // AwaitAnswer waits until the task of a message has ended, or the message has failed, or ctx
-// ends. It follows the task itself, so that it needs no service.
-func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (_ ledger.PaneMessage, err error) {
-	if m, err := p.Message(ctx, uuid); err == nil && m.Team == SessionTeam && !p.opts.Told { // else a service listens
-		if listening, lerr := p.listen(ctx, m.InboxKey); lerr != nil {
-			return m, lerr
-		} else if listening {
-			defer func() { err = errors.Join(err, p.mailbox.Close()) }()
-		}
-	}
-	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
+// ends. It follows the task itself, so that it needs no service. What the agent of a session writes to the person before
+// that is the answer, too; then the task goes on.
+func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	var answer []byte
+	m, err := p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
 		if m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done || ctx.Err() != nil {
 			return m.Task == ledger.TaskEnded || ctx.Err() == nil, nil
 		}
+		if m.Task == ledger.TaskGiven && m.Team == SessionTeam {
+			all, err := p.opts.Ledger.Said(ctx, m.Root, m.Team)
+			if err != nil && ctx.Err() == nil {
+				return false, err
+			}
+			for _, s := range all {
+				if s.InboxKey == m.InboxKey && s.At.After(m.TaskAt) {
+					answer = s.Raw
+					return true, nil
+				}
+			}
+		}
 		return false, p.followOne(ctx, m)
 	})
+	if answer != nil {
+		m.Answer = answer
+	}
+	return m, err
 }
 
 // AwaitGiven waits until the model of the agent was given a message, or the message has failed, or ctx ends. Like

@@ -141,10 +141,11 @@ const (
 	Dropped   Status = "dropped"   // too many, or the same text again
 )
 
-// Incoming is what an agent wrote to us with its own tool.
+// Incoming is what an agent wrote to us with its own tool, or what somebody says that one did.
 type Incoming struct {
 	ID   string // that its session gave it
 	PID  int    // of the process that has connected; 0 if the system does not tell
+	Name string // of its session, as it says itself
 	Text string
 }
 
@@ -166,6 +167,7 @@ type Mailbox struct {
 	to        map[string]int          // the process to which a message was sent, by the same
 	told      chan struct{}           // is closed, and another one made, with each notice
 	taken     map[int]bucket          // by the process that writes to us
+	listed    *listing                // nil: sessions know us only from our messages
 }
 
 // bucket is how much more a process may write to us.
@@ -191,7 +193,7 @@ func (b *Mailbox) Close() error {
 	if len(b.listeners) == 0 {
 		return nil
 	}
-	var failed []error
+	failed := []error{b.unlist()}
 	for _, l := range b.listeners {
 		failed = append(failed, l.Close())
 	}
@@ -267,21 +269,30 @@ func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, 
 	return c.(*net.UnixConn).CloseWrite()
 }
 
+// key is what the owner of a socket wants to be shown first.
+type key struct {
+	Token  string `json:"peerToken"`
+	Start  string `json:"procStart"`
+	Domain string `json:"pidDomain"`
+}
+
+func keyFile(root string, pid int, socket string) string {
+	sum := sha256.Sum256([]byte(socket))
+	return filepath.Join(root, "sessions", strconv.Itoa(pid)+"."+hex.EncodeToString(sum[:])+".key")
+}
+
 // token returns what a session wants to be shown first.
 func token(root string, p transcript.Process) (string, error) {
-	sum := sha256.Sum256([]byte(p.Socket))
-	path := filepath.Join(root, "sessions", strconv.Itoa(p.PID)+"."+hex.EncodeToString(sum[:])+".key")
+	path := keyFile(root, p.PID, p.Socket)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read the token of the session with pid %d: %w", p.PID, err)
 	}
-	var key struct {
-		Token string `json:"peerToken"`
-	}
-	if err := json.Unmarshal(data, &key); err != nil || key.Token == "" {
+	var k key
+	if err := json.Unmarshal(data, &k); err != nil || k.Token == "" {
 		return "", fmt.Errorf("%s: there is no peerToken", path)
 	}
-	return key.Token, nil
+	return k.Token, nil
 }
 
 // listen returns the path of our socket in a directory.
@@ -289,8 +300,12 @@ func (b *Mailbox) listen(dir string) (string, error) {
 	path := filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock")
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.listeners[dir] != nil {
-		return path, nil
+	if l := b.listeners[dir]; l != nil {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			return path, nil
+		}
+		_ = l.Close() // nobody can connect to it any more
+		delete(b.listeners, dir)
 	}
 	if err := os.MkdirAll(b.state, 0o700); err != nil {
 		return "", err
@@ -300,11 +315,7 @@ func (b *Mailbox) listen(dir string) (string, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
-	dirs := dir + "\n"
-	for other := range b.listeners {
-		dirs += other + "\n"
-	}
-	if err := os.WriteFile(b.note(os.Getpid()), []byte(dirs), 0o600); err != nil {
+	if err := b.keep(path); err != nil {
 		return "", err
 	}
 	l, err := net.Listen("unix", path)
@@ -319,7 +330,18 @@ func (b *Mailbox) listen(dir string) (string, error) {
 	return path, nil
 }
 
-// sweep removes the sockets of processes of ours that were killed. What it cannot remove is in nobody's way.
+// keep notes the files that there are of ours outside of the directory state, and those that are about to be made. b.mu is held.
+func (b *Mailbox) keep(files ...string) error {
+	for dir := range b.listeners {
+		files = append(files, filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock"))
+	}
+	if b.listed != nil {
+		files = append(files, b.listed.files()...)
+	}
+	return os.WriteFile(b.note(os.Getpid()), []byte(strings.Join(files, "\n")+"\n"), 0o600)
+}
+
+// sweep removes the files of processes of ours that were killed. What it cannot remove is in nobody's way.
 func (b *Mailbox) sweep() {
 	notes, _ := os.ReadDir(b.state)
 	for _, n := range notes {
@@ -327,12 +349,14 @@ func (b *Mailbox) sweep() {
 		if err != nil || pid == os.Getpid() || running(pid) {
 			continue
 		}
-		dirs, err := os.ReadFile(b.note(pid))
+		files, err := os.ReadFile(b.note(pid))
 		if err != nil {
 			continue
 		}
-		for dir := range strings.Lines(string(dirs)) {
-			_ = os.Remove(filepath.Join(strings.TrimSuffix(dir, "\n"), n.Name()+".sock"))
+		for path := range strings.Lines(string(files)) {
+			if path = strings.TrimSuffix(path, "\n"); strings.HasPrefix(filepath.Base(path), n.Name()+".") {
+				_ = os.Remove(path)
+			}
 		}
 		_ = os.Remove(b.note(pid))
 	}
@@ -382,8 +406,9 @@ func (b *Mailbox) read(c *net.UnixConn) {
 		if json.Unmarshal(lines.Bytes(), &f) != nil {
 			continue
 		}
-		if f.Type == "user" && f.Message != nil && b.admits(pid) {
-			b.take(Incoming{ID: f.ID, PID: pid, Text: unwrapped(f.Message.Content)})
+		if f.Type == "user" && f.Message != nil && b.Admits(pid) {
+			name, text := unwrapped(f.Message.Content)
+			b.take(Incoming{ID: f.ID, PID: pid, Name: name, Text: text})
 		}
 		if f.Type != "control" || f.Action != "peer_message_status" {
 			continue
@@ -398,8 +423,9 @@ func (b *Mailbox) read(c *net.UnixConn) {
 	}
 }
 
-// admits reports whether a process may write one more message to us.
-func (b *Mailbox) admits(pid int) bool {
+// Admits reports whether a process may write one more message to us, and counts that. Take is not called with what it does
+// not admit. 0 stands for all that nobody knows.
+func (b *Mailbox) Admits(pid int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, was := time.Now(), b.taken[pid]
@@ -419,13 +445,17 @@ func (b *Mailbox) admits(pid int) bool {
 	return true
 }
 
-// unwrapped is the text in the wrapper of a message.
-func unwrapped(content string) string {
-	if _, text, ok := strings.Cut(content, ">\n"); ok && strings.HasPrefix(content, "<cross-session-message ") {
-		text, _, _ = strings.Cut(text, "\n"+closing)
-		return text
+// unwrapped is the text in the wrapper of a message, and the name that its sender gives itself.
+func unwrapped(content string) (name, text string) {
+	head, text, ok := strings.Cut(content, ">\n")
+	if !ok || !strings.HasPrefix(head, "<cross-session-message ") {
+		return "", content
 	}
-	return content
+	if _, rest, ok := strings.Cut(head, ` from-name="`); ok {
+		name, _, _ = strings.Cut(rest, `"`)
+	}
+	text, _, _ = strings.Cut(text, "\n"+closing)
+	return name, text
 }
 
 // Listen opens our socket beside that of a session.

@@ -44,7 +44,7 @@ func FuzzWrapped(f *testing.F) {
 		if strings.Count(wrapped, "</cross-session-message") != 1 || !strings.HasSuffix(wrapped, "\n</cross-session-message>") || strings.Contains(head, "from-mode") {
 			t.Errorf("wrapped as %q", wrapped)
 		}
-		if got := unwrapped(wrapped); got != strings.ReplaceAll(text, "</cross-session-message", "&lt;/cross-session-message") {
+		if _, got := unwrapped(wrapped); got != strings.ReplaceAll(text, "</cross-session-message", "&lt;/cross-session-message") {
 			t.Errorf("unwrapped it is %q", got)
 		}
 	})
@@ -65,11 +65,11 @@ func TestAdmits(t *testing.T) {
 	b := Open(t.TempDir(), nil)
 	n := 0
 	for range 3 * Burst {
-		if b.admits(7) {
+		if b.Admits(7) {
 			n++
 		}
 	}
-	if n < Burst || n > 2*Burst || !b.admits(8) { // it may take a while
+	if n < Burst || n > 2*Burst || !b.Admits(8) { // it may take a while
 		t.Errorf("%d of %d messages at once were taken, want %d", n, 3*Burst, Burst)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
@@ -47,6 +48,16 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 	}
 	if e.waits, err = c.paneWaits(ctx, e, views, now); err != nil {
 		return nil, false, err
+	}
+	if name == pane.SessionTeam {
+		said, err := c.opts.Panes.Said(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, a := range unreadOf(name, mail.User, said, nil) {
+			a.Team = name
+			e.waits = append(e.waits, a)
+		}
 	}
 	markDismissable(e.waits)
 	return e, true, nil

@@ -159,6 +159,11 @@ func unreadFrom(ctx context.Context, t *teams.Team, name string, ours []string) 
 	case err != nil:
 		return nil, nil // members and doctor show what is wrong with it
 	}
+	return unreadOf(t.Name(), name, rows, ours), nil
+}
+
+// unreadOf is unreadFrom for rows of an inbox that were read.
+func unreadOf(team, name string, rows []inbox.Row, ours []string) (list []api.Attention) {
 	for _, r := range rows {
 		if r.Read || r.Noise() || slices.Contains(ours, r.From) {
 			continue
@@ -167,8 +172,8 @@ func unreadFrom(ctx context.Context, t *teams.Team, name string, ours []string) 
 		if i < 0 {
 			i = len(list)
 			list = append(list, api.Attention{
-				ID: attentionID(api.WaitsUnread, time.Time{}, t.Name(), name, r.From, r.ID()), Kind: api.WaitsUnread, Member: name, From: r.From,
-				Do: "teambridge read " + name + " --team " + t.Name() + " --mark-read",
+				ID: attentionID(api.WaitsUnread, time.Time{}, team, name, r.From, r.ID()), Kind: api.WaitsUnread, Member: name, From: r.From,
+				Do: "teambridge read " + name + " --team " + team + " --mark-read",
 			})
 			if at, ok := r.Time(); ok {
 				list[i].Since = new(at)
@@ -181,7 +186,7 @@ func unreadFrom(ctx context.Context, t *teams.Team, name string, ours []string) 
 			a.What = fmt.Sprintf("%d unread messages", a.Count)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // askedLately is how many of the last messages of a lead are searched for questions.

@@ -97,6 +97,9 @@ func (w *Watch) relist(ctx context.Context) error {
 	if version == w.ledgerVersion && processes == w.processes {
 		return nil
 	}
+	if processes != w.processes {
+		w.panes.Poke() // to listen beside a new session
+	}
 	around, err := w.panes.Around(ctx)
 	if err != nil {
 		return err

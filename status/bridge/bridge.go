@@ -15,6 +15,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/status"
+	"teambridge/status/api"
 	"teambridge/status/attention"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -110,9 +112,25 @@ func (l *Local) OpenPanes(ctx context.Context) (*pane.Panes, error) {
 	}
 	lg, err := l.opts.Ledger(ctx)
 	if err == nil {
-		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Locker: l.opts.Locker, Warn: l.opts.Warn})
+		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Locker: l.opts.Locker, As: api.Guest, Warn: l.opts.Warn})
 	}
 	return l.panes, err
+}
+
+// attend has agents of sessions write to the person until end is called, if they are of that team, or if it is "". A service
+// does so all the time.
+func (l *Local) attend(ctx context.Context, team string) (end func() error) {
+	if l.service != nil || team != "" && team != pane.SessionTeam {
+		return func() error { return nil }
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.opts.Warn(fmt.Errorf("agents of sessions cannot write to you: %w", err))
+		}
+		return func() error { return nil }
+	}
+	return panes.Attend(ctx)
 }
 
 // Registered returns the registered panes, sorted by name: none if there is no ledger.

@@ -132,6 +132,11 @@ func (l *Local) MarkRead(ctx context.Context, team string, m api.MarkRead) (done
 	if len(m.IDs) == 0 {
 		return done, api.Decide(api.CodeInvalid, "", "there are no ids to mark as read")
 	}
+	if of, err := l.ofSessions(team); err != nil {
+		return done, err
+	} else if of {
+		return l.readSaid(ctx, m)
+	}
 	t, c, err := l.real(ctx, team)
 	if err != nil {
 		return done, err

@@ -269,6 +269,8 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 	if err := l.closed(ctx, p); err != nil {
 		return a, err
 	}
+	end := l.attend(ctx, to.Name())
+	defer func() { err = errors.Join(err, end()) }()
 	until := time.Now().Add(timeout)
 	if a.Sent, _, err = l.send(ctx, to, m); err != nil {
 		return a, err
@@ -305,8 +307,10 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 		return a, fmt.Errorf("read the answer of %s: %w", p.Inbox, cmp.Or(err, errors.New("it is no object")))
 	}
 	a.Reply = view.Message(p.Team, inbox.Entry{Row: rows[0], Inbox: p.Inbox})
-	a.Reply.Kind = journal.KindAnswer
-	a.Text, a.Via, a.Certain = rows[0].Text, api.ViaResult, true
+	a.Text, a.Via, a.Certain = rows[0].Text, api.ViaMessage, true
+	if done.Task == ledger.TaskEnded {
+		a.Via, a.Reply.Kind = api.ViaResult, journal.KindAnswer
+	}
 	return a, nil
 }
 

@@ -16,19 +16,10 @@ import (
 
 // Read returns messages that are in inboxes; see [api.Bridge].
 func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api.Rows, err error) {
-	to, err := l.In(ctx, team, q.Inboxes...)
-	if err != nil {
-		return found, err
-	}
-	defer to.Close() // nothing was written through it
 	if q.Limit < 0 {
 		return found, api.Decide(api.CodeInvalid, "", "the limit %d is negative", q.Limit)
 	}
-	w, err := l.by(&to, "")
-	if err != nil {
-		return found, err
-	}
-	past, now, err := w.rows(ctx, &to, &q, &found)
+	past, now, err := l.rowsOf(ctx, team, &q, &found)
 	if err != nil {
 		return found, err
 	}
@@ -62,7 +53,7 @@ func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api
 		case !q.Protocol && e.Noise():
 			found.Hidden++
 		default:
-			m := view.Message(to.Name(), e)
+			m := view.Message(team, e)
 			m.Gone = gone
 			found.Messages = append(found.Messages, m)
 		}
@@ -71,6 +62,26 @@ func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api
 		found.Messages = found.Messages[len(found.Messages)-q.Limit:]
 	}
 	return found, nil
+}
+
+// rowsOf returns what was and what is in inboxes of a team.
+func (l *Local) rowsOf(ctx context.Context, team string, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error) {
+	if own, err := l.toPerson(team, q); err != nil {
+		return nil, nil, err
+	} else if own {
+		now, err = l.said(ctx)
+		return nil, now, err
+	}
+	to, err := l.In(ctx, team, q.Inboxes...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer to.Close() // nothing was written through it
+	w, err := l.by(&to, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.rows(ctx, &to, q, found)
 }
 
 // rows returns what was and what is in inboxes of a team. If one cannot be read, the others still

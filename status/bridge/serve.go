@@ -35,6 +35,7 @@ type ServiceOptions struct {
 	ReadOnly bool               // run no agents, type into no panes, and join no team again
 	Env      []string           // of the agents, as "NAME=value"; nil: that of this process
 	Tmux     string             // as in [Options]
+	As       string             // as in [pane.Options]
 	Log      *slog.Logger
 
 	KeepTranscripts []string      // the teams of which the transcripts of interactive agents are recorded
@@ -114,7 +115,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	})
 	s.service = s
 	s.panes = pane.New(pane.Options{
-		Root: opts.Root, Ledger: s.ledger, State: opts.State, Locker: s.locker, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
+		Root: opts.Root, Ledger: s.ledger, State: opts.State, Locker: s.locker, As: opts.As, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
 		Changed: func(ledger.InboxKey) {
 			signal(s.paneNews)
 			signal(s.dirty)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -154,6 +155,16 @@ func (l *Local) paneTeam(ctx context.Context, name string) (t teams.Instance, fo
 
 // Target returns what a scope and names mean; see [api.Bridge].
 func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
+	if len(names) == 1 {
+		member, team := teams.Split(names[0])
+		if team = cmp.Or(team, s.Team, s.Default); member == mail.User {
+			if of, err := l.ofSessions(team); err != nil {
+				return api.Target{}, err
+			} else if of { // what sessions wrote to the person is read as an inbox
+				return api.Target{Team: team, Members: []string{member}, Way: api.WayInbox}, nil
+			}
+		}
+	}
 	t, err := l.Resolve(ctx, s, names...)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" && l.service != nil {
 		err = l.orEnded(ctx, nf.Query, err) // which [Local.Open] does only in a command

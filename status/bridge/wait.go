@@ -63,6 +63,8 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	if w.rec != nil {
 		defer func() { err = errors.Join(err, w.rec.Close()) }()
 	}
+	end := l.attend(ctx, w.team)
+	defer func() { err = errors.Join(err, end()) }()
 	wait, cancel := within(ctx, o.Timeout, w.missing())
 	defer cancel()
 	if w.forMessage() {

@@ -106,6 +106,10 @@ type Options struct {
 	// recorded. They can hold secrets.
 	KeepTranscripts []string
 
+	// As is the name under which sessions of Claude Code list the service, so that their agents can write to the
+	// person first; "": they do not.
+	As string
+
 	KeepWork time.Duration // how long what agents said and did while they worked is kept; 0: [KeepWork]
 
 	// Page, if not nil, answers GET / and everything below /ui/, for anybody who can
@@ -212,7 +216,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	core := s.core
 	core.Root, core.State, core.Lock, core.ReadOnly, core.Env, core.Log = s.opts.Root, s.opts.State, s.opts.Lock, s.opts.ReadOnly, s.opts.Env, s.log
-	core.KeepTranscripts, core.KeepWork = s.opts.KeepTranscripts, cmp.Or(s.opts.KeepWork, KeepWork)
+	core.KeepTranscripts, core.As, core.KeepWork = s.opts.KeepTranscripts, s.opts.As, cmp.Or(s.opts.KeepWork, KeepWork)
 	service, err := bridge.OpenService(ctx, core)
 	if err != nil {
 		return err

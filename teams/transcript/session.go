@@ -85,7 +85,12 @@ func Processes(root string) (list []Process) {
 
 // ProcessWith returns the process with that id, if it has a session.
 func ProcessWith(root string, pid int) (Process, bool) {
-	return readProcess(filepath.Join(root, "sessions", strconv.Itoa(pid)+".json"))
+	return readProcess(ProcessFile(root, pid))
+}
+
+// ProcessFile is the file in which a process says that it has a session.
+func ProcessFile(root string, pid int) string {
+	return filepath.Join(root, "sessions", strconv.Itoa(pid)+".json")
 }
 
 func readProcess(path string) (Process, bool) {
@@ -113,8 +118,10 @@ func readProcess(path string) (Process, bool) {
 		Status          string `json:"status"`
 		WaitingFor      string `json:"waitingFor"`
 		StatusUpdatedAt int64  `json:"statusUpdatedAt"`
+
+		Ours bool `json:"teambridge"` // it is no session, but listens as one: see package relay/peer
 	}
-	if json.Unmarshal(data, &s) != nil || s.PID <= 0 {
+	if json.Unmarshal(data, &s) != nil || s.PID <= 0 || s.Ours {
 		return Process{}, false
 	}
 	p := Process{

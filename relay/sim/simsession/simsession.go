@@ -88,7 +88,8 @@ func (s *Session) Dir() string { return filepath.Dir(s.Root) }
 
 // Tell has it do something: "busy" begins a turn of its person, in which it keeps what comes, and "idle" ends it; with "hold" it asks its
 // person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
-// "usual"; "clear" gives it another id; and with "say TEXT" its agent writes to whoever wrote last.
+// "usual"; "clear" gives it another id; with "say TEXT" its agent writes to whoever wrote last, and with
+// "write NAME TEXT" to who is listed under a name.
 func (s *Session) Tell(line string) {
 	s.t.Helper()
 	if _, err := io.WriteString(s.stdin, line+"\n"); err != nil {
@@ -215,8 +216,15 @@ func (p *program) write(o object) {
 func (p *program) obey(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if text, ok := strings.CutPrefix(line, "say "); ok {
-		p.connect(p.from, object{
+	to, text, says := p.from, "", false
+	if text, says = strings.CutPrefix(line, "say "); !says {
+		if name, ok := strings.CutPrefix(line, "write "); ok {
+			name, text, says = strings.Cut(name, " ")
+			to = p.listed(name)
+		}
+	}
+	if says {
+		p.connect(to, object{
 			"msgV": 1, "msg_id": "5a000000-0000-4000-8000-" + fmt.Sprintf("%012x", len(text)), "type": "user",
 			"message": object{"role": "user", "content": "<cross-session-message from=\"uds:x\" from-name=\"" + Name + "\">\n" + text + "\n</cross-session-message>"},
 		})
@@ -318,6 +326,21 @@ func (p *program) turn() {
 
 func (p *program) tell(f frameIn, status, reason string) {
 	p.connect(f.From, object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
+}
+
+// listed returns the address of the process that is listed under a name.
+func (p *program) listed(name string) string {
+	files, _ := filepath.Glob(filepath.Join(p.root, "sessions", "*.json"))
+	for _, path := range files {
+		var r struct {
+			Name   string
+			Socket string `json:"messagingSocketPath"`
+		}
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &r) == nil && r.Name == name {
+			return "uds:" + r.Socket
+		}
+	}
+	return ""
 }
 
 func (p *program) connect(to string, o object) {

@@ -1,0 +1,158 @@
+package pane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/peer"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// Stranger is the sender of what no session here has certainly written.
+const Stranger = "unverified"
+
+// useMailbox keeps the mailbox open until end is called.
+func (p *Panes) useMailbox() (end func() error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open++
+	return func() error {
+		p.mu.Lock()
+		p.open--
+		last := p.open == 0
+		p.mu.Unlock()
+		if !last {
+			return nil
+		}
+		return p.mailbox.Close()
+	}
+}
+
+// Attend has the agents of sessions write to the person, also if nobody has written to them before, until end is called. A
+// service does so all the time: see [Panes.Run].
+func (p *Panes) Attend(ctx context.Context) (end func() error) {
+	ctx, stop := context.WithCancel(ctx)
+	closeMailbox := p.useMailbox()
+	look := func() {
+		if err := p.appear(); err != nil && p.first("listen: "+err.Error()) {
+			p.opts.Warn(err)
+		}
+	}
+	look()
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(p.timing.quiet)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				look()
+			}
+		}
+	})
+	return func() error {
+		stop()
+		running.Wait()
+		return closeMailbox()
+	}
+}
+
+// appear listens beside the sessions that can write to us, and has them list us.
+func (p *Panes) appear() error {
+	if p.opts.As == "" {
+		return nil
+	}
+	root := p.opts.Root.Path()
+	start := teams.ThisStart()
+	var failed []error
+	for _, s := range transcript.Processes(root) {
+		if s.Socket == "" || teams.StateOf(s) == teams.Gone {
+			continue
+		}
+		if start == "" {
+			failed = append(failed, p.mailbox.Listen(s))
+		} else {
+			failed = append(failed, p.mailbox.List(root, p.opts.As, start, s))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// take records what was written to us. It is said by the member that the session of its process is or, if that has none, by
+// [Stranger].
+func (p *Panes) take(in peer.Incoming) {
+	ctx := context.Background()
+	root := p.opts.Root.Path()
+	var err error
+	from := ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: Stranger}
+	id, claims := uuid.NewString(), fmt.Sprintf("process %d, which has no session here, claims to be %q", in.PID, strings.ToValidUTF8(in.Name, "?"))
+	if in.PID == 0 {
+		claims = fmt.Sprintf("which process has written it is not known; it claims to be %q", strings.ToValidUTF8(in.Name, "?"))
+	}
+	if s, ok := transcript.ProcessWith(root, in.PID); in.PID != 0 && ok && teams.StateOf(s) != teams.Gone {
+		var of Pane
+		if of, err = p.recordSession(ctx, sessionPane(root, s)); err == nil {
+			from, claims = of.InboxKey, ""
+			if in.ID != "" {
+				id = derive("said", of.Root, of.Inbox, sessionAt(s), in.ID)
+			}
+		}
+	}
+	if claims != "" && !p.mailbox.Admits(0) {
+		return // nobody floods the person from processes that are born for it
+	}
+	if err == nil {
+		err = p.opts.Ledger.AddSaid(ctx, from, id, strings.ToValidUTF8(in.Text, "\uFFFD"), claims)
+	}
+	if err != nil {
+		p.opts.Warn(fmt.Errorf("a message of %s was not recorded: %w: %.200q", cmp.Or(from.Inbox, in.Name), err, in.Text))
+		return
+	}
+	p.changed(from)
+}
+
+// Said returns what agents of sessions wrote to the person, the oldest first.
+func (p *Panes) Said(ctx context.Context) (rows []inbox.Row, err error) {
+	list, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path(), SessionTeam)
+	for _, s := range list {
+		some, perr := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
+		if perr != nil || len(some) != 1 {
+			err = errors.Join(err, fmt.Errorf("read message %s of %s: %w", s.ID, s.Inbox, cmp.Or(perr, errors.New("it is no object"))))
+			continue
+		}
+		some[0].Read = s.Read
+		rows = append(rows, some...)
+	}
+	return rows, err
+}
+
+// MarkRead records that the person has read what agents wrote, and returns how much of it was unread.
+func (p *Panes) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
+	if n, err = p.opts.Ledger.ReadSaid(ctx, p.opts.Root.Path(), ids...); n > 0 {
+		p.changed(ledger.InboxKey{Root: p.opts.Root.Path(), Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated})
+	}
+	return n, err
+}
+
+// unread returns the names of the sessions whose agents wrote what the person has not read yet.
+func (p *Panes) unread(ctx context.Context) (map[string]bool, error) {
+	all, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path(), SessionTeam)
+	names := map[string]bool{}
+	for _, s := range all {
+		names[s.Inbox] = names[s.Inbox] || !s.Read
+	}
+	return names, err
+}

@@ -1,0 +1,116 @@
+package peer
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/teams/atomicfile"
+	"teambridge/teams/flock"
+	"teambridge/teams/transcript"
+)
+
+// listing is how the sessions of a Claude directory know us: as another one.
+type listing struct {
+	root, socket string
+	unlock       func() error // what keeps others of ours from the name
+}
+
+func (l *listing) files() []string {
+	return []string{transcript.ProcessFile(l.root, os.Getpid()), keyFile(l.root, os.Getpid(), l.socket)}
+}
+
+// record is what sessions/PID.json says of a process that others can write to.
+type record struct {
+	PID       int    `json:"pid"`
+	Session   string `json:"sessionId"`
+	Cwd       string `json:"cwd"`
+	StartedAt int64  `json:"startedAt"`
+	Start     string `json:"procStart"`
+	Domain    string `json:"pidDomain"`
+	Version   string `json:"version"`
+	Protocol  int    `json:"peerProtocol"`
+	Kind      string `json:"kind"`
+	Entry     string `json:"entrypoint"`
+	Name      string `json:"name"`
+	Status    string `json:"status"`
+	Socket    string `json:"messagingSocketPath"`
+	Ours      bool   `json:"teambridge"` // for [transcript.Processes], which leaves it out
+}
+
+// List listens beside a session, and has the sessions of a Claude directory list us under a name, so that their agents
+// can write to us first. If another process of ours has the name there, it only listens. It may be called again and
+// again, and then makes sure that it is still so. start is when this process started, as sessions say it.
+func (b *Mailbox) List(root, name, start string, beside transcript.Process) error {
+	socket, err := b.listen(filepath.Dir(beside.Socket))
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.listed
+	if l != nil {
+		if b.listeners[filepath.Dir(l.socket)] == nil {
+			l.socket = socket
+		} else if _, err := os.Lstat(l.files()[0]); err == nil {
+			return nil
+		}
+	} else {
+		sum := sha256.Sum256([]byte(root + "\n" + name))
+		unlock, ok, err := flock.TryLock(filepath.Join(b.state, hex.EncodeToString(sum[:8])+".lock"))
+		if err != nil || !ok {
+			return err
+		}
+		l = &listing{root: root, socket: socket, unlock: unlock}
+	}
+	b.listed = l
+	if err := b.keep(); err != nil {
+		return err
+	}
+	files := l.files()
+	return errors.Join(
+		write(files[1], key{Token: rand.Text(), Start: start, Domain: beside.Domain}),
+		write(files[0], record{
+			PID: os.Getpid(), Session: uuid.NewString(), Cwd: "/", StartedAt: time.Now().UnixMilli(), Start: start, Domain: beside.Domain,
+			Version: beside.Version, Protocol: 1, Kind: "interactive", Entry: "cli", Name: name, Status: "idle", Socket: l.socket, Ours: true,
+		}))
+}
+
+// Listed reports whether sessions list us.
+func (b *Mailbox) Listed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.listed != nil
+}
+
+// unlist removes what [Mailbox.List] has made. b.mu is held.
+func (b *Mailbox) unlist() error {
+	l := b.listed
+	if l == nil {
+		return nil
+	}
+	b.listed = nil
+	var failed []error
+	for _, path := range l.files() {
+		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(append(failed, l.unlock())...)
+}
+
+// write writes a file that only we may read, in one piece.
+func write(path string, content any) error {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, data)
+}
