@@ -115,6 +115,12 @@ func (s *served) kill() {
 	<-s.ended
 }
 
+// stop ends the service as a supervisor does.
+func (s *served) stop() {
+	_ = s.cmd.Process.Signal(os.Interrupt) // or it has ended
+	<-s.ended
+}
+
 // post asks for something that has to be answered with a status.
 func (s *served) post(ctx context.Context, path, body, key string, status int, answer any) {
 	s.t.Helper()

@@ -339,32 +339,52 @@ func (p *Panes) Answer(ctx context.Context, uuid string) (row []byte, done bool,
 }
 
 // AwaitAnswer waits until the task of a message has ended, or the message has failed, or ctx
-// ends. It follows the task itself, so that it needs no service. What the agent of a session writes to the person before
-// that is the answer, too; then the task goes on.
-func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+// ends. It follows the task itself, so that it needs no service. What the agent of a session has written to the person since
+// its model was given the message is the answer, even before the task has ended; direct says so.
+func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMessage, direct bool, err error) {
 	var answer []byte
-	m, err := p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
-		if m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done || ctx.Err() != nil {
-			return m.Task == ledger.TaskEnded || ctx.Err() == nil, nil
+	m, err = p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
+		over := m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done
+		if m.Team == SessionTeam && m.State == ledger.Done && ctx.Err() == nil {
+			said, err := p.written(ctx, m)
+			if answer = said; said != nil || err != nil {
+				return true, err
+			}
 		}
-		if m.Task == ledger.TaskGiven && m.Team == SessionTeam {
-			all, err := p.opts.Ledger.Said(ctx, m.Root, m.Team)
-			if err != nil && ctx.Err() == nil {
-				return false, err
-			}
-			for _, s := range all {
-				if s.InboxKey == m.InboxKey && s.At.After(m.TaskAt) {
-					answer = s.Raw
-					return true, nil
-				}
-			}
+		if over || ctx.Err() != nil {
+			return m.Task == ledger.TaskEnded || ctx.Err() == nil, nil
 		}
 		return false, p.followOne(ctx, m)
 	})
 	if answer != nil {
-		m.Answer = answer
+		m.Answer, direct = answer, true
 	}
-	return m, err
+	return m, direct, err
+}
+
+// written returns the first message that the agent of a session wrote to the person in the turn of a message; nil if there is none.
+func (p *Panes) written(ctx context.Context, to ledger.PaneMessage) ([]byte, error) {
+	all, err := p.opts.Ledger.Said(ctx, to.Root, to.Team)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(s ledger.Said) bool {
+		return s.InboxKey != to.InboxKey || !s.At.After(to.SentAt) || to.Task == ledger.TaskEnded && s.At.After(to.TaskAt)
+	})
+	if len(all) == 0 {
+		return nil, nil
+	}
+	record, found, err := p.opts.Ledger.Pane(ctx, to.InboxKey)
+	if err != nil || !found {
+		return nil, err
+	}
+	is, _ := p.proof(paneOf(record), to).find(ctx)
+	for _, s := range all {
+		if is.given && s.At.After(is.at) {
+			return s.Raw, nil
+		}
+	}
+	return nil, nil
 }
 
 // AwaitGiven waits until the model of the agent was given a message, or the message has failed, or ctx ends. Like

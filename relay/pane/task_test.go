@@ -50,8 +50,8 @@ func TestAwaitAnswer(t *testing.T) {
 		m := b.put("hello")
 		b.do()
 		time.AfterFunc(time.Minute, func() { b.agent.stop(nil) })
-		got, err := b.AwaitAnswer(t.Context(), m.UUID)
-		if err != nil || got.Task != ledger.TaskEnded || len(got.Answer) == 0 {
+		got, direct, err := b.AwaitAnswer(t.Context(), m.UUID)
+		if err != nil || direct || got.Task != ledger.TaskEnded || len(got.Answer) == 0 {
 			t.Errorf("got %q %q, %v", got.Task, got.Answer, err)
 		}
 	})

@@ -17,12 +17,13 @@ import (
 // progress is how far a transcript shows that a message came.
 type progress struct {
 	path        string
-	given       bool   // the model was given it
-	removed     bool   // a person took it out of the program's queue, to the prompt
-	ended       bool   // a turn ended after that
-	interrupted bool   // a person interrupted the turn after that
-	final       bool   // another turn has begun since the turn ended
-	answer      string // what the agent said last in the turn
+	given       bool      // the model was given it
+	at          time.Time // when that was, of a message to a session; zero if it is not known
+	removed     bool      // a person took it out of the program's queue, to the prompt
+	ended       bool      // a turn ended after that
+	interrupted bool      // a person interrupted the turn after that
+	final       bool      // another turn has begun since the turn ended
+	answer      string    // what the agent said last in the turn
 }
 
 // over reports whether the turn of the message came to an end. Unless it is final, a hook
@@ -108,6 +109,7 @@ func (c *conversation) line(line []byte, late bool) {
 			c.begin()
 			if r.Origin.ID != "" {
 				c.given([]string{Nonce(r.Origin.ID)})
+				c.of(Nonce(r.Origin.ID)).at = r.Time()
 			}
 		case r.Meta || r.Summary || kind == transcript.Aside:
 			return

@@ -288,7 +288,7 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 	}
 	defer cancel()
 	l.opts.Debug("waiting for an answer to %s", a.Sent.ID)
-	done, err := panes.AwaitAnswer(wait, a.Sent.Delivery)
+	done, direct, err := panes.AwaitAnswer(wait, a.Sent.Delivery)
 	switch {
 	case ctx.Err() != nil:
 		return a, context.Cause(ctx)
@@ -297,7 +297,7 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 			"timed out after %s: no answer from %s", timeout, p.Inbox)
 	case err != nil:
 		return a, err
-	case done.Lost != "":
+	case done.Lost != "" && !direct:
 		return a, api.Decide(api.CodeNoAnswer, "the message stays sent", "%s has taken the message, but there is no answer: %s", p.Inbox, done.Lost)
 	case len(done.Answer) == 0:
 		return a, api.Decide(api.CodeNoAnswer, "the message stays sent; look at the pane", "%s has ended its turn with the message, and what it said is not known", p.Inbox)
@@ -308,7 +308,7 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 	}
 	a.Reply = view.Message(p.Team, inbox.Entry{Row: rows[0], Inbox: p.Inbox})
 	a.Text, a.Via, a.Certain = rows[0].Text, api.ViaMessage, true
-	if done.Task == ledger.TaskEnded {
+	if !direct {
 		a.Via, a.Reply.Kind = api.ViaResult, journal.KindAnswer
 	}
 	return a, nil
