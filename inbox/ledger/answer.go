@@ -19,9 +19,26 @@ type answer struct {
 	Timestamp string   `json:"timestamp"`
 	Type      string   `json:"type"`
 	ID        string   `json:"messageId"` // the frame's uuid
-	InReplyTo []string `json:"inReplyTo"`
+	InReplyTo []string `json:"inReplyTo,omitzero"`
 	Truncated bool     `json:"truncated,omitempty"`
 	Summary   string   `json:"summary,omitempty"`
+}
+
+func newAnswer(from, id, said string, at int64) answer {
+	a := answer{From: from, Text: said, Timestamp: time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05.000Z"), Type: "message", ID: id}
+	if a.Truncated = len(said) > maxAnswer; a.Truncated {
+		a.Text = strings.ToValidUTF8(said[:maxAnswer], "")
+	}
+	return a
+}
+
+// row is the answer as it is recorded.
+func (a answer) row() ([]byte, error) {
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(a)
+	return bytes.TrimSpace(raw.Bytes()), err
 }
 
 // addAnswer records the agent's answer to a frame, once, and makes an event of it.
@@ -35,25 +52,18 @@ func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = addAnswerTo(c, f, ids, said, "", at)
+	_, err = addAnswerTo(c, f, ids, said, at)
 	return err
 }
 
 // addAnswerTo is addAnswer for the messages with these ids, and returns the number of the
 // answer.
-func addAnswerTo(c *sqlite.Conn, f Frame, ids []string, said, summary string, at int64) (int64, error) {
-	a := answer{
-		From: f.Inbox, Text: said, Timestamp: time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05.000Z"), Type: "answer", ID: f.UUID,
-		InReplyTo: []string{}, Summary: summary,
-	}
-	if a.Truncated = len(said) > maxAnswer; a.Truncated {
-		a.Text = strings.ToValidUTF8(said[:maxAnswer], "")
-	}
-	a.InReplyTo = append(a.InReplyTo, ids...)
-	var raw bytes.Buffer
-	enc := json.NewEncoder(&raw)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(a); err != nil {
+func addAnswerTo(c *sqlite.Conn, f Frame, ids []string, said string, at int64) (int64, error) {
+	a := newAnswer(f.Inbox, f.UUID, said, at)
+	a.Type = "answer"
+	a.InReplyTo = append([]string{}, ids...)
+	raw, err := a.row()
+	if err != nil {
 		return 0, err
 	}
 	inboxID, err := f.InboxKey.number(c)
@@ -61,7 +71,7 @@ func addAnswerTo(c *sqlite.Conn, f Frame, ids []string, said, summary string, at
 		return 0, err
 	}
 	n, err := c.Number("INSERT INTO messages (inbox_id, frame, at, raw) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING message",
-		inboxID, f.UUID, at, bytes.TrimSpace(raw.Bytes()))
+		inboxID, f.UUID, at, raw)
 	if err != nil || n == 0 {
 		return 0, err
 	}

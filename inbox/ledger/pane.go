@@ -564,7 +564,7 @@ func endTasks(c *sqlite.Conn, k InboxKey, said, lost string, uuids []string) (en
 	if err != nil || !found {
 		return ended, err
 	}
-	n, err := addAnswerTo(c, f, ids, said, "", at)
+	n, err := addAnswerTo(c, f, ids, said, at)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -88,54 +90,78 @@ func TestSendAgain(t *testing.T) {
 	}
 }
 
-// What an agent says unasked is an event, once under an id, and unread until the person has read it.
+// What an agent says to the person is recorded once under an id, and unread until the person has read it.
 func TestAddSaid(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	s, err := l.AddSession(t.Context(), aPeer("aaaa", 1))
-	must(t, err)
-	stranger := s.InboxKey
-	stranger.Inbox = "stranger" // of which there is no session
+	to := InboxKey{Root: "/r", Team: SessionTeam, CreatedAt: SessionTeamCreated, Inbox: "user"}
+	versions := map[string]bool{}
+	version := func() {
+		t.Helper()
+		v, err := l.SaidVersion(t.Context())
+		must(t, err)
+		if versions[v] {
+			t.Errorf("the version is %q again", v)
+		}
+		versions[v] = true
+	}
+	version()
 	for range 2 {
-		must(t, l.AddSaid(t.Context(), s.InboxKey, "said-1", "hello", ""))
-		must(t, l.AddSaid(t.Context(), stranger, "said-2", "hi", "claims to be somebody"))
+		must(t, l.AddSaid(t.Context(), to, "work", "said-1", "hello", ""))
+		must(t, l.AddSaid(t.Context(), to, "stranger", "said-2", "hi <b>", "claims to be somebody"))
 	}
-	events, err := l.Events(t.Context(), 0, 10)
-	if err != nil || len(events) != 2 || events[0].Answer != "said-1" || events[0].InboxKey != s.InboxKey {
-		t.Errorf("events: %+v, %v", events, err)
-	}
-	if err := l.AddSaid(t.Context(), s.InboxKey, "", "hello", ""); !errors.As(err, new(*ValueError)) {
-		t.Errorf("without an id: %v", err)
+	version()
+	for _, no := range [][2]string{{"", "x"}, {"work", ""}} {
+		if err := l.AddSaid(t.Context(), to, no[0], no[1], "hello", ""); !errors.As(err, new(*ValueError)) {
+			t.Errorf("from %q with the id %q: %v", no[0], no[1], err)
+		}
 	}
 	want := func(read ...bool) {
 		t.Helper()
-		list, err := l.Said(t.Context(), s.Root, s.Team)
+		list, err := l.Said(t.Context(), "")
 		if err != nil || len(list) != len(read) {
 			t.Fatalf("said: %+v, %v", list, err)
 		}
 		for i, m := range list {
-			if m.Read != read[i] || m.ID != []string{"said-1", "said-2"}[i] || m.InboxKey != []InboxKey{s.InboxKey, stranger}[i] {
-				t.Errorf("message %d: %+v, read %t", i, m, read[i])
+			parts := []string{`"from":"work","text":"hello"`, `"from":"stranger","text":"hi <b>"`}
+			if m.Read != read[i] || m.Key != to || !strings.Contains(string(m.Raw), parts[i]) || strings.Contains(string(m.Raw), "summary") != (i == 1) {
+				t.Errorf("message %d: %s, %+v, read %t", i, m.Raw, m.Key, m.Read)
 			}
 		}
 	}
 	want(false, false)
-	if other, err := l.Said(t.Context(), s.Root, "other"); err != nil || len(other) != 0 {
-		t.Errorf("of another team: %+v, %v", other, err)
+	if other, err := l.Said(t.Context(), "/other"); err != nil || len(other) != 0 {
+		t.Errorf("of another Claude directory: %+v, %v", other, err)
 	}
 	for _, n := range []int{1, 0} {
-		if got, err := l.ReadSaid(t.Context(), s.Root, "said-2", "nobody"); err != nil || got != n {
+		if got, err := l.ReadSaid(t.Context(), to.Root, "said-2", "nobody"); err != nil || got != n {
 			t.Errorf("%d were marked as read, %v; want %d", got, err, n)
 		}
 	}
+	version()
 	if n, err := l.ReadSaid(t.Context(), "/other", "said-1"); err != nil || n != 0 {
 		t.Errorf("in another Claude directory, %d were marked as read, %v", n, err)
 	}
 	want(false, true)
+	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
+	must(t, err)
+	want(false)
+	_, err = l.ReadSaid(t.Context(), to.Root, "said-1")
+	must(t, err)
 	_, err = l.Prune(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	want()
 	if n, err := number(l, "SELECT count(*) FROM said"); err != nil || n != 0 {
 		t.Errorf("%d rows are left of what was forgotten, %v", n, err)
+	}
+	for i := range MaxUnread {
+		must(t, l.AddSaid(t.Context(), to, "work", fmt.Sprint("m-", i), "hello", ""))
+	}
+	if err := l.AddSaid(t.Context(), to, "work", "more", "hello", ""); !errors.Is(err, ErrUnread) {
+		t.Errorf("one more: %v", err)
+	}
+	must(t, l.AddSaid(t.Context(), to, "other", "more", "hello", ""))
+	if events, err := l.Events(t.Context(), 0, 10); err != nil || len(events) != 0 {
+		t.Errorf("events: %+v, %v", events, err)
 	}
 }

@@ -18,7 +18,7 @@ const (
 
 // Prune forgets what ended before the given time, in all teams: written messages, deliveries
 // and frames that ended, events, and what was dismissed. It returns how many, even with an error. It keeps
-// intents, joins, sessions, whatever is open, and a frame as long as one of its deliveries.
+// intents, joins, sessions, what the person has not read, whatever is open, and a frame as long as one of its deliveries.
 // A forgotten message that is sent again under its id is a new message. A forgotten delivery
 // still counts in [Ledger.Occurrences].
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
@@ -132,10 +132,10 @@ func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
 // its text, so that its number is not used again.
 func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
 	// They are in the order of their times, but for clocks that were set.
-	const old = `SELECT message FROM messages WHERE message NOT IN (SELECT message FROM pending)
+	const old = `SELECT message FROM messages WHERE message NOT IN (SELECT message FROM pending) AND message NOT IN (SELECT message FROM said WHERE read_at=0)
 		AND message < (SELECT min(coalesce((SELECT message FROM messages WHERE at>=?1 ORDER BY message LIMIT 1), max(message)), max(message)) FROM messages)
 		ORDER BY message LIMIT ?2`
-	const last = `message=(SELECT max(message) FROM messages) AND message NOT IN (SELECT message FROM pending)`
+	const last = `message=(SELECT max(message) FROM messages) AND message NOT IN (SELECT message FROM pending) AND message NOT IN (SELECT message FROM said WHERE read_at=0)`
 	for _, query := range []string{
 		"DELETE FROM events WHERE message IN (SELECT message FROM messages WHERE " + last + " AND at<?1)",
 		"UPDATE messages SET frame='', raw=x'' WHERE " + last + " AND at<?1 AND raw<>x''",

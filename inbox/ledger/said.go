@@ -1,50 +1,79 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"teambridge/inbox/sqlite"
 )
 
-// A Said is a message that an agent wrote to a person, not to an inbox.
+// MaxUnread is how many messages of one sender can be unread.
+const MaxUnread = 500
+
+// ErrUnread means that [MaxUnread] messages of a sender are unread.
+var ErrUnread = fmt.Errorf("%d of its messages are unread", MaxUnread)
+
+// A Said is a message to the person, in an inbox that is no file.
 type Said struct {
-	InboxKey        // whose agent has written it
-	ID       string // that [Ledger.AddSaid] was given
-	Raw      []byte // in the format of an inbox row
-	At       time.Time
-	Read     bool // by the person
+	Key  InboxKey // of that inbox
+	From string
+	Raw  []byte // in the format of an inbox row
+	At   time.Time
+	Read bool
 }
 
-// AddSaid records, durably and once under an id, what an agent wrote to a person without being asked: an answer to
-// nothing. The summary is what there is to say of it, or "". It fails with *[ValueError].
-func (l *Ledger) AddSaid(ctx context.Context, k InboxKey, id, text, summary string) error {
-	if err := names("root", k.Root, "team", k.Team, "inbox", k.Inbox, "id", id); err != nil {
+// AddSaid records a message to the person, durably and once under an id, in the inbox to. The summary is what there is to
+// say of it, or "". It fails with *[ValueError] and [ErrUnread].
+func (l *Ledger) AddSaid(ctx context.Context, to InboxKey, from, id, text, summary string) error {
+	if err := names("root", to.Root, "team", to.Team, "inbox", to.Inbox, "from", from, "id", id); err != nil {
+		return err
+	}
+	at := micros(time.Time{})
+	a := newAnswer(from, id, text, at)
+	a.Summary = summary
+	raw, err := a.row()
+	if err != nil {
 		return err
 	}
 	return l.write(ctx, "said", durable, func(c *sqlite.Conn) error {
-		if _, err := k.add(c); err != nil {
+		if n, err := c.Number("SELECT count(*) FROM said WHERE sender=? AND read_at=0", from); err != nil || n >= MaxUnread {
+			return cmp.Or(err, ErrUnread)
+		}
+		inboxID, err := to.add(c)
+		if err != nil {
 			return err
 		}
-		n, err := addAnswerTo(c, Frame{UUID: id, InboxKey: k}, nil, text, summary, micros(time.Time{}))
+		n, err := c.Number("INSERT INTO messages (inbox_id, frame, at, raw) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING message", inboxID, id, at, raw)
 		if err != nil || n == 0 {
 			return err
 		}
-		_, err = c.Exec("INSERT INTO said (message, read_at) VALUES (?, 0)", n)
+		_, err = c.Exec("INSERT INTO said (message, sender, read_at) VALUES (?, ?, 0)", n, from)
 		return err
 	})
 }
 
-// Said returns what agents of a team wrote to the person, the oldest first.
-func (l *Ledger) Said(ctx context.Context, root, team string) ([]Said, error) {
+// Said returns the messages to the person, by inbox and then the oldest first: those of a Claude root or, if root is "", of
+// all.
+func (l *Ledger) Said(ctx context.Context, root string) ([]Said, error) {
 	return sqlite.Select(ctx, l.db, "said", func(v sqlite.Row) Said {
 		return Said{InboxKey{v.Text(0), v.Text(1), v.Int(2), v.Text(3)}, v.Text(4), v.Blob(5), v.Time(6), v.Int(7) != 0}
-	}, `SELECT root, team, created_at, inbox, frame, raw, messages.at, read_at
-		FROM said JOIN messages USING (message) JOIN inboxes USING (inbox_id) WHERE root=? AND team=? ORDER BY message`, root, team)
+	}, `SELECT root, team, created_at, inbox, sender, raw, messages.at, read_at
+		FROM said JOIN messages USING (message) JOIN inboxes USING (inbox_id) WHERE ?1='' OR root=?1 ORDER BY inbox_id, message`, root)
 }
 
-// ReadSaid records, durably, that the person has read messages that agents wrote, and returns how many of them
-// had been unread.
+// SaidVersion returns a text that changes whenever what [Ledger.Said] returns does.
+func (l *Ledger) SaidVersion(ctx context.Context) (version string, err error) {
+	list, err := sqlite.Select(ctx, l.db, "said version", func(v sqlite.Row) string { return v.Text(0) },
+		"SELECT count(*) || '/' || coalesce(max(message), 0) || '/' || count(nullif(read_at, 0)) FROM said")
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	return list[0], nil
+}
+
+// ReadSaid records, durably, that the person has read messages, by their ids, and returns how many of them had been unread.
 func (l *Ledger) ReadSaid(ctx context.Context, root string, ids ...string) (n int, err error) {
 	err = l.write(ctx, "read said", durable, func(c *sqlite.Conn) error {
 		n = 0

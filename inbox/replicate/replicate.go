@@ -25,6 +25,7 @@ import (
 	"slices"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
@@ -37,6 +38,57 @@ const page = 200
 // number. Then it reads the inboxes that something was sent to: see [Look]. Errors come
 // from the ledger and the journal.
 func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
+	return copyAll(ctx, l, j, new(string))
+}
+
+func copyAll(ctx context.Context, l *ledger.Ledger, j *journal.Journal, version *string) (copied int, err error) {
+	if copied, err = said(ctx, l, j, version); err != nil {
+		return copied, err
+	}
+	n, err := copyEvents(ctx, l, j)
+	return copied + n, err
+}
+
+// said observes the inboxes of the person that are no files, unless version is what it was when that was done last.
+func said(ctx context.Context, l *ledger.Ledger, j *journal.Journal, version *string) (changes int, err error) {
+	now, err := l.SaidVersion(ctx)
+	if err != nil || now == *version {
+		return 0, err
+	}
+	at, again := time.Now(), false
+	list, err := l.Said(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	for len(list) > 0 {
+		k := list[0].Key
+		n := slices.IndexFunc(list, func(s ledger.Said) bool { return s.Key != k })
+		if n < 0 {
+			n = len(list)
+		}
+		rows := make([]inbox.Row, 0, n)
+		for _, s := range list[:n] {
+			one, err := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
+			if err != nil {
+				return changes, err
+			}
+			one[0].Read = s.Read
+			rows = append(rows, one[0])
+		}
+		o, err := j.Observe(ctx, journal.Snapshot{Root: k.Root, Team: teams.Instance{Team: k.Team, CreatedAt: k.CreatedAt}, Inbox: k.Inbox, Rows: rows, At: at, Done: time.Now()})
+		if changes += len(o.Changes); err != nil {
+			return changes, err
+		}
+		again = again || len(o.Again) > 0
+		list = list[n:]
+	}
+	if !again { // else another process has done so at the same time, perhaps with less
+		*version = now
+	}
+	return changes, nil
+}
+
+func copyEvents(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
 	if err := l.Announce(ctx); err != nil {
 		return 0, err
 	}
@@ -196,6 +248,7 @@ type Options struct {
 type Replicator struct {
 	opts Options
 	wake chan struct{}
+	said string // the version of what was said when it was observed last
 }
 
 // New returns a Replicator. It starts nothing.
@@ -230,7 +283,7 @@ func (r *Replicator) Run(ctx context.Context) error {
 	defer ticker.Stop()
 	failing := false
 	step := func(ctx context.Context) {
-		n, err := Copy(ctx, r.opts.Ledger, r.opts.Journal)
+		n, err := copyAll(ctx, r.opts.Ledger, r.opts.Journal, &r.said)
 		if n > 0 {
 			r.opts.Copied()
 		}

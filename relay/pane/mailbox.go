@@ -14,6 +14,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/relay/peer"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
@@ -97,7 +98,7 @@ func (p *Panes) take(in peer.Incoming) {
 	ctx := context.Background()
 	root := p.opts.Root.Path()
 	var err error
-	from := ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: Stranger}
+	from := Stranger
 	id, claims := uuid.NewString(), fmt.Sprintf("process %d, which has no session here, claims to be %q", in.PID, strings.ToValidUTF8(in.Name, "?"))
 	if in.PID == 0 {
 		claims = fmt.Sprintf("which process has written it is not known; it claims to be %q", strings.ToValidUTF8(in.Name, "?"))
@@ -105,7 +106,7 @@ func (p *Panes) take(in peer.Incoming) {
 	if s, ok := transcript.ProcessWith(root, in.PID); in.PID != 0 && ok && teams.StateOf(s) != teams.Gone {
 		var of Pane
 		if of, err = p.recordSession(ctx, sessionPane(root, s)); err == nil {
-			from, claims = of.InboxKey, ""
+			from, claims = of.Inbox, ""
 			if in.ID != "" {
 				id = derive("said", of.Root, of.Inbox, sessionAt(s), in.ID)
 			}
@@ -115,22 +116,27 @@ func (p *Panes) take(in peer.Incoming) {
 		return // nobody floods the person from processes that are born for it
 	}
 	if err == nil {
-		err = p.opts.Ledger.AddSaid(ctx, from, id, strings.ToValidUTF8(in.Text, "\uFFFD"), claims)
+		err = p.opts.Ledger.AddSaid(ctx, p.person(), from, id, strings.ToValidUTF8(in.Text, "\uFFFD"), claims)
 	}
 	if err != nil {
-		p.opts.Warn(fmt.Errorf("a message of %s was not recorded: %w: %.200q", cmp.Or(from.Inbox, in.Name), err, in.Text))
+		p.opts.Warn(fmt.Errorf("a message of %s was not recorded: %w: %.200q", from, err, in.Text))
 		return
 	}
-	p.changed(from)
+	p.changed(p.person())
+}
+
+// person is the inbox of the person among the sessions.
+func (p *Panes) person() ledger.InboxKey {
+	return ledger.InboxKey{Root: p.opts.Root.Path(), Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: mail.User}
 }
 
 // Said returns what agents of sessions wrote to the person, the oldest first.
 func (p *Panes) Said(ctx context.Context) (rows []inbox.Row, err error) {
-	list, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path(), SessionTeam)
+	list, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path())
 	for _, s := range list {
 		some, perr := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
 		if perr != nil || len(some) != 1 {
-			err = errors.Join(err, fmt.Errorf("read message %s of %s: %w", s.ID, s.Inbox, cmp.Or(perr, errors.New("it is no object"))))
+			err = errors.Join(err, fmt.Errorf("read a message of %s: %w", s.From, cmp.Or(perr, errors.New("it is no object"))))
 			continue
 		}
 		some[0].Read = s.Read
@@ -142,17 +148,17 @@ func (p *Panes) Said(ctx context.Context) (rows []inbox.Row, err error) {
 // MarkRead records that the person has read what agents wrote, and returns how much of it was unread.
 func (p *Panes) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
 	if n, err = p.opts.Ledger.ReadSaid(ctx, p.opts.Root.Path(), ids...); n > 0 {
-		p.changed(ledger.InboxKey{Root: p.opts.Root.Path(), Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated})
+		p.changed(p.person())
 	}
 	return n, err
 }
 
 // unread returns the names of the sessions whose agents wrote what the person has not read yet.
 func (p *Panes) unread(ctx context.Context) (map[string]bool, error) {
-	all, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path(), SessionTeam)
+	all, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path())
 	names := map[string]bool{}
 	for _, s := range all {
-		names[s.Inbox] = names[s.Inbox] || !s.Read
+		names[s.From] = names[s.From] || !s.Read
 	}
 	return names, err
 }

@@ -364,12 +364,12 @@ func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMess
 
 // written returns the first message that the agent of a session wrote to the person in the turn of a message; nil if there is none.
 func (p *Panes) written(ctx context.Context, to ledger.PaneMessage) ([]byte, error) {
-	all, err := p.opts.Ledger.Said(ctx, to.Root, to.Team)
+	all, err := p.opts.Ledger.Said(ctx, to.Root)
 	if err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(s ledger.Said) bool {
-		return s.InboxKey != to.InboxKey || !s.At.After(to.SentAt) || to.Task == ledger.TaskEnded && s.At.After(to.TaskAt)
+		return s.From != to.Inbox || !s.At.After(to.SentAt) || to.Task == ledger.TaskEnded && s.At.After(to.TaskAt)
 	})
 	if len(all) == 0 {
 		return nil, nil

@@ -389,7 +389,7 @@ func (l paneWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
 			return nil, err
 		}
 		for _, m := range list {
-			wanted := m.Answer != "" || w.For == api.ForMessage && w.Member == ""
+			wanted := m.Answer != "" || m.Inbox == mail.User || w.For == api.ForMessage && w.Member == ""
 			if wanted && slices.ContainsFunc(w.to.Panes, func(p pane.Pane) bool { return p.Inbox == m.Inbox || p.Inbox == m.From }) {
 				return new(view.Record(m, nil)), nil
 			}

@@ -29,6 +29,15 @@ func TestSessions(t *testing.T) {
 	p.until(own("And then") + `?.textContent === "✓✓✓ finished"`)
 	s.Tell("say All of them pass.")
 	p.until(shown("All of them pass."))
+	p.run(do(`location.hash = "#/"`))
+	s.Tell("say And now?") // nobody looks at its conversation
+	p.until(`[...document.querySelectorAll("main .needs section")].some((s) => s.textContent.includes("Messages to you") && s.textContent.includes("And now?"))`)
+	p.picture("session-unread")
+	p.choose(simsession.Name)
+	p.until(shown("And now?"))
+	p.run(do(`location.hash = "#/"`))
+	p.until(`!document.querySelector("main .needs")?.textContent.includes("And now?")`)
+	p.choose(simsession.Name)
 
 	s.Tell("hold")
 	p.write("May I?")
