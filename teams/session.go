@@ -10,6 +10,13 @@ import (
 	"teambridge/teams/transcript"
 )
 
+// SessionTeam is the name of the team that the sessions of Claude Code form that are in no other one. It has no
+// directory, and SessionTeamCreated stands for the time of its creation, in milliseconds.
+const (
+	SessionTeam        = "sessions"
+	SessionTeamCreated = 1
+)
+
 // A Session is a process of Claude Code that has a session.
 type Session struct {
 	transcript.Process

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"teambridge/inbox/sqlite"
+	"teambridge/teams"
 )
 
 // PaneTeam is the name of the team that registered terminal panes form. It has no
@@ -16,10 +17,10 @@ const PaneTeam = "tmux"
 
 // SessionTeam is the name of the team that the sessions of Claude Code form that something was sent
 // to through their own sockets. Like [PaneTeam], it has no directory.
-const SessionTeam = "sessions"
+const SessionTeam = teams.SessionTeam
 
 // SessionTeamCreated stands for the creation time of that team, which has none, in milliseconds.
-const SessionTeamCreated = 1
+const SessionTeamCreated = teams.SessionTeamCreated
 
 // A Pane is a terminal pane. If its Team is [PaneTeam], it was registered under the name
 // Inbox; otherwise it is the pane of that member of a team. If its Team is [SessionTeam], it is
