@@ -131,6 +131,9 @@ func (a *app) ownInboxes(ctx context.Context, q api.Reading) (all []teamFeed, hi
 			faults = append(faults, api.Decide(api.CodeBusy, "try again", "%s", note))
 		}
 		faults = append(faults, problems(found)...)
+		if name == ledger.SessionTeam && len(found.Messages) == 0 {
+			continue // there may be no session
+		}
 		all, hidden = append(all, teamFeed{name, found.Messages}), hidden+found.Hidden
 	}
 	return all, hidden, errors.Join(faults...)
@@ -213,9 +216,11 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 		}
 		return notFound("list them with: teambridge read user", "%s", what)
 	}
-	target, err := a.bridge(ctx).Target(ctx, api.Scope{Team: team}, to.From)
-	if err != nil {
-		return err
+	target := api.Target{Team: team, Members: []string{to.From}, Way: api.WayInbox}
+	if team == ledger.SessionTeam { // or a real one of that name
+		if target, err = a.bridge(ctx).Target(ctx, api.Scope{Team: team}, to.From); err != nil {
+			return err
+		}
 	}
 	return a.sendTo(ctx, target, body, o)
 }
