@@ -296,6 +296,52 @@ func TestRealSessionWrites(t *testing.T) {
 	})
 }
 
+// A headless session that another program runs is a session like others; one that bypasses permissions holds what comes, unless
+// its settings take it.
+func TestRealSessionOfAnotherProgram(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		home := standin.NewHome(t, nil)
+		home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
+		u := &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
+		ctx := deadline(t, 4*time.Minute)
+		settings := filepath.Join(home.Root, "settings.json")
+		for _, accept := range []bool{true, false} {
+			if accept {
+				if err := os.WriteFile(settings, []byte(`{"crossSessionInbound":"accept"}`), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := os.Remove(settings); err != nil {
+				t.Fatal(err)
+			}
+			program := standin.StartHeadless(t, v, home)
+			if err := program.Prompt(ctx, "hello"); err != nil {
+				t.Fatal(err)
+			}
+			s := u.sessionThat(ctx, func(s api.Session) bool { return s.PID == program.Pid() && s.Socket && (s.Word == api.WordIdle || s.Word == api.WordUnknown) })
+			name := strconv.Itoa(s.PID)
+			if !accept {
+				if status, out, errs := u.run("send", name, "[held]", "--timeout", "3s"); status != int(api.CodeUnknown.Exit()) || !strings.Contains(errs, "held until its person allows it") {
+					t.Errorf("send: %d, %s%s", status, out, errs)
+				}
+				if n := home.API.Count(standin.Any, "[held]"); n != 0 {
+					t.Errorf("what was held was given %d times", n)
+				}
+				break
+			}
+			var a api.Answered
+			if err := json.Unmarshal([]byte(u.must("ask", name, "[taken]", "--json")), &a); err != nil || !strings.HasPrefix(a.Text, "ACK") || !a.Certain {
+				t.Errorf("ask: %+v, %v", a, err)
+			}
+			if n := home.API.Count(standin.Any, "[taken]"); n != 1 {
+				t.Errorf("it was given %d times", n)
+			}
+			if err := program.End(ctx); err != nil {
+				t.Errorf("it does not end: %v", err)
+			}
+		}
+	})
+}
+
 // socketOf returns the socket of a session.
 func socketOf(t *testing.T, home *standin.Home, pid int) string {
 	t.Helper()

@@ -82,9 +82,12 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			continue
 		}
 		if s.over() && !s.final && !idle {
-			why, err := p.atWork(ctx, of, true)
-			if idle = why == ""; err != nil {
+			if of.IsSession() && now.Status == "" { // some headless ones do not say what they do
+				idle = !s.endedAt.IsZero() && time.Since(s.endedAt) > p.timing.recent
+			} else if why, err := p.atWork(ctx, of, true); err != nil {
 				return err
+			} else {
+				idle = why == ""
 			}
 			// The agent may have been given something between the two looks.
 			found = p.found(paths...)

@@ -21,6 +21,7 @@ type progress struct {
 	at          time.Time // when that was, of a message to a session; zero if it is not known
 	removed     bool      // a person took it out of the program's queue, to the prompt
 	ended       bool      // a turn ended after that
+	endedAt     time.Time // when that was; zero if it is not known
 	interrupted bool      // a person interrupted the turn after that
 	final       bool      // another turn has begun since the turn ended
 	answer      string    // what the agent said last in the turn
@@ -180,7 +181,9 @@ func (c *conversation) answered(r *transcript.Record) {
 		if c.said.Text != "" {
 			s.answer = c.said.Text
 		}
-		s.ended = s.ended || r.Stops()
+		if !s.ended && r.Stops() {
+			s.ended, s.endedAt = true, r.Time()
+		}
 	}
 }
 

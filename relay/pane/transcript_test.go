@@ -99,8 +99,8 @@ func TestTranscripts(t *testing.T) {
 					t.Fatalf("cut at %d: got %+v, want %+v", cut, got, test.want)
 				}
 				for nonce, want := range test.want {
-					want.path = path
-					if got[nonce] != want {
+					want.path, want.endedAt = path, got[nonce].endedAt
+					if got[nonce] != want || !want.ended && !want.endedAt.IsZero() {
 						t.Errorf("cut at %d: %s is %+v, want %+v", cut, nonce, got[nonce], want)
 					}
 				}

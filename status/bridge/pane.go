@@ -207,7 +207,11 @@ func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, erro
 	case api.Confirmed:
 		return now, nil
 	case api.Unconfirmed:
-		return now, api.Decide(api.CodeUnknown, "look at the pane; to send it again, which may make a second copy: teambridge relay retry "+s.Delivery,
+		look := "the pane"
+		if record.Team == pane.SessionTeam {
+			look = "the session, whose person may still allow it"
+		}
+		return now, api.Decide(api.CodeUnknown, "look at "+look+"; to send it again, which may make a second copy: teambridge relay retry "+s.Delivery,
 			"it is not known whether %s@%s has taken the message: %s", s.Member, s.Team, now.Reason)
 	case api.Waiting:
 		if now.Reason, err = panes.Waits(ctx, record); err != nil {
