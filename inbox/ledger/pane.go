@@ -26,7 +26,7 @@ const SessionTeamCreated = 1
 // no pane but a session, under the name Inbox.
 type Pane struct {
 	InboxKey
-	Socket  string    // of the tmux server, or of the session
+	Socket  string    // of the tmux server, or of the session, which need not have one
 	Server  int       // pid of the tmux server; 0 for a session
 	ID      string    // such as "%12", or the id of the session
 	PID     int       // of the first process in the pane, or of the session
@@ -42,7 +42,10 @@ func (p Pane) same(q Pane) bool {
 }
 
 func (p *Pane) check() error {
-	err := cmp.Or(p.InboxKey.check(), names("socket", p.Socket, "pane", p.ID, "profile", p.Profile))
+	err := cmp.Or(p.InboxKey.check(), names("pane", p.ID, "profile", p.Profile))
+	if p.Team != SessionTeam {
+		err = cmp.Or(err, names("socket", p.Socket))
+	}
 	if err == nil && (p.PID <= 0 || (p.Server <= 0) != (p.Team == SessionTeam)) {
 		err = invalid("pid", "of the pane or its server is missing")
 	}
