@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,9 +18,6 @@ import (
 	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
-
-// sessionMessage begins what the hook hands over.
-const sessionMessage = "<teambridge-message "
 
 // hookedUser is somebody with a session at a terminal that has the waiting hook, and no socket.
 type hookedUser struct {
@@ -86,22 +84,27 @@ func (p *hookedUser) session() api.Session {
 	})
 }
 
-// nothingLeft waits until the hook has ended, and looks for what it has left.
-func (p *hookedUser) nothingLeft() {
+// begun waits until the model was given the prompt of a person.
+func (p *hookedUser) begun(text string) {
+	p.t.Helper()
+	if err := p.home.API.WaitCount(p.ctx, standin.Any, text, 1); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// ended waits until the hook of a process has ended.
+func (p *hookedUser) ended(pid int) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
 	defer cancel()
 	for {
-		left, err := os.ReadDir(filepath.Join(p.state, "waiters"))
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		if len(left) == 0 {
+		running, err := exec.Command("pgrep", "-f", fmt.Sprintf("hook wait --state-dir %s --pid %d", p.state, pid)).Output()
+		if len(running) == 0 {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			p.t.Fatalf("the hook left %v behind", left)
+			p.t.Fatalf("the hook still runs: %s, %v", running, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -121,7 +124,7 @@ func TestRealWaitingHook(t *testing.T) {
 			t.Errorf("sent until it is seen: %+v, %v", sent, err)
 		}
 		var a api.Answered
-		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") || !strings.Contains(a.Text, sessionMessage) {
+		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
 			t.Errorf("asked: %+v, %v", a, err)
 		}
 		texts := []string{"[seen]", "[asked]"}
@@ -133,7 +136,7 @@ func TestRealWaitingHook(t *testing.T) {
 		if err := p.terminal.Prompt(p.ctx, "SLEEP:3 [work]"); err != nil {
 			t.Fatal(err)
 		}
-		p.once("[work]")
+		p.begun("[work]")
 		p.must("send", p.name(), "[busy]")
 		if err := p.terminal.Keys(p.ctx, "-l", "a draft"); err != nil {
 			t.Fatal(err)
@@ -143,7 +146,12 @@ func TestRealWaitingHook(t *testing.T) {
 		if text, _, err := p.terminal.Composer(p.ctx); err != nil || !strings.Contains(text, "a draft") {
 			t.Errorf("the draft became %q, %v", text, err)
 		}
-		if err := p.terminal.Keys(p.ctx, slices.Repeat([]string{"BSpace"}, len("a draft"))...); err != nil {
+		for text, _, err := p.terminal.Composer(p.ctx); err != nil || strings.Contains(text, "a d"); text, _, err = p.terminal.Composer(p.ctx) {
+			if err = cmp.Or(err, p.terminal.Keys(p.ctx, "BSpace")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.terminal.Keys(p.ctx, "BSpace", "BSpace", "BSpace"); err != nil {
 			t.Fatal(err)
 		}
 		was := p.session().Session
@@ -160,7 +168,10 @@ func TestRealWaitingHook(t *testing.T) {
 		if err := p.terminal.End(p.ctx); err != nil {
 			t.Fatal(err)
 		}
-		p.nothingLeft()
+		p.ended(p.terminal.Pid())
+		if left, err := os.ReadDir(filepath.Join(p.state, "waiters")); err != nil || len(left) > 0 {
+			t.Errorf("the hook left %v behind, %v", left, err)
+		}
 		p.hook("uninstall")
 		if left, err := os.ReadDir(filepath.Join(p.home.Work, ".claude")); err == nil {
 			for _, f := range left {
@@ -202,13 +213,13 @@ func TestRealKilledSessionWithHook(t *testing.T) {
 		if err := p.terminal.Prompt(p.ctx, "SLEEP:60 [work]"); err != nil {
 			t.Fatal(err)
 		}
-		p.once("[work]")
+		p.begun("[work]")
 		p.must("send", p.name(), "[queued]", "--timeout", "1m")
 		p.run("send", p.name(), "[waiting]", "--timeout", "1s")
 		if err := p.terminal.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		p.nothingLeft()
+		p.ended(p.terminal.Pid())
 		if status, _, errs := p.run("send", s.Session, "[away]", "--timeout", "1s"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "has ended") {
 			t.Errorf("send to one that has ended: %d, %s", status, errs)
 		}

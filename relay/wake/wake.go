@@ -94,8 +94,8 @@ const receipt = "taken\n"
 const within = 5 * time.Second
 
 // Wait waits at the side of a session until there is a message, and returns its text, which must be handed to Claude
-// Code at once. It returns "" if another process waits there already, or when ctx ends. ended returns when the
-// session has ended, or ctx has: then nothing is left of what was written in the state directory.
+// Code at once. It returns "" if another process waits there already, or when ctx ends or ended returns, which it does
+// when the session has ended, or ctx has. Then nothing is left of what was written in the state directory.
 func Wait(ctx context.Context, state string, s Session, ended func(context.Context)) (text string, err error) {
 	here := place(state, s.PID)
 	if err := os.MkdirAll(filepath.Dir(string(here)), 0o700); err != nil {
@@ -142,12 +142,7 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			<-over
-			if ctx.Err() == nil { // nobody comes back
-				err = errors.Join(remove(here.record()), remove(here.lock()))
-			} else {
-				err = nil
-			}
-			return "", err
+			return "", errors.Join(remove(here.record()), remove(here.lock()))
 		}
 		if err != nil {
 			return "", err
