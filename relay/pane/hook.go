@@ -53,7 +53,7 @@ func (p *Panes) known(s transcript.Process) transcript.Process {
 
 // write writes a message to a session. The error is [peer.ErrUnsent] if it certainly did not come there.
 func (p *Panes) write(ctx context.Context, root string, to transcript.Process, m peer.Message) error {
-	if p.reach(to) != ByHook {
+	if p.reach(to) == BySocket {
 		return p.mailbox.Send(ctx, root, to, m)
 	}
 	err := wake.Hand(ctx, p.opts.State, to.PID, wake.Message{ID: m.ID, From: m.From, Text: m.Text}.String())
