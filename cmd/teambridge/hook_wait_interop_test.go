@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"teambridge/relay/sim/standin"
+	"teambridge/relay/wake"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
@@ -238,5 +239,16 @@ func TestRealHeadlessWithHook(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("claude -p: %v\n%s", err, out)
 		}
+	})
+}
+
+// As TestRealKilledSessionsAndServices, with the waiting hook.
+func TestRealKilledSessionsAndServicesWithHook(t *testing.T) {
+	forEachHooked(t, func(t *testing.T, v teams.Version) {
+		p := newHookedUser(t, v)
+		p.killAll(p.session(), p.state, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
+			text := transcript.Texts(r.Message.Content, "") + transcript.Texts(r.Attachment.Prompt, "")
+			return (r.Type == "user" && r.Kind() != transcript.Results || r.Type == "attachment") && len(wake.IDs(text)) > 0
+		})
 	})
 }

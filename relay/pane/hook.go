@@ -23,6 +23,7 @@ type Reach string
 const (
 	BySocket Reach = "socket"
 	ByHook   Reach = "hook" // the waiting hook: see package wake
+	Deaf     Reach = "deaf" // the socket that it names is not there, and it has no hook
 	Nowhere  Reach = ""
 )
 
@@ -36,6 +37,9 @@ func ReachOf(state string, s transcript.Process) (transcript.Process, Reach) {
 		if known := h.Complete(s); teams.StateOf(known) != teams.Gone {
 			return known, ByHook
 		}
+	}
+	if s.Socket != "" {
+		return s, Deaf
 	}
 	return s, Nowhere
 }
@@ -53,7 +57,7 @@ func (p *Panes) known(s transcript.Process) transcript.Process {
 
 // write writes a message to a session. The error is [peer.ErrUnsent] if it certainly did not come there.
 func (p *Panes) write(ctx context.Context, root string, to transcript.Process, m peer.Message) error {
-	if p.reach(to) == BySocket {
+	if to.Socket != "" && p.reach(to) != ByHook {
 		return p.mailbox.Send(ctx, root, to, m)
 	}
 	err := wake.Hand(ctx, p.opts.State, to.PID, wake.Message{ID: m.ID, From: m.From, Text: m.Text}.String())

@@ -32,7 +32,7 @@ func gone(s Session) bool { return startOf(s.PID) != s.Start }
 // Exited does not wait: here the reader of standard error tells, which is gone with the session.
 func Exited(context.Context, int) bool { return false }
 
-// rest gives back what is not needed to wait: 13 MiB become 3. There is no collection every two minutes any more. What of the
+// rest gives back what is not needed to wait: 13 MiB become 5. There is no collection every two minutes any more. What of the
 // program was only needed to begin is read again if it is needed again.
 func rest() {
 	debug.SetGCPercent(-1)

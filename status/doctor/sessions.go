@@ -3,7 +3,10 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"teambridge/relay/pane"
@@ -46,8 +49,8 @@ func (x *examination) sessions(ctx context.Context) error {
 func (x *examination) session(s teams.Session) {
 	process, by := pane.ReachOf(x.State, s.Process)
 	name := fmt.Sprintf("the session %s (process %d)", cmp.Or(s.Name, process.Session), s.PID)
-	gone := s.Socket != "" && by != pane.BySocket
-	if gone {
+	_, gone := os.Stat(s.Socket)
+	if s.Socket != "" && errors.Is(gone, fs.ErrNotExist) {
 		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
 			fmt.Sprintf("%s does not listen at %s, as it says", name, s.Socket), "end it, and resume it with: claude --resume "+process.Session)
 	}
@@ -61,11 +64,11 @@ func (x *examination) session(s teams.Session) {
 			advice = ""
 		}
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, one in each turn", advice)
-	case strings.HasPrefix(s.Entrypoint, "sdk"):
+	case by == pane.Nowhere && strings.HasPrefix(s.Entrypoint, "sdk"):
 		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "with 2.1.248 or later it has a socket for them")
-	case stophook.Waiting(x.Root.Path(), s.Cwd):
+	case by == pane.Nowhere && stophook.Waiting(x.Root.Path(), s.Cwd):
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+process.Session)
-	case !gone:
+	case by == pane.Nowhere:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
 			"with 2.1.248 or later it has a socket; else: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+" or with --user, and restart it")
 	}
