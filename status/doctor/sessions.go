@@ -3,10 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 
 	"teambridge/relay/pane"
@@ -49,11 +46,6 @@ func (x *examination) sessions(ctx context.Context) error {
 func (x *examination) session(s teams.Session) {
 	process, by := pane.ReachOf(x.State, s.Process)
 	name := fmt.Sprintf("the session %s (process %d)", cmp.Or(s.Name, process.Session), s.PID)
-	_, gone := os.Stat(s.Socket)
-	if s.Socket != "" && errors.Is(gone, fs.ErrNotExist) {
-		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
-			fmt.Sprintf("%s does not listen at %s, as it says", name, s.Socket), "end it, and resume it with: claude --resume "+process.Session)
-	}
 	switch version, _ := teams.ParseVersion(s.Version); {
 	case by == pane.BySocket:
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
@@ -64,11 +56,14 @@ func (x *examination) session(s teams.Session) {
 			advice = ""
 		}
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, one in each turn", advice)
-	case by == pane.Nowhere && strings.HasPrefix(s.Entrypoint, "sdk"):
+	case by == pane.Deaf:
+		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
+			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+process.Session)
+	case strings.HasPrefix(s.Entrypoint, "sdk"):
 		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "with 2.1.248 or later it has a socket for them")
-	case by == pane.Nowhere && stophook.Waiting(x.Root.Path(), s.Cwd):
+	case stophook.Waiting(x.Root.Path(), s.Cwd):
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+process.Session)
-	case by == pane.Nowhere:
+	default:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
 			"with 2.1.248 or later it has a socket; else: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+" or with --user, and restart it")
 	}
