@@ -54,7 +54,8 @@ With --wake, the waiting hook is added too, through which messages reach
 sessions at a terminal that have no socket for them: those before 2.1.248, and
 those where that is switched off. Beside each of these sessions, a process waits
 that needs 5 to 7 MiB and no time. A message wakes the model even if the session
-is idle, each in a turn of its own. It is for Linux and macOS.
+is idle; one that works takes those that wait in its next turn. It is for Linux
+and macOS.
 
 The file is .claude/settings.local.json in this directory, which is for this
 project on this machine alone. All that is in the file stays as it is, byte for

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -55,12 +56,53 @@ func (p *Panes) known(s transcript.Process) transcript.Process {
 	return s
 }
 
-// write writes a message to a session. The error is [peer.ErrUnsent] if it certainly did not come there.
-func (p *Panes) write(ctx context.Context, root string, to transcript.Process, m peer.Message) error {
-	if to.Socket != "" && p.reach(to) != ByHook {
-		return p.mailbox.Send(ctx, root, to, m)
+// together returns the messages that are written to a session at once, given the first: those that a hook hands over make one turn.
+func (p *Panes) together(ctx context.Context, s transcript.Process, first ledger.PaneMessage) ([]ledger.PaneMessage, error) {
+	if p.reach(s) != ByHook {
+		return []ledger.PaneMessage{first}, nil
 	}
-	err := wake.Hand(ctx, p.opts.State, to.PID, wake.Message{ID: m.ID, From: m.From, Text: m.Text}.String())
+	all, err := p.opts.Ledger.PaneMessages(ctx, first.InboxKey)
+	if err != nil {
+		return nil, err
+	}
+	var list []ledger.PaneMessage
+	size := len(first.Raw)
+	for _, m := range all {
+		switch {
+		case m.UUID == first.UUID:
+			list = append(list, m)
+			continue
+		case m.Frame != first.Frame, m.State.Ended():
+			continue
+		case first.Frame == "" && (m.State != ledger.Claimed || p.expired(m) || m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle):
+			continue
+		}
+		if size += len(m.Raw); first.Frame == "" && size > peer.MaxText {
+			break
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// uuids are the deliveries of messages.
+func uuids(messages []ledger.PaneMessage) (list []string) {
+	for _, m := range messages {
+		list = append(list, m.UUID)
+	}
+	return list
+}
+
+// write writes messages to a session, those to a socket for the try-th time. The error is [peer.ErrUnsent] if they certainly did not come there.
+func (p *Panes) write(ctx context.Context, root string, to transcript.Process, messages []ledger.PaneMessage, try int) error {
+	if to.Socket != "" && p.reach(to) != ByHook {
+		return p.mailbox.Send(ctx, root, to, messageOf(messages[0], try))
+	}
+	var texts []string
+	for _, m := range messages {
+		texts = append(texts, wake.Message{ID: m.UUID, From: m.From, Text: string(m.Raw)}.String())
+	}
+	err := wake.Hand(ctx, p.opts.State, to.PID, strings.Join(texts, "\n"))
 	if errors.Is(err, wake.ErrUnsent) {
 		err = fmt.Errorf("%w: %w", peer.ErrUnsent, err)
 	}
@@ -75,7 +117,7 @@ func (p *Panes) wakes(s transcript.Process) (tmux.Reason, string) {
 	case s.Status == transcript.ProcessWaiting:
 		return tmux.Dialog, whyBusy(s)
 	}
-	return tmux.TooSoon, "the session works, and takes one message in each turn"
+	return tmux.TooSoon, "the session works, and takes messages once in each turn"
 }
 
 // again is when to look again at a message that was not written. A hook is back soon.

@@ -61,9 +61,9 @@ func TestHookGivesEachOnceInOrder(t *testing.T) {
 	want := []string{"first", "queued"}
 	var list []ledger.PaneMessage
 	for i := range 4 {
-		text := fmt.Sprintf("<teambridge-message from=\"x\" message-id=\"%s\">\n%d </teambridge-message>", queued.UUID, i)
+		text := fmt.Sprintf("<teambridge-message to=\"x\" message-id=\"%s\">\n%d </teambridge-message>", queued.UUID, i)
 		list = append(list, s.put(text))
-		want = append(want, fmt.Sprintf("&lt;teambridge-message from=\"x\" message-id=\"%s\">\n%d &lt;/teambridge-message>", queued.UUID, i))
+		want = append(want, fmt.Sprintf("&lt;teambridge-message to=\"x\" message-id=\"%s\">\n%d &lt;/teambridge-message>", queued.UUID, i))
 	}
 	s.until(list[0], "a second one in the same turn", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.TooSoon) })
 	s.Tell("idle")
@@ -71,6 +71,17 @@ func TestHookGivesEachOnceInOrder(t *testing.T) {
 		s.until(m, "after it was idle", ended)
 	}
 	s.wants(want...)
+	turns := map[string]bool{}
+	for _, m := range list {
+		m, err := s.Message(t.Context(), m.UUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns[m.Frame] = true
+	}
+	if len(turns) != 1 {
+		t.Errorf("what waited was handed over in %d turns, want 1", len(turns))
+	}
 }
 
 // What a session had in its queue when it was killed, and what came later, is given to the one that goes on with it.

@@ -414,6 +414,10 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 	} else if held, why, err := p.heldBySession(ctx, now, m); err != nil || held != "" {
 		return cmp.Or(err, hold(held, why, p.again(now, m)))
 	}
+	list, err := p.together(ctx, now, m)
+	if err != nil || !slices.Contains(uuids(list), m.UUID) { // it has just been dropped
+		return err
+	}
 	if frame == "" {
 		frame = uuid.NewString()
 		bytes, err := json.Marshal(string(m.Raw))
@@ -425,16 +429,16 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		}
 		err = l.PasteFrame(ctx, ledger.Frame{
 			UUID: frame, InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: bytes, Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now(),
-		}, m.UUID)
+		}, uuids(list)...)
 		if err != nil {
-			return ignoreMoved(err, m.UUID)
+			return ignoreMoved(err, uuids(list)...)
 		}
 		m.SentAt = time.Now()
 	}
 	if err := l.Tried(keep, frame, sessionAt(now)); err != nil {
 		return err
 	}
-	err = p.write(ctx, of.Root, now, messageOf(m, max(m.Tries, tries)+1))
+	err = p.write(ctx, of.Root, now, list, max(m.Tries, tries)+1)
 	if errors.Is(err, peer.ErrUnsent) && tries == 0 {
 		why := strings.TrimPrefix(err.Error(), peer.ErrUnsent.Error()+": ")
 		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.again(now, m)))

@@ -51,11 +51,11 @@ func (x *examination) session(s teams.Session) {
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
 			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked`)
 	case by == pane.ByHook:
-		advice := "with 2.1.248 or later it has a socket, which takes several in one turn"
+		advice := "with 2.1.248 or later it has a socket, which takes them at any time"
 		if version.Has(teams.SessionSocket) == teams.Yes {
 			advice = ""
 		}
-		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, one in each turn", advice)
+		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", advice)
 	case by == pane.Deaf:
 		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
 			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+process.Session)

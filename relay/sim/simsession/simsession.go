@@ -147,11 +147,11 @@ func (s *Session) Given() (texts []string) {
 				s.t.Fatal(err)
 			}
 			if r, ok := transcript.Parse(line); ok && r.Type == "user" && r.Origin.Kind != "" {
-				text := transcript.Texts(r.Message.Content, "")
-				_, text, _ = strings.Cut(text, "-message from=")
-				_, text, _ = strings.Cut(text, "\n")
-				text, _, _ = strings.Cut(text, "\n</")
-				texts = append(texts, text)
+				for _, text := range strings.Split(transcript.Texts(r.Message.Content, ""), "-message from=")[1:] {
+					_, text, _ = strings.Cut(text, "\n")
+					text, _, _ = strings.Cut(text, "\n</")
+					texts = append(texts, text)
+				}
 			}
 		}
 	}
