@@ -104,7 +104,7 @@ func (p *Panes) write(ctx context.Context, root string, to transcript.Process, m
 	}
 	err := wake.Hand(ctx, p.opts.State, to.PID, strings.Join(texts, "\n"))
 	if errors.Is(err, wake.ErrUnsent) {
-		err = fmt.Errorf("%w: %w", peer.ErrUnsent, err)
+		err = fmt.Errorf("%w: %s", peer.ErrUnsent, strings.TrimPrefix(err.Error(), wake.ErrUnsent.Error()+": "))
 	}
 	return err
 }

@@ -179,22 +179,19 @@ func take(c net.Conn) (text string, ok bool) {
 // ErrUnsent means that certainly nothing of a message came to the session.
 var ErrUnsent = errors.New("nothing was handed over")
 
+func unsent(err error) error { return fmt.Errorf("%w: %w", ErrUnsent, err) }
+
 // Hand hands a text to the hook that waits at the side of a session. The error is [ErrUnsent] if it certainly did not
-// come there.
-func Hand(ctx context.Context, state string, pid int, text string) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w: %w", ErrUnsent, err)
-		}
-	}()
+// come there, and otherwise it may have.
+func Hand(ctx context.Context, state string, pid int, text string) error {
 	line, err := json.Marshal(envelope{text})
 	if err != nil {
-		return err
+		return unsent(err)
 	}
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", place(state, pid).socket())
 	if err != nil {
-		return fmt.Errorf("no hook waits at the session with pid %d: %w", pid, err)
+		return unsent(fmt.Errorf("no hook waits at the session with pid %d: %w", pid, err))
 	}
 	defer c.Close()
 	until := time.Now().Add(within)
@@ -202,16 +199,19 @@ func Hand(ctx context.Context, state string, pid int, text string) (err error) {
 		until = end
 	}
 	if err := c.SetDeadline(until); err != nil {
-		return err
+		return unsent(err)
 	}
 	if _, err := c.Write(append(line, '\n')); err != nil {
-		return err
+		return unsent(err) // what is not whole is not taken
 	}
 	answer, err := io.ReadAll(io.LimitReader(c, int64(len(receipt))))
-	if string(answer) != receipt {
-		return cmp.Or(err, errors.New("the hook ended before it had the message"))
+	switch {
+	case string(answer) == receipt:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the hook does not say whether it has the message: %w", err)
 	}
-	return nil
+	return unsent(cmp.Or(err, errors.New("the hook ended before it had the message")))
 }
 
 // sweep removes what was left behind by hooks that were killed together with their sessions. What it cannot remove is in

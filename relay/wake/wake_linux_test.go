@@ -166,15 +166,25 @@ func TestTornMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	ctx, silent := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer silent()
+	said := make(chan struct{})
 	go func() {
-		if c, err := l.Accept(); err == nil { // and is killed
-			_, _ = c.Read(make([]byte, 1<<10))
-			c.Close()
+		for _, end := range []func(){func() {}, func() { <-said }} { // it is killed, or stopped
+			if c, err := l.Accept(); err == nil {
+				_, _ = c.Read(make([]byte, 1<<10))
+				end()
+				c.Close()
+			}
 		}
 	}()
 	if err := Hand(t.Context(), state, 1, "x"); !errors.Is(err, ErrUnsent) {
-		t.Errorf("without a receipt: %v", err)
+		t.Errorf("to one that is killed: %v", err)
 	}
+	if err := Hand(ctx, state, 1, "x"); err == nil || errors.Is(err, ErrUnsent) {
+		t.Errorf("to one that says nothing: %v", err)
+	}
+	close(said)
 }
 
 // What a killed hook leaves behind is in nobody's way, and is removed by the next one, of whatever session.
