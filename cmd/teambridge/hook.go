@@ -152,7 +152,7 @@ func waitForMessage(ctx context.Context, a *app, pid int) error {
 	if err != nil || text == "" {
 		return err
 	}
-	if _, err := io.WriteString(a.stderr, text+"\n"); err != nil {
+	if _, err := io.WriteString(a.stderr, text); err != nil {
 		return err
 	}
 	return exitStatus(stophook.WakeStatus)

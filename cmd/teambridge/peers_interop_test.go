@@ -325,10 +325,11 @@ func (p *sessionUser) killAll(session api.Session, state string, resume func(ses
 				t.Fatal(err)
 			}
 			if r, ok := transcript.Parse(line); ok && gives(r) {
-				counts[marker.FindString(transcript.Texts(r.Message.Content, "")+transcript.Texts(r.Attachment.Prompt, ""))]++
+				for _, text := range marker.FindAllString(transcript.Texts(r.Message.Content, "")+transcript.Texts(r.Attachment.Prompt, ""), -1) {
+					counts[text]++
+				}
 			}
 		}
-		delete(counts, "")
 		return counts
 	}
 	for len(given()) < n {

@@ -98,11 +98,11 @@ func (p *Panes) write(ctx context.Context, root string, to transcript.Process, m
 	if to.Socket != "" && p.reach(to) != ByHook {
 		return p.mailbox.Send(ctx, root, to, messageOf(messages[0], try))
 	}
-	var texts []string
+	var list []wake.Message
 	for _, m := range messages {
-		texts = append(texts, wake.Message{ID: m.UUID, From: m.From, Text: string(m.Raw)}.String())
+		list = append(list, wake.Message{ID: m.UUID, From: m.From, Text: string(m.Raw)})
 	}
-	err := wake.Hand(ctx, p.opts.State, to.PID, strings.Join(texts, "\n"))
+	err := wake.Hand(ctx, p.opts.State, to.PID, wake.Text(list))
 	if errors.Is(err, wake.ErrUnsent) {
 		err = fmt.Errorf("%w: %s", peer.ErrUnsent, strings.TrimPrefix(err.Error(), wake.ErrUnsent.Error()+": "))
 	}

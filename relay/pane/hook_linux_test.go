@@ -27,7 +27,7 @@ func runHook(session, root string, pid int) int {
 	case text == "":
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, text)
+	fmt.Fprint(os.Stderr, text)
 	return 2
 }
 

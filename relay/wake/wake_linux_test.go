@@ -234,12 +234,12 @@ func FuzzMessage(f *testing.F) {
 		if strings.ContainsAny(from, "\"<>&\\\n\r") {
 			return // refused before
 		}
-		const id = "1a0f8fb6-ccc7-4b39-aab0-ea7e7b3a4e8f"
-		m := Message{ID: id, From: from, Text: text}.String()
-		if got := IDs("before " + m + " after"); !slices.Equal(got, []string{id}) {
+		want := []string{"1a0f8fb6-ccc7-4b39-aab0-ea7e7b3a4e8f", "1a0f8fb6-ccc7-4b39-aab0-ea7e7b3a4e90"}
+		m := Text([]Message{{ID: want[0], From: from, Text: text}, {ID: want[1], Text: text}})
+		if got := IDs("before " + m + " after"); !slices.Equal(got, want) {
 			t.Errorf("%q has the ids %q", m, got)
 		}
-		if strings.Count(m, Tag) != 1 || strings.Count(m, closing) != 1 || !strings.HasSuffix(m, "\n"+closing+">") {
+		if strings.Count(m, Tag) != 2 || strings.Count(m, closing) != 2 || !strings.HasSuffix(m, "\n"+closing+">\n") {
 			t.Errorf("wrapped as %q", m)
 		}
 	})
