@@ -167,6 +167,10 @@ func TestRealWaitingHook(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.ended(p.terminal.Pid())
+		// It may have been killed, so the next one, of whatever session, cleans up.
+		if text, err := wake.Wait(p.ctx, p.state, wake.Session{PID: os.Getpid(), Root: p.home.Root}, func(context.Context) {}); text != "" || err != nil {
+			t.Errorf("the next hook: %q, %v", text, err)
+		}
 		if left, err := os.ReadDir(filepath.Join(p.state, "waiters")); err != nil || len(left) > 0 {
 			t.Errorf("the hook left %v behind, %v", left, err)
 		}

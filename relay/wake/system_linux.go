@@ -27,7 +27,10 @@ func startOf(pid int) string {
 }
 
 // gone reports whether the process of a session has ended.
-func gone(s Session) bool { return startOf(s.PID) != s.Start }
+func gone(s Session) bool {
+	now := startOf(s.PID)
+	return now == "" || s.Start != "" && now != s.Start
+}
 
 // Exited does not wait: here the reader of standard error tells, which is gone with the session.
 func Exited(context.Context, int) bool { return false }

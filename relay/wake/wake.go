@@ -217,14 +217,21 @@ func Hand(ctx context.Context, state string, pid int, text string) error {
 // sweep removes what was left behind by hooks that were killed together with their sessions. What it cannot remove is in
 // nobody's way.
 func sweep(state string) {
-	records, _ := filepath.Glob(filepath.Join(state, "waiters", "*.json"))
-	for _, path := range records {
-		var s Session
-		data, err := os.ReadFile(path)
-		if err != nil || json.Unmarshal(data, &s) != nil || strings.TrimSuffix(filepath.Base(path), ".json") != strconv.Itoa(s.PID) || !gone(s) {
+	files, _ := os.ReadDir(filepath.Join(state, "waiters"))
+	for _, f := range files {
+		name, _, _ := strings.Cut(f.Name(), ".")
+		pid, err := strconv.Atoi(name)
+		if err != nil {
 			continue
 		}
-		here := place(state, s.PID)
+		here := place(state, pid)
+		var s Session
+		if data, err := os.ReadFile(here.record()); err != nil || json.Unmarshal(data, &s) != nil || s.PID != pid {
+			s = Session{PID: pid}
+		}
+		if !gone(s) {
+			continue
+		}
 		if unlock, ok, err := flock.TryLock(here.lock()); err == nil && ok {
 			_, _, _ = remove(here.socket()), remove(here.record()), remove(here.lock())
 			_ = unlock()

@@ -210,6 +210,9 @@ func TestAfterAKill(t *testing.T) {
 			}
 		}
 	}
+	if err := os.Remove(place(state, dead.Process.Pid).record()); err != nil { // it was killed while it removed them
+		t.Fatal(err)
+	}
 	w := start(t, state, pid)
 	var names []string
 	left, err := os.ReadDir(filepath.Join(state, "waiters"))
