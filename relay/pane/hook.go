@@ -31,6 +31,7 @@ const (
 // ReachOf returns how messages get into the session of a process, and the process as its hook knows it. The socket comes
 // first, if it is there.
 func ReachOf(state string, s transcript.Process) (transcript.Process, Reach) {
+	s = wake.Started(s) // even if the hook is gone, it is the same process
 	if _, err := os.Stat(s.Socket); s.Socket != "" && !errors.Is(err, fs.ErrNotExist) {
 		return s, BySocket
 	}

@@ -55,16 +55,22 @@ func Of(state string, p transcript.Process) (s Session, ok bool) {
 		return Session{}, false
 	}
 	// The process that had the pid before leaves its record behind if both were killed.
-	now := cmp.Or(p.ProcStart, startOf(p.PID))
+	now := Started(p).ProcStart
 	return s, s.PID == p.PID && s.Root == filepath.Dir(filepath.Dir(p.Path)) && (s.Start == "" || now == "" || s.Start == now)
 }
 
-// Complete returns the process with what its hook knows better: versions up to 2.1.80 do not say when they started, nor
-// which session they have after /clear.
+// Complete returns the process with what its hook knows better: versions up to 2.1.80 do not say which session they
+// have after /clear. They do not say what they are, either.
 func (s Session) Complete(p transcript.Process) transcript.Process {
-	if p.ProcStart == "" {
-		p.ProcStart, p.Session = s.Start, s.ID
+	if p.Version == "" {
+		p.Session = s.ID
 	}
+	return p
+}
+
+// Started returns the process with the time when it started, which versions up to 2.1.112 do not say, if the system does.
+func Started(p transcript.Process) transcript.Process {
+	p.ProcStart = cmp.Or(p.ProcStart, startOf(p.PID))
 	return p
 }
 
