@@ -18,11 +18,12 @@ func newDoctor(a *app) *cobra.Command {
 		Long: `Find what keeps messages from arriving, and say what to do about it.
 
 Checked are locks, inboxes, teams whose lead is gone, inboxes without a member,
-relays, panes, the Stop hook, and teambridge's own files; with --team only that
-team. Without it, what is in order is listed too: the versions of Claude Code
-that are installed or run an agent, and what is known of each; OpenCode, if it
-is installed; whether agent teams are enabled; whether the service runs; since
-when messages are recorded; the size of the databases.
+relays, panes, sessions, our hooks, and teambridge's own files; with --team only
+that team. Without it, what is in order is listed too: the versions of Claude
+Code that are installed or run an agent, and what is known of each; OpenCode, if
+it is installed; whether agent teams are enabled; whether the service runs;
+since when messages are recorded; the size of the databases; and for each
+session how messages reach it, and what would be a better way.
 Nothing is changed without --fix.
 
 --fix removes what belongs to nobody: anything in the place of a lock that is

@@ -16,19 +16,22 @@ import (
 
 	"teambridge/relay/pane"
 	"teambridge/relay/stophook"
+	"teambridge/relay/wake"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams/transcript"
 )
 
 func newHook(a *app) *cobra.Command {
-	return group("hook", "Learn when an agent in a terminal ends a turn: install, uninstall",
-		`Have Claude Code report the end of each turn of an agent in a terminal.`,
-		newHookInstall(a), newHookUninstall(a), newHookStop(a))
+	return group("hook", "Hooks for agents in terminals: install, uninstall",
+		`Have Claude Code report the ends of turns, and take messages.`,
+		newHookInstall(a), newHookUninstall(a), newHookStop(a), newHookWait(a))
 }
 
 type hookOptions struct {
 	user bool
 	file string
+	wake bool // of install alone
 }
 
 func (o *hookOptions) flags(cmd *cobra.Command) {
@@ -41,11 +44,18 @@ func newHookInstall(a *app) *cobra.Command {
 	var o hookOptions
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Add the Stop hook to a settings file",
+		Short: "Add our hooks to a settings file",
 		Long: `Add a hook to a settings file of Claude Code that reports the end of each turn.
 
 Without the hook, "send --notify-on-stop" to a pane needs a service or a
 transcript, and may tell you late.
+
+With --wake, the waiting hook is added too, through which messages reach
+sessions at a terminal that have no socket for them: those before 2.1.248, and
+those where that is switched off. Beside each of these sessions, a process waits
+that needs 5 to 7 MiB and no time. A message wakes the model even if the session
+is idle; one that works takes those that wait in its next turn. It is for Linux
+and macOS.
 
 The file is .claude/settings.local.json in this directory, which is for this
 project on this machine alone. All that is in the file stays as it is, byte for
@@ -53,12 +63,13 @@ byte, and a file that is not valid is not changed. Installing again changes only
 the path of this program. Claude Code reads hooks when it starts.
 
 Exit status: 0; 1 the file could not be written; 5 it is not a regular file; 6
-it is no settings file.`,
+it is no settings file; 2 this system has no waiting hook.`,
 		Example: `  teambridge hook install
-  teambridge hook install --user`,
+  teambridge hook install --user --wake`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return installHook(cmd.Context(), a, o) },
 	}
 	o.flags(cmd)
+	cmd.Flags().BoolVar(&o.wake, "wake", false, "let sessions without a socket take messages too")
 	return cmd
 }
 
@@ -66,8 +77,8 @@ func newHookUninstall(a *app) *cobra.Command {
 	var o hookOptions
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the Stop hook from a settings file",
-		Long: `Remove the hook of "teambridge hook install" from a settings file.
+		Short: "Remove our hooks from a settings file",
+		Long: `Remove the hooks of "teambridge hook install" from a settings file.
 
 What was made for it is removed with it, if it is empty: objects, the file and
 its directory. Other hooks stay.
@@ -94,6 +105,79 @@ Exit status: 0; 1 it could not be recorded.`,
 		Example: `  teambridge hook stop < hook.json`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return reportStop(cmd.Context(), a) },
 	}
+}
+
+func newHookWait(a *app) *cobra.Command {
+	pid := 0
+	cmd := &cobra.Command{
+		Use:   "wait",
+		Short: "Wait for a message to a session; Claude Code runs it",
+		Long: `Wait for a message to a session at a terminal, as a hook with asyncRewake.
+
+The JSON of the hook is on standard input, and the message comes on standard
+error. It ends at once if the session is headless, listens for messages itself,
+or has such a process already; and when the session ends.
+
+Exit status: 0 there was no message; 1 it could not wait; 42 there is a message.`,
+		Example: `  teambridge hook wait --pid $PPID < hook.json`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return waitForMessage(cmd.Context(), a, pid) },
+	}
+	cmd.Flags().IntVar(&pid, "pid", 0, "the process of Claude Code")
+	return cmd
+}
+
+// waitForMessage hands a message to the session in which it is a hook.
+func waitForMessage(ctx context.Context, a *app, pid int) error {
+	if entry, _ := a.lookup("CLAUDE_CODE_ENTRYPOINT"); entry != "cli" || pid <= 1 {
+		return nil // "claude -p" would not end
+	}
+	in, err := readHook(ctx, a)
+	if err != nil {
+		return err
+	}
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	if p, ok := transcript.ProcessWith(root.Path(), pid); ok && p.Socket != "" {
+		if _, err := os.Stat(p.Socket); err == nil {
+			return nil
+		}
+	}
+	text, err := wake.Wait(ctx, a.state, wake.Session{PID: pid, Root: root.Path(), ID: in.Session, Cwd: in.Cwd}, func(ctx context.Context) {
+		if !a.unread(ctx) && !wake.Exited(ctx, pid) {
+			<-ctx.Done()
+		}
+	})
+	if err != nil || text == "" {
+		return err
+	}
+	if _, err := io.WriteString(a.stderr, text); err != nil {
+		return err
+	}
+	return exitStatus(stophook.WakeStatus)
+}
+
+// hookInput is what Claude Code gives a hook.
+type hookInput struct {
+	Session    string `json:"session_id"`
+	Transcript string `json:"transcript_path"`
+	Cwd        string `json:"cwd"`
+	Answer     string `json:"last_assistant_message"`
+}
+
+func readHook(ctx context.Context, a *app) (in hookInput, err error) {
+	var data []byte
+	if interruptibly(ctx, func() { data, err = io.ReadAll(io.LimitReader(a.stdin, maxHookJSON)) }) != nil {
+		return in, errors.New("standard input does not end")
+	}
+	if err != nil {
+		return in, err
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return in, fmt.Errorf("read the JSON of the hook: %w", err)
+	}
+	return in, nil
 }
 
 const (
@@ -123,21 +207,9 @@ func reportStop(ctx context.Context, a *app) error {
 }
 
 func recordStop(ctx context.Context, a *app) error {
-	var data []byte
-	var err error
-	if interruptibly(ctx, func() { data, err = io.ReadAll(io.LimitReader(a.stdin, maxHookJSON)) }) != nil {
-		return errors.New("standard input does not end")
-	}
+	in, err := readHook(ctx, a)
 	if err != nil {
 		return err
-	}
-	var in struct {
-		Session    string `json:"session_id"`
-		Transcript string `json:"transcript_path"`
-		Answer     string `json:"last_assistant_message"`
-	}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return fmt.Errorf("read the JSON of the hook: %w", err)
 	}
 	if l, err := a.local().Ledger(ctx); err != nil || l == nil {
 		return err // without a ledger nobody has sent anything
@@ -178,9 +250,13 @@ type hookInstalled struct {
 	File    string `json:"file"`
 	Changed bool   `json:"changed"`
 	Command string `json:"command"`
+	Wake    string `json:"wake,omitempty"` // the command of the waiting hook
 }
 
 func installHook(ctx context.Context, a *app, o hookOptions) (err error) {
+	if o.wake && !wake.Supported {
+		return usage("omit --wake", "the waiting hook is for Linux and macOS")
+	}
 	own, err := ownBinary()
 	if err != nil {
 		return err
@@ -190,8 +266,12 @@ func installHook(ctx context.Context, a *app, o hookOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	answer := hookInstalled{File: f.Path, Command: hookCommand(a, own)}
-	if answer.Changed, err = f.Install(own, answer.Command); err != nil {
+	commands := hookCommands(a, own)
+	if !o.wake {
+		commands.Wait = ""
+	}
+	answer := hookInstalled{File: f.Path, Command: commands.Stop, Wake: commands.Wait}
+	if answer.Changed, err = f.Install(own, commands); err != nil {
 		return err
 	}
 	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(f.Path, false)); err != nil {
@@ -212,9 +292,9 @@ func openHooks(ctx context.Context, a *app, o hookOptions) (*stophook.File, erro
 	return stophook.Open(ctx, a.state, path, a.debug)
 }
 
-// hookCommand is the command of the hook: own with the directories that it would not find
+// hookCommands are the commands of the hooks: own with the directories that it would not find
 // by itself.
-func hookCommand(a *app, own string) string {
+func hookCommands(a *app, own string) stophook.Commands {
 	var flags []string
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
 		flags = append(flags, "--state-dir", a.state)
@@ -224,7 +304,7 @@ func hookCommand(a *app, own string) string {
 			flags = append(flags, "--claude-dir", dir)
 		}
 	}
-	return stophook.Command(own, flags...)
+	return stophook.CommandsOf(own, flags...)
 }
 
 // ownBinary is the path of this program, for what runs it later.

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -78,5 +81,57 @@ func TestHookInstalledAtTheSameTime(t *testing.T) {
 	hook("uninstall")
 	if data, err := os.ReadFile(path); err != nil || string(data) != before {
 		t.Errorf("%q, %v; want %q", data, err, before)
+	}
+}
+
+// The hook that waits ends at once, with 0 or 1, where it must not wait: in a headless session, and beside one that listens
+// itself. Else it ends with the session.
+func TestHookWaitsOnlyAtATerminal(t *testing.T) {
+	t.Parallel()
+	const input = `{"session_id": "s", "cwd": "/", "hook_event_name": "Stop"}`
+	for name, tc := range map[string]struct {
+		entry, stdin string
+		socket       bool
+		status       int
+		waits        bool
+	}{
+		"headless":      {entry: "sdk-cli", stdin: input},
+		"by hand":       {stdin: input},
+		"with a socket": {entry: "cli", stdin: input, socket: true},
+		"no JSON":       {entry: "cli", stdin: "x", status: 1},
+		"at a terminal": {entry: "cli", stdin: input, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, err := os.MkdirTemp("", "tb") // short enough for a socket
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(home)
+			root := filepath.Join(home, ".claude")
+			if err := os.MkdirAll(filepath.Join(root, "sessions"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			record := fmt.Sprintf(`{"pid": %d, "sessionId": "s"}`, os.Getpid())
+			if tc.socket {
+				record = fmt.Sprintf(`{"pid": %d, "sessionId": "s", "messagingSocketPath": %q}`, os.Getpid(), root)
+			}
+			if err := os.WriteFile(filepath.Join(root, "sessions", strconv.Itoa(os.Getpid())+".json"), []byte(record), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			waited := false
+			var stdout, stderr bytes.Buffer
+			status := run([]string{"hook", "wait", "--state-dir", filepath.Join(home, "state"), "--pid", strconv.Itoa(os.Getpid())}, host{
+				stdin: strings.NewReader(tc.stdin), stdout: &stdout, stderr: &stderr,
+				unread: func(context.Context) bool { waited = true; return true },
+				lookup: func(name string) (string, bool) {
+					v, ok := map[string]string{"HOME": home, "CLAUDE_CODE_ENTRYPOINT": tc.entry}[name]
+					return v, ok
+				}, cwd: os.Getwd,
+			})
+			if status != tc.status || waited != tc.waits || stdout.Len() > 0 || (tc.status == 0) != (stderr.Len() == 0) {
+				t.Errorf("status %d, waited %t, stdout %q, stderr %q; want %d, %t", status, waited, &stdout, &stderr, tc.status, tc.waits)
+			}
+		})
 	}
 }

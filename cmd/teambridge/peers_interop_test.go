@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -317,7 +318,9 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 			if err := program.Prompt(ctx, "hello"); err != nil {
 				t.Fatal(err)
 			}
-			s := u.sessionThat(ctx, func(s api.Session) bool { return s.PID == program.Pid() && s.Socket && (s.Word == api.WordIdle || s.Word == api.WordUnknown) })
+			s := u.sessionThat(ctx, func(s api.Session) bool {
+				return s.PID == program.Pid() && s.Socket && (s.Word == api.WordIdle || s.Word == api.WordUnknown)
+			})
 			name := strconv.Itoa(s.PID)
 			if !accept {
 				if status, out, errs := u.run("send", name, "[held]", "--timeout", "3s"); status != int(api.CodeUnknown.Exit()) || !strings.Contains(errs, "held until its person allows it") {
@@ -377,84 +380,94 @@ const envSessionKills = "TEAMBRIDGE_SESSION_KILLS"
 // is resumed each time, has each message once.
 func TestRealKilledSessionsAndServices(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {
-		kills := 3
-		if n, err := strconv.Atoi(os.Getenv(envSessionKills)); err == nil {
-			kills = n
-		}
 		p := newSessionUser(t, v)
-		p.ctx = deadline(t, time.Duration(kills)*20*time.Second+2*time.Minute)
-		session := p.session()
-		state := filepath.Join(p.user.home, ".local", "state", "teambridge")
-		var stderr lockedBuffer
-		service := serve(t, p.home, state, &stderr)
-		seed := uint64(time.Now().UnixNano())
-		random := rand.New(rand.NewPCG(seed, 0))
-		t.Logf("seed %d", seed)
-		p.must("ask", session.Name, "hello")
-		n, sessions := 0, 0
-		for killed := 0; killed < kills; {
-			if random.IntN(2) == 0 {
-				_ = p.terminal.Prompt(p.ctx, fmt.Sprintf("SLEEP:%d work", 1+random.IntN(3))) // or it works already
-			}
-			for range 1 + random.IntN(4) {
-				status, _, errs := p.run("send", session.Name, fmt.Sprintf("<k-%04d>", n), "--timeout", "1ms")
-				if status != 0 && status != int(api.CodeTimeout.Exit()) {
-					t.Fatalf("send: %d, %s", status, errs)
-				}
-				n++
-			}
-			time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond) // any moment
-			what := 1 + random.IntN(3)
-			if what&1 != 0 {
-				if err := p.terminal.Kill(); err != nil {
-					t.Fatal(err)
-				}
-				killed++
-				sessions++
-			}
-			if what&2 != 0 {
-				service.kill()
-				service = serve(t, p.home, state, &stderr)
-				killed++
-			}
-			if what&1 != 0 {
-				p.terminal = standin.StartSession(t, v, p.home, "--resume", session.Session)
-			}
-		}
-		marker := regexp.MustCompile(`<k-\d+>`)
-		// given counts the messages in the transcript.
-		given := func() map[string]int {
-			counts := map[string]int{}
-			path, ok := transcript.Session(p.home.Root, p.home.Work, session.Session)
-			if !ok {
-				t.Fatal("the session has no transcript")
-			}
-			tail := transcript.Tail{Path: path}
-			for line, err := range tail.Lines() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if r, ok := transcript.Parse(line); ok && r.Type == "user" && r.Origin.Kind == "peer" {
-					counts[marker.FindString(transcript.Texts(r.Message.Content, ""))]++
-				}
-			}
-			delete(counts, "")
-			return counts
-		}
-		for len(given()) < n {
-			select {
-			case <-p.ctx.Done():
-				t.Fatalf("%d of %d messages came\n%s\n%s", len(given()), n, p.must("history", "--team", "sessions"), &stderr)
-			case <-time.After(200 * time.Millisecond):
-			}
-		}
-		for text, count := range given() {
-			if count != 1 {
-				t.Errorf("%s is in the transcript %d times", text, count)
-			}
-		}
-		t.Logf("%d messages, %d kills, %d of them of the session", n, kills, sessions)
+		p.killAll(p.session(), filepath.Join(p.user.home, ".local", "state", "teambridge"), func(session string) {
+			p.terminal = standin.StartSession(t, v, p.home, "--resume", session)
+		}, func(r transcript.Record) bool { return r.Type == "user" && r.Origin.Kind == "peer" })
 	})
+}
+
+// killAll kills the session and a service, one or both, again and again while messages are sent, and resumes the session. It fails if one of the
+// records in the transcript that give a message to the model is missing, or is there twice.
+func (p *sessionUser) killAll(session api.Session, state string, resume func(session string), gives func(transcript.Record) bool) {
+	t := p.t
+	t.Helper()
+	kills := 3
+	if n, err := strconv.Atoi(os.Getenv(envSessionKills)); err == nil {
+		kills = n
+	}
+	p.ctx = deadline(t, time.Duration(kills)*20*time.Second+2*time.Minute)
+	name := cmp.Or(session.Name, session.Session)
+	var stderr lockedBuffer
+	service := serve(t, p.home, state, &stderr)
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	p.must("ask", name, "hello")
+	n, sessions := 0, 0
+	for killed := 0; killed < kills; {
+		if random.IntN(2) == 0 {
+			_ = p.terminal.Prompt(p.ctx, fmt.Sprintf("SLEEP:%d work", 1+random.IntN(3))) // or it works already
+		}
+		for range 1 + random.IntN(4) {
+			status, _, errs := p.run("send", name, fmt.Sprintf("<k-%04d>", n), "--timeout", "1ms")
+			if status != 0 && status != int(api.CodeTimeout.Exit()) {
+				t.Fatalf("send: %d, %s", status, errs)
+			}
+			n++
+		}
+		time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond) // any moment
+		what := 1 + random.IntN(3)
+		if what&1 != 0 {
+			if err := p.terminal.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			killed++
+			sessions++
+		}
+		if what&2 != 0 {
+			service.kill()
+			service = serve(t, p.home, state, &stderr)
+			killed++
+		}
+		if what&1 != 0 {
+			resume(session.Session)
+		}
+	}
+	marker := regexp.MustCompile(`<k-\d+>`)
+	// given counts the messages in the transcript.
+	given := func() map[string]int {
+		counts := map[string]int{}
+		path, ok := transcript.Session(p.home.Root, p.home.Work, session.Session)
+		if !ok {
+			t.Fatal("the session has no transcript")
+		}
+		tail := transcript.Tail{Path: path}
+		for line, err := range tail.Lines() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, ok := transcript.Parse(line); ok && gives(r) {
+				for _, text := range marker.FindAllString(transcript.Texts(r.Message.Content, "")+transcript.Texts(r.Attachment.Prompt, ""), -1) {
+					counts[text]++
+				}
+			}
+		}
+		return counts
+	}
+	for len(given()) < n {
+		select {
+		case <-p.ctx.Done():
+			t.Fatalf("%d of %d messages came\n%s\n%s", len(given()), n, p.must("history", "--team", "sessions"), &stderr)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	for text, count := range given() {
+		if count != 1 {
+			t.Errorf("%s is in the transcript %d times", text, count)
+		}
+	}
+	t.Logf("%d messages, %d kills, %d of them of the session", n, kills, sessions)
 }
 
 // envBurst is how many messages TestRealBurstToSession sends at once.

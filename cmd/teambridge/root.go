@@ -33,6 +33,7 @@ type host struct {
 	lookup         func(string) (string, bool) // environment
 	cwd            func() (string, error)
 	hangUp         func(context.Context) bool // waits until the reader of stdout goes away; nil: unknown
+	unread         func(context.Context) bool // the same for stderr
 	terminal       bool                       // print in colour
 	columns        func() int                 // of the terminal that stdout is; 0: it is none
 	progress       *stdio.Progress            // on the terminal that stderr is; nil: it is none
@@ -47,6 +48,7 @@ func ownProcess() host {
 		lookup: os.LookupEnv, cwd: os.Getwd, terminal: stdio.Colourful(os.Stdout, os.LookupEnv), keyboard: stdio.IsTerminal(os.Stdin),
 		columns: func() int { return stdio.Columns(os.Stdout) }, // a person can change it
 		hangUp:  func(ctx context.Context) bool { return stdio.HangUp(ctx, os.Stdout) },
+		unread:  func(ctx context.Context) bool { return stdio.HangUp(ctx, os.Stderr) },
 	}
 	if term, _ := os.LookupEnv("TERM"); stdio.Columns(os.Stderr) > 0 && term != "dumb" {
 		h.progress = &stdio.Progress{W: os.Stderr, Columns: func() int { return stdio.Columns(os.Stderr) }, Style: func(s string) string { return s }}

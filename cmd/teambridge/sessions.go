@@ -27,9 +27,11 @@ up. Up to 2.1.160 it gives them no names. What they do is "unknown" up to
 whose session it is; "(relayed)" marks those that teambridge runs.
 
 REACH is how a message gets there: "inbox" for members of teams; "session" for
-the others from 2.1.248 on, which listen on sockets of their own, so that send
-and ask take their names, ids (or the first 8 characters), process ids and
-directories as they take members; and "-" for those that cannot be reached.
+the others from 2.1.248 on, which listen on sockets of their own; "hook" for
+those that have the waiting hook instead ("teambridge hook install --wake"); and
+"-" for those that cannot be reached, of which doctor says what they need. send
+and ask take the names of sessions, their ids (or the first 8 characters),
+process ids and directories as they take members.
 
 With --watch, a line is printed for each session that there is, and then for
 each that begins, does something else, or ends. /clear ends a session and begins

@@ -27,7 +27,7 @@ const SessionTeamCreated = teams.SessionTeamCreated
 // no pane but a session, under the name Inbox.
 type Pane struct {
 	InboxKey
-	Socket  string    // of the tmux server, or of the session
+	Socket  string    // of the tmux server, or of the session, which need not have one
 	Server  int       // pid of the tmux server; 0 for a session
 	ID      string    // such as "%12", or the id of the session
 	PID     int       // of the first process in the pane, or of the session
@@ -43,7 +43,10 @@ func (p Pane) same(q Pane) bool {
 }
 
 func (p *Pane) check() error {
-	err := cmp.Or(p.InboxKey.check(), names("socket", p.Socket, "pane", p.ID, "profile", p.Profile))
+	err := cmp.Or(p.InboxKey.check(), names("pane", p.ID, "profile", p.Profile))
+	if p.Team != SessionTeam {
+		err = cmp.Or(err, names("socket", p.Socket))
+	}
 	if err == nil && (p.PID <= 0 || (p.Server <= 0) != (p.Team == SessionTeam)) {
 		err = invalid("pid", "of the pane or its server is missing")
 	}
@@ -389,23 +392,26 @@ func (l *Ledger) HoldPaneMessage(ctx context.Context, uuid, held, detail string,
 		micros(next), held, now, held, detail, uuid)
 }
 
-// PasteFrame records, durably, the frame of one message to a pane, before it is pasted: see
-// [Ledger.Commit]. It fails with *[StateError] if the message does not wait any more.
-func (l *Ledger) PasteFrame(ctx context.Context, f Frame, uuid string) error {
-	if err := f.check(1); err != nil {
+// PasteFrame records, durably, the frame of messages to a pane, before it is pasted: see
+// [Ledger.Commit]. It fails with *[StateError] if one of them does not wait any more.
+func (l *Ledger) PasteFrame(ctx context.Context, f Frame, uuids ...string) error {
+	if err := f.check(len(uuids)); err != nil {
 		return err
 	}
 	return l.write(ctx, "paste", durable, func(c *sqlite.Conn) error {
-		if err := commitFrame(c, f, []string{uuid}); err != nil {
-			return err
+		err := commitFrame(c, f, uuids)
+		for _, uuid := range uuids {
+			if err != nil {
+				return err
+			}
+			_, err = c.Exec("UPDATE pane_messages SET sent_at=?, held='', detail='', held_since=0"+ofPane, micros(f.At), uuid)
 		}
-		_, err := c.Exec("UPDATE pane_messages SET sent_at=?, held='', detail='', held_since=0"+ofPane, micros(f.At), uuid)
 		return err
 	})
 }
 
-// ReturnFrame takes back a frame of one message, durably: it was certainly not pasted. The
-// frame is [Cancelled], and the message waits again.
+// ReturnFrame takes back a frame of messages to a pane, durably: it was certainly not pasted. The
+// frame is [Cancelled], and the messages wait again.
 func (l *Ledger) ReturnFrame(ctx context.Context, frame, reason string) error {
 	return l.write(ctx, "return", durable, func(c *sqlite.Conn) error {
 		f, err := unendedFrame(c, "return", frame)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -119,9 +120,9 @@ func (p *Panes) expired(m ledger.PaneMessage) bool {
 
 // ignoreMoved leaves out the error of a step with a message that another process has dropped
 // or removed since it was read. The step changed nothing.
-func ignoreMoved(err error, uuid string) error {
+func ignoreMoved(err error, uuids ...string) error {
 	state, ok := errors.AsType[*ledger.StateError](err)
-	if errors.Is(err, ledger.ErrUnknown) || ok && state.UUID == uuid {
+	if errors.Is(err, ledger.ErrUnknown) || ok && slices.Contains(uuids, state.UUID) {
 		return nil
 	}
 	return err

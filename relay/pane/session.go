@@ -35,7 +35,7 @@ const Session tmux.Profile = "session"
 func (p Pane) IsSession() bool { return p.Team == SessionTeam }
 
 // Sessions returns the sessions that messages can be sent to, sorted by name: those that are
-// in no team and that no relay runs, and have a socket. A session that something was sent to before has
+// in no team and that no relay runs, and have a socket or the waiting hook. A session that something was sent to before has
 // the name that it had then.
 func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 	root := p.opts.Root
@@ -59,10 +59,11 @@ func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 	}
 	var list []Pane
 	for _, s := range living {
-		if s.Team != "" || s.Socket == "" || ours[s.PID] {
+		process, by := ReachOf(p.opts.State, s.Process)
+		if s.Team != "" || by == Nowhere || ours[s.PID] {
 			continue
 		}
-		one := sessionPane(root.Path(), s.Process)
+		one := sessionPane(root.Path(), process)
 		for _, k := range known {
 			if k.Ref.PID == one.Ref.PID && k.Start == one.Start || k.Ref.ID == one.Ref.ID {
 				one.InboxKey, one.At = k.InboxKey, k.At
@@ -223,10 +224,10 @@ func (p *Panes) recordSession(ctx context.Context, of Pane) (Pane, error) {
 func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, error) {
 	root := p.opts.Root.Path()
 	now, ok := transcript.ProcessWith(root, of.Ref.PID)
-	if !ok || now.ProcStart != of.Start || teams.StateOf(now) == teams.Gone {
+	if now = p.known(now); !ok || now.ProcStart != of.Start || teams.StateOf(now) == teams.Gone {
 		now = transcript.Process{}
 		for _, other := range transcript.Processes(root) {
-			if other.Session == of.Ref.ID && other.StartedAt >= now.StartedAt && teams.StateOf(other) != teams.Gone {
+			if other = p.known(other); other.Session == of.Ref.ID && other.StartedAt >= now.StartedAt && teams.StateOf(other) != teams.Gone {
 				now = other
 			}
 		}
@@ -262,8 +263,8 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 	case err != nil:
 	case s.PID == 0:
 		held, why = tmux.Gone, "the session has ended"
-	case s.Socket == "":
-		held, why = tmux.NotAgent, "the session takes no messages"
+	case p.reach(s) == Nowhere:
+		held, why = tmux.NotAgent, takesNone
 	}
 	return held, why, err
 }
@@ -371,18 +372,25 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		// The time counts from when the session was last seen to ask nothing: what its person has just allowed is
 		// not in the transcript at once.
 		quiet := notYet(tries)
+		asleep, _ := p.wakes(now)
 		switch {
 		case told && n.Status == peer.Held:
 			return hold(tmux.Dialog, asksFirst, p.soon(m))
 		case now.Status == transcript.ProcessWaiting:
 			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", p.soon(m))
+		case asleep != "": // nor could it be written again
+			return hold(asleep, "the session does not show it yet", p.soon(m))
 		case m.Held != string(quiet) || time.Since(m.HeldSince) < p.timing.repeat:
 			return hold(quiet, "the session does not show it yet", p.soon(m))
 		case tries >= 2:
 			return ignoreMoved(l.FailFrame(keep, frame, Unknown+"the session was sent it twice and shows nothing of it", ledger.TaskNone), frame)
 		}
 	} else if held, why, err := p.heldBySession(ctx, now, m); err != nil || held != "" {
-		return cmp.Or(err, hold(held, why, p.nextTry(m)))
+		return cmp.Or(err, hold(held, why, p.again(now, m)))
+	}
+	list, err := p.together(ctx, now, m)
+	if err != nil || !slices.Contains(uuids(list), m.UUID) { // it has just been dropped
+		return err
 	}
 	if frame == "" {
 		frame = uuid.NewString()
@@ -395,19 +403,19 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		}
 		err = l.PasteFrame(ctx, ledger.Frame{
 			UUID: frame, InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: bytes, Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now(),
-		}, m.UUID)
+		}, uuids(list)...)
 		if err != nil {
-			return ignoreMoved(err, m.UUID)
+			return ignoreMoved(err, uuids(list)...)
 		}
 		m.SentAt = time.Now()
 	}
 	if err := l.Tried(keep, frame, sessionAt(now)); err != nil {
 		return err
 	}
-	err = p.mailbox.Send(ctx, of.Root, now, messageOf(m, max(m.Tries, tries)+1))
+	err = p.write(ctx, of.Root, now, list, max(m.Tries, tries)+1)
 	if errors.Is(err, peer.ErrUnsent) && tries == 0 {
 		why := strings.TrimPrefix(err.Error(), peer.ErrUnsent.Error()+": ")
-		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.nextTry(m)))
+		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.again(now, m)))
 	}
 	return errors.Join(err, p.settle(ctx, keep, frame, m, notYet(tries+1), proof))
 }
@@ -420,6 +428,9 @@ func notYet(tries int) tmux.Reason {
 	}
 	return tmux.NotProven
 }
+
+// takesNone says why nothing can be sent to a session.
+const takesNone = "the session takes no messages: it has no socket for them, nor the waiting hook (teambridge hook install --wake)"
 
 // asksFirst says why a message is held.
 const asksFirst = "held until its person allows it: the session bypasses permissions, and asks first"
@@ -502,10 +513,13 @@ func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledge
 	switch {
 	case s.PID == 0:
 		return tmux.Gone, "the session has ended", nil
-	case s.Socket == "":
-		return tmux.NotAgent, "the session takes no messages", nil
+	case p.reach(s) == Nowhere:
+		return tmux.NotAgent, takesNone, nil
 	case m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle:
 		return tmux.Busy, cmp.Or(whyBusy(s), "the agent works"), nil
+	}
+	if why, detail := p.wakes(s); why != "" {
+		return why, detail, nil
 	}
 	open, err := p.opts.Ledger.PaneMessages(ctx, m.InboxKey)
 	if err != nil {

@@ -40,14 +40,16 @@ type sessions struct {
 	dir    string
 }
 
-func newSessions(t testing.TB) *sessions {
+func newSessions(t testing.TB) *sessions { return newSessionsWith(t, simsession.Start) }
+
+func newSessionsWith(t testing.TB, start func(t testing.TB, root, id string) *simsession.Session) *sessions {
 	t.Helper()
 	dir := teamstest.StateDir(t)
 	root := filepath.Join(dir, "claude")
 	if err := os.MkdirAll(filepath.Join(root, "teams"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &sessions{t: t, dir: dir, Session: simsession.Start(t, root, session)}
+	s := &sessions{t: t, dir: dir, Session: start(t, root, session)}
 	var err error
 	if s.Panes, s.ledger, err = openSessions(dir); err != nil {
 		t.Fatal(err)
@@ -333,13 +335,16 @@ func runPeer(dir string) {
 // Whoever is killed at whatever moment: a session gets each message once, in one of its processes.
 func TestKilledSessionsAndSenders(t *testing.T) {
 	t.Parallel()
+	killSessionsAndSenders(t, newSessions(t))
+}
+
+func killSessionsAndSenders(t *testing.T, s *sessions) {
 	kills := 24
 	if n, err := strconv.Atoi(os.Getenv(envKills)); err == nil {
 		kills = n
 	} else if testing.Short() {
 		kills = 8
 	}
-	s := newSessions(t)
 	sender := func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env, cmd.Stderr = append(os.Environ(), envPeer+"="+s.dir), os.Stderr

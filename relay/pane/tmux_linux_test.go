@@ -34,6 +34,9 @@ const (
 
 func TestMain(m *testing.M) {
 	simsession.Main() // does not return in a session
+	if id, root, pid, ok := simsession.HookOf(); ok {
+		os.Exit(runHook(id, root, pid))
+	}
 	switch {
 	case os.Getenv(envProgram) != "":
 		runProgram(os.Getenv(envProgram))

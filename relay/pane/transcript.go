@@ -11,6 +11,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/peer"
+	"teambridge/relay/wake"
 	"teambridge/teams/transcript"
 )
 
@@ -80,11 +81,14 @@ func newConversation(path string) *conversation {
 //   - 2.1.160 and 2.1.200, when they are busy, write the first prompt of a session after the whole turn with it.
 //   - What another session wrote is queued first even if the program is idle, and is given as a user record whose
 //     origin has its id. There is neither while the program asks its person whether it may come.
+//   - What the waiting hook hands over is queued first, too, as text in a reminder. The user record that gives it to the
+//     model is like that of a prompt up to 2.1.112, and that of a notification later.
 //   - If ESC is pressed before the agent has said anything, there is no record of that.
 func (c *conversation) line(line []byte, late bool) {
 	prompted := c.prompted
 	c.prompted = prompted || bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`))
-	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`)) || bytes.Contains(line, []byte(`"kind":"peer"`))
+	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`)) || bytes.Contains(line, []byte(`"kind":"peer"`)) ||
+		bytes.Contains(line, []byte(wake.Tag))
 	if !ours && len(c.open) == 0 && !late {
 		return // most of a long conversation
 	}
@@ -206,6 +210,9 @@ func (c *conversation) given(list []string) {
 func nonces(text string) (list []string) {
 	for _, m := range marker().FindAllStringSubmatch(text, -1) {
 		list = append(list, m[1])
+	}
+	for _, id := range wake.IDs(text) {
+		list = append(list, Nonce(id))
 	}
 	return list
 }

@@ -34,7 +34,7 @@ type File struct {
 // Open locks and reads the settings file at path, which need not exist. state is the state
 // directory. If a record there cannot be read, debug gets the error.
 func Open(ctx context.Context, state, path string, debug func(format string, args ...any)) (f *File, err error) {
-	f = &File{made: made{Hooks: true, Stop: true}} // of a hook that somebody else copied here, or the state directory is another
+	f = &File{made: made{part: part{Hooks: true, Stop: true}}} // of a hook that somebody else copied here, or the state directory is another
 	if f.Path, err = regular(path); err != nil {
 		return nil, err
 	}
@@ -56,14 +56,14 @@ func Open(ctx context.Context, state, path string, debug func(format string, arg
 // Close unlocks the file.
 func (f *File) Close() error { return f.unlock() }
 
-// Install adds a hook that runs command, and reports whether the file was changed. own is the
+// Install adds the hooks that run commands, and reports whether the file was changed. own is the
 // program that asks: a hook that runs it is one of ours, whatever its name.
-func (f *File) Install(own, command string) (changed bool, err error) {
+func (f *File) Install(own string, commands Commands) (changed bool, err error) {
 	old := f.data
 	if f.data == nil {
 		old = []byte("{}\n")
 	}
-	data, m, err := install(old, own, command, f.made)
+	data, m, err := installAll(old, own, commands, f.made)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.Path, err)
 	}
@@ -90,7 +90,7 @@ func (f *File) Uninstall() (removed bool, err error) {
 	own, _ := os.Executable() // else the hook is known by its name
 	data, empty := f.data, false
 	if f.data != nil {
-		if data, empty, err = uninstall(f.data, own, f.made); err != nil {
+		if data, empty, err = uninstallAll(f.data, own, f.made); err != nil {
 			return false, fmt.Errorf("%s: %w", f.Path, err)
 		}
 	}

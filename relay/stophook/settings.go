@@ -20,26 +20,35 @@ func Files(claudeDir, dir string) []string {
 	return files
 }
 
-// Installed reports whether one of the settings files that apply in a directory has our hook.
-func Installed(claudeDir, dir string) bool {
-	return slices.ContainsFunc(Files(claudeDir, dir), func(path string) bool { return len(Programs(path)) > 0 })
+// Installed reports whether one of the settings files that apply in a directory has our Stop hook.
+func Installed(claudeDir, dir string) bool { return installed(claudeDir, dir, stop) }
+
+// Waiting reports whether one of the settings files that apply in a directory has the waiting hook.
+func Waiting(claudeDir, dir string) bool { return installed(claudeDir, dir, waiting[0]) }
+
+func installed(claudeDir, dir string, h hook) bool {
+	return slices.ContainsFunc(Files(claudeDir, dir), func(path string) bool { return len(programs(path, h)) > 0 })
 }
 
 // Programs returns the program of each of our hooks in a settings file. One that cannot be
 // read has none.
-func Programs(path string) (programs []string) {
+func Programs(path string) []string { return programs(path, all...) }
+
+func programs(path string, of ...hook) (programs []string) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil
 	}
 	own, _ := os.Executable() // else the hook is known by its name
-	s, err := parse(data, own)
-	if err != nil {
-		return nil
-	}
-	for _, h := range s.hooks() {
-		program, _ := programOf(h.command, own)
-		programs = append(programs, program)
+	for _, h := range of {
+		s, err := parse(data, own, h)
+		if err != nil {
+			return nil
+		}
+		for _, f := range s.hooks() {
+			program, _ := h.programOf(f.command, own)
+			programs = append(programs, program)
+		}
 	}
 	return programs
 }
@@ -49,23 +58,23 @@ func Programs(path string) (programs []string) {
 //	{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "…"}]}]}}
 const (
 	hooksKey   = "hooks"
-	stopEvent  = "Stop"
 	commandKey = "command"
 )
 
-// settings is the content of a settings file, and where in it the hooks are.
+// settings is the content of a settings file, and where in it the hooks of one kind are.
 type settings struct {
+	hook
 	data   []byte
 	own    string         // this program
 	whole  rawjson.Span   // the object that it is
 	events *rawjson.Field // of whole; nil: none
-	stop   *rawjson.Field // of events; nil: none
+	list   *rawjson.Field // of events, for the event; nil: none
 }
 
 // parse finds the hooks in a settings file. What is not as expected is an error.
-func parse(data []byte, own string) (*settings, error) {
+func parse(data []byte, own string, h hook) (*settings, error) {
 	const space = " \t\r\n"
-	s := &settings{data: data, own: own,
+	s := &settings{hook: h, data: data, own: own,
 		whole: rawjson.Span{Start: len(data) - len(bytes.TrimLeft(data, space)), End: len(bytes.TrimRight(data, space))}}
 	if s.whole.Start > s.whole.End {
 		return nil, invalid("the file is empty")
@@ -74,7 +83,7 @@ func parse(data []byte, own string) (*settings, error) {
 	if s.events, err = s.member(s.whole, hooksKey, "", '{'); err != nil || s.events == nil {
 		return s, err
 	}
-	s.stop, err = s.member(s.events.Value, stopEvent, hooksKey+".", '[')
+	s.list, err = s.member(s.events.Value, h.event, hooksKey+".", '[')
 	return s, err
 }
 
@@ -113,8 +122,8 @@ func (s *settings) member(in rawjson.Span, name, path string, kind byte) (*rawjs
 	return found, nil
 }
 
-// stopHook is one hook of ours.
-type stopHook struct {
+// foundHook is one hook of ours.
+type foundHook struct {
 	entry, at int          // its entry in the array, and its place in that
 	list      rawjson.Span // the hooks of the entry
 	others    int          // other hooks in the list
@@ -124,13 +133,13 @@ type stopHook struct {
 }
 
 // hooks returns the hooks that run teambridge. What has another form belongs to others.
-func (s *settings) hooks() (found []stopHook) {
-	if s.stop == nil {
+func (s *settings) hooks() (found []foundHook) {
+	if s.list == nil {
 		return nil
 	}
-	entries, _ := rawjson.Elements(s.stop.Value.Of(s.data))
+	entries, _ := rawjson.Elements(s.list.Value.Of(s.data))
 	for i, e := range entries {
-		e = e.Within(s.stop.Value)
+		e = e.Within(s.list.Value)
 		fields, err := rawjson.Fields(e.Of(s.data))
 		if err != nil {
 			continue
@@ -153,8 +162,8 @@ func (s *settings) hooks() (found []stopHook) {
 					if f.Name != commandKey || err != nil {
 						continue
 					}
-					if _, ok := programOf(command, s.own); ok {
-						found = append(found, stopHook{i, n, list, len(hooks) - 1, len(fields) == 1, command, value})
+					if _, ok := s.programOf(command, s.own); ok {
+						found = append(found, foundHook{i, n, list, len(hooks) - 1, len(fields) == 1, command, value})
 					}
 				}
 			}

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"teambridge/teams/rawjson"
 )
 
-const hookTestCommand = "/usr/bin/teambridge hook stop"
+var hookTestCommands = Commands{Stop: "/usr/bin/teambridge hook stop", Wait: "/usr/bin/teambridge hook wait"}
 
 // Whatever a settings file has in it, the hook is added once, and what was there is there
 // again, byte for byte, when it is removed.
@@ -24,50 +25,76 @@ func FuzzHookFile(f *testing.F) {
 		`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"say done"}]}]}}`,
 		`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"'/opt/a b/teambridge' hook stop --state-dir /x"}]}]}}`,
 		`{"hooks":{"Stop":[null,{"hooks":7},{"hooks":[1,{"command":2}]}]}}`,
+		`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"/usr/bin/teambridge hook wait --pid \"$PPID\" || [ $? -ne 42 ] || exit 2"}]}]}}`,
+		`{"hooks":{"SessionStart":[],"UserPromptSubmit":[{"hooks":[{"command":"x"}]}]}}`, `{"hooks":{"SessionStart":{}}}`,
 		`{"hooks": {} }`, `{"hooks": {"Stop":[ ]}}`, "{\"a\":1e3,\"a\":\"\\ud800\"}",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const own = "/usr/bin/teambridge"
-		before, err := parse(data, own)
+		// count returns how many hooks there are of each kind, or an error.
+		count := func(data []byte) (n [4]int, err error) {
+			for i, h := range all {
+				s, err := parse(data, own, h)
+				if err != nil {
+					return n, err
+				}
+				n[i] = len(s.hooks())
+			}
+			return n, nil
+		}
+		had, err := count(data)
 		if err != nil {
-			if got, _, err := install(data, own, hookTestCommand, made{}); err == nil {
+			if got, _, err := installAll(data, own, hookTestCommands, made{}); err == nil {
 				t.Fatalf("%q became %q", data, got)
 			}
-			if got, _, err := uninstall(data, own, made{Hooks: true, Stop: true}); err == nil {
+			if got, _, err := uninstallAll(data, own, made{part: part{Hooks: true, Stop: true}}); err == nil {
 				t.Fatalf("%q became %q", data, got)
 			}
 			return
 		}
 		old := bytes.Clone(data)
-		got, m, err := install(data, own, hookTestCommand, made{})
-		if err != nil || !bytes.Equal(data, old) {
-			t.Fatalf("%q became %q: %v", old, data, err)
-		}
-		s, err := parse(got, own)
-		if err != nil {
-			t.Fatalf("%q became %q: %v", data, got, err)
-		}
-		had := len(before.hooks())
-		if n := len(s.hooks()); n != max(had, 1) {
-			t.Fatalf("%q became %q, with %d hooks", data, got, n)
-		}
-		if again, _, err := install(got, own, hookTestCommand, m); err != nil || !bytes.Equal(again, got) {
-			t.Fatalf("installed twice: %q, %v; once: %q", again, err, got)
-		}
-		back, _, err := uninstall(got, own, m)
+		// At once, or the waiting hook later.
+		first, m, err := installAll(data, own, Commands{Stop: hookTestCommands.Stop}, made{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if had == 0 && !bytes.Equal(back, data) {
+		later, _, err := installAll(first, own, hookTestCommands, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, m, err := installAll(data, own, hookTestCommands, made{})
+		if err != nil || !bytes.Equal(data, old) || !bytes.Equal(got, later) {
+			t.Fatalf("%q became %q: %v; in two steps: %q", old, data, err, later)
+		}
+		n, err := count(got)
+		if err != nil {
+			t.Fatalf("%q became %q: %v", data, got, err)
+		}
+		for i := range n {
+			if n[i] != max(had[i], 1) {
+				t.Fatalf("%q became %q, with %d hooks", data, got, n)
+			}
+		}
+		if again, _, err := installAll(got, own, hookTestCommands, m); err != nil || !bytes.Equal(again, got) {
+			t.Fatalf("installed twice: %q, %v; once: %q", again, err, got)
+		}
+		if again, kept, err := installAll(got, own, Commands{Stop: hookTestCommands.Stop}, m); err != nil || !bytes.Equal(again, got) || !reflect.DeepEqual(kept, m) {
+			t.Fatalf("the Stop hook alone, after both: %q, %+v, %v; both: %q, %+v", again, kept, err, got, m)
+		}
+		back, _, err := uninstallAll(got, own, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if had == [4]int{} && !bytes.Equal(back, data) {
 			t.Fatalf("removed again: %q, want %q", back, data)
 		}
-		if s, err := parse(back, own); err != nil || len(s.hooks()) > 0 {
+		if n, err := count(back); err != nil || n != [4]int{} {
 			t.Fatalf("removed again: %q: %v", back, err)
 		}
 		if v := jsonOf(t, got); v != nil {
-			if _, ok := v["hooks"].(map[string]any)[stopEvent].([]any); !ok {
+			if _, ok := v["hooks"].(map[string]any)["Stop"].([]any); !ok {
 				t.Fatalf("not a list of hooks: %q", got)
 			}
 		}
@@ -98,7 +125,7 @@ func TestHookInRewrittenSettings(t *testing.T) {
 		"another hook": {`{"hooks":{"Stop":[{"hooks":[{"command":"x","type":"command"}]}]}}`,
 			"{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \"command\": \"x\",\n            \"type\": \"command\"\n          }\n        ]\n      }\n    ]\n  }\n}"},
 	} {
-		installed, m, err := install([]byte(tc.before), own, hookTestCommand, made{})
+		installed, m, err := installAll([]byte(tc.before), own, hookTestCommands, made{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +133,7 @@ func TestHookInRewrittenSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _, err := uninstall(rewritten, own, m); err != nil || string(got) != tc.after {
+		if got, _, err := uninstallAll(rewritten, own, m); err != nil || string(got) != tc.after {
 			t.Errorf("%s: got %s, %v; want %s", name, got, err, tc.after)
 		}
 	}
@@ -130,14 +157,17 @@ func TestHookProgram(t *testing.T) {
 		"/usr/bin/teambridge hook stop; /usr/bin/other hook stop": "",
 		"/usr/bin/teambridge hook stop && say done":               "",
 	} {
-		program, ours := programOf(command, "/own/program")
+		program, ours := stop.programOf(command, "/own/program")
 		if ours != (want != "") || ours && program != want {
 			t.Errorf("%s: got %q, %v; want %q", command, program, ours, want)
 		}
 	}
 	for _, path := range []string{"/usr/bin/teambridge", "/a b/it's/teambridge"} {
-		if got, ok := programOf(Command(path), ""); !ok || got != path {
-			t.Errorf("%s: got %q, %v", path, got, ok)
+		c := CommandsOf(path, "--state-dir", "/x y")
+		for command, h := range map[string]hook{c.Stop: stop, c.Wait: waiting[1]} {
+			if got, ok := h.programOf(command, ""); !ok || got != path {
+				t.Errorf("%s: got %q, %v", command, got, ok)
+			}
 		}
 	}
 }

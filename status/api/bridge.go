@@ -231,6 +231,7 @@ const (
 	WayPane  = "pane"  // it is typed into a tmux pane
 
 	WaySession = "session" // it is written to the socket of a session of Claude Code
+	WayHook    = "hook"    // of sessions alone: the waiting hook hands it over
 )
 
 // Reading says which messages to read. The zero value is all that are there, but for

@@ -26,7 +26,7 @@ type Session struct {
 	// Socket says that it listens for messages of other sessions, as of 2.1.248 unless that is
 	// switched off.
 	Socket bool `json:"socket,omitempty"`
-	// Way is how a message reaches it: [WayInbox], for that of a member or one that teambridge runs, or
-	// [WaySession]. It is empty if none does.
+	// Way is how a message reaches it: [WayInbox], for that of a member or one that teambridge runs,
+	// [WaySession] or [WayHook]. It is empty if none does.
 	Way string `json:"way,omitempty"`
 }

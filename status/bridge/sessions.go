@@ -2,13 +2,11 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
@@ -48,6 +46,8 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 	}
 	shown := make([]api.Session, 0, len(all))
 	for _, s := range all {
+		var by pane.Reach
+		s.Process, by = pane.ReachOf(l.opts.State, s.Process)
 		one := view.Session(s)
 		r, ok := relayed[s.PID]
 		start, _, known := strings.Cut(r.Start, "@") // as in interactive.Elsewhere
@@ -57,10 +57,10 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 		switch {
 		case one.Member != "":
 			one.Way = api.WayInbox
-		case one.Socket:
-			if _, err := os.Stat(s.Socket); !errors.Is(err, fs.ErrNotExist) {
-				one.Way = api.WaySession
-			}
+		case by == pane.ByHook:
+			one.Way = api.WayHook
+		case by == pane.BySocket:
+			one.Way = api.WaySession
 		}
 		shown = append(shown, one)
 	}

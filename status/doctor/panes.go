@@ -83,12 +83,14 @@ func (x *examination) hooks() {
 	files := append(stophook.Files(x.Root.Path(), x.Dir), stophook.Recorded(x.State)...)
 	slices.Sort(files)
 	for _, path := range slices.Compact(files) {
-		for _, program := range stophook.Programs(path) {
+		programs := stophook.Programs(path)
+		slices.Sort(programs)
+		for _, program := range slices.Compact(programs) {
 			if _, err := os.Stat(program); filepath.IsAbs(program) && errors.Is(err, fs.ErrNotExist) {
-				x.add(api.LevelProblem, "hook_gone", "", path, "the Stop hook runs a program that is gone, "+program+": Claude Code reports an error at the end of each turn",
+				x.add(api.LevelProblem, "hook_gone", "", path, "a hook runs a program that is gone, "+program+": Claude Code reports an error at the end of each turn",
 					"teambridge hook install --file "+shell.Quote(path)+", or uninstall")
 			} else {
-				x.add(api.LevelOK, "hook", "", path, "the Stop hook is installed", "")
+				x.add(api.LevelOK, "hook", "", path, "our hooks are installed", "")
 			}
 		}
 	}

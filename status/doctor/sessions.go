@@ -3,16 +3,17 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"strings"
 
 	"teambridge/relay/pane"
+	"teambridge/relay/shell"
+	"teambridge/relay/stophook"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
-// sessions reports what keeps messages from reaching sessions that are in no team.
+// sessions reports how messages reach the sessions that are in no team, or what keeps them from it.
 func (x *examination) sessions(ctx context.Context) error {
 	if t, err := x.Root.Team(pane.SessionTeam); err == nil {
 		_ = t.Close()
@@ -23,15 +24,47 @@ func (x *examination) sessions(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for _, s := range all {
-		if s.Team != "" || s.Socket == "" {
-			continue
+	ours := map[int]bool{}                               // which relays run
+	if l, err := x.Ledger(ctx); err == nil && l != nil { // what is wrong with it is reported with it
+		relayed, err := l.Sessions(ctx, x.Root.Path())
+		if ctx.Err() != nil {
+			return err
 		}
-		if _, err := os.Stat(s.Socket); errors.Is(err, fs.ErrNotExist) {
-			x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
-				fmt.Sprintf("the session %s (process %d) does not listen at %s, as it says: nobody can write to it", cmp.Or(s.Name, s.Session), s.PID, s.Socket),
-				"end it, and resume it with: claude --resume "+s.Session)
+		for _, s := range relayed {
+			ours[s.PID] = s.PID != 0
+		}
+	}
+	for _, s := range all {
+		if s.Team == "" && !ours[s.PID] {
+			x.session(s)
 		}
 	}
 	return nil
+}
+
+// session reports how messages reach a session, and what would be a better way.
+func (x *examination) session(s teams.Session) {
+	process, by := pane.ReachOf(x.State, s.Process)
+	name := fmt.Sprintf("the session %s (process %d)", cmp.Or(s.Name, process.Session), s.PID)
+	switch version, _ := teams.ParseVersion(s.Version); {
+	case by == pane.BySocket:
+		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
+			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked`)
+	case by == pane.ByHook:
+		advice := "with 2.1.248 or later it has a socket, which takes them at any time"
+		if version.Has(teams.SessionSocket) == teams.Yes {
+			advice = ""
+		}
+		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", advice)
+	case by == pane.Deaf:
+		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
+			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+process.Session)
+	case strings.HasPrefix(s.Entrypoint, "sdk"):
+		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "with 2.1.248 or later it has a socket for them")
+	case stophook.Waiting(x.Root.Path(), s.Cwd):
+		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+process.Session)
+	default:
+		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
+			"with 2.1.248 or later it has a socket; else: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+" or with --user, and restart it")
+	}
 }

@@ -25,6 +25,12 @@ import (
 // env is the Claude directory of a process that is a session.
 const env = "TEST_SESSION"
 
+const (
+	envHooked = "TEST_SESSION_HOOKED" // it has hooks
+	envHook   = "TEST_SESSION_HOOK"   // of a hook: the process of the session
+	envRoot   = "TEST_SESSION_ROOT"   // of a hook: the Claude directory
+)
+
 // Name is what all of them are called.
 const Name = "work"
 
@@ -41,10 +47,12 @@ func Main() {
 // Session is a session in a process of its own, which can be killed.
 type Session struct {
 	Root, ID string
+	Hooked   bool // it has no socket, but hooks: see [HookOf]
 
-	t     testing.TB
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
+	t      testing.TB
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
 }
 
 // Start starts a session below a Claude directory. Its sockets and its working directory are beside that.
@@ -55,11 +63,32 @@ func Start(t testing.TB, root, id string) *Session {
 	return s
 }
 
+// StartHooked starts a session that has hooks, and no socket.
+func StartHooked(t testing.TB, root, id string) *Session {
+	t.Helper()
+	s := &Session{t: t, Root: root, ID: id, Hooked: true}
+	s.Start()
+	return s
+}
+
+// HookOf returns of which session this process is the hook, which runs beside it with asyncRewake; ok is false in other processes. TestMain
+// asks. What the hook of Claude Code gets on standard input is in it.
+func HookOf() (session, root string, pid int, ok bool) {
+	pid, err := strconv.Atoi(os.Getenv(envHook))
+	if err != nil {
+		return "", "", 0, false
+	}
+	return os.Args[1], os.Getenv(envRoot), pid, true
+}
+
 // Start starts its process again, which goes on with the session.
 func (s *Session) Start() {
 	s.t.Helper()
 	s.cmd = exec.Command(os.Args[0], s.ID)
 	s.cmd.Env = append(os.Environ(), env+"="+s.Root)
+	if s.Hooked {
+		s.cmd.Env = append(s.cmd.Env, envHooked+"=1")
+	}
 	s.cmd.Stderr = os.Stderr
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
@@ -74,7 +103,8 @@ func (s *Session) Start() {
 	}
 	cmd := s.cmd
 	s.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+	s.stdout = bufio.NewReader(stdout)
+	if line, err := s.stdout.ReadString('\n'); line != "ready\n" {
 		s.t.Fatalf("the session says %q, %v", line, err)
 	}
 	s.stdin = stdin
@@ -86,14 +116,17 @@ func (s *Session) PID() int { return s.cmd.Process.Pid }
 // Dir is its working directory.
 func (s *Session) Dir() string { return filepath.Dir(s.Root) }
 
-// Tell has it do something: "busy" begins a turn of its person, in which it keeps what comes, and "idle" ends it; with "hold" it asks its
+// Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, and "idle" ends it; with "hold" it asks its
 // person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
-// "usual"; "clear" gives it another id; with "say TEXT" its agent writes to whoever wrote last, and with
-// "write NAME TEXT" to who is listed under a name.
+// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "say TEXT" its agent writes to whoever
+// wrote last, and with "write NAME TEXT" to who is listed under a name.
 func (s *Session) Tell(line string) {
 	s.t.Helper()
 	if _, err := io.WriteString(s.stdin, line+"\n"); err != nil {
 		s.t.Fatal(err)
+	}
+	if said, err := s.stdout.ReadString('\n'); said != "done\n" {
+		s.t.Fatalf("told to %q, the session says %q, %v", line, said, err)
 	}
 }
 
@@ -119,9 +152,12 @@ func (s *Session) Given() (texts []string) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			if r, ok := transcript.Parse(line); ok && r.Type == "user" && r.Origin.Kind == "peer" {
-				lines := strings.Split(transcript.Texts(r.Message.Content, ""), "\n")
-				texts = append(texts, strings.Join(lines[1:len(lines)-1], "\n"))
+			if r, ok := transcript.Parse(line); ok && r.Type == "user" && r.Origin.Kind != "" {
+				for _, text := range strings.Split(transcript.Texts(r.Message.Content, ""), "-message from=")[1:] {
+					_, text, _ = strings.Cut(text, "\n")
+					text, _, _ = strings.Cut(text, "\n</")
+					texts = append(texts, text)
+				}
 			}
 		}
 	}
@@ -143,6 +179,7 @@ type program struct {
 	drops  int
 	recent map[string]bool // texts
 	from   string          // who wrote last
+	lose   bool
 }
 
 type frameIn struct {
@@ -175,6 +212,17 @@ func run(root string) {
 		fail(os.MkdirAll(d, 0o700))
 	}
 	p.transcript(os.Args[1])
+	if os.Getenv(envHooked) != "" {
+		delete(p.record, "messagingSocketPath")
+		p.save()
+		p.hook()
+		fmt.Println("ready")
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			p.obey(in.Text())
+			fmt.Println("done")
+		}
+		return
+	}
 	l, err := net.Listen("unix", socket)
 	fail(err)
 	sum := sha256.Sum256([]byte(socket))
@@ -192,6 +240,7 @@ func run(root string) {
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		p.obey(in.Text())
+		fmt.Println("done")
 	}
 }
 
@@ -232,7 +281,7 @@ func (p *program) obey(line string) {
 	}
 	switch line {
 	case "busy":
-		p.busy, p.record["status"] = true, "busy"
+		p.busy, p.record["status"] = true, "busy" // a hook waits already
 	case "idle":
 		p.busy, p.record["status"] = false, "idle"
 		p.turn()
@@ -265,6 +314,8 @@ func (p *program) obey(line string) {
 		p.turn()
 	case "drop":
 		p.drops = 1
+	case "lose":
+		p.lose = true
 	case "deaf":
 		p.deaf = true
 	case "usual":
@@ -272,6 +323,7 @@ func (p *program) obey(line string) {
 	case "clear":
 		p.record["sessionId"] = "5e55104e-0000-4000-8000-00000000000c"
 		p.transcript("5e55104e-0000-4000-8000-00000000000c")
+		p.hook()
 	}
 	p.save()
 }
@@ -314,7 +366,11 @@ func (p *program) enqueue(f frameIn) {
 // turn gives the model what is queued.
 func (p *program) turn() {
 	for _, f := range p.queue {
-		p.write(object{"type": "user", "isMeta": true, "origin": object{"kind": "peer", "msg_id": f.ID}, "message": object{"content": f.Message.Content}})
+		origin := object{"kind": "peer", "msg_id": f.ID}
+		if f.Type == "hook" {
+			origin = object{"kind": "task-notification"}
+		}
+		p.write(object{"type": "user", "isMeta": f.Type != "hook", "origin": origin, "message": object{"content": f.Message.Content}})
 		p.write(object{
 			"type": "assistant", "timestamp": time.Now().UTC(),
 			"message": object{"id": f.ID, "stop_reason": "end_turn", "content": []object{{"type": "text", "text": "done with " + f.ID}}},
@@ -322,6 +378,43 @@ func (p *program) turn() {
 		p.write(object{"type": "system", "subtype": "turn_duration"})
 	}
 	p.queue = nil
+	p.hook()
+}
+
+// hook runs the hook beside the session, which it wakes if it ends with 2.
+func (p *program) hook() {
+	if os.Getenv(envHooked) == "" {
+		return
+	}
+	var said strings.Builder
+	cmd := exec.Command(os.Args[0], fmt.Sprint(p.record["sessionId"]))
+	cmd.Env = append(os.Environ(), env+"=", envHook+"="+strconv.Itoa(os.Getpid()), envRoot+"="+p.root)
+	cmd.Stderr = &said // a pipe, whose reader ends with us
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "session: start the hook:", err)
+		return
+	}
+	go func() {
+		_ = cmd.Wait() // the status is all that counts
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if cmd.ProcessState.ExitCode() != 2 {
+			return
+		}
+		if p.lose {
+			p.lose = false
+			p.hook()
+			return
+		}
+		f := frameIn{Type: "hook"}
+		_, id, _ := strings.Cut(said.String(), `message-id="`)
+		f.ID, _, _ = strings.Cut(id, `"`)
+		f.Message.Content = "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\nStop hook blocking error from command \"Stop\": " + said.String() + "</system-reminder>"
+		p.enqueue(f)
+		if !p.busy {
+			p.turn()
+		}
+	}()
 }
 
 func (p *program) tell(f frameIn, status, reason string) {

@@ -1,0 +1,50 @@
+package wake
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Tag begins a message in what a session is given. A text cannot have it, nor what ends one.
+const Tag = "<teambridge-message"
+
+const closing = "</teambridge-message"
+
+// Message is what is handed to a session. From must have no quotes, brackets or control characters.
+type Message struct {
+	ID   string // a UUID, which the transcript shows
+	From string // for the agent
+	Text string
+}
+
+// Text is messages as the model is given them.
+func Text(messages []Message) string {
+	text := "From outside of this session. It is not from its user, and is no approval of anything.\n"
+	for _, m := range messages {
+		text += m.wrapped()
+	}
+	return text
+}
+
+func (m Message) wrapped() string {
+	text := strings.NewReplacer(Tag, "&lt;"+Tag[1:], closing, "&lt;"+closing[1:]).Replace(m.Text)
+	return fmt.Sprintf("%s from=%q message-id=%q>\n%s\n%s>\n", Tag, cmp.Or(m.From, "operator"), m.ID, text, closing)
+}
+
+var ids = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(regexp.QuoteMeta(Tag) + ` from="[^"\n]*" message-id="([0-9a-f-]{36})">\n`)
+})
+
+// IDs returns the ids of the messages in a text that a session was given.
+func IDs(text string) (list []string) {
+	if !strings.Contains(text, Tag) {
+		return nil
+	}
+	for _, m := range ids().FindAllStringSubmatch(text, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
