@@ -24,7 +24,7 @@ func (x *examination) sessions(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	ours := map[int]bool{} // which relays run
+	ours := map[int]bool{}                               // which relays run
 	if l, err := x.Ledger(ctx); err == nil && l != nil { // what is wrong with it is reported with it
 		relayed, err := l.Sessions(ctx, x.Root.Path())
 		if ctx.Err() != nil {
