@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"relay/stophook":           {"relay/shell", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"relay/pipe":               {"relay/mode"},
 	"relay/tmux":               {},
-	"relay/wire":               {},
+	"relay/wire":               {"teams/rawjson"},
 	"relay/process":            {"relay/agent"},
 	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams/transcript"},
 	"relay/terminal":           {"relay/agent", "relay/process"},
