@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},
-	"relay/opencode":           {"relay/agent", "relay/mode", "relay/process", "relay/profile", "relay/toolcall", "relay/wire"},
+	"relay/opencode":           {"relay/agent", "relay/mode", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
 	"relay/sim/simsession":     {"teams/transcript"},                             // the names of its files
@@ -58,9 +58,9 @@ var mayImport = map[string][]string{
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/tmux", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
-	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/profile", "teams"},
+	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
 	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/mode", "relay/reply", "relay/runtimes", "relay/wire", "teams", "teams/lockedfile"},
-	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
+	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/process", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
 	"status/systemd":           {"status/api", "teams/atomicfile"},

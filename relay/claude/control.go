@@ -83,7 +83,7 @@ func (p *Process) settle(ctx context.Context, action string) error {
 	select {
 	case p.settings <- struct{}{}:
 		return nil
-	case <-p.gone:
+	case <-p.child.Gone():
 		return fmt.Errorf("claude: %s: %w", action, ErrEnded)
 	case <-ctx.Done():
 		return fmt.Errorf("claude: %s: nothing was written: %w", action, context.Cause(ctx))

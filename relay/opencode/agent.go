@@ -78,19 +78,11 @@ func (a *Agent) ID() agent.Process {
 	if a.server == nil {
 		return agent.Process{}
 	}
-	return agent.Process(a.server.self)
+	return agent.Process(a.server.child.Predecessor)
 }
 
 // Mode is what it works with from the start.
 func (a *Agent) Mode() mode.Mode { return a.mode }
-
-// gone is closed when its server has ended; nil if that runs without us.
-func (a *Agent) gone() <-chan struct{} {
-	if a.server == nil {
-		return nil
-	}
-	return a.server.gone
-}
 
 func (a *Agent) poke() {
 	select {
@@ -147,12 +139,8 @@ func (a *Agent) submit(ctx context.Context, data []byte) (promoted int64, err er
 		if err == nil || hasStatusAny(err) || ctx.Err() != nil {
 			return promoted, err
 		}
-		select {
-		case <-time.After(pollRetry):
-		case <-a.gone():
-			return 0, fmt.Errorf("opencode: %w", ErrEnded)
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+		if err := pause(ctx, a.server.gone()); err != nil {
+			return 0, err
 		}
 	}
 	return promoted, err
@@ -186,6 +174,14 @@ func (a *Agent) settle() {
 // it stopped. There is one loop at a time.
 func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
+		tell := func() bool {
+			for e, ok := a.next(); ok; e, ok = a.next() {
+				if !yield(e, nil) {
+					return false
+				}
+			}
+			return true
+		}
 		a.reading.Lock()
 		defer a.reading.Unlock()
 		following, stop := context.WithCancel(ctx)
@@ -198,16 +194,7 @@ func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
 		tick := time.NewTimer(pollActive)
 		defer tick.Stop()
 		wait := pollActive
-		for {
-			for {
-				e, ok := a.next()
-				if !ok {
-					break
-				}
-				if !yield(e, nil) {
-					return
-				}
-			}
+		for tell() {
 			ending := false
 			select {
 			case r := <-records:
@@ -222,12 +209,8 @@ func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
 				tick.Reset(wait)
 			case <-a.life.Done():
 				a.cut()
-				for {
-					e, ok := a.next()
-					if !ok || !yield(e, nil) {
-						return
-					}
-				}
+				tell()
+				return
 			case <-ctx.Done():
 				yield(agent.Event{}, context.Cause(ctx))
 				return
@@ -280,11 +263,8 @@ func (a *Agent) stream(ctx context.Context, records chan<- record) {
 				return
 			}
 		}
-		select {
-		case <-time.After(pollRetry):
-		case <-a.gone():
+		if pause(ctx, a.server.gone()) != nil {
 			return
-		case <-ctx.Done():
 		}
 	}
 }
@@ -368,12 +348,10 @@ func (a *Agent) check(ctx context.Context) error {
 	active, err := a.active(ctx, a.id)
 	if err == nil && !active && running != nil && !over && !running.interrupted {
 		// It may be between two steps.
-		select {
-		case <-time.After(pollRetry):
-			active, err = a.active(ctx, a.id)
-		case <-ctx.Done():
+		if pause(ctx, a.server.gone()) != nil {
 			return nil
 		}
+		active, err = a.active(ctx, a.id)
 	}
 	if err != nil {
 		return a.unheard(ctx, err)
@@ -415,7 +393,7 @@ func (a *Agent) unheard(ctx context.Context, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.server != nil && ctx.Err() == nil && time.Since(a.heard) > deaf {
-		a.server.signal(process.KillGroup)
+		a.server.child.Signal(process.KillGroup)
 	}
 	return err
 }
@@ -486,7 +464,7 @@ func (a *Agent) CloseInput() {
 // stop ends the server, or only our part in it.
 func (a *Agent) stop(how func(int) error) {
 	if a.server != nil {
-		a.server.signal(how)
+		a.server.child.Signal(how)
 	} else {
 		a.over()
 	}
@@ -540,7 +518,7 @@ func (a *Agent) Wait(ctx context.Context) error {
 	if a.server == nil || a.server.err == nil {
 		return nil
 	}
-	if text := a.server.out.String(); text != "" {
+	if text := a.server.said(); text != "" {
 		return fmt.Errorf("opencode: the server ended: %w; it said: %.1000q", a.server.err, text)
 	}
 	return fmt.Errorf("opencode: the server ended: %w", a.server.err)

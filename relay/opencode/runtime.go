@@ -253,21 +253,6 @@ func (a *Agent) loaded(ctx context.Context) error {
 	return s.poll(ctx, callTimeout, "loaded "+a.options.Dir, ask)
 }
 
-// rest waits until nobody works on a session.
-func (c *client) rest(ctx context.Context, session string) error {
-	for {
-		active, err := c.active(ctx, session)
-		if err != nil || !active {
-			return err
-		}
-		select {
-		case <-time.After(pollRetry):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // read calls do with a client that can read conversations, of an agent that runs or else
 // of a server of its own.
 func (r *Runtime) read(ctx context.Context, do func(*client) error) error {
@@ -304,7 +289,7 @@ func (r *Runtime) borrow(ctx context.Context) (*server, error) {
 	s := r.reader
 	if s != nil {
 		select {
-		case <-s.gone:
+		case <-s.gone():
 			s, r.reader = nil, nil
 		default:
 			r.using++
@@ -496,10 +481,8 @@ func (d Predecessor) Wait(ctx context.Context) error {
 		if alive, err := d.Alive(); !alive {
 			return err
 		}
-		select {
-		case <-time.After(pollRetry):
-		case <-ctx.Done():
-			return fmt.Errorf("opencode: process %d still works: %w", d.PID, context.Cause(ctx))
+		if err := pause(ctx, nil); err != nil {
+			return fmt.Errorf("opencode: process %d still works: %w", d.PID, err)
 		}
 	}
 }

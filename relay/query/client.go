@@ -7,11 +7,11 @@ import (
 	"iter"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"teambridge/relay/agent"
+	"teambridge/relay/process"
 )
 
 // Options say which programs agents are. The zero value is a good default.
@@ -29,12 +29,7 @@ func (o Options) lookup(name string) (string, bool) {
 	if o.Env == nil {
 		return os.LookupEnv(name)
 	}
-	for _, entry := range slices.Backward(o.Env) {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value, true
-		}
-	}
-	return "", false
+	return process.Lookup(o.Env, name)
 }
 
 // Client runs queries. An agent is started for the first query of a session, and is kept for
