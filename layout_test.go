@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"relay/tmux":               {},
 	"relay/wire":               {"teams/rawjson"},
 	"relay/process":            {"relay/agent"},
-	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams/transcript"},
+	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams/rawjson", "teams/transcript"},
 	"relay/terminal":           {"relay/agent", "relay/process"},
 	"relay/handoff":            {"inbox/ledger", "relay", "relay/agent", "relay/claude/interactive", "relay/terminal", "relay/mode"},
 	"relay/toolcall":           {"relay/wire"},
@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"relay/sim/simsession":     {"teams/transcript"},                             // the names of its files
 	"relay/peer":               {"teams/transcript"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/tmux", "teams", "teams/lockedfile", "teams/transcript"},
-	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams"},
+	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
 	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/mode", "relay/reply", "relay/runtimes", "relay/wire", "teams", "teams/lockedfile"},

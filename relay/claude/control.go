@@ -9,6 +9,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/teams/rawjson"
 )
 
 // Interrupt stops the turn of a frame. Nil says that the process has taken the request; the frame becomes Cancelled a
@@ -112,7 +113,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 		defer p.mu.Unlock()
 		delete(p.pending, id)
 	}()
-	data, err := encode(struct {
+	data, err := rawjson.Encode(struct {
 		Type      string  `json:"type"`
 		RequestID string  `json:"request_id"`
 		Request   request `json:"request"`

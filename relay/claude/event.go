@@ -10,8 +10,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Payload is what a line says, the Payload of an [agent.Event].
-type Payload interface{ payload() }
+// Payload is what a line says, the Payload of an [agent.Event]: one of the types that follow.
+type Payload any
 
 // Init is printed at the start of every turn, and not before the first frame.
 type Init struct {
@@ -119,18 +119,6 @@ type Gap struct {
 	Events int
 	Bytes  int64
 }
-
-func (Init) payload()            {}
-func (Status) payload()          {}
-func (Echo) payload()            {}
-func (Lifecycle) payload()       {}
-func (Assistant) payload()       {}
-func (Result) payload()          {}
-func (ControlRequest) payload()  {}
-func (ControlResponse) payload() {}
-func (Other) payload()           {}
-func (Skipped) payload()         {}
-func (Gap) payload()             {}
 
 // Parse tells what a line of output says. A line that is no JSON object, or whose known fields are of another type, is
 // an error; a type that is not known is [Other].

@@ -290,10 +290,11 @@ func (s *sender) reply(ctx context.Context, m *mail.Sender, to string, reply led
 	case answered:
 		message.Text = fit(reply.Text)
 	case to == lead.Name:
-		var err error
-		if message.Text, err = idle(m.From(), reply); err != nil {
+		text, err := idle(m.From(), reply)
+		if err != nil {
 			return err
 		}
+		message.Text = string(text)
 	default:
 		return nil
 	}

@@ -89,6 +89,17 @@ func AppendText(b []byte, text string) []byte {
 	return b
 }
 
+// Encode encodes v as JavaScript does: <, > and & are not escaped.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
 // space is the white space of RFC 8259.
 const space = " \t\r\n"
 
