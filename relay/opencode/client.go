@@ -147,15 +147,11 @@ type modelRef struct {
 
 func (m modelRef) String() string { return m.Provider + "/" + m.ID }
 
-// agents returns the names of the agents of a directory; none while it is loaded.
-func (c *client) agents(ctx context.Context, dir string) ([]string, error) {
-	var a struct{ Data []struct{ ID string } }
+// agents returns how many agents a directory has; none while it is loaded.
+func (c *client) agents(ctx context.Context, dir string) (int, error) {
+	var a struct{ Data []json.RawMessage }
 	err := c.call(ctx, http.MethodGet, "/api/agent"+at(dir), nil, &a)
-	var names []string
-	for _, d := range a.Data {
-		names = append(names, d.ID)
-	}
-	return names, err
+	return len(a.Data), err
 }
 
 func (c *client) models(ctx context.Context, dir string) ([]modelRef, error) {

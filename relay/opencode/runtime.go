@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -101,7 +103,11 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agen
 		return nil, err
 	}
 	if err := a.open(ctx); err != nil {
-		return nil, errors.Join(err, a.abandon())
+		if a.server != nil {
+			a.server.kill()
+		}
+		a.over()
+		return nil, err
 	}
 	r.mu.Lock()
 	r.live = append(r.live, a)
@@ -114,15 +120,6 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agen
 	stop := context.AfterFunc(ctx, func() { _ = a.Kill() }) // Wait tells how it ended
 	context.AfterFunc(a.life, func() { stop() })
 	return a, nil
-}
-
-// abandon ends an agent that could not be started.
-func (a *Agent) abandon() error {
-	if a.server != nil {
-		a.server.kill()
-	}
-	a.over()
-	return nil
 }
 
 // connect starts a server, or uses the one that runs.
@@ -237,7 +234,7 @@ func (a *Agent) past(ctx context.Context) error {
 func (a *Agent) loaded(ctx context.Context) error {
 	ask := func(ctx context.Context) error {
 		agents, err := a.agents(ctx, a.options.Dir)
-		if err != nil || len(agents) == 0 {
+		if err != nil || agents == 0 {
 			return errors.Join(errors.New("it has no agents"), err)
 		}
 		models, err := a.models(ctx, a.options.Dir)
@@ -476,7 +473,10 @@ func (d Predecessor) Wait(ctx context.Context) error {
 			if err := d.Predecessor.End(ctx, 0); err != nil {
 				return err
 			}
-			return d.options.forget(s)
+			if err := os.Remove(serverFile(d.options.State, s.PID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("opencode: %w", err)
+			}
+			return nil
 		}
 		if alive, err := d.Alive(); !alive {
 			return err

@@ -119,7 +119,10 @@ func (o Options) startOn(ctx context.Context, session, configDir string) (*serve
 	go s.run(o.Stderr)
 	if err = s.write(session); err != nil {
 		err = fmt.Errorf("opencode: %w", err)
-	} else if err = s.ready(ctx); err == nil {
+	} else if err = s.poll(ctx, tryTimeout, "answered", func(ctx context.Context) (err error) {
+		s.version, err = s.health(ctx)
+		return err
+	}); err == nil {
 		err = s.poll(ctx, callTimeout, "described itself", func(ctx context.Context) error { return o.checkVersion(ctx, s.client, s.version) })
 	}
 	if err != nil {
@@ -165,14 +168,6 @@ func (s *server) run(stderr io.Writer) {
 
 // said is the end of what it printed.
 func (s *server) said() string { return strings.TrimSpace(s.out.String()) }
-
-// ready waits until the server answers.
-func (s *server) ready(ctx context.Context) error {
-	return s.poll(ctx, tryTimeout, "answered", func(ctx context.Context) (err error) {
-		s.version, err = s.health(ctx)
-		return err
-	})
-}
 
 // poll asks until there is no error, for at most startTimeout. Who asks again gives the
 // first try so long: a question that is given up may have to be worked out again.
@@ -265,14 +260,6 @@ func running(state string) ([]serving, error) {
 		list = append(list, s)
 	}
 	return list, nil
-}
-
-// forget removes the file of a server.
-func (o Options) forget(s serving) error {
-	if err := os.Remove(serverFile(o.State, s.PID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("opencode: %w", err)
-	}
-	return nil
 }
 
 // killTools kills what the tools of a server run that was killed itself. OpenCode starts each

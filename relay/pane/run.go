@@ -29,7 +29,11 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 		failing = err != nil
 		var rest <-chan time.Time
 		if failing || !r.none || !p.opts.Told {
-			rest = time.After(r.rest())
+			every := p.timing.every
+			if r.none {
+				every = p.timing.quiet
+			}
+			rest = time.After(every) // for what other processes put there
 		}
 		select {
 		case <-ctx.Done():
@@ -58,14 +62,6 @@ type runner struct {
 	mu    sync.Mutex
 	busy  map[job]bool
 	begun map[job]time.Time // when it was begun last
-}
-
-// rest returns when to look at the ledger again, for what other processes have put there.
-func (r *runner) rest() time.Duration {
-	if r.none {
-		return r.panes.timing.quiet
-	}
-	return r.panes.timing.every
 }
 
 // job is one of the two things that are done for a pane at the same time.

@@ -69,16 +69,6 @@ func New(options Options) *Client {
 	return c
 }
 
-// Query is [Client.Query] with a client of its own, which is closed at the end.
-func Query(ctx context.Context, in Input, more iter.Seq[Message]) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		c := New(Options{})
-		// The error of the end is that of an agent that has told its result.
-		defer c.Close()
-		c.Query(ctx, in, more)(yield)
-	}
-}
-
 // Query asks an agent. The query runs while the returned sequence is ranged over, each time
 // anew. See the package comment for what the sequence has.
 //
