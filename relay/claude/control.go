@@ -113,11 +113,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 		defer p.mu.Unlock()
 		delete(p.pending, id)
 	}()
-	data, err := rawjson.Encode(struct {
-		Type      string  `json:"type"`
-		RequestID string  `json:"request_id"`
-		Request   request `json:"request"`
-	}{"control_request", id, r})
+	data, err := rawjson.Encode(map[string]any{"type": "control_request", "request_id": id, "request": r})
 	if err != nil {
 		return nil, fmt.Errorf("claude: %s: %w", r.Subtype, err)
 	}
@@ -161,10 +157,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 // answer answers a request of the process. It does not wait: what takes time goes on beside.
 func (p *Process) answer(r ControlRequest) {
 	if r.Subtype != "can_use_tool" {
-		data, err := encodeAnswer(answerBody{
-			Subtype: "error", RequestID: r.ID, Error: fmt.Sprintf("%.80q is not supported here", r.Subtype),
-		})
-		p.reply(data, err)
+		p.reply(encodeAnswer(answerBody{Subtype: "error", RequestID: r.ID, Error: fmt.Sprintf("%.80q is not supported here", r.Subtype)}))
 		return
 	}
 	p.mu.Lock()

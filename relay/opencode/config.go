@@ -41,9 +41,8 @@ const (
 // that matches wins. They are used in this order: OpenCode's own, these, the user's, those
 // of our agent. In each object "*" sorts first.
 type config struct {
-	Permission map[string]any             `json:"permission"`
-	Agent      map[string]ourAgent        `json:"agent,omitempty"`
-	MCP        map[string]json.RawMessage `json:"mcp,omitempty"`
+	Permission map[string]any      `json:"permission"`
+	Agent      map[string]ourAgent `json:"agent,omitempty"`
 }
 
 type ourAgent struct {
@@ -87,7 +86,7 @@ func harmless() map[string]any {
 // itself allows everything; here whatever changes something or leaves the machine is asked
 // for, unless the mode or the user's own configuration allows it.
 func (o Options) configOf(m mode.Mode) (config, string) {
-	c := config{MCP: o.MCP, Permission: harmless()}
+	c := config{Permission: harmless()}
 	name, ours := agentBuild, ourAgent{Mode: "primary"}
 	permissionMode, _ := m.PermissionMode.Value()
 	switch permissionMode {
