@@ -50,16 +50,16 @@ var mayImport = map[string][]string{
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},
-	"relay/opencode":           {"relay/agent", "relay/mode", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
+	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
 	"relay/sim/simsession":     {"teams/transcript"},                             // the names of its files
 	"relay/peer":               {"teams/transcript"},
-	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/tmux", "teams", "teams/lockedfile", "teams/transcript"},
-	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "teams", "teams/rawjson"},
+	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/pipe", "relay/tmux", "teams", "teams/lockedfile", "teams/transcript"},
+	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
-	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/mode", "relay/reply", "relay/runtimes", "relay/wire", "teams", "teams/lockedfile"},
+	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/mode", "relay/pipe", "relay/reply", "relay/runtimes", "relay/wire", "teams", "teams/lockedfile"},
 	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/process", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links

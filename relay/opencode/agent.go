@@ -12,6 +12,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/pipe"
 	"teambridge/relay/process"
 )
 
@@ -84,13 +85,6 @@ func (a *Agent) ID() agent.Process {
 // Mode is what it works with from the start.
 func (a *Agent) Mode() mode.Mode { return a.mode }
 
-func (a *Agent) poke() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Send gives it a line of [Runtime.Encode].
 func (a *Agent) Send(ctx context.Context, data []byte) error {
 	frame, err := a.runtime.Frame(data)
@@ -127,7 +121,7 @@ func (a *Agent) Send(ctx context.Context, data []byte) error {
 		a.pending = append(a.pending, agent.Event{At: time.Now().UTC(), Progress: []agent.Progress{{UUID: frame.UUID, State: agent.Known}}})
 		a.mu.Unlock()
 	}
-	a.poke()
+	pipe.Poke(a.wake)
 	return nil
 }
 
@@ -436,7 +430,7 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	if err := a.interrupt(ctx, a.id); err != nil {
 		return fmt.Errorf("interrupt: %w", err)
 	}
-	a.poke()
+	pipe.Poke(a.wake)
 	return nil
 }
 
@@ -448,7 +442,7 @@ func (a *Agent) CloseInput() {
 		a.settle()
 	}
 	a.mu.Unlock()
-	a.poke()
+	pipe.Poke(a.wake)
 	go func() {
 		select {
 		case <-a.idle:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/pipe"
 )
 
 // Run delivers the messages of all panes, follows their tasks, and notifies senders, until
@@ -45,12 +46,7 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 }
 
 // Poke makes Run look at the ledger now. It does not block.
-func (p *Panes) Poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // already told
-	}
-}
+func (p *Panes) Poke() { pipe.Poke(p.wake) }
 
 // runner is what Run has begun.
 type runner struct {

@@ -13,12 +13,7 @@ type waiter struct {
 	err  error         // guarded by the queue's mu; set: the waiter is off the list
 }
 
-func (w *waiter) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // signalled already
-	}
-}
+func (w *waiter) signal() { Poke(w.wake) }
 
 // wake signals the first waiter if there is anything for it.
 func (q *Queue[T]) wake() {
