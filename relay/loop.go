@@ -28,12 +28,11 @@ type loop struct {
 	probation bool      // the last agent died with it, and had printed nothing
 
 	inboxState
-	ledgerErr string // why the ledger cannot be used now; empty if it can
+	ledgerWriter
 
 	deaths  int           // in a row, without any progress
 	backoff time.Duration // how long the next start is delayed
 	retry   <-chan time.Time
-	ending  bool // the relay has been told to end, or has failed
 
 	lastTurn bool // it has been told to finish
 }
