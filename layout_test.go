@@ -49,13 +49,13 @@ var mayImport = map[string][]string{
 	"relay/handoff":            {"inbox/ledger", "relay", "relay/agent", "relay/claude/interactive", "relay/terminal", "relay/mode"},
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
-	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "teams", "teams/atomicfile", "teams/transcript"},
+	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
 	"relay/sim/simsession":     {"teams/transcript"},                             // the names of its files
 	"relay/peer":               {"teams/transcript"},
-	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/pipe", "relay/tmux", "teams", "teams/lockedfile", "teams/transcript"},
+	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/pipe", "relay/process", "relay/tmux", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
