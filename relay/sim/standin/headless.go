@@ -36,7 +36,6 @@ type Frame struct {
 	CommandUUID string          `json:"command_uuid"`
 	State       string          `json:"state"`
 	SessionID   string          `json:"session_id"`
-	Timestamp   string          `json:"timestamp"`
 	Result      string          `json:"result"`
 	IsReplay    bool            `json:"isReplay"`
 }
