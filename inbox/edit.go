@@ -158,7 +158,7 @@ func (d *Draft) Set(i int, key string, v any) error {
 	if !ok {
 		raw = d.spans[i].Of(d.data)
 	}
-	value, err := encode(v)
+	value, err := rawjson.Encode(v)
 	if err != nil {
 		return fmt.Errorf("inbox: set %s: %w", key, err)
 	}
@@ -172,7 +172,7 @@ func (d *Draft) Set(i int, key string, v any) error {
 			return nil
 		}
 	}
-	name, err := encode(key)
+	name, err := rawjson.Encode(key)
 	if err != nil {
 		return fmt.Errorf("inbox: set %s: %w", key, err)
 	}

@@ -1,15 +1,15 @@
 package inbox
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"teambridge/teams/rawjson"
 
 	"github.com/google/uuid"
 )
@@ -94,7 +94,7 @@ func (m *Message) Check() error {
 	case len(m.Text) > MaxText:
 		return &InvalidError{"text", fmt.Sprintf("has %d bytes; %d are allowed", len(m.Text), MaxText)}
 	}
-	encoded, err := encode(m.Text)
+	encoded, err := rawjson.Encode(m.Text)
 	if err != nil {
 		return &InvalidError{"text", err.Error()}
 	}
@@ -163,20 +163,9 @@ const TimestampLayout = "2006-01-02T15:04:05.000Z"
 
 // row encodes m, which has an id and a time.
 func (m *Message) row() ([]byte, error) {
-	return encode(wireRow{
+	return rawjson.Encode(wireRow{
 		From: m.From, Text: m.Text, Summary: m.Summary, Color: m.Color,
 		Timestamp: m.Time.UTC().Format(TimestampLayout),
 		MsgV:      1, MsgID: msgID(m.ID), Type: "message", MessageID: m.ID,
 	})
-}
-
-// encode encodes v as JavaScript does: <, > and & are not escaped.
-func encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }

@@ -129,15 +129,7 @@ func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	l.idler = idler{active: l.started}
 	l.events = make(chan agent.Event, 256)
 	events := l.events
-	l.reading.Go(func() {
-		defer close(events)
-		for e, err := range proc.Events(context.Background()) {
-			if err != nil {
-				return
-			}
-			events <- e
-		}
-	})
+	l.reading.Go(func() { agent.Forward(context.Background(), proc, events) })
 	l.move(func() { l.child = proc })
 	l.set(func(s *Status) { s.PID = p.PID })
 	return nil

@@ -85,7 +85,7 @@ func (g *guard) count(ctx context.Context, row *inbox.Row) (hops int, held bool,
 const maxSender = 256
 
 // heldReason says for people what is held; empty if nothing is.
-func (l *loop) heldReason() string {
+func (l *inboxState) heldReason() string {
 	if len(l.holds) == 0 {
 		return ""
 	}

@@ -48,7 +48,7 @@ func (l *Life) Await(ctx context.Context, patience, grace time.Duration, waiting
 	if l.PID == 0 {
 		return nil
 	}
-	old := l.runtime.Predecessor(l.process())
+	old := l.runtime.Predecessor(l.Process())
 	if alive, err := old.Alive(); err != nil {
 		return fmt.Errorf("relay: the agent of an earlier run: %w", err)
 	} else if !alive {
@@ -92,10 +92,11 @@ func (l *Life) Follow(ctx context.Context, state ledger.RelayState, id string) e
 	return l.Keep(ctx, state, "")
 }
 
-// SetProcess notes the process that works on the session; the zero one: none does.
+// SetProcess notes what [Life.Process] returns.
 func (l *Life) SetProcess(p agent.Process) { l.PID, l.Group, l.Start = p.PID, p.Group, p.Start }
 
-func (l *Life) process() agent.Process {
+// Process returns the process that works on the session; the zero one: none does.
+func (l *Life) Process() agent.Process {
 	return agent.Process{PID: l.PID, Group: l.Group, Start: l.Start}
 }
 

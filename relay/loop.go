@@ -28,12 +28,11 @@ type loop struct {
 	probation bool      // the last agent died with it, and had printed nothing
 
 	inboxState
-	ledgerErr string // why the ledger cannot be used now; empty if it can
+	ledgerWriter
 
 	deaths  int           // in a row, without any progress
 	backoff time.Duration // how long the next start is delayed
 	retry   <-chan time.Time
-	ending  bool // the relay has been told to end, or has failed
 
 	lastTurn bool // it has been told to finish
 }
@@ -121,7 +120,10 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
 	if l.lastTurn {
-		return l.lastStep(ctx)
+		if l.frame != nil && l.frame.sent || l.proc != nil && l.turn {
+			return nil
+		}
+		return errFinished
 	}
 	claimErr := l.claim(ctx)
 	if claimErr == nil {
@@ -140,14 +142,6 @@ func (l *loop) step(ctx context.Context) error {
 		l.set(func(s *Status) { s.Reason = l.ledgerErr })
 	}
 	return err
-}
-
-// lastStep ends a loop that is to finish, once no turn runs.
-func (l *loop) lastStep(ctx context.Context) error {
-	if l.frame != nil && l.frame.sent || l.proc != nil && l.turn {
-		return nil
-	}
-	return errFinished
 }
 
 // postpone makes the loop look again later if the ledger cannot be used for a while. It

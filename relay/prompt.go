@@ -62,13 +62,6 @@ type PromptResult struct {
 // ID is sent once. [ledger.ErrConflict]: the ID belongs to another message.
 // [ledger.ErrWritten]: that message was put into the inbox before.
 func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) (PromptResult, error) {
-	if in.ID == "" {
-		d, err := in.delivery(p)
-		if err != nil {
-			return PromptResult{}, err
-		}
-		return PromptResult{Delivery: d.UUID, ID: d.ID}, l.Claim(ctx, d)
-	}
 	results, err := Prompts(ctx, l, p, in)
 	if err != nil {
 		return PromptResult{}, err

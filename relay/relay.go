@@ -74,6 +74,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/pipe"
 	"teambridge/relay/wire"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -358,12 +359,7 @@ func (r *Relay) move(change func()) {
 }
 
 // poke makes the loop look at the ledger and the inbox.
-func (r *Relay) poke() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
+func (r *Relay) poke() { pipe.Poke(r.wake) }
 
 // Run relays until ctx ends, and returns nil then; the agent is ended after it has
 // finished its turn, or after 30 s. Run returns [ErrBusy] if another process still relays
@@ -389,7 +385,7 @@ func (r *Relay) Run(ctx context.Context) (err error) {
 		}
 	})
 	helpers.Go(func() { r.watch(running, w) })
-	l := &loop{Relay: r, inboxState: inboxState{unwritten: map[string]bool{}}}
+	l := &loop{Relay: r, ledgerWriter: ledgerWriter{Relay: r}, inboxState: inboxState{unwritten: map[string]bool{}}}
 	if l.queue, err = newQueue(); err == nil {
 		l.recorder, err = newRecorder(r)
 	}

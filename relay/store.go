@@ -41,15 +41,22 @@ type store interface {
 	Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error
 }
 
-// lastTries is how long [loop.insist] goes on after the relay was told to end. What it
+// lastTries is how long [ledgerWriter.insist] goes on after the relay was told to end. What it
 // could not record the next relay finds out from the transcript.
 const lastTries = 10 * time.Second
+
+// ledgerWriter records what has happened.
+type ledgerWriter struct {
+	*Relay
+	ledgerErr string // why the ledger cannot be used now; empty if it can
+	ending    bool   // the relay has been told to end, or has failed
+}
 
 // insist makes a call of the ledger, and makes it again for as long as the ledger is locked
 // or its disk is full. It is for what has happened already, such as an acknowledgement:
 // until that is recorded nothing else can be done. The end of the relay does not cancel the
 // call, and ends the trying after [lastTries].
-func (l *loop) insist(ctx context.Context, call func(context.Context) error) error {
+func (l *ledgerWriter) insist(ctx context.Context, call func(context.Context) error) error {
 	ended := ctx.Done()
 	ctx = context.WithoutCancel(ctx)
 	var last <-chan time.Time
@@ -78,7 +85,7 @@ func (l *loop) insist(ctx context.Context, call func(context.Context) error) err
 }
 
 // ledgerFails warns that the ledger cannot be used, once until it works again.
-func (l *loop) ledgerFails(err error) {
+func (l *ledgerWriter) ledgerFails(err error) {
 	if l.ledgerErr == "" {
 		l.opts.Warn(err)
 	}
@@ -97,7 +104,7 @@ func fatal(err error) bool {
 }
 
 // setSession records the session, and what state the relay is in.
-func (l *loop) setSession(ctx context.Context, s ledger.Session) error {
+func (l *ledgerWriter) setSession(ctx context.Context, s ledger.Session) error {
 	err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.SetSession(ctx, s) })
 	if err == nil {
 		l.opts.Recorded()

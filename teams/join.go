@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -209,10 +208,7 @@ func (c *Config) address() string {
 
 // entry is the row that Join and Enlist add, with the keys in Claude's order.
 func entry(m Membership, cwd, kind string) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(struct {
+	return rawjson.Encode(struct {
 		AgentID       string   `json:"agentId"`
 		Name          string   `json:"name"`
 		AgentType     string   `json:"agentType,omitempty"`
@@ -221,7 +217,6 @@ func entry(m Membership, cwd, kind string) ([]byte, error) {
 		Cwd           string   `json:"cwd"`
 		Subscriptions []string `json:"subscriptions"`
 	}{m.AgentID, m.Name, kind, millis(m.JoinedAt), "", cwd, []string{}})
-	return bytes.TrimSpace(b.Bytes()), err
 }
 
 // members finds the members array in a config.json.

@@ -250,7 +250,7 @@ func (g *localAgent) Entered(session string, since time.Time) (bool, error) {
 	return interactive.Entered(g.root.Path(), session, since)
 }
 
-func (g *localAgent) Elsewhere(session string, ours agent.Process) (int, error) {
+func (g *localAgent) Elsewhere(session string, ours agent.Process) int {
 	return interactive.Elsewhere(g.root.Path(), session, ours)
 }
 

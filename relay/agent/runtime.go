@@ -71,6 +71,17 @@ type Agent interface {
 	Wait(context.Context) error
 }
 
+// Forward puts what an agent tells into a channel until it has ended, and closes the channel.
+func Forward(ctx context.Context, a Agent, to chan<- Event) {
+	defer close(to)
+	for e, err := range a.Events(ctx) {
+		if err != nil {
+			return
+		}
+		to <- e
+	}
+}
+
 // Predecessor is the process of an agent that may have outlived its relay.
 type Predecessor interface {
 	Alive() (bool, error)

@@ -276,6 +276,26 @@ func (f *flags) forget(m mode.Mode, p *profile.Profile) {
 	}
 }
 
+// flagged is a setting, and the names of the flags that say it; the first one is ours.
+type flagged[T string | []string] struct {
+	setting *mode.Setting[T]
+	names   []string
+}
+
+// flagsOf returns the settings of a mode.
+func flagsOf(m *mode.Mode) ([]flagged[string], []flagged[[]string]) {
+	return []flagged[string]{
+			{&m.Model, []string{"--model"}},
+			{&m.PermissionMode, []string{"--permission-mode", skipPermissions}},
+			{&m.FallbackModel, []string{"--fallback-model"}},
+			{&m.CustomSystemPrompt, []string{"--system-prompt", "--system-prompt-file"}},
+			{&m.AppendSystemPrompt, []string{"--append-system-prompt", "--append-system-prompt-file"}},
+		}, []flagged[[]string]{
+			{&m.AllowedTools, []string{"--allowedTools", "--allowed-tools"}},
+			{&m.DisallowedTools, []string{"--disallowedTools", "--disallowed-tools"}},
+		}
+}
+
 // mode adds the flags of a mode, in place of those of the command.
 func (f *flags) mode(m mode.Mode) error {
 	if _, ok := m.PermissionMode.Value(); ok && f.has(skipPermissions) {
@@ -284,21 +304,13 @@ func (f *flags) mode(m mode.Mode) error {
 			f.add(allowSkipping)
 		}
 	}
-	for _, s := range []struct {
-		flag    string
-		setting mode.Setting[string]
-	}{
-		{"--model", m.Model}, {"--permission-mode", m.PermissionMode}, {"--fallback-model", m.FallbackModel},
-		{"--system-prompt", m.CustomSystemPrompt}, {"--append-system-prompt", m.AppendSystemPrompt},
-	} {
+	texts, lists := flagsOf(&m)
+	for _, s := range texts {
 		if value, ok := s.setting.Value(); ok {
-			f.set(s.flag, value)
+			f.set(s.names[0], value)
 		}
 	}
-	for _, s := range []struct {
-		flag    string
-		setting mode.Setting[[]string]
-	}{{"--allowedTools", m.AllowedTools}, {"--disallowedTools", m.DisallowedTools}} {
+	for _, s := range lists {
 		list, ok := s.setting.Value()
 		if !ok || len(list) == 0 {
 			continue
@@ -306,10 +318,10 @@ func (f *flags) mode(m mode.Mode) error {
 		for _, tool := range list {
 			// "Bash(git log, git diff)" is one rule: what separates them inside parentheses does not.
 			if tool == "" || strings.HasPrefix(tool, "-") {
-				return errors.New(s.flag + " would hold a rule that is empty or looks like a flag")
+				return errors.New(s.names[0] + " would hold a rule that is empty or looks like a flag")
 			}
 		}
-		f.set(s.flag, strings.Join(list, ","))
+		f.set(s.names[0], strings.Join(list, ","))
 	}
 	return nil
 }
@@ -431,25 +443,16 @@ func (o Options) plans(m mode.Mode) bool {
 // Unnamed is a mode without the settings for which Command has a flag of its own.
 func (o Options) Unnamed(m mode.Mode) mode.Mode {
 	_, args := split(o.Command)
-	for _, s := range []struct {
-		setting *mode.Setting[string]
-		names   []string
-	}{
-		{&m.Model, []string{"--model"}},
-		{&m.PermissionMode, []string{"--permission-mode", "--dangerously-skip-permissions"}},
-		{&m.FallbackModel, []string{"--fallback-model"}},
-		{&m.CustomSystemPrompt, []string{"--system-prompt", "--system-prompt-file"}},
-		{&m.AppendSystemPrompt, []string{"--append-system-prompt", "--append-system-prompt-file"}},
-	} {
+	texts, lists := flagsOf(&m)
+	for _, s := range texts {
 		if args.has(s.names...) {
 			*s.setting = mode.Setting[string]{}
 		}
 	}
-	if args.has("--allowedTools", "--allowed-tools") {
-		m.AllowedTools = mode.Setting[[]string]{}
-	}
-	if args.has("--disallowedTools", "--disallowed-tools") {
-		m.DisallowedTools = mode.Setting[[]string]{}
+	for _, s := range lists {
+		if args.has(s.names...) {
+			*s.setting = mode.Setting[[]string]{}
+		}
 	}
 	return m
 }

@@ -9,6 +9,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/teams/rawjson"
 )
 
 // Interrupt stops the turn of a frame. Nil says that the process has taken the request; the frame becomes Cancelled a
@@ -83,7 +84,7 @@ func (p *Process) settle(ctx context.Context, action string) error {
 	select {
 	case p.settings <- struct{}{}:
 		return nil
-	case <-p.gone:
+	case <-p.child.Gone():
 		return fmt.Errorf("claude: %s: %w", action, ErrEnded)
 	case <-ctx.Done():
 		return fmt.Errorf("claude: %s: nothing was written: %w", action, context.Cause(ctx))
@@ -112,11 +113,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 		defer p.mu.Unlock()
 		delete(p.pending, id)
 	}()
-	data, err := encode(struct {
-		Type      string  `json:"type"`
-		RequestID string  `json:"request_id"`
-		Request   request `json:"request"`
-	}{"control_request", id, r})
+	data, err := rawjson.Encode(map[string]any{"type": "control_request", "request_id": id, "request": r})
 	if err != nil {
 		return nil, fmt.Errorf("claude: %s: %w", r.Subtype, err)
 	}
@@ -160,10 +157,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 // answer answers a request of the process. It does not wait: what takes time goes on beside.
 func (p *Process) answer(r ControlRequest) {
 	if r.Subtype != "can_use_tool" {
-		data, err := encodeAnswer(answerBody{
-			Subtype: "error", RequestID: r.ID, Error: fmt.Sprintf("%.80q is not supported here", r.Subtype),
-		})
-		p.reply(data, err)
+		p.reply(encodeAnswer(answerBody{Subtype: "error", RequestID: r.ID, Error: fmt.Sprintf("%.80q is not supported here", r.Subtype)}))
 		return
 	}
 	p.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Payload is what a line says, the Payload of an [agent.Event].
-type Payload interface{ payload() }
+// Payload is what a line says, the Payload of an [agent.Event]: one of the types that follow.
+type Payload any
 
 // Init is printed at the start of every turn, and not before the first frame.
 type Init struct {
@@ -20,17 +20,6 @@ type Init struct {
 	PermissionMode string
 	Version        string   // of Claude Code; empty for other programs
 	Agents         []string // the names of the profiles that it knows, and of agents of its own
-}
-
-// names is a list of texts, empty if something else is in its place.
-type names []string
-
-func (n *names) UnmarshalJSON(data []byte) error {
-	var list []string
-	if err := json.Unmarshal(data, &list); err == nil {
-		*n = list
-	}
-	return nil
 }
 
 // Status is printed when the permission mode changes, by a control request or by the agent itself.
@@ -120,41 +109,29 @@ type Gap struct {
 	Bytes  int64
 }
 
-func (Init) payload()            {}
-func (Status) payload()          {}
-func (Echo) payload()            {}
-func (Lifecycle) payload()       {}
-func (Assistant) payload()       {}
-func (Result) payload()          {}
-func (ControlRequest) payload()  {}
-func (ControlResponse) payload() {}
-func (Other) payload()           {}
-func (Skipped) payload()         {}
-func (Gap) payload()             {}
-
 // Parse tells what a line of output says. A line that is no JSON object, or whose known fields are of another type, is
 // an error; a type that is not known is [Other].
 func Parse(line []byte) (Payload, error) {
 	var l struct {
-		Type           string   `json:"type"`
-		Subtype        string   `json:"subtype"`
-		UUID           string   `json:"uuid"`
-		Session        string   `json:"session_id"`
-		Timestamp      string   `json:"timestamp"`
-		IsReplay       bool     `json:"isReplay"`
-		Parent         string   `json:"parent_tool_use_id"`
-		Model          string   `json:"model"`
-		PermissionMode string   `json:"permissionMode"`
-		Version        string   `json:"claude_code_version"`
-		Agents         names    `json:"agents"`
-		CommandUUID    string   `json:"command_uuid"`
-		State          string   `json:"state"`
-		IsError        bool     `json:"is_error"`
-		Result         string   `json:"result"`
-		Reason         string   `json:"terminal_reason"`
-		UUIDs          []string `json:"user_message_uuids"`
-		Errors         []string `json:"errors"`
-		RequestID      string   `json:"request_id"`
+		Type           string          `json:"type"`
+		Subtype        string          `json:"subtype"`
+		UUID           string          `json:"uuid"`
+		Session        string          `json:"session_id"`
+		Timestamp      string          `json:"timestamp"`
+		IsReplay       bool            `json:"isReplay"`
+		Parent         string          `json:"parent_tool_use_id"`
+		Model          string          `json:"model"`
+		PermissionMode string          `json:"permissionMode"`
+		Version        string          `json:"claude_code_version"`
+		Agents         json.RawMessage `json:"agents"`
+		CommandUUID    string          `json:"command_uuid"`
+		State          string          `json:"state"`
+		IsError        bool            `json:"is_error"`
+		Result         string          `json:"result"`
+		Reason         string          `json:"terminal_reason"`
+		UUIDs          []string        `json:"user_message_uuids"`
+		Errors         []string        `json:"errors"`
+		RequestID      string          `json:"request_id"`
 		Message        struct {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
@@ -190,7 +167,11 @@ func Parse(line []byte) (Payload, error) {
 		case l.Subtype == "status" && l.PermissionMode != "":
 			return Status{PermissionMode: l.PermissionMode}, nil
 		case l.Subtype == "init":
-			return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version, Agents: l.Agents}, nil
+			var agents []string
+			if json.Unmarshal(l.Agents, &agents) != nil {
+				agents = nil // something else is in its place
+			}
+			return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version, Agents: agents}, nil
 		}
 	case "user":
 		if l.IsReplay && l.UUID != "" {

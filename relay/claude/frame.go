@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/relay/agent"
+	"teambridge/teams/rawjson"
+	"teambridge/teams/transcript"
 )
 
 // DefaultFrameLimit is the default of [Options.FrameLimit]. 3 MB arrived whole on 2.1.80 and 2.1.329; older versions are
@@ -28,7 +30,7 @@ func NewFrame(id, text string) (agent.Frame, error) {
 		Role    string `json:"role"`
 		Content string `json:"content"`
 	}
-	line, err := encode(struct {
+	line, err := rawjson.Encode(struct {
 		Type    string  `json:"type"`
 		Message message `json:"message"`
 		UUID    string  `json:"uuid"`
@@ -63,19 +65,19 @@ func ParseFrame(line []byte) (agent.Frame, error) {
 	if err := json.Unmarshal(whole["message"], &message); err != nil {
 		return fail("its message is no JSON object: %v", err)
 	}
-	if kind := text(whole["type"]); kind != "user" {
+	if kind := transcript.String(whole["type"]); kind != "user" {
 		return fail("its type is %.40q, must be \"user\"", kind)
 	}
-	if role := text(message["role"]); role != "user" {
+	if role := transcript.String(message["role"]); role != "user" {
 		return fail("its role is %.40q, must be \"user\"", role)
 	}
-	id := text(whole["uuid"])
+	id := transcript.String(whole["uuid"])
 	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
 		return fail("its uuid is %.60q, must be a UUID in lower case", id)
 	}
 	f := agent.Frame{UUID: id, Line: bytes.Clone(line)}
 	var blocks []map[string]json.RawMessage
-	if said := text(message["content"]); strings.TrimSpace(said) != "" {
+	if said := transcript.String(message["content"]); strings.TrimSpace(said) != "" {
 		f.Command = strings.HasPrefix(strings.TrimSpace(said), "/")
 		f.Silent = !f.Command && strings.Contains(said, "<teammate-message")
 	} else if err := json.Unmarshal(message["content"], &blocks); err != nil || len(blocks) == 0 {
@@ -90,24 +92,4 @@ func (o Options) fits(f agent.Frame) error {
 		return fmt.Errorf("claude: frame %s: %w: has %d bytes, over the limit of %d; older versions cut long lines off", f.UUID, ErrInvalid, len(f.Line), limit)
 	}
 	return nil
-}
-
-// text is the string that the JSON holds, or "".
-func text(data json.RawMessage) string {
-	var s string
-	if json.Unmarshal(data, &s) != nil {
-		return ""
-	}
-	return s
-}
-
-// encode is one line of JSON without its newline. < and >, which every teammate's message has, stay one byte each.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -23,17 +23,9 @@ var changing = []string{"Bash", "PowerShell", "Monitor", "Edit", "MultiEdit", "W
 
 // planSettings returns the settings of plan mode, in which the given tools are asked about, whatever other rules say.
 func planSettings(asked []string) (string, error) {
-	type permissions struct {
-		Ask []string `json:"ask"`
-	}
-	type sandbox struct {
-		AutoAllow bool `json:"autoAllowBashIfSandboxed"`
-	}
-	data, err := json.Marshal(struct {
-		Permissions permissions `json:"permissions"`
-		Sandbox     sandbox     `json:"sandbox"`
-		AutoMode    bool        `json:"useAutoModeDuringPlan"`
-	}{Permissions: permissions{asked}})
+	data, err := json.Marshal(map[string]any{
+		"permissions": map[string]any{"ask": asked}, "sandbox": map[string]any{"autoAllowBashIfSandboxed": false}, "useAutoModeDuringPlan": false,
+	})
 	return string(data), err
 }
 

@@ -75,13 +75,7 @@ type Member struct {
 	Name, Team string
 }
 
-// Defaults of Options, and what is not configurable.
 const (
-	defaultLineLimit     = 16 << 20
-	defaultBuffer        = 64 << 20
-	defaultWriteTimeout  = 10 * time.Second
-	defaultAnswerTimeout = 10 * time.Second
-
 	// keptStderr is the end of stderr that goes into an ExitError.
 	keptStderr = 64 << 10
 	// drain is how long output is read that others than the process, which is gone, hold open.
@@ -93,9 +87,9 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	o.LineLimit = cmp.Or(o.LineLimit, defaultLineLimit)
-	o.Buffer = cmp.Or(o.Buffer, defaultBuffer)
-	o.WriteTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout)
-	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, defaultAnswerTimeout)
+	o.LineLimit = cmp.Or(o.LineLimit, 16<<20)
+	o.Buffer = cmp.Or(o.Buffer, 64<<20)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 10*time.Second)
+	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, 10*time.Second)
 	return o
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"teambridge/relay/agent"
+	"teambridge/teams/rawjson"
 )
 
 // NewUse returns what a can_use_tool request asks about, in a permission mode that may be empty. One of another form
@@ -197,7 +198,7 @@ type answerBody struct {
 }
 
 func encodeAnswer(body answerBody) ([]byte, error) {
-	return encode(struct {
+	return rawjson.Encode(struct {
 		Type     string     `json:"type"`
 		Response answerBody `json:"response"`
 	}{"control_response", body})

@@ -26,10 +26,9 @@ import (
 type Process struct {
 	options Options
 	launch  launch
-	cmd     *exec.Cmd
-	self    process.Predecessor
+	child   *process.Child
 	in      *stdin
-	stderr  tail
+	stderr  process.Tail
 	log     backlog
 	signals signals // of the reader of stdout
 
@@ -52,7 +51,6 @@ type Process struct {
 	asking sync.WaitGroup
 	life   context.Context // ends with the process
 	over   context.CancelFunc
-	gone   chan struct{} // closed when the process has exited
 	done   chan struct{} // closed when everything is over, and err set
 	err    error
 }
@@ -69,75 +67,37 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 	options = options.withDefaults()
 	p := &Process{
 		options: options, launch: l,
-		stderr: tail{limit: keptStderr, next: options.Stderr}, log: backlog{limit: options.Buffer},
+		stderr: process.Tail{Limit: keptStderr}, log: backlog{limit: options.Buffer},
 		settings: make(chan struct{}, 1),
 		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
-		gone: make(chan struct{}), done: make(chan struct{}), adapter: session.New(),
+		done: make(chan struct{}), adapter: session.New(),
 		permissions: permissions{mode: l.mode, limit: l.mode, setting: map[string]string{}},
 	}
-	p.cmd = exec.Command(l.argv[0], l.argv[1:]...)
-	p.cmd.Dir, p.cmd.Env = options.Dir, l.env
-	process.OwnGroup(p.cmd)
-
-	// Pipes of our own instead of those of exec, whose Wait would wait for whoever else holds them.
-	var ours, theirs []*os.File
-	for range 3 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll(ours, theirs)
-			return nil, fmt.Errorf("claude: start %s: %w", l.argv[0], err)
-		}
-		if len(ours) == 0 {
-			ours, theirs = append(ours, w), append(theirs, r)
-		} else {
-			ours, theirs = append(ours, r), append(theirs, w)
-		}
-	}
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	err = p.cmd.Start()
-	closeAll(theirs)
-	if err != nil {
-		closeAll(ours)
-		return nil, fmt.Errorf("claude: start %s: %w", l.argv[0], err)
+	cmd := exec.Command(l.argv[0], l.argv[1:]...)
+	cmd.Dir, cmd.Env = options.Dir, l.env
+	process.OwnGroup(cmd)
+	if p.child, err = process.Start(cmd, true); err != nil {
+		return nil, fmt.Errorf("claude: %w", err)
 	}
 	p.life, p.over = context.WithCancel(context.Background())
-	p.self = process.Identify(p.cmd.Process.Pid)
-	p.in = newStdin(ours[0], options.WriteTimeout, func() { p.fail(os.ErrDeadlineExceeded) })
-	go p.run(ctx, ours[1], ours[2])
+	p.in = newStdin(p.child.Stdin, options.WriteTimeout, func() { p.fail(os.ErrDeadlineExceeded) })
+	go p.run(ctx)
 	return p, nil
 }
 
-func closeAll(lists ...[]*os.File) {
-	for _, list := range lists {
-		for _, f := range list {
-			_ = f.Close()
-		}
-	}
-}
-
 // run does everything that goes on beside the caller, and ends when all of it has.
-func (p *Process) run(ctx context.Context, stdout, stderr *os.File) {
+func (p *Process) run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(p.in.run)
-	all.Go(func() { p.read(stdout) })
-	all.Go(func() { _, _ = io.Copy(&p.stderr, stderr) })
+	all.Go(func() { p.read(p.child.Stdout) })
+	all.Go(func() { _, _ = io.Copy(p.stderr.Tee(p.options.Stderr), p.child.Stderr) })
 	stop := context.AfterFunc(ctx, func() { p.fail(context.Cause(ctx)) })
 
-	process.WaitExit(p.cmd)
-	// What it started in its group ends with it, before its id can be given to another.
-	_ = process.KillGroup(p.self.Group)
-	err := p.cmd.Wait()
-	close(p.gone)
+	err := p.child.Wait()
 	stop()
 	p.over()
 	p.in.abandon()
-	// Others may hold the pipes open; what is in them is read before.
-	late := time.Now().Add(drain)
-	cut := time.AfterFunc(drain, func() { closeAll([]*os.File{stdout, stderr}) })
-	_, _ = stdout.SetReadDeadline(late), stderr.SetReadDeadline(late)
-	all.Wait()
-	cut.Stop()
-	closeAll([]*os.File{stdout, stderr})
+	p.child.Drain(drain, &all)
 	p.asking.Wait()
 
 	p.mu.Lock()
@@ -189,16 +149,7 @@ func (p *Process) fail(cause error) {
 		p.cause = cause
 	}
 	p.mu.Unlock()
-	p.signal(process.KillGroup)
-}
-
-// signal does something to the group as long as the process is there.
-func (p *Process) signal(do func(group int) error) {
-	select {
-	case <-p.gone:
-	default:
-		_ = do(p.self.Group)
-	}
+	p.child.Signal(process.KillGroup)
 }
 
 // Session is the id of the conversation the process was started with, empty for a Plain one without.
@@ -207,7 +158,7 @@ func (p *Process) Session() string { return p.launch.session }
 // ID identifies this process for a later process of ours. Record it before the first frame is sent. A process whose bridge
 // was killed finishes its turn: wait for it or end it before another resumes its conversation ([process.Predecessor]), or
 // the message may run twice.
-func (p *Process) ID() agent.Process { return agent.Process(p.self) }
+func (p *Process) ID() agent.Process { return agent.Process(p.child.Predecessor) }
 
 // Mode is what the process works with from the start. A Plain one gets neither a model nor a permission mode;
 // [Process.SetMode] can give it both.
@@ -266,9 +217,9 @@ func (p *Process) Events(ctx context.Context) iter.Seq2[agent.Event, error] { re
 
 // read takes lines off stdout until its end.
 func (p *Process) read(stdout io.Reader) {
-	all := newLines(stdout, p.options.LineLimit)
+	all := process.NewLines(stdout, p.options.LineLimit)
 	for {
-		line, size, err := all.next()
+		line, size, err := all.Next()
 		if len(bytes.TrimSpace(line)) > 0 {
 			p.take(line, size, err != nil)
 		}
@@ -277,6 +228,9 @@ func (p *Process) read(stdout io.Reader) {
 		}
 	}
 }
+
+// headOfSkipped is how much of an unusable line is shown.
+const headOfSkipped = 200
 
 func (p *Process) take(line []byte, size int64, last bool) {
 	e := agent.Event{At: time.Now().UTC()}
@@ -345,7 +299,7 @@ func (p *Process) Wait(ctx context.Context) error {
 	case <-p.done:
 		return p.err
 	case <-ctx.Done():
-		return fmt.Errorf("claude: process %d still runs: %w", p.self.PID, context.Cause(ctx))
+		return fmt.Errorf("claude: process %d still runs: %w", p.child.PID, context.Cause(ctx))
 	}
 }
 
@@ -357,10 +311,10 @@ func (p *Process) CloseInput() { p.in.close() }
 // ended; [Process.Wait] tells how. The end of ctx skips the waiting. On Windows the step of SIGTERM kills.
 func (p *Process) End(ctx context.Context, g agent.Grace) error {
 	p.in.close()
-	if !p.within(ctx, g.EOF) {
-		p.signal(process.TermGroup)
-		if !p.within(ctx, g.Term) {
-			p.signal(process.KillGroup)
+	if !p.child.Within(ctx, g.EOF) {
+		p.child.Signal(process.TermGroup)
+		if !p.child.Within(ctx, g.Term) {
+			p.child.Signal(process.KillGroup)
 		}
 	}
 	<-p.done
@@ -369,20 +323,7 @@ func (p *Process) End(ctx context.Context, g agent.Grace) error {
 
 // Kill ends the group at once, as kill -9 does, and returns nil when the process has ended.
 func (p *Process) Kill() error {
-	p.signal(process.KillGroup)
+	p.child.Signal(process.KillGroup)
 	<-p.done
 	return nil
-}
-
-// within reports whether the process has exited in that time.
-func (p *Process) within(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-p.gone:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"teambridge/relay/agent"
+	"teambridge/teams/transcript"
 )
 
 // signals puts into events what a relay wants to know of them, whatever the runtime.
@@ -27,7 +29,7 @@ func (s *signals) add(e *agent.Event) {
 	case Assistant:
 		for _, use := range toolUses(e.Line) {
 			s.schedule(use.Name)
-			if to := use.recipient(); to != "" {
+			if to := recipient(use); to != "" {
 				e.Recipients = append(e.Recipients, to)
 			}
 		}
@@ -49,40 +51,19 @@ func (s *signals) background() agent.Background {
 	return agent.Background{Tasks: len(s.tasks), Scheduled: s.crons > 0 || s.wakeup}
 }
 
-// toolUse is the use of a tool that an agent has printed.
-type toolUse struct {
-	Name  string
-	Input json.RawMessage
-}
-
-// toolUses are those of a line; none of one that has another form.
-func toolUses(line []byte) (uses []toolUse) {
-	if !bytes.Contains(line, []byte(`"tool_use"`)) {
+// toolUses are the uses of tools in a line that the agent printed.
+func toolUses(line []byte) []transcript.Block {
+	var r transcript.Record
+	if !bytes.Contains(line, []byte(`"tool_use"`)) || !transcript.Decode(line, &r) {
 		return nil
 	}
-	var m struct {
-		Message struct {
-			Content []struct {
-				Type string
-				toolUse
-			}
-		}
-	}
-	if json.Unmarshal(line, &m) != nil {
-		return nil
-	}
-	for _, part := range m.Message.Content {
-		if part.Type == "tool_use" {
-			uses = append(uses, part.toolUse)
-		}
-	}
-	return uses
+	return slices.DeleteFunc(transcript.Blocks(r.Message.Content), func(b transcript.Block) bool { return b.Type != "tool_use" })
 }
 
 // recipient returns to whom a use of SendMessage writes, "*" for all members, or "".
-func (u toolUse) recipient() string {
+func recipient(use transcript.Block) string {
 	var input struct{ To, Recipient, Type string }
-	if u.Name != "SendMessage" || json.Unmarshal(u.Input, &input) != nil {
+	if use.Name != "SendMessage" || json.Unmarshal(use.Input, &input) != nil {
 		return ""
 	}
 	if input.Type == "broadcast" {

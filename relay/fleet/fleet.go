@@ -29,6 +29,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
+	"teambridge/relay/pipe"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/wire"
 	"teambridge/teams"
@@ -222,17 +223,7 @@ func (f *Fleet) owner() TeamOwner {
 }
 
 // Poke makes the fleet look at the ledger now. It does not block.
-func (f *Fleet) Poke() {
-	signal(f.wake)
-}
-
-// signal puts a signal into a channel that holds one, unless one is pending.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (f *Fleet) Poke() { pipe.Poke(f.wake) }
 
 func (f *Fleet) admin() Admin { return Admin(f.owner()) }
 
@@ -252,7 +243,7 @@ func (f *Fleet) Retry(ctx context.Context, id string) error {
 	default:
 		return fmt.Errorf("fleet: retry relay %s, which is %s: %w", id, state, ErrNotDead)
 	}
-	signal(m.retry)
+	pipe.Poke(m.retry)
 	return nil
 }
 

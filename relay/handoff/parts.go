@@ -42,7 +42,7 @@ type Agent interface {
 	Launch(Start) (Launch, error)
 	Unrun(session string, since time.Time) ([]string, error)
 	Entered(session string, since time.Time) (bool, error)
-	Elsewhere(session string, ours agent.Process) (pid int, err error)
+	Elsewhere(session string, ours agent.Process) (pid int)
 	Obstacle(ctx context.Context, session string, earlier ...string) (reason string, err error)
 	PermissionMode(session string) (string, error)
 }

@@ -205,9 +205,9 @@ func (m *machine) read(ctx context.Context) (changed bool, err error) {
 // alone waits until no other process has the session.
 func (m *machine) alone(ctx context.Context) error {
 	for told := 0; ; {
-		pid, err := m.opts.Agent.Elsewhere(m.session.ID, agent.Process{PID: m.session.PID, Start: m.session.Start})
-		if err != nil || pid == 0 {
-			return err
+		pid := m.opts.Agent.Elsewhere(m.session.ID, m.session.Process())
+		if pid == 0 {
+			return nil
 		}
 		if pid != told {
 			m.print("Process %d has this session, too; waiting for it to end, since two would not know of each other. Ctrl-C ends the run.", pid)

@@ -421,10 +421,10 @@ func (a fakeAgent) Entered(_ string, since time.Time) (bool, error) {
 	return slices.ContainsFunc(a.entered, func(e entry) bool { return !e.at.Before(since) }), nil
 }
 
-func (a fakeAgent) Elsewhere(string, agent.Process) (int, error) {
+func (a fakeAgent) Elsewhere(string, agent.Process) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.elsewhere, nil
+	return a.elsewhere
 }
 
 func (a fakeAgent) Obstacle(_ context.Context, session string, earlier ...string) (string, error) {

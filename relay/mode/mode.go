@@ -7,7 +7,6 @@
 package mode
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -63,10 +62,8 @@ func (m *Mode) fields() [7]field {
 func Parse(data []byte) (Mode, error) {
 	var m Mode
 	var whole json.RawMessage
-	switch err := json.Unmarshal(data, &whole); {
-	case err != nil:
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+	if err := json.Unmarshal(data, &whole); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			err = fmt.Errorf("not one JSON object, at byte %d: %w", syntax.Offset, err)
 		}
 		return Mode{}, &Error{Err: err}
@@ -74,23 +71,17 @@ func Parse(data []byte) (Mode, error) {
 	if inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.Exact(data)); ok {
 		return Mode{}, &Error{Key: inexact.Path, Err: errors.New(inexact.Reason)}
 	}
-	dec := json.NewDecoder(bytes.NewReader(whole))
-	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return Mode{}, &Error{Err: fmt.Errorf("is %s, must be an object", noun(whole))}
+	if rawjson.Kind(whole) != '{' {
+		return Mode{}, &Error{Err: fmt.Errorf("is %s, must be an object", rawjson.Word(whole))}
+	}
+	members, err := rawjson.Fields(whole)
+	if err != nil {
+		return Mode{}, &Error{Err: err}
 	}
 	fields := m.fields()
-	for dec.More() {
-		token, err := dec.Token()
-		if err != nil {
-			return Mode{}, &Error{Err: err}
-		}
-		key, _ := token.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return Mode{}, &Error{Key: key, Err: err}
-		}
-		if err := set(fields[:], key, value); err != nil {
-			return Mode{}, &Error{Key: key, Err: err}
+	for _, member := range members {
+		if err := set(fields[:], member.Name, member.Value.Of(whole)); err != nil {
+			return Mode{}, &Error{Key: member.Name, Err: err}
 		}
 	}
 	return m, nil
@@ -106,9 +97,6 @@ func set(fields []field, key string, value json.RawMessage) error {
 		}
 		return fmt.Errorf("is no setting of a mode, must be one of %s", strings.Join(known, ", "))
 	}
-	if *fields[i].json != "" {
-		return errors.New("is there twice")
-	}
 	b, err := canonical(value, fields[i].list)
 	*fields[i].json = string(b)
 	return err
@@ -117,13 +105,13 @@ func set(fields []field, key string, value json.RawMessage) error {
 // canonical returns a value of valid JSON in the form of [Setting], or what is
 // wrong with its type. encoding/json would take null for an empty text here.
 func canonical(value json.RawMessage, list bool) ([]byte, error) {
-	switch kind := noun(value); {
+	switch kind := rawjson.Word(value); {
 	case kind == "null":
 		return value, nil
 	case !list && kind == "a text":
 		var text string
 		err := json.Unmarshal(value, &text)
-		return appendText(nil, text), err
+		return rawjson.AppendText(nil, text), err
 	case !list:
 		return nil, fmt.Errorf("is %s, must be a text or null", kind)
 	case kind != "a list":
@@ -135,7 +123,7 @@ func canonical(value json.RawMessage, list bool) ([]byte, error) {
 	}
 	texts := make([]string, len(entries))
 	for i, entry := range entries {
-		if kind := noun(entry); kind != "a text" {
+		if kind := rawjson.Word(entry); kind != "a text" {
 			return nil, fmt.Errorf("entry %d is %s, must be a text", i+1, kind)
 		}
 		if err := json.Unmarshal(entry, &texts[i]); err != nil {
@@ -143,23 +131,6 @@ func canonical(value json.RawMessage, list bool) ([]byte, error) {
 		}
 	}
 	return appendList(nil, texts), nil
-}
-
-// noun names the type of valid JSON.
-func noun(value json.RawMessage) string {
-	switch value[0] {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a text"
-	case '[':
-		return "a list"
-	case '{':
-		return "an object"
-	}
-	return "a number"
 }
 
 // Merge returns the mode that m becomes by a change to it: what is absent in
@@ -218,7 +189,7 @@ func (m Mode) appendJSON(b []byte) []byte {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(appendText(b, f.key), ':')
+		b = append(rawjson.AppendText(b, f.key), ':')
 		b = append(b, *f.json...)
 	}
 	return append(b, '}')

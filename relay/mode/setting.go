@@ -2,9 +2,8 @@ package mode
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
-	"unicode/utf8"
+
+	"teambridge/teams/rawjson"
 )
 
 // Setting is one setting of a [Mode], in one of three states. The zero value is
@@ -22,7 +21,7 @@ func Set[T string | []string](value T) Setting[T] {
 	var b []byte
 	switch v := any(value).(type) {
 	case string:
-		b = appendText(b, v)
+		b = rawjson.AppendText(b, v)
 	case []string:
 		b = appendList(b, v)
 	}
@@ -57,28 +56,7 @@ func appendList(b []byte, list []string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(b, text)
+		b = rawjson.AppendText(b, text)
 	}
 	return append(b, ']')
-}
-
-// appendText quotes a text as RFC 8785, and so JavaScript, does. encoding/json
-// always escapes U+2028 and U+2029, which these do not.
-func appendText(b []byte, text string) []byte {
-	b = append(b, '"')
-	for _, r := range text { // U+FFFD for what is not UTF-8
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r >= ' ':
-			b = utf8.AppendRune(b, r)
-		default:
-			if i := strings.IndexRune("\b\t\n\f\r", r); i >= 0 {
-				b = append(b, '\\', "btnfr"[i])
-			} else {
-				b = fmt.Appendf(b, `\u%04x`, r)
-			}
-		}
-	}
-	return append(b, '"')
 }

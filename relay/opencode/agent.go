@@ -2,16 +2,15 @@ package opencode
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/pipe"
 	"teambridge/relay/process"
 )
 
@@ -30,15 +29,6 @@ const (
 
 // ErrEnded says that the agent has ended.
 var ErrEnded = errors.New("the agent has ended")
-
-// flight is a message that was sent and whose turn has not ended.
-type flight struct {
-	uuid        string
-	line        json.RawMessage
-	at          time.Time // when it was last sent
-	promoted    bool
-	interrupted bool
-}
 
 // Agent is a session that a server works on. Make it with [Runtime.Start].
 type Agent struct {
@@ -78,26 +68,11 @@ func (a *Agent) ID() agent.Process {
 	if a.server == nil {
 		return agent.Process{}
 	}
-	return agent.Process(a.server.self)
+	return agent.Process(a.server.child.Predecessor)
 }
 
 // Mode is what it works with from the start.
 func (a *Agent) Mode() mode.Mode { return a.mode }
-
-// gone is closed when its server has ended; nil if that runs without us.
-func (a *Agent) gone() <-chan struct{} {
-	if a.server == nil {
-		return nil
-	}
-	return a.server.gone
-}
-
-func (a *Agent) poke() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
 
 // Send gives it a line of [Runtime.Encode].
 func (a *Agent) Send(ctx context.Context, data []byte) error {
@@ -135,7 +110,7 @@ func (a *Agent) Send(ctx context.Context, data []byte) error {
 		a.pending = append(a.pending, agent.Event{At: time.Now().UTC(), Progress: []agent.Progress{{UUID: frame.UUID, State: agent.Known}}})
 		a.mu.Unlock()
 	}
-	a.poke()
+	pipe.Poke(a.wake)
 	return nil
 }
 
@@ -147,12 +122,8 @@ func (a *Agent) submit(ctx context.Context, data []byte) (promoted int64, err er
 		if err == nil || hasStatusAny(err) || ctx.Err() != nil {
 			return promoted, err
 		}
-		select {
-		case <-time.After(pollRetry):
-		case <-a.gone():
-			return 0, fmt.Errorf("opencode: %w", ErrEnded)
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+		if err := pause(ctx, a.server.gone()); err != nil {
+			return 0, err
 		}
 	}
 	return promoted, err
@@ -180,244 +151,6 @@ func (a *Agent) settle() {
 			close(a.idle)
 		}
 	}
-}
-
-// Events gives what it tells, in order, until it has ended, from where the last loop over
-// it stopped. There is one loop at a time.
-func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
-	return func(yield func(agent.Event, error) bool) {
-		a.reading.Lock()
-		defer a.reading.Unlock()
-		following, stop := context.WithCancel(ctx)
-		records := make(chan record)
-		var helpers sync.WaitGroup
-		helpers.Go(func() { a.stream(following, records) })
-		helpers.Go(func() { a.watchPermissions(following) })
-		defer helpers.Wait()
-		defer stop()
-		tick := time.NewTimer(pollActive)
-		defer tick.Stop()
-		wait := pollActive
-		for {
-			for {
-				e, ok := a.next()
-				if !ok {
-					break
-				}
-				if !yield(e, nil) {
-					return
-				}
-			}
-			ending := false
-			select {
-			case r := <-records:
-				ending = a.take(r)
-			case <-a.wake:
-				ending = true
-			case <-tick.C:
-				wait = min(2*wait, pollActive)
-				if err := a.check(ctx); err != nil {
-					wait = pollRetry
-				}
-				tick.Reset(wait)
-			case <-a.life.Done():
-				a.cut()
-				for {
-					e, ok := a.next()
-					if !ok || !yield(e, nil) {
-						return
-					}
-				}
-			case <-ctx.Done():
-				yield(agent.Event{}, context.Cause(ctx))
-				return
-			}
-			if ending {
-				wait = pollEnding
-				tick.Reset(wait)
-			}
-		}
-	}
-}
-
-// cut notes that the conversation has more than was told of the turn that runs. What the
-// server recorded last may not have come.
-func (a *Agent) cut() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.adapter.turn != "" {
-		a.adapter.turn = ""
-		a.pending = append(a.pending, agent.Event{At: time.Now().UTC(), Missed: true})
-	}
-}
-
-// next takes an event that is to be told.
-func (a *Agent) next() (agent.Event, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.pending) == 0 {
-		return agent.Event{}, false
-	}
-	e := a.pending[0]
-	a.pending = a.pending[1:]
-	return e, true
-}
-
-// stream hands on what the server tells, and connects again when it has to.
-func (a *Agent) stream(ctx context.Context, records chan<- record) {
-	a.mu.Lock()
-	after := a.seen
-	a.mu.Unlock()
-	for ctx.Err() == nil {
-		for r, err := range a.follow(ctx, a.id, after) {
-			if err != nil {
-				break
-			}
-			after = max(after, r.Seq)
-			select {
-			case records <- r:
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-time.After(pollRetry):
-		case <-a.gone():
-			return
-		case <-ctx.Done():
-		}
-	}
-}
-
-// take notes an event, and reports whether the turn may have ended with it.
-func (a *Agent) take(r record) (ending bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if r.Seq <= a.seen {
-		return false
-	}
-	a.seen = r.Seq
-	e := agent.Event{At: time.Now().UTC(), Line: r.raw, Payload: r.Event, Missed: r.missed, Envelopes: a.adapter.event(r.Event)}
-	if p, ok := r.Data.(*Prompted); ok {
-		a.finish(&e) // a message is taken up when the one before it has ended
-		a.turn = turn{}
-		uuid, _ := UUID(p.MessageID)
-		for _, f := range a.flights {
-			if f.uuid == uuid {
-				f.promoted = true
-				e.Progress = append(e.Progress, agent.Progress{UUID: uuid, State: agent.Accepted})
-			}
-		}
-		e.Start = &agent.Start{Session: a.session, Version: a.version}
-	}
-	a.turn.add(r)
-	a.pending = append(a.pending, e)
-	return a.turn.over()
-}
-
-// finish ends the message whose turn runs, if one does. a.mu is held.
-func (a *Agent) finish(e *agent.Event) {
-	f := a.running()
-	if f == nil {
-		return
-	}
-	p := agent.Progress{UUID: f.uuid}
-	result := agent.Result{Text: a.turn.text}
-	switch {
-	case a.turn.failure == "" && a.turn.over():
-		p.State = agent.Done
-	case f.interrupted:
-		p.State, result.Failure = agent.Cancelled, "interrupted"
-	case a.turn.failure != "":
-		p.State, result.Failure = agent.Failed, a.turn.failure
-	default:
-		p.State, result.Failure = agent.Failed, "OpenCode ended the turn without an answer"
-	}
-	p.Result = &result
-	e.Result = &result
-	e.Progress = append(e.Progress, p)
-	a.flights = slices.DeleteFunc(a.flights, func(o *flight) bool { return o == f })
-	a.turn = turn{}
-	a.settle()
-}
-
-// running is the message whose turn runs, or nil. a.mu is held.
-func (a *Agent) running() *flight {
-	for _, f := range a.flights {
-		if f.promoted {
-			return f
-		}
-	}
-	return nil
-}
-
-// check asks whether the turn that runs has ended: no event tells. A server that answers
-// nothing for too long is ended.
-func (a *Agent) check(ctx context.Context) error {
-	a.mu.Lock()
-	running := a.running()
-	var unpromoted *flight
-	if running == nil && len(a.flights) > 0 && time.Since(a.flights[0].at) > pollActive {
-		unpromoted = a.flights[0]
-	}
-	over := a.turn.over()
-	a.mu.Unlock()
-	if running == nil && unpromoted == nil {
-		return nil
-	}
-	active, err := a.active(ctx, a.id)
-	if err == nil && !active && running != nil && !over && !running.interrupted {
-		// It may be between two steps.
-		select {
-		case <-time.After(pollRetry):
-			active, err = a.active(ctx, a.id)
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	if err != nil {
-		return a.unheard(ctx, err)
-	}
-	a.mu.Lock()
-	a.heard = time.Now()
-	head := a.seen
-	a.mu.Unlock()
-	if active {
-		return nil
-	}
-	for r, err := range a.history(ctx, a.id, head) {
-		if err != nil {
-			return a.unheard(ctx, err)
-		}
-		a.take(r)
-	}
-	a.mu.Lock()
-	if running != nil && a.running() == running {
-		e := agent.Event{At: time.Now().UTC()}
-		e.Envelopes = a.adapter.end(e.At)
-		a.finish(&e)
-		a.pending = append(a.pending, e)
-	}
-	again := unpromoted != nil && !unpromoted.promoted
-	if again {
-		unpromoted.at = time.Now()
-	}
-	a.mu.Unlock()
-	if again {
-		// The server was just going to rest when the message came. The same again wakes it.
-		_, err = a.prompt(ctx, a.id, unpromoted.line)
-	}
-	return err
-}
-
-// unheard ends a server that has answered nothing for too long.
-func (a *Agent) unheard(ctx context.Context, err error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.server != nil && ctx.Err() == nil && time.Since(a.heard) > deaf {
-		a.server.signal(process.KillGroup)
-	}
-	return err
 }
 
 // SetMode changes its model; everything else takes another server.
@@ -458,7 +191,7 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	if err := a.interrupt(ctx, a.id); err != nil {
 		return fmt.Errorf("interrupt: %w", err)
 	}
-	a.poke()
+	pipe.Poke(a.wake)
 	return nil
 }
 
@@ -470,7 +203,7 @@ func (a *Agent) CloseInput() {
 		a.settle()
 	}
 	a.mu.Unlock()
-	a.poke()
+	pipe.Poke(a.wake)
 	go func() {
 		select {
 		case <-a.idle:
@@ -486,7 +219,7 @@ func (a *Agent) CloseInput() {
 // stop ends the server, or only our part in it.
 func (a *Agent) stop(how func(int) error) {
 	if a.server != nil {
-		a.server.signal(how)
+		a.server.child.Signal(how)
 	} else {
 		a.over()
 	}
@@ -540,7 +273,7 @@ func (a *Agent) Wait(ctx context.Context) error {
 	if a.server == nil || a.server.err == nil {
 		return nil
 	}
-	if text := a.server.out.String(); text != "" {
+	if text := a.server.said(); text != "" {
 		return fmt.Errorf("opencode: the server ended: %w; it said: %.1000q", a.server.err, text)
 	}
 	return fmt.Errorf("opencode: the server ended: %w", a.server.err)

@@ -1,7 +1,6 @@
 package opencode
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -14,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"teambridge/relay/process"
 )
 
 // The largest answer and the largest event that are read.
@@ -146,15 +147,11 @@ type modelRef struct {
 
 func (m modelRef) String() string { return m.Provider + "/" + m.ID }
 
-// agents returns the names of the agents of a directory; none while it is loaded.
-func (c *client) agents(ctx context.Context, dir string) ([]string, error) {
-	var a struct{ Data []struct{ ID string } }
+// agents returns how many agents a directory has; none while it is loaded.
+func (c *client) agents(ctx context.Context, dir string) (int, error) {
+	var a struct{ Data []json.RawMessage }
 	err := c.call(ctx, http.MethodGet, "/api/agent"+at(dir), nil, &a)
-	var names []string
-	for _, d := range a.Data {
-		names = append(names, d.ID)
-	}
-	return names, err
+	return len(a.Data), err
 }
 
 func (c *client) models(ctx context.Context, dir string) ([]modelRef, error) {
@@ -172,7 +169,6 @@ func (c *client) configModel(ctx context.Context, dir string) (string, error) {
 
 // info is what is known of a session.
 type info struct {
-	ID       string
 	Parent   string `json:"parentID"`
 	Agent    string
 	Model    modelRef
@@ -228,6 +224,30 @@ func (c *client) active(ctx context.Context, session string) (bool, error) {
 
 func (c *client) interrupt(ctx context.Context, session string) error {
 	return c.call(ctx, http.MethodPost, sessionPath(session, "/interrupt"), nil, nil)
+}
+
+// rest waits until nobody works on a session.
+func (c *client) rest(ctx context.Context, session string) error {
+	for {
+		if active, err := c.active(ctx, session); err != nil || !active {
+			return err
+		}
+		if err := pause(ctx, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits until a question is asked again. It fails if ctx ends, or the server.
+func pause(ctx context.Context, gone <-chan struct{}) error {
+	select {
+	case <-time.After(pollRetry):
+		return nil
+	case <-gone:
+		return fmt.Errorf("opencode: %w", ErrEnded)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // historyPage is how many events are asked for at once.
@@ -314,12 +334,14 @@ func sse(in io.Reader, limit int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var data []byte
 		tooLarge := false
-		for r := bufio.NewReader(in); ; {
-			line, long, err := readLine(r, limit)
+		for lines := process.NewLines(in, limit); ; {
+			line, size, err := lines.Next()
 			if err != nil {
 				yield(nil, fmt.Errorf("opencode: events: %w", err))
 				return
 			}
+			long := size > int64(len(line))
+			line = bytes.TrimRight(line, "\r")
 			value, isData := bytes.CutPrefix(line, []byte("data:"))
 			switch {
 			case len(line) == 0 && !long:
@@ -333,26 +355,6 @@ func sse(in io.Reader, limit int) iter.Seq2[[]byte, error] {
 					data = nil
 				}
 			}
-		}
-	}
-}
-
-// readLine reads a line without its end. Of one that is longer than limit it returns the
-// beginning.
-func readLine(r *bufio.Reader, limit int) (line []byte, long bool, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if room := limit - len(line); len(part) > room {
-			long = true
-			line = append(line, part[:room]...)
-		} else {
-			line = append(line, part...)
-		}
-		if err == nil {
-			return bytes.TrimRight(line, "\r\n"), long, nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, long, err
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package opencode
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +17,8 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/process"
+	"teambridge/teams/atomicfile"
 )
 
 // The permission modes, by the names that Claude Code has for them.
@@ -37,9 +41,8 @@ const (
 // that matches wins. They are used in this order: OpenCode's own, these, the user's, those
 // of our agent. In each object "*" sorts first.
 type config struct {
-	Permission map[string]any             `json:"permission"`
-	Agent      map[string]ourAgent        `json:"agent,omitempty"`
-	MCP        map[string]json.RawMessage `json:"mcp,omitempty"`
+	Permission map[string]any      `json:"permission"`
+	Agent      map[string]ourAgent `json:"agent,omitempty"`
 }
 
 type ourAgent struct {
@@ -83,7 +86,7 @@ func harmless() map[string]any {
 // itself allows everything; here whatever changes something or leaves the machine is asked
 // for, unless the mode or the user's own configuration allows it.
 func (o Options) configOf(m mode.Mode) (config, string) {
-	c := config{MCP: o.MCP, Permission: harmless()}
+	c := config{Permission: harmless()}
 	name, ours := agentBuild, ourAgent{Mode: "primary"}
 	permissionMode, _ := m.PermissionMode.Value()
 	switch permissionMode {
@@ -201,7 +204,11 @@ func (o Options) configDir(m mode.Mode) (string, error) {
 		files["AGENTS.md"] = rules
 	}
 	for name, data := range files {
-		if err := writeFile(filepath.Join(dir, name), data); err != nil {
+		path := filepath.Join(dir, name)
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+			continue
+		}
+		if err := atomicfile.Write(path, data); err != nil {
 			return "", fmt.Errorf("opencode: %w", err)
 		}
 	}
@@ -266,37 +273,18 @@ func linkAll(user, dir string) error {
 	return nil
 }
 
-// writeFile replaces a file as a whole, unless it has that content.
-func writeFile(path string, data []byte) error {
-	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
-		return nil
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
-}
-
 // userConfig is the directory that OpenCode reads its configuration from by itself.
 func (o Options) userConfig() string {
-	env := o.env()
-	if dir := getenv(env, "OPENCODE_CONFIG_DIR"); dir != "" {
+	env := func(name string) string {
+		value, _ := process.Lookup(o.env(), name)
+		return value
+	}
+	if dir := env("OPENCODE_CONFIG_DIR"); dir != "" {
 		return dir
 	}
-	if dir := getenv(env, "XDG_CONFIG_HOME"); dir != "" {
+	if dir := env("XDG_CONFIG_HOME"); dir != "" {
 		return filepath.Join(dir, "opencode")
 	}
-	home := getenv(env, "HOME")
-	if home == "" {
-		home = getenv(env, "USERPROFILE")
-	}
+	home := cmp.Or(env("HOME"), env("USERPROFILE"))
 	return filepath.Join(home, ".config", "opencode")
 }

@@ -45,15 +45,12 @@ type (
 	}
 
 	// StepStarted is the first thing of an answer of the model.
-	StepStarted struct {
-		MessageID string `json:"assistantMessageID"`
-	}
+	StepStarted struct{}
 
 	// StepEnded is an answer of the model that is complete, with the results of its tools.
 	StepEnded struct {
-		MessageID string `json:"assistantMessageID"`
-		Finish    string `json:"finish"` // "tool-calls" if the model is asked again; "stop", "length", …
-		Tokens    Tokens `json:"tokens"`
+		Finish string `json:"finish"` // "tool-calls" if the model is asked again; "stop", "length", …
+		Tokens Tokens `json:"tokens"`
 	}
 
 	// StepFailed is an answer that failed, or was interrupted.
@@ -99,10 +96,7 @@ type (
 
 	// Retried is a call of the model that failed and is made again.
 	Retried struct {
-		Attempt float64 `json:"attempt"`
-		Error   struct {
-			Message string `json:"message"`
-		} `json:"error"`
+		Error Problem `json:"error"`
 	}
 
 	// CompactionEnded says that a summary stands for what was said before.
@@ -125,7 +119,6 @@ type Tokens struct {
 
 // Problem is why something failed.
 type Problem struct {
-	Type    string `json:"type"`
 	Message string `json:"message"`
 }
 

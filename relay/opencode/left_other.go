@@ -6,6 +6,3 @@ import "os/exec"
 
 // dieWithUs does nothing: this system cannot. The next server that is started ends what was left.
 func dieWithUs(*exec.Cmd) {}
-
-// killTools does nothing: this system does not tell what a server has started.
-func killTools(string) {}

@@ -29,15 +29,10 @@ func (o Options) model(ctx context.Context, c *client, m mode.Mode) (modelRef, e
 	if err != nil {
 		return modelRef{}, err
 	}
-	var found []modelRef
-	for _, one := range all {
-		if one.String() == name || one.ID == name {
-			found = append(found, one)
-		}
+	if i := slices.IndexFunc(all, func(m modelRef) bool { return m.String() == name }); i >= 0 {
+		return all[i], nil
 	}
-	if i := slices.IndexFunc(found, func(m modelRef) bool { return m.String() == name }); i >= 0 {
-		return found[i], nil
-	}
+	found := slices.DeleteFunc(all, func(m modelRef) bool { return m.ID != name })
 	switch {
 	case len(found) == 1:
 		return found[0], nil

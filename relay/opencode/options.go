@@ -1,7 +1,6 @@
 package opencode
 
 import (
-	"encoding/json"
 	"io"
 	"os"
 
@@ -31,9 +30,6 @@ type Options struct {
 
 	// Instructions are added to the system prompt, after the user's own.
 	Instructions string
-
-	// MCP are further MCP servers by name, as OpenCode's configuration has them.
-	MCP map[string]json.RawMessage
 
 	// Permission answers what the agent asks for; nil: nothing is allowed that it asks for.
 	Permission *agent.Permission

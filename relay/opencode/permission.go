@@ -180,12 +180,8 @@ func (a *Agent) answer(ctx context.Context, r request) {
 	path, body := r.reply(p, d)
 	for ctx.Err() == nil {
 		err := a.call(ctx, http.MethodPost, path, body, nil)
-		if err == nil || hasStatusAny(err) {
+		if err == nil || hasStatusAny(err) || pause(ctx, a.server.gone()) != nil {
 			return // given, or withdrawn
-		}
-		select {
-		case <-time.After(pollRetry):
-		case <-ctx.Done():
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package opencode
 
 import (
-	"maps"
 	"slices"
 
 	"teambridge/relay/profile"
@@ -25,7 +24,7 @@ func limitTools(rules map[string]any, p profile.Profile) {
 				rules[name] = other
 			}
 		}
-		for name := range maps.Keys(rules) {
+		for name := range rules {
 			if !slices.Contains(has, name) {
 				rules[name] = "deny"
 			}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"io/fs"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +17,6 @@ import (
 	"teambridge/relay/process"
 	"teambridge/relay/wire"
 )
-
-// keepReader is how long a server that only reads is kept for the next question.
-const keepReader = 15 * time.Second
 
 // Runtime starts agents, and knows what became of what they were sent. Make it with [New].
 type Runtime struct {
@@ -101,7 +99,11 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agen
 		return nil, err
 	}
 	if err := a.open(ctx); err != nil {
-		return nil, errors.Join(err, a.abandon())
+		if a.server != nil {
+			a.server.kill()
+		}
+		a.over()
+		return nil, err
 	}
 	r.mu.Lock()
 	r.live = append(r.live, a)
@@ -114,15 +116,6 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agen
 	stop := context.AfterFunc(ctx, func() { _ = a.Kill() }) // Wait tells how it ended
 	context.AfterFunc(a.life, func() { stop() })
 	return a, nil
-}
-
-// abandon ends an agent that could not be started.
-func (a *Agent) abandon() error {
-	if a.server != nil {
-		a.server.kill()
-	}
-	a.over()
-	return nil
 }
 
 // connect starts a server, or uses the one that runs.
@@ -237,7 +230,7 @@ func (a *Agent) past(ctx context.Context) error {
 func (a *Agent) loaded(ctx context.Context) error {
 	ask := func(ctx context.Context) error {
 		agents, err := a.agents(ctx, a.options.Dir)
-		if err != nil || len(agents) == 0 {
+		if err != nil || agents == 0 {
 			return errors.Join(errors.New("it has no agents"), err)
 		}
 		models, err := a.models(ctx, a.options.Dir)
@@ -251,205 +244,6 @@ func (a *Agent) loaded(ctx context.Context) error {
 		s = &server{client: a.client}
 	}
 	return s.poll(ctx, callTimeout, "loaded "+a.options.Dir, ask)
-}
-
-// rest waits until nobody works on a session.
-func (c *client) rest(ctx context.Context, session string) error {
-	for {
-		active, err := c.active(ctx, session)
-		if err != nil || !active {
-			return err
-		}
-		select {
-		case <-time.After(pollRetry):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// read calls do with a client that can read conversations, of an agent that runs or else
-// of a server of its own.
-func (r *Runtime) read(ctx context.Context, do func(*client) error) error {
-	if r.options.URL != "" {
-		c := newClient(r.options.URL, r.options.User, r.options.Password)
-		defer c.close()
-		return do(c)
-	}
-	r.mu.Lock()
-	for _, a := range r.live {
-		if a.life.Err() == nil {
-			r.mu.Unlock()
-			if err := do(a.client); err == nil || a.life.Err() == nil {
-				return err
-			}
-			r.mu.Lock()
-			break // it has ended meanwhile
-		}
-	}
-	r.mu.Unlock()
-	s, err := r.borrow(ctx)
-	if err != nil {
-		return err
-	}
-	defer r.giveBack()
-	return do(s.client)
-}
-
-// borrow returns the server that only reads.
-func (r *Runtime) borrow(ctx context.Context) (*server, error) {
-	r.starting.Lock()
-	defer r.starting.Unlock()
-	r.mu.Lock()
-	s := r.reader
-	if s != nil {
-		select {
-		case <-s.gone:
-			s, r.reader = nil, nil
-		default:
-			r.using++
-		}
-	}
-	r.mu.Unlock()
-	if s != nil {
-		return s, nil
-	}
-	s, err := r.options.startServer(ctx, "", "")
-	if err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.reader = s
-	r.using++
-	return s, nil
-}
-
-func (r *Runtime) giveBack() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.using--
-	if r.expiry != nil {
-		r.expiry.Stop()
-	}
-	r.expiry = time.AfterFunc(keepReader, r.expire)
-}
-
-func (r *Runtime) expire() {
-	r.mu.Lock()
-	s := r.reader
-	if r.using > 0 || s == nil {
-		r.mu.Unlock()
-		return
-	}
-	r.reader = nil
-	r.mu.Unlock()
-	s.kill()
-}
-
-// Close ends the server that only reads, if there is one. Agents go on.
-func (r *Runtime) Close() error {
-	r.mu.Lock()
-	s := r.reader
-	r.reader = nil
-	r.mu.Unlock()
-	if s != nil {
-		s.kill()
-	}
-	return nil
-}
-
-// Turn tells what the conversation has of a message, even if no agent runs.
-func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, error) {
-	var found agent.Turn
-	err := r.read(ctx, func(c *client) error {
-		id := MessageID(uuid)
-		var t turn
-		found = agent.Turn{}
-		for rec, err := range c.history(ctx, SessionID(session), 0) {
-			if hasStatus(err, http.StatusNotFound) {
-				return nil // nothing was said
-			} else if err != nil {
-				return err
-			}
-			p, begins := rec.Data.(*Prompted)
-			switch {
-			case begins && found.Stored:
-				return nil // the next turn
-			case begins && p.MessageID == id:
-				found.Stored = true
-			case found.Stored:
-				t.add(rec)
-			}
-			if found.Stored {
-				found = t.after()
-			}
-		}
-		return nil
-	})
-	if err != nil || !found.Stored {
-		return found, err
-	}
-	if found.Finished {
-		return found, nil
-	}
-	if stopped, err := r.options.marked(session, uuid); stopped || err != nil {
-		return agent.Turn{Stored: true, Interrupted: true}, err
-	}
-	return found, nil
-}
-
-// Conversation gives what a conversation has of what its agent said and did since a time,
-// or somewhat before. What the agent told in its events has the same ids. ended says that no
-// agent works on it.
-func (r *Runtime) Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
-	return func(yield func(wire.Envelope, error) bool) {
-		if id := SessionID(session); !isID(id) {
-			yield(wire.Envelope{}, fmt.Errorf("opencode: %.120q is no id of a session", session))
-			return
-		}
-		told, stopped := 0, false
-		owe := func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.owed[session] = true
-		}
-		err := r.read(ctx, func(c *client) error {
-			if r.options.URL != "" && ended {
-				// A server that runs without us goes on when its relay is killed.
-				active, err := c.active(ctx, SessionID(session))
-				if err != nil {
-					return err
-				}
-				if ended = !active; active {
-					owe()
-				}
-			}
-			a := r.options.adapter(session)
-			known := told // a server that ended may have given a part
-			for e, err := range a.conversation(c.history(ctx, SessionID(session), 0), since, ended) {
-				if hasStatus(err, http.StatusNotFound) {
-					return nil // nothing was said
-				} else if err != nil {
-					return err
-				}
-				if known--; known >= 0 {
-					continue
-				}
-				told++
-				if stopped = !yield(e, nil); stopped {
-					return nil
-				}
-			}
-			return nil
-		})
-		if err != nil && ended && ctx.Err() != nil {
-			owe()
-		}
-		if err != nil && !stopped {
-			yield(wire.Envelope{}, err)
-		}
-	}
 }
 
 // Predecessor is the server of an agent that may have outlived its relay.
@@ -491,15 +285,16 @@ func (d Predecessor) Wait(ctx context.Context) error {
 			if err := d.Predecessor.End(ctx, 0); err != nil {
 				return err
 			}
-			return d.options.forget(s)
+			if err := os.Remove(serverFile(d.options.State, s.PID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("opencode: %w", err)
+			}
+			return nil
 		}
 		if alive, err := d.Alive(); !alive {
 			return err
 		}
-		select {
-		case <-time.After(pollRetry):
-		case <-ctx.Done():
-			return fmt.Errorf("opencode: process %d still works: %w", d.PID, context.Cause(ctx))
+		if err := pause(ctx, nil); err != nil {
+			return fmt.Errorf("opencode: process %d still works: %w", d.PID, err)
 		}
 	}
 }

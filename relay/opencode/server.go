@@ -1,7 +1,6 @@
 package opencode
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"teambridge/relay/process"
+	"teambridge/teams/atomicfile"
 )
 
 const (
@@ -41,12 +41,10 @@ const (
 type server struct {
 	*client
 	version string
-	cmd     *exec.Cmd
-	self    process.Predecessor
+	child   *process.Child
 	file    string // says how to reach it, for a later process of ours
-	out     *tail
+	out     process.Tail
 	resting atomic.Bool   // it was told to end between two turns: what its tools left running may stay
-	gone    chan struct{} // closed when it has exited
 	done    chan struct{} // closed when everything it printed was read, and err set
 	err     error
 }
@@ -101,53 +99,41 @@ func (o Options) startOn(ctx context.Context, session, configDir string) (*serve
 	}
 	password := rand.Text()
 	argv := append(slices.Clone(o.command()), "serve", "--hostname", "127.0.0.1", "--port", strconv.Itoa(port))
-	s := &server{
-		client: newClient("http://127.0.0.1:"+strconv.Itoa(port), "", password), cmd: exec.Command(argv[0], argv[1:]...),
-		out: &tail{next: o.Stderr}, gone: make(chan struct{}), done: make(chan struct{}),
-	}
-	s.cmd.Dir = o.Dir
-	s.cmd.Env = setenv(o.env(), "OPENCODE_SERVER_USERNAME", "opencode", envPassword, password, "OPENCODE_DISABLE_AUTOUPDATE", "1")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = o.Dir
+	cmd.Env = append(slices.Clone(o.env()), "OPENCODE_SERVER_USERNAME=opencode", envPassword+"="+password, "OPENCODE_DISABLE_AUTOUPDATE=1")
 	if configDir != "" {
-		s.cmd.Env = setenv(s.cmd.Env, "OPENCODE_CONFIG_DIR", configDir)
+		cmd.Env = append(cmd.Env, "OPENCODE_CONFIG_DIR="+configDir)
 	}
-	process.OwnGroup(s.cmd)
+	process.OwnGroup(cmd)
 	if session == "" || o.Bound {
-		dieWithUs(s.cmd)
+		dieWithUs(cmd)
 	}
-	// Pipes of our own: Wait of exec waits for whoever else holds them.
-	var ours, theirs []*os.File
-	for range 2 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll(ours, theirs)
-			return nil, fmt.Errorf("opencode: start %s: %w", argv[0], err)
-		}
-		ours, theirs = append(ours, r), append(theirs, w)
+	s := &server{
+		client: newClient("http://127.0.0.1:"+strconv.Itoa(port), "", password), out: process.Tail{Limit: keptStderr}, done: make(chan struct{}),
 	}
-	s.cmd.Stdout, s.cmd.Stderr = theirs[0], theirs[1]
-	err = s.cmd.Start()
-	closeAll(theirs)
-	if err != nil {
-		closeAll(ours)
-		return nil, fmt.Errorf("opencode: start %s: %w", argv[0], err)
+	if s.child, err = process.Start(cmd, false); err != nil {
+		return nil, fmt.Errorf("opencode: %w", err)
 	}
-	s.self = process.Identify(s.cmd.Process.Pid)
-	s.file = serverFile(o.State, s.self.PID)
-	go s.run(ours[0], ours[1])
+	s.file = serverFile(o.State, s.child.PID)
+	go s.run(o.Stderr)
 	if err = s.write(session); err != nil {
 		err = fmt.Errorf("opencode: %w", err)
-	} else if err = s.ready(ctx); err == nil {
+	} else if err = s.poll(ctx, tryTimeout, "answered", func(ctx context.Context) (err error) {
+		s.version, err = s.health(ctx)
+		return err
+	}); err == nil {
 		err = s.poll(ctx, callTimeout, "described itself", func(ctx context.Context) error { return o.checkVersion(ctx, s.client, s.version) })
 	}
 	if err != nil {
 		select {
-		case <-s.gone:
+		case <-s.child.Gone():
 			<-s.done
-			if text := s.out.String(); strings.Contains(text, "ServeError") || strings.Contains(text, "EADDRINUSE") {
+			if text := s.said(); strings.Contains(text, "ServeError") || strings.Contains(text, "EADDRINUSE") {
 				// That is all that it says.
 				return nil, fmt.Errorf("opencode: %s cannot listen on port %d: %w; it said: %.1000q", argv[0], port, errPortTaken, text)
 			}
-			return nil, fmt.Errorf("opencode: %s exited before it was ready: %w; it said: %.1000q", argv[0], s.err, s.out.String())
+			return nil, fmt.Errorf("opencode: %s exited before it was ready: %w; it said: %.1000q", argv[0], s.err, s.said())
 		default:
 		}
 		s.kill()
@@ -158,60 +144,30 @@ func (o Options) startOn(ctx context.Context, session, configDir string) (*serve
 
 // write writes the file of the server.
 func (s *server) write(session string) error {
-	f, err := os.CreateTemp(filepath.Dir(s.file), "new-*") // 0600
+	data, err := json.Marshal(serving{s.child.Predecessor, session, process.Identify(os.Getpid()), s.base, s.user, s.password})
 	if err != nil {
 		return err
 	}
-	err = json.NewEncoder(f).Encode(serving{s.self, session, process.Identify(os.Getpid()), s.base, s.user, s.password})
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return atomicfile.Write(s.file, data)
 }
 
-func closeAll(lists ...[]*os.File) {
-	for _, list := range lists {
-		for _, f := range list {
-			_ = f.Close()
-		}
-	}
-}
-
-// run waits for the exit.
-func (s *server) run(stdout, stderr *os.File) {
+// run waits for the exit. stderr may be nil.
+func (s *server) run(stderr io.Writer) {
 	var reading sync.WaitGroup
-	reading.Go(func() { _, _ = io.Copy(kept{s.out}, stdout) })
-	reading.Go(func() { _, _ = io.Copy(s.out, stderr) })
-	process.WaitExit(s.cmd)
-	// What it started ends with it, before its id can be given to another.
-	_ = process.KillGroup(s.self.Group)
-	s.err = s.cmd.Wait()
+	reading.Go(func() { _, _ = io.Copy(&s.out, s.child.Stdout) })
+	reading.Go(func() { _, _ = io.Copy(s.out.Tee(stderr), s.child.Stderr) })
+	s.err = s.child.Wait()
 	if !s.resting.Load() {
 		killTools(s.password)
 	}
-	close(s.gone)
-	// Others may hold the pipes open.
-	late := time.Now().Add(drain)
-	_, _ = stdout.SetReadDeadline(late), stderr.SetReadDeadline(late)
-	cut := time.AfterFunc(2*drain, func() { closeAll([]*os.File{stdout, stderr}) })
-	reading.Wait()
-	cut.Stop()
-	closeAll([]*os.File{stdout, stderr})
+	s.child.Drain(drain, &reading)
 	_ = os.Remove(s.file)
 	s.close()
 	close(s.done)
 }
 
-// ready waits until the server answers.
-func (s *server) ready(ctx context.Context) error {
-	return s.poll(ctx, tryTimeout, "answered", func(ctx context.Context) (err error) {
-		s.version, err = s.health(ctx)
-		return err
-	})
-}
+// said is the end of what it printed.
+func (s *server) said() string { return strings.TrimSpace(s.out.String()) }
 
 // poll asks until there is no error, for at most startTimeout. Who asks again gives the
 // first try so long: a question that is given up may have to be worked out again.
@@ -233,7 +189,7 @@ func (s *server) poll(ctx context.Context, try time.Duration, what string, ask f
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
-		case <-s.gone:
+		case <-s.gone():
 			return errors.New("opencode: the server has ended")
 		case <-ctx.Done():
 			return fmt.Errorf("opencode: the server never %s: %w", what, err)
@@ -241,17 +197,16 @@ func (s *server) poll(ctx context.Context, try time.Duration, what string, ask f
 	}
 }
 
-// signal does something to its group as long as the process is there.
-func (s *server) signal(do func(group int) error) {
-	select {
-	case <-s.gone:
-	default:
-		_ = do(s.self.Group)
+// gone is closed when the server has ended; nil if it runs without us.
+func (s *server) gone() <-chan struct{} {
+	if s == nil || s.child == nil {
+		return nil
 	}
+	return s.child.Gone()
 }
 
 func (s *server) kill() {
-	s.signal(process.KillGroup)
+	s.child.Signal(process.KillGroup)
 	<-s.done
 }
 
@@ -307,12 +262,13 @@ func running(state string) ([]serving, error) {
 	return list, nil
 }
 
-// forget removes the file of a server.
-func (o Options) forget(s serving) error {
-	if err := os.Remove(serverFile(o.State, s.PID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("opencode: %w", err)
+// killTools kills what the tools of a server run that was killed itself. OpenCode starts each
+// in a session of its own, so that they are not in the server's group; but they have its
+// password in their environment, which nobody else has.
+func killTools(password string) {
+	if password != "" {
+		process.KillWith(envPassword + "=" + password)
 	}
-	return nil
 }
 
 // sweep ends servers that nobody else will: those of this session, and those that only
@@ -339,59 +295,6 @@ func (o Options) sweep(ctx context.Context, session string) error {
 		killTools(s.Password)
 	}
 	return nil
-}
-
-// tail keeps the end of what is written.
-type tail struct {
-	next io.Writer // may be nil; its errors are no reason to stop
-
-	mu   sync.Mutex
-	data []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	if t.next != nil {
-		_, _ = t.next.Write(p)
-	}
-	return kept{t}.Write(p)
-}
-
-// kept is a tail that only keeps.
-type kept struct{ *tail }
-
-func (t kept) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if len(t.data) > 2*keptStderr {
-		t.data = append(t.data[:0], t.data[len(t.data)-keptStderr:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.ToValidUTF8(bytes.TrimSpace(t.data), []byte("\uFFFD")))
-}
-
-// setenv returns an environment with other values of some variables.
-func setenv(env []string, pairs ...string) []string {
-	env = slices.Clone(env)
-	for i := 0; i < len(pairs); i += 2 {
-		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, pairs[i]+"=") })
-		env = append(env, pairs[i]+"="+pairs[i+1])
-	}
-	return env
-}
-
-func getenv(env []string, name string) string {
-	for _, v := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }
 
 // needed are the calls without which nothing works, and what their answers have to hold.

@@ -39,6 +39,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/peer"
+	"teambridge/relay/process"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -158,7 +159,7 @@ var real = actions{
 	held: func(ctx context.Context, r tmux.Ref, p tmux.Profile, policy tmux.Policy) (tmux.Reason, string, error) {
 		return r.Held(ctx, p, policy)
 	},
-	send: tmux.Deliver, resume: tmux.Continue, parent: parentOf,
+	send: tmux.Deliver, resume: tmux.Continue, parent: process.Parent,
 }
 
 // A Pane is a registered pane, the pane of a member of a team, or, in the team [SessionTeam], a session.

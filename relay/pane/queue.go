@@ -175,7 +175,7 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 			p.changed(m.InboxKey)
 			return nil
 		},
-		Submitted: proof.submitted,
+		Submitted: func(ctx context.Context) (bool, error) { return proof.holds(ctx), nil },
 	}
 	var out tmux.Outcome
 	var err error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/pipe"
 )
 
 // Run delivers the messages of all panes, follows their tasks, and notifies senders, until
@@ -30,7 +31,11 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 		failing = err != nil
 		var rest <-chan time.Time
 		if failing || !r.none || !p.opts.Told {
-			rest = time.After(r.rest())
+			every := p.timing.every
+			if r.none {
+				every = p.timing.quiet
+			}
+			rest = time.After(every) // for what other processes put there
 		}
 		select {
 		case <-ctx.Done():
@@ -42,12 +47,7 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 }
 
 // Poke makes Run look at the ledger now. It does not block.
-func (p *Panes) Poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // already told
-	}
-}
+func (p *Panes) Poke() { pipe.Poke(p.wake) }
 
 // runner is what Run has begun.
 type runner struct {
@@ -61,14 +61,6 @@ type runner struct {
 	mu    sync.Mutex
 	busy  map[job]bool
 	begun map[job]time.Time // when it was begun last
-}
-
-// rest returns when to look at the ledger again, for what other processes have put there.
-func (r *runner) rest() time.Duration {
-	if r.none {
-		return r.panes.timing.quiet
-	}
-	return r.panes.timing.every
 }
 
 // job is one of the two things that are done for a pane at the same time.

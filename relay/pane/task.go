@@ -26,7 +26,9 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 	for _, m := range messages {
 		if m.Task.Open() {
 			open = append(open, m)
-			since = earlier(since, m.SentAt)
+			if m.SentAt.Before(since) {
+				since = m.SentAt
+			}
 		}
 	}
 	if len(open) == 0 {
@@ -132,13 +134,6 @@ func (p *Panes) lose(ctx context.Context, m ledger.PaneMessage, why string) erro
 		err = p.notify(ctx)
 	}
 	return err
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // ended says why the agent in a pane cannot go on with any task; "" if it can.

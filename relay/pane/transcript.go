@@ -344,5 +344,3 @@ func (p *proof) holds(ctx context.Context) bool {
 	_, ok := p.find(ctx)
 	return ok
 }
-
-func (p *proof) submitted(ctx context.Context) (bool, error) { return p.holds(ctx), nil }

@@ -240,9 +240,4 @@ func (o *Outbox[T]) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (o *Outbox[T]) signal() {
-	select {
-	case o.wake <- struct{}{}:
-	default: // signalled already
-	}
-}
+func (o *Outbox[T]) signal() { Poke(o.wake) }

@@ -13,12 +13,7 @@ type waiter struct {
 	err  error         // guarded by the queue's mu; set: the waiter is off the list
 }
 
-func (w *waiter) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // signalled already
-	}
-}
+func (w *waiter) signal() { Poke(w.wake) }
 
 // wake signals the first waiter if there is anything for it.
 func (q *Queue[T]) wake() {
@@ -72,4 +67,13 @@ func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take bool) (b Batch[T
 		return b, true, fmt.Errorf("pipe: next: %w", ctx.Err())
 	}
 	return b, false, nil
+}
+
+// Poke puts a signal into a channel that has room for one, unless one is there already: whoever
+// reads it looks at everything that has come by then.
+func Poke(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
 }

@@ -10,19 +10,24 @@ import (
 	"unsafe"
 )
 
-// started tells whether a process runs, and when it started: field 22 of /proc/<pid>/stat, in ticks since boot, with the
-// id of that boot. A zombie does not run.
-func started(pid int) (start string, there bool) {
+// stat is /proc/<pid>/stat from its third field on, the state; nil if the process does not run, as a zombie does not.
+func stat(pid int) []string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return "", false
+		return nil
 	}
-	// The name, in parentheses, may hold some itself. Behind it the fields begin with the third, the state.
+	// The name, in parentheses, may hold some itself.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 {
-		return "", true
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return nil
 	}
-	if fields[0] == "Z" || fields[0] == "X" {
+	return fields
+}
+
+// started tells whether a process runs, and when it started, in ticks since boot, with the id of that boot.
+func started(pid int) (start string, there bool) {
+	fields := stat(pid)
+	if fields == nil {
 		return "", false
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -30,6 +35,16 @@ func started(pid int) (start string, there bool) {
 		return "", true
 	}
 	return fields[19] + "@" + strings.TrimSpace(string(boot)), true
+}
+
+// Parent is the parent of a process; 0 if it does not run.
+func Parent(pid int) int {
+	fields := stat(pid)
+	if fields == nil {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1]) // 0 on an error
+	return parent
 }
 
 // Identify is a child that has just been started, and is not reaped before this is done.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -19,6 +21,16 @@ func started(pid int) (start string, there bool) {
 	// On Windows, a process that could be opened exists, or somebody has it open still.
 	err = p.Signal(syscall.Signal(0))
 	return "", !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
+}
+
+// Parent is the parent of a process; 0 if it does not run.
+func Parent(pid int) int {
+	out, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return 0
+	}
+	parent, _ := strconv.Atoi(strings.TrimSpace(string(out))) // 0 on an error
+	return parent
 }
 
 // Identify is a child that has just been started.

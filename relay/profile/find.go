@@ -30,29 +30,18 @@ func (r Ref) Load() (*Profile, error) {
 	}
 	var found *Profile
 	var unread []error
-	user := filepath.Join(r.Root, "agents")
-	for _, dir := range dirs {
-		if found != nil && dir == user {
-			break // the project goes before the user
-		}
-		var here *Profile
-		for _, e := range read(dir) {
-			switch {
-			case e.Err != nil && e.Name == "" && filepath.Ext(e.Path) != ".md":
-				unread = append(unread, &FileError{e.Path, e.Err})
-			case e.Name != r.Name && (e.Err == nil || e.Name != "" || stem(e.Path) != r.Name):
-			case found != nil:
-				found.Hides = append(found.Hides, e.Path)
-			case e.Err != nil:
-				return nil, &FileError{e.Path, e.Err}
-			case here != nil:
-				return nil, &FileError{e.Path, fmt.Errorf("its name %q is also that of %s: rename or remove one", r.Name, here.Path)}
-			default:
-				here = e.Profile
-			}
-		}
-		if found == nil {
-			found = here
+	user := filepath.Join(r.Root, "agents") + string(filepath.Separator)
+	for _, e := range List(dirs) {
+		switch {
+		case e.Err != nil && e.Name == "" && filepath.Ext(e.Path) != ".md":
+			unread = append(unread, &FileError{e.Path, e.Err})
+		case e.Name != r.Name && (e.Err == nil || e.Name != "" || strings.TrimSuffix(filepath.Base(e.Path), ".md") != r.Name):
+		case found == nil && e.Err != nil:
+			return nil, &FileError{e.Path, e.Err}
+		case found == nil:
+			found = e.Profile
+		case !strings.HasPrefix(e.Path, user): // the project goes before the user
+			found.Hides = append(found.Hides, e.Path)
 		}
 	}
 	if found != nil {
@@ -60,8 +49,6 @@ func (r Ref) Load() (*Profile, error) {
 	}
 	return nil, &NotFoundError{Name: r.Name, Dirs: dirs, Err: errors.Join(unread...)}
 }
-
-func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
 
 // NotFoundError says that no directory has a profile.
 type NotFoundError struct {
@@ -112,7 +99,8 @@ func List(dirs []string) []Entry {
 		}
 		for i, e := range entries {
 			if same := usable[e.Name]; e.Err == nil && len(same) > 1 {
-				entries[i].Err = fmt.Errorf("its name %q is in each of %s", e.Name, strings.Join(same, ", "))
+				others := slices.DeleteFunc(slices.Clone(same), func(path string) bool { return path == e.Path })
+				entries[i].Err = fmt.Errorf("its name %q is also that of %s: rename or remove one", e.Name, strings.Join(others, ", "))
 			}
 		}
 		for _, e := range entries {

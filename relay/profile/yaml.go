@@ -43,7 +43,8 @@ func parseMapping(text string) (keys map[string]value, err error) {
 	}()
 	file, err := parser.ParseBytes([]byte(text), 0)
 	if err != nil {
-		return nil, fmt.Errorf("is not YAML: %.300s", firstLine(err.Error()))
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, fmt.Errorf("is not YAML: %.300s", first)
 	}
 	if len(file.Docs) != 1 {
 		return nil, errors.New("is not one YAML document")
@@ -88,11 +89,6 @@ func quotePlain(text string) string {
 		}
 		return m[1] + " " + string(quoted)
 	})
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
 }
 
 // text is a text, or nothing if the key is missing.

@@ -62,15 +62,7 @@ func (q *query) start(ctx context.Context, id, config string) (_ *running, err e
 		return nil, fmt.Errorf("query: start the agent: %w", err)
 	}
 	r := &running{config: config, runtime: runtime, agent: proc, events: make(chan agent.Event), done: func() error { kill(); return done() }}
-	go func() {
-		defer close(r.events)
-		for e, err := range proc.Events(life) {
-			if err != nil {
-				return
-			}
-			r.events <- e
-		}
-	}()
+	go agent.Forward(life, proc, r.events)
 	return r, nil
 }
 

@@ -7,11 +7,11 @@ import (
 	"iter"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"teambridge/relay/agent"
+	"teambridge/relay/process"
 )
 
 // Options say which programs agents are. The zero value is a good default.
@@ -29,12 +29,7 @@ func (o Options) lookup(name string) (string, bool) {
 	if o.Env == nil {
 		return os.LookupEnv(name)
 	}
-	for _, entry := range slices.Backward(o.Env) {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value, true
-		}
-	}
-	return "", false
+	return process.Lookup(o.Env, name)
 }
 
 // Client runs queries. An agent is started for the first query of a session, and is kept for
@@ -72,16 +67,6 @@ func New(options Options) *Client {
 	c := &Client{options: options, sessions: map[string]*session{}}
 	c.closing, c.cancel = context.WithCancelCause(context.Background())
 	return c
-}
-
-// Query is [Client.Query] with a client of its own, which is closed at the end.
-func Query(ctx context.Context, in Input, more iter.Seq[Message]) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		c := New(Options{})
-		// The error of the end is that of an agent that has told its result.
-		defer c.Close()
-		c.Query(ctx, in, more)(yield)
-	}
 }
 
 // Query asks an agent. The query runs while the returned sequence is ranged over, each time

@@ -2,7 +2,9 @@
 // It needs no team: a query starts an agent, or uses one that runs, gives it a prompt, and
 // follows its turn.
 //
-//	for event, err := range query.Query(ctx, query.Input{Prompt: "What is 2 + 2?"}, nil) {
+//	client := query.New(query.Options{})
+//	defer client.Close()
+//	for event, err := range client.Query(ctx, query.Input{Prompt: "What is 2 + 2?"}, nil) {
 //		if err != nil {
 //			return err
 //		}

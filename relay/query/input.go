@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,35 +151,24 @@ func parse(at string, data []byte, fields []field) error {
 	if err := json.Unmarshal(data, &object); err != nil {
 		return invalid(at, "is not one JSON object: %w", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return invalid(at, "is %s, must be an object", kind(object))
+	if rawjson.Kind(object) != '{' {
+		return invalid(at, "is %s, must be an object", rawjson.Word(object))
 	}
-	seen := map[string]bool{}
-	for dec.More() {
-		token, err := dec.Token()
-		if err != nil {
-			return invalid(at, "%w", err)
-		}
-		key, _ := token.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return invalid(path(key), "%w", err)
-		}
-		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+	members, err := rawjson.Fields(object)
+	if err != nil {
+		return invalid(at, "%w", err)
+	}
+	for _, m := range members {
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == m.Name })
 		if i < 0 {
 			var known []string
 			for _, f := range fields {
 				known = append(known, f.key)
 			}
-			return invalid(path(key), "is not a key; there are %s", strings.Join(known, ", "))
+			return invalid(path(m.Name), "is not a key; there are %s", strings.Join(known, ", "))
 		}
-		if seen[key] {
-			return invalid(path(key), "is there twice")
-		}
-		seen[key] = true
-		if err := assign(value, fields[i].to); err != nil {
-			return &InputError{Key: path(key), Err: err}
+		if err := assign(m.Value.Of(object), fields[i].to); err != nil {
+			return &InputError{Key: path(m.Name), Err: err}
 		}
 	}
 	return nil
@@ -200,8 +188,8 @@ func assign(value json.RawMessage, to any) error {
 		want = "an object of texts"
 	}
 	err := json.Unmarshal(value, to)
-	if errors.As(err, new(*json.UnmarshalTypeError)) || kind(value) == "null" || hasNull(value, to) {
-		return fmt.Errorf("is %s, must be %s", kind(value), want)
+	if errors.As(err, new(*json.UnmarshalTypeError)) || rawjson.Kind(value) == 'n' || hasNull(value, to) {
+		return fmt.Errorf("is %s, must be %s", rawjson.Word(value), want)
 	}
 	return err
 }
@@ -217,23 +205,6 @@ func hasNull(value json.RawMessage, to any) bool {
 		return json.Unmarshal(value, &object) == nil && slices.Contains(slices.Collect(maps.Values(object)), nil)
 	}
 	return false
-}
-
-// kind names the type of valid JSON.
-func kind(value json.RawMessage) string {
-	switch value[0] {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a text"
-	case '[':
-		return "a list"
-	case '{':
-		return "an object"
-	}
-	return "a number"
 }
 
 // check returns what is wrong with an input: an *[InputError].

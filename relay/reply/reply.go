@@ -50,6 +50,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/pipe"
 	"teambridge/teams"
 )
 
@@ -100,7 +101,7 @@ func New(ctx context.Context, opts relay.Options) (*Relay, error) {
 	opts.Runtime = runtime{opts.Runtime, r}
 	opts.Recorded = func() {
 		recorded()
-		r.poke()
+		pipe.Poke(r.wake)
 	}
 	var err error
 	r.Relay, err = relay.New(ctx, opts)
@@ -121,15 +122,8 @@ func (t runtime) Start(ctx context.Context, session string, mode mode.Mode) (age
 	t.r.mu.Lock()
 	t.r.began = true
 	t.r.mu.Unlock()
-	t.r.poke()
+	pipe.Poke(t.r.wake)
 	return t.Runtime.Start(ctx, session, mode)
-}
-
-func (r *Relay) poke() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Run is [relay.Relay.Run], and sends answers meanwhile. It also returns [ErrShutDown].
@@ -290,10 +284,11 @@ func (s *sender) reply(ctx context.Context, m *mail.Sender, to string, reply led
 	case answered:
 		message.Text = fit(reply.Text)
 	case to == lead.Name:
-		var err error
-		if message.Text, err = idle(m.From(), reply); err != nil {
+		text, err := idle(m.From(), reply)
+		if err != nil {
 			return err
 		}
+		message.Text = string(text)
 	default:
 		return nil
 	}

@@ -1,14 +1,13 @@
 package reply
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/teams/rawjson"
 )
 
 const idleKind = "idle_notification"
@@ -32,7 +31,7 @@ func fit(text string) string {
 }
 
 // idle is the idle_notification of a turn without an answer.
-func idle(from string, reply ledger.Reply) (string, error) {
+func idle(from string, reply ledger.Reply) ([]byte, error) {
 	n := struct {
 		Type          string `json:"type"`
 		From          string `json:"from"`
@@ -46,12 +45,12 @@ func idle(from string, reply ledger.Reply) (string, error) {
 	case ledger.Cancelled:
 		n.IdleReason = "interrupted"
 	}
-	return encode(n)
+	return rawjson.Encode(n)
 }
 
 // approval is the shutdown_approved for a request.
-func approval(from, request string, at time.Time) (string, error) {
-	return encode(struct {
+func approval(from, request string, at time.Time) ([]byte, error) {
+	return rawjson.Encode(struct {
 		Type        string `json:"type"`
 		RequestID   string `json:"requestId"`
 		From        string `json:"from"`
@@ -67,13 +66,4 @@ func timestamp(at time.Time) string { return at.UTC().Format(inbox.TimestampLayo
 func cut(text string) string {
 	const limit = 1 << 10
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
-}
-
-// encode encodes v as JavaScript does: <, > and & are not escaped.
-func encode(v any) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return strings.TrimSpace(b.String()), err
 }

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/opencode"
+	"teambridge/relay/process"
 )
 
 // Variables of OpenCode's, for a server that runs already.
@@ -61,7 +62,8 @@ func (l Launch) openCode() (opencode.Options, error) {
 		}
 		return o, nil
 	}
-	o.User, o.Password = variable(l.Env, openCodeUser), variable(l.Env, openCodePassword)
+	o.User, _ = process.Lookup(l.Env, openCodeUser)
+	o.Password, _ = process.Lookup(l.Env, openCodePassword)
 	if r.PasswordFile != "" {
 		data, err := os.ReadFile(r.PasswordFile)
 		if err != nil {
@@ -77,16 +79,6 @@ func (l Launch) instructions() string {
 	return fmt.Sprintf("You are %q, a member of the team %q of agents. "+
 		"A message in <teammate-message teammate_id=\"NAME\"> is from the member NAME; one with verified=\"false\" may not be. "+
 		"What you say last in a turn is sent to the members whose messages you were given in it.", l.Member, l.Team.Name())
-}
-
-// variable returns the value of an environment variable; the last one counts.
-func variable(env []string, name string) (value string) {
-	for _, v := range env {
-		if text, ok := strings.CutPrefix(v, name+"="); ok {
-			value = text
-		}
-	}
-	return value
 }
 
 // checkOpenCode reports whether an OpenCode can be started, or reached.

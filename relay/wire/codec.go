@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"teambridge/teams/rawjson"
 )
 
 // codec reads or writes one value of a JSON text. One function does both, so
@@ -104,24 +106,8 @@ func (v value) is(chars, noun string) bool {
 	if strings.IndexByte(chars, v.raw[0]) >= 0 {
 		return true
 	}
-	v.fail("must be " + noun + ", not " + nounOf(v.raw))
+	v.fail("must be " + noun + ", not " + rawjson.Noun(v.raw))
 	return false
-}
-
-func nounOf(raw []byte) string {
-	switch raw[0] {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a string"
-	case '[':
-		return "an array"
-	case '{':
-		return "an object"
-	}
-	return "a number"
 }
 
 // member returns the value of a key. When reading, its raw is nil if the key is
@@ -159,58 +145,26 @@ func (v value) object(fields func(*object)) {
 	}
 }
 
+// members returns those of an object, which must be valid JSON.
 func members(raw []byte) []member {
-	parts := elements(raw)
-	list := make([]member, len(parts)/2)
-	for i := range list {
-		list[i] = member{unquote(parts[2*i]), parts[2*i+1]}
+	fields, _ := rawjson.Fields(raw) // it is valid
+	list := make([]member, len(fields))
+	for i, f := range fields {
+		// Not f.Name, in which lone surrogates are replaced.
+		list[i] = member{unquote(f.Key.Of(raw)), f.Value.Of(raw)}
 	}
 	return list
 }
 
-// elements returns the values directly inside of an array or object, which must
-// be valid JSON: of an object, each key and then its value. The decoders of
-// encoding/json replace lone surrogates in keys.
-func elements(raw []byte) (list [][]byte) {
-	for i := 1; i < len(raw)-1; {
-		if isDelimiter(raw[i]) {
-			i++
-			continue
-		}
-		start := i
-		i = end(raw, i)
-		list = append(list, raw[start:i:i])
+// elements returns those of an array, which must be valid JSON.
+func elements(raw []byte) [][]byte {
+	spans, _ := rawjson.Elements(raw) // it is valid
+	list := make([][]byte, len(spans))
+	for i, s := range spans {
+		list[i] = s.Of(raw)
 	}
 	return list
 }
-
-// end returns the index after the value that begins at i.
-func end(raw []byte, i int) int {
-	for depth := 0; ; i++ {
-		switch raw[i] {
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			depth--
-		case '"':
-			for i++; raw[i] != '"'; i++ {
-				if raw[i] == '\\' {
-					i++
-				}
-			}
-		default:
-			if !isDelimiter(raw[i+1]) {
-				continue
-			}
-		}
-		if depth == 0 {
-			return i + 1
-		}
-	}
-}
-
-func isDelimiter(c byte) bool { return strings.IndexByte(" \t\r\n,:]}", c) >= 0 }
 
 // How an object holds a field.
 

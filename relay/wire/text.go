@@ -5,35 +5,29 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"teambridge/teams/rawjson"
 )
 
 // appendQuoted appends s as a JSON string, as JavaScript writes it: escapes only
 // where JSON needs them and for lone surrogates. Other bytes that are not UTF-8
 // become U+FFFD.
 func appendQuoted(b []byte, s string) []byte {
+	inside := func(s string) []byte {
+		quoted := rawjson.AppendText(nil, s)
+		return quoted[1 : len(quoted)-1]
+	}
 	b = append(b, '"')
 	for i := 0; i < len(s); {
-		if r, ok := surrogate(s[i:]); ok {
-			b = fmt.Appendf(b, `\u%04x`, r)
-			i += 3
+		r, ok := surrogate(s[i:])
+		if !ok {
+			i++
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r >= ' ':
-			b = utf8.AppendRune(b, r)
-		default:
-			if n := strings.IndexRune("\b\t\n\f\r", r); n >= 0 {
-				b = append(b, '\\', "btnfr"[n])
-			} else {
-				b = fmt.Appendf(b, `\u%04x`, r)
-			}
-		}
+		b = fmt.Appendf(append(b, inside(s[:i])...), `\u%04x`, r)
+		s, i = s[i+3:], 0
 	}
-	return append(b, '"')
+	return append(append(b, inside(s)...), '"')
 }
 
 // surrogate returns the lone surrogate that s begins with. UTF-8 has none: it

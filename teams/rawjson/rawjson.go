@@ -67,6 +67,39 @@ func Kind(v []byte) byte {
 	return 0
 }
 
+// Noun names the kind of the JSON text v: "an array", "a string".
+func Noun(v []byte) string { return kindName(jsontext.Kind(Kind(v))) }
+
+// Word is [Noun] for people who are told what is wrong with what they wrote: "a list", "a text".
+func Word(v []byte) string {
+	switch Kind(v) {
+	case '[':
+		return "a list"
+	case '"':
+		return "a text"
+	}
+	return Noun(v)
+}
+
+// AppendText appends text to b as a JSON string, quoted as RFC 8785, and so JavaScript, does:
+// encoding/json always escapes U+2028 and U+2029, which these do not. What is not UTF-8 in it
+// becomes U+FFFD.
+func AppendText(b []byte, text string) []byte {
+	b, _ = jsontext.AppendQuote(b, text) // an error says that something was replaced
+	return b
+}
+
+// Encode encodes v as JavaScript does: <, > and & are not escaped.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
 // space is the white space of RFC 8259.
 const space = " \t\r\n"
 

@@ -177,6 +177,12 @@ func Blocks(content json.RawMessage) (list []Block) {
 	return list
 }
 
+// String returns the string that the JSON holds, or "".
+func String(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s) // another kind of value leaves it empty
+	return s
+}
+
 // Texts joins the texts of a content.
 func Texts(content json.RawMessage, between string) string { return textsOf(Blocks(content), between) }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/relay/shell"
 	"teambridge/teams/atomicfile"
 )
 
@@ -136,8 +137,8 @@ func (l *Launch) script() string {
 # The editor of a Claude Code that teambridge started. It copies a draft for teambridge if that has just asked for it,
 # and runs your own editor otherwise.
 set -f
-files=` + quote(l.files) + `
-editor=` + quote(editor) + `
+files=` + shell.Quote(l.files) + `
+editor=` + shell.Quote(editor) + `
 for file; do :; done
 case ${file##*/} in
 claude-prompt-*)
@@ -158,6 +159,3 @@ esac
 exec $editor "$@"
 `
 }
-
-// quote makes one word of a shell of a text.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"teambridge/inbox"
 	"teambridge/relay/agent"
-	"teambridge/relay/process"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
@@ -19,20 +17,13 @@ import (
 //
 // 2.1.80 does not say in its file which session it has resumed, and its arguments cannot be read, so that there only one
 // that began the session is found.
-func Elsewhere(root, session string, ours agent.Process) (pid int, err error) {
+func Elsewhere(root, session string, ours agent.Process) (pid int) {
 	for _, p := range transcript.Processes(root) {
-		if p.PID == ours.PID || p.Session != session {
-			continue
-		}
-		alive, err := runs(p)
-		if err != nil {
-			return 0, fmt.Errorf("interactive: process %d, which has session %s in %s: %w", p.PID, session, p.Path, err)
-		}
-		if alive {
-			return p.PID, nil
+		if p.PID != ours.PID && p.Session == session && teams.StateOf(p) != teams.Gone {
+			return p.PID
 		}
 	}
-	return 0, nil
+	return 0
 }
 
 // Ended reports whether no process has the session any more, headless or not, so that its transcript does not go on
@@ -47,21 +38,7 @@ func Ended(root, session string) bool {
 	if err != nil || version.Has(teams.NamesSession) != teams.Yes {
 		return false
 	}
-	pid, err := Elsewhere(root, session, agent.Process{})
-	return pid == 0 && err == nil
-}
-
-// runs reports whether the process that wrote the file runs still.
-func runs(p transcript.Process) (bool, error) {
-	now := process.Identify(p.PID)
-	if start, _, known := strings.Cut(now.Start, "@"); known && p.ProcStart != "" && start != p.ProcStart {
-		return false, nil // another one got its id
-	}
-	alive, err := now.Alive()
-	if errors.Is(err, process.ErrUnverified) {
-		return true, nil
-	}
-	return alive, err
+	return Elsewhere(root, session, agent.Process{}) == 0
 }
 
 // Obstacle says why the program must not be ended now, for a person; empty if it may. With it, Claude Code removes the

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"teambridge/relay/shell"
 	"teambridge/teams/atomicfile"
 )
 
@@ -33,7 +34,7 @@ func (l *Launch) settings(own string) (string, error) {
 		return "", nil
 	}
 	if !l.hasStatus {
-		command := "{ cat; echo; } >>" + quote(l.hookFile())
+		command := "{ cat; echo; } >>" + shell.Quote(l.hookFile())
 		entry := map[string]any{"hooks": []any{map[string]string{"type": "command", "command": command}}}
 		if err := addHook(merged, "SessionStart", entry); err != nil {
 			return "", fmt.Errorf("--settings %.60q: %w", own, err)

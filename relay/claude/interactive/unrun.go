@@ -246,14 +246,7 @@ func same(record, entered string) bool {
 	return ok && strings.HasSuffix(rest, bare(parts[len(parts)-1]))
 }
 
-func bare(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return -1
-		}
-		return r
-	}, text)
-}
+func bare(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // command splits a slash command; paths are none.
 func command(entered string) (name, args string, ok bool) {

@@ -259,7 +259,7 @@ func (a *Adapter) result(r *record) {
 		a.open("")
 	} else if !a.heard && a.turn == "" && r.Subtype == "success" { // a program that prints only results
 		a.open("")
-		if text := text(r.Result); strings.TrimSpace(text) != "" && a.turn != "" {
+		if text := transcript.String(r.Result); strings.TrimSpace(text) != "" && a.turn != "" {
 			a.envelope(wire.DerivedID("text", a.turn, "result"), "", &wire.Text{Text: toolcall.Cut(text)})
 		}
 	}

@@ -174,7 +174,7 @@ func (t *reader) record(r *record) {
 	case "system":
 		switch r.Subtype {
 		case "local_command":
-			if text := text(r.Content); strings.HasPrefix(text, "<local-command-") {
+			if text := transcript.String(r.Content); strings.HasPrefix(text, "<local-command-") {
 				t.run()
 				t.output(r.UUID, text)
 				t.held = wire.TurnCompleted
@@ -361,13 +361,4 @@ func (t *reader) subagentFile(call string) string {
 		}
 	}
 	return ""
-}
-
-// text is the string that the JSON holds, or "".
-func text(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }

@@ -52,19 +52,11 @@ func parseRows(data []byte) []json.RawMessage {
 }
 
 func formatRows(rows []json.RawMessage) ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('[')
-	out.Write(bytes.Join(asBytes(rows), []byte(",")))
-	out.WriteByte(']')
-	return indent(out.Bytes())
-}
-
-func asBytes(rows []json.RawMessage) [][]byte {
-	out := make([][]byte, len(rows))
-	for i, row := range rows {
-		out[i] = row
+	data, err := encode(append([]json.RawMessage{}, rows...)) // none are an empty array
+	if err != nil {
+		return nil, err
 	}
-	return out
+	return indent(data)
 }
 
 // delivered reports whether an agent takes the row, and its fields.

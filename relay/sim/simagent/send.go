@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,32 +46,6 @@ type row struct {
 	Read      bool   `json:"read"`
 }
 
-type idleNotification struct {
-	Type       string `json:"type"`
-	From       string `json:"from"`
-	Timestamp  string `json:"timestamp"`
-	IdleReason string `json:"idleReason,omitempty"`
-	Summary    string `json:"summary,omitempty"`
-	Result     string `json:"result,omitempty"`
-}
-
-type shutdownRequest struct {
-	Type      string `json:"type"`
-	RequestID string `json:"requestId"`
-	From      string `json:"from"`
-	Reason    string `json:"reason"`
-	Timestamp string `json:"timestamp"`
-}
-
-type shutdownApproved struct {
-	Type        string `json:"type"`
-	RequestID   string `json:"requestId"`
-	From        string `json:"from"`
-	Timestamp   string `json:"timestamp"`
-	PaneID      string `json:"paneId"`
-	BackendType string `json:"backendType"`
-}
-
 // Send writes a message into another member's inbox, as the agent's version
 // does, and returns the bytes of the row. It needs no Run. It waits for the
 // inbox's lock as long as ctx lives. Errors: [ErrName], [ErrUnreachable],
@@ -92,26 +67,15 @@ func (a *Agent) Send(ctx context.Context, m Message) (json.RawMessage, error) {
 // its user dismisses a teammate, and returns the bytes of the row.
 func (a *Agent) RequestShutdown(ctx context.Context, member, reason string) (json.RawMessage, error) {
 	now := a.opts.Now()
-	return a.deliverStructured(ctx, now, member, shutdownRequest{
-		Type:      "shutdown_request",
-		RequestID: fmt.Sprintf("shutdown-%d@%s", now.UnixMilli(), member),
-		From:      a.opts.Name,
-		Reason:    reason,
-		Timestamp: stamp(now),
-	})
+	return a.deliverStructured(ctx, now, member, "type", "shutdown_request", "requestId", fmt.Sprintf("shutdown-%d@%s", now.UnixMilli(), member),
+		"from", a.opts.Name, "reason", reason, "timestamp", stamp(now))
 }
 
 func (a *Agent) approveShutdown(ctx context.Context, request object) error {
 	id, _ := request.text("requestId")
 	now := a.opts.Now()
-	_, err := a.deliverStructured(ctx, now, Lead, shutdownApproved{
-		Type:        "shutdown_approved",
-		RequestID:   id,
-		From:        a.opts.Name,
-		Timestamp:   stamp(now),
-		PaneID:      inProcess,
-		BackendType: inProcess,
-	})
+	_, err := a.deliverStructured(ctx, now, Lead, "type", "shutdown_approved", "requestId", id,
+		"from", a.opts.Name, "timestamp", stamp(now), "paneId", inProcess, "backendType", inProcess)
 	return err
 }
 
@@ -119,29 +83,27 @@ func (a *Agent) approveShutdown(ctx context.Context, request object) error {
 // gives no reason for being idle.
 func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string, goesOn bool) error {
 	now := a.opts.Now()
-	idle := idleNotification{
-		Type:      "idle_notification",
-		From:      a.opts.Name,
-		Timestamp: stamp(now),
-	}
+	idle := []any{"type", "idle_notification", "from", a.opts.Name, "timestamp", stamp(now)}
 	if !goesOn {
-		idle.IdleReason = "available"
+		idle = append(idle, "idleReason", "available")
 	}
-	for _, m := range sent {
+	for _, m := range slices.Backward(sent) {
 		// What went to the lead is not summed up: it has the message itself.
 		if m.To != Lead {
-			idle.Summary = strings.TrimSuffix(fmt.Sprintf("[to %s] %s", m.To, m.Summary), " ")
+			idle = append(idle, "summary", strings.TrimSuffix(fmt.Sprintf("[to %s] %s", m.To, m.Summary), " "))
+			break
 		}
 	}
-	if a.kind.has(teams.IdleResult) {
-		idle.Result = result
+	if a.kind.has(teams.IdleResult) && result != "" {
+		idle = append(idle, "result", result)
 	}
-	_, err := a.deliverStructured(ctx, now, Lead, idle)
+	_, err := a.deliverStructured(ctx, now, Lead, idle...)
 	return err
 }
 
-func (a *Agent) deliverStructured(ctx context.Context, now time.Time, to string, v any) (json.RawMessage, error) {
-	text, err := encode(v)
+// deliverStructured writes an object of these keys and values as the text of a row.
+func (a *Agent) deliverStructured(ctx context.Context, now time.Time, to string, pairs ...any) (json.RawMessage, error) {
+	text, err := newObject(pairs...)
 	if err != nil {
 		return nil, err
 	}

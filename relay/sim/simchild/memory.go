@@ -104,16 +104,13 @@ func (p *program) another() *memory {
 
 // store appends a record.
 func (m *memory) store(kind, uuid string, fields object) error {
-	r := object{
-		"parentUuid": m.last, "isSidechain": false, "type": kind, "uuid": uuid, "sessionId": m.session,
-		"timestamp": time.Now().UTC().Format(stamp),
-	}
+	r := object{"parentUuid": m.last, "isSidechain": false, "type": kind, "uuid": uuid}
 	if m.last == "" {
 		r["parentUuid"] = nil
 	}
 	maps.Copy(r, fields)
 	m.last = uuid
-	return appendLine(m.path, r)
+	return m.note(r)
 }
 
 const stamp = "2006-01-02T15:04:05.000Z"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -386,9 +387,7 @@ func (c *child) lifecycle(f frame, state string) {
 
 func (c *child) result(uuids []string, fields object, reason string) {
 	line := object{"type": "result", "session_id": c.memory.session, "uuid": uuid.NewString(), "num_turns": 1}
-	for k, v := range fields {
-		line[k] = v
-	}
+	maps.Copy(line, fields)
 	if c.late() && !c.script.Mute {
 		line["user_message_uuids"] = uuids
 		if reason != "" {

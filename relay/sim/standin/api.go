@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -96,15 +97,7 @@ func (a *API) call(
 	defer cancel()
 	defer context.AfterFunc(a.closed, cancel)()
 	answer := a.respond(ctx, r)
-	if answer.Delay > 0 {
-		timer := time.NewTimer(answer.Delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-	if ctx.Err() != nil {
+	if sleep(ctx, answer.Delay) != nil {
 		return
 	}
 	a.learn(r.Session, answer.Calls)
@@ -220,40 +213,42 @@ func (a *API) Log() []Request {
 // Wait returns the first call, of those so far and to come, for which match is true. It asks again about calls it has
 // seen when they are answered, so match may look at Answered. Use Seq to wait for a call later than a known one. An
 // error wraps ctx's and lists the last calls.
-func (a *API) Wait(ctx context.Context, match func(Request) bool) (Request, error) {
-	for {
-		a.mu.Lock()
-		for _, r := range a.log {
-			if match(*r) {
-				found := *r
-				a.mu.Unlock()
-				return found, nil
-			}
+func (a *API) Wait(ctx context.Context, match func(Request) bool) (found Request, err error) {
+	if err := a.until(ctx, func() bool {
+		log := a.Log()
+		i := slices.IndexFunc(log, match)
+		if i >= 0 {
+			found = log[i]
 		}
-		changed := a.changed
-		a.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return Request{}, fmt.Errorf("standin: the API was never called as expected: %w; %s", ctx.Err(), a)
-		}
+		return i >= 0
+	}); err != nil {
+		return Request{}, fmt.Errorf("standin: the API was never called as expected: %w; %s", err, a)
 	}
+	return found, nil
 }
 
 // WaitCount returns as soon as Count(agent, marker) is at least n.
 func (a *API) WaitCount(ctx context.Context, agent, marker string, n int) error {
+	got := 0
+	if err := a.until(ctx, func() bool { got = a.Count(agent, marker); return got >= n }); err != nil {
+		return fmt.Errorf("standin: %s was given %q %d times, want %d: %w; %s", agent, marker, got, n, err, a)
+	}
+	return nil
+}
+
+// until asks whenever the log has changed, until it is so.
+func (a *API) until(ctx context.Context, so func() bool) error {
 	for {
 		a.mu.Lock()
 		changed := a.changed
 		a.mu.Unlock()
-		got := a.Count(agent, marker)
-		if got >= n {
+		if so() {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("standin: %s was given %q %d times, want %d: %w; %s", agent, marker, got, n, ctx.Err(), a)
+			return ctx.Err()
 		}
 	}
 }

@@ -82,19 +82,5 @@ func writeChat(w http.ResponseWriter, r Request, a Answer, n int) error {
 	first := answer("chat.completion.chunk", object{"index": 0, "delta": said, "finish_reason": nil})
 	last := answer("chat.completion.chunk", object{"index": 0, "delta": object{}, "finish_reason": stop})
 	last["usage"] = usage
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-cache")
-	for _, chunk := range []object{first, last} {
-		data, err := json.Marshal(chunk)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil {
-			return err
-		}
-	}
-	if _, err := fmt.Fprint(w, "data: [DONE]\n\n"); err != nil {
-		return err
-	}
-	return http.NewResponseController(w).Flush()
+	return writeEvents(w, []object{first, last}, "data: [DONE]\n\n")
 }

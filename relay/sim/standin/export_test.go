@@ -3,10 +3,12 @@ package standin
 import (
 	"context"
 	"path/filepath"
+
+	"teambridge/relay/process"
 )
 
 // Strays shows the tests what a home left running.
-func Strays(h *Home) []int { return h.strays() }
+func Strays(h *Home) []int { return process.With(h.mark()) }
 
 // Alive reports whether a process of that id is there.
 func Alive(pid int) bool { return exists(pid) }

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -37,22 +36,20 @@ type Frame struct {
 	CommandUUID string          `json:"command_uuid"`
 	State       string          `json:"state"`
 	SessionID   string          `json:"session_id"`
-	Timestamp   string          `json:"timestamp"`
 	Result      string          `json:"result"`
 	IsReplay    bool            `json:"isReplay"`
 }
 
 // Headless is Claude Code with -p and stream-json on its pipes. Safe for concurrent use.
 type Headless struct {
-	home *Home
-	cmd  *exec.Cmd
+	home   *Home
+	child  *process.Child
+	stderr process.Tail
 
 	writing sync.Mutex // one line at a time, whole
-	stdin   io.WriteCloser
 
 	mu      sync.Mutex
 	frames  []Frame
-	stderr  bytes.Buffer
 	changed chan struct{} // closed and replaced with every frame
 	done    chan struct{} // closed when the process is gone and err is set
 	err     error
@@ -70,27 +67,13 @@ func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Head
 		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
 		"--replay-user-messages", "--dangerously-skip-permissions")
 	command = append(command, args...)
-	p := &Headless{home: h, cmd: exec.Command(command[0], command[1:]...), changed: make(chan struct{}), done: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env = h.Work, h.Env()
-	p.cmd.Stderr = writerFunc(func(data []byte) (int, error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.stderr.Write(data)
-	})
-	// A command of the Bash tool that outlives Claude would hold stderr open for good.
-	p.cmd.WaitDelay = 5 * time.Second
-	process.OwnGroup(p.cmd)
-	stdin, err := p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.stdin = stdin
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("standin: start %s: %v", command[0], err)
+	p := &Headless{home: h, stderr: process.Tail{Limit: 1 << 20}, changed: make(chan struct{}), done: make(chan struct{})}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir, cmd.Env = h.Work, h.Env()
+	process.OwnGroup(cmd)
+	var err error
+	if p.child, err = process.Start(cmd, true); err != nil {
+		t.Fatalf("standin: %v", err)
 	}
 	// It ends at the end of its stdin, but not before a turn is over, and a team's lead not at all.
 	group, err := startGuard([]string{"PATH=" + os.Getenv("PATH")}, `kill -s KILL -- "-$0"`, strconv.Itoa(p.Pid()))
@@ -99,7 +82,12 @@ func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Head
 		t.Fatalf("standin: guard headless Claude Code: %v", err)
 	}
 	go func() {
-		p.read(stdout)
+		var reading sync.WaitGroup
+		reading.Go(p.read)
+		reading.Go(func() { _, _ = io.Copy(&p.stderr, p.child.Stderr) })
+		p.err = p.child.Wait()
+		p.child.Drain(5*time.Second, &reading) // a command of the Bash tool that outlives Claude holds stderr open for good
+		_ = p.child.Stdin.Close()
 		group.disarm()
 		close(p.done)
 	}()
@@ -114,41 +102,35 @@ func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Head
 	return p
 }
 
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
-
-// read collects frames until stdout ends, then the process.
-func (p *Headless) read(stdout io.Reader) {
-	lines := bufio.NewScanner(stdout)
-	lines.Buffer(nil, maxFrame)
-	for lines.Scan() {
-		f := Frame{}
-		// A line that is no JSON object is kept as a frame without a type.
-		_ = json.Unmarshal(lines.Bytes(), &f)
-		f.Time, f.Line = time.Now().UTC(), bytes.Clone(lines.Bytes())
-		p.mu.Lock()
-		p.frames = append(p.frames, f)
-		close(p.changed)
-		p.changed = make(chan struct{})
-		p.mu.Unlock()
+// read collects frames until stdout ends.
+func (p *Headless) read() {
+	for lines := process.NewLines(p.child.Stdout, maxFrame); ; {
+		line, _, err := lines.Next()
+		if len(line) > 0 {
+			f := Frame{}
+			// A line that is no JSON object is kept as a frame without a type.
+			_ = json.Unmarshal(line, &f)
+			f.Time, f.Line = time.Now().UTC(), bytes.Clone(line)
+			p.mu.Lock()
+			p.frames = append(p.frames, f)
+			close(p.changed)
+			p.changed = make(chan struct{})
+			p.mu.Unlock()
+		}
+		if err != nil {
+			return
+		}
 	}
-	torn := lines.Err()
-	_, _ = io.Copy(io.Discard, stdout) // a line over the limit must not leave the process blocked on a full pipe
-	err := p.cmd.Wait()
-	p.mu.Lock()
-	p.err = errors.Join(torn, err)
-	p.mu.Unlock()
 }
 
 // Pid is the process id, and that of its group.
-func (p *Headless) Pid() int { return p.cmd.Process.Pid }
+func (p *Headless) Pid() int { return p.child.PID }
 
 // Write writes one line to stdin as it is and ends it with a newline.
 func (p *Headless) Write(line []byte) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	if _, err := p.stdin.Write(append(bytes.Clone(line), '\n')); err != nil {
+	if _, err := p.child.Stdin.Write(append(bytes.Clone(line), '\n')); err != nil {
 		return fmt.Errorf("standin: write to headless Claude Code: %w; %s", err, p.Screen())
 	}
 	return nil
@@ -218,9 +200,9 @@ const unasked = 10 * time.Second
 // asked by SIGTERM then, and how it exits is not looked at.
 func (p *Headless) End(ctx context.Context) error {
 	p.writing.Lock()
-	err := p.stdin.Close()
+	err := p.child.Stdin.Close()
 	p.writing.Unlock()
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrClosed) {
 		return err
 	}
 	byItself, cancel := context.WithTimeout(ctx, unasked)
@@ -243,8 +225,6 @@ func (p *Headless) End(ctx context.Context) error {
 func (p *Headless) Exited(ctx context.Context) error {
 	select {
 	case <-p.done:
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		return p.err
 	case <-ctx.Done():
 		return fmt.Errorf("standin: Claude Code still runs: %w", ctx.Err())
@@ -285,8 +265,8 @@ func (p *Headless) Screen() string {
 	for _, f := range p.frames[max(0, len(p.frames)-5):] {
 		fmt.Fprintf(&b, "\n  %s %.1000s", f.Time.Format("15:04:05.000"), f.Line)
 	}
-	if p.stderr.Len() > 0 {
-		fmt.Fprintf(&b, "\nstderr: %s", p.stderr.String())
+	if text := p.stderr.String(); text != "" {
+		fmt.Fprintf(&b, "\nstderr: %s", text)
 	}
 	return b.String()
 }

@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"teambridge/relay/process"
@@ -70,7 +67,7 @@ func NewHome(t testing.TB, api *API) *Home {
 func (h *Home) Env() []string {
 	return append([]string{
 		"HOME=" + h.Dir,
-		"CLAUDE_CONFIG_DIR=" + h.Root,
+		h.mark(),
 		"TMPDIR=" + h.temp(),
 		"CLAUDE_CODE_TMPDIR=" + h.temp(),
 		"PATH=" + os.Getenv("PATH"),
@@ -101,28 +98,11 @@ func (h *Home) temp() string { return filepath.Join(h.Dir, "tmp") }
 // own and outlive a killed agent. The environment tells them, because every process a home starts inherits its root.
 // Without /proc there is none.
 func (h *Home) sweep() {
-	for _, pid := range h.strays() {
-		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // gone meanwhile is as good
-		}
-	}
+	process.KillWith(h.mark())
 }
 
-func (h *Home) strays() (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		env, err := os.ReadFile(file)
-		if err != nil {
-			continue // gone, or somebody else's
-		}
-		if slices.Contains(strings.Split(string(env), "\x00"), "CLAUDE_CONFIG_DIR="+h.Root) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
+// mark is what the environment of everything has that a home starts.
+func (h *Home) mark() string { return "CLAUDE_CONFIG_DIR=" + h.Root }
 
 // exists is false once the process has ended, whether or not its parent has noticed: a tmux 3.3a server can forget to
 // ask for as long as it runs.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,12 +72,7 @@ func (r Request) Text() string { return strings.Join(r.Texts, "\n") }
 
 // Has reports whether the newest texts hold the marker.
 func (r Request) Has(marker string) bool {
-	for _, text := range r.Texts {
-		if strings.Contains(text, marker) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Texts, func(text string) bool { return strings.Contains(text, marker) })
 }
 
 // Delivery is one teammate's message as a model sees it:

@@ -3,8 +3,11 @@ package standin
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // object keeps the literals below readable.
@@ -25,16 +28,26 @@ func write(w http.ResponseWriter, r Request, a Answer, n int) error {
 	if !r.Streamed {
 		return writeJSON(w, http.StatusOK, whole)
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-cache")
-	for _, event := range events(whole, blocks, stop) {
+	return writeEvents(w, events(whole, blocks, stop), "")
+}
+
+// writeEvents writes server-sent events, those with a type under its name, and end behind them.
+func writeEvents(w http.ResponseWriter, events []object, end string) error {
+	var all strings.Builder
+	for _, event := range events {
 		data, err := json.Marshal(event)
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event["type"], data); err != nil {
-			return err
+		if kind := event["type"]; kind != nil {
+			fmt.Fprintf(&all, "event: %s\n", kind)
 		}
+		fmt.Fprintf(&all, "data: %s\n\n", data)
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	if _, err := io.WriteString(w, all.String()+end); err != nil {
+		return err
 	}
 	return http.NewResponseController(w).Flush()
 }
@@ -65,10 +78,7 @@ func blocks(a Answer, n int) ([]object, string) {
 
 // events are the stream of an answer: every block comes empty first and is then filled by one delta.
 func events(whole object, blocks []object, stop string) []object {
-	opening := object{}
-	for k, v := range whole {
-		opening[k] = v
-	}
+	opening := maps.Clone(whole)
 	opening["content"], opening["stop_reason"] = []object{}, nil
 	all := []object{{"type": "message_start", "message": opening}}
 	for i, b := range blocks {

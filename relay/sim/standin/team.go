@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,19 +59,12 @@ type Config struct {
 	Name          string `json:"name"`
 	CreatedAt     int64  `json:"createdAt"`
 	LeadSessionID string `json:"leadSessionId"`
-	Members       []struct {
-		Name string `json:"name"`
-	} `json:"members"`
+	Members       []struct{ Name string }
 }
 
 // Has reports whether a member of that name is in it.
 func (c Config) Has(member string) bool {
-	for _, m := range c.Members {
-		if m.Name == member {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.Members, struct{ Name string }{member})
 }
 
 // StartTeam starts a team in the home, a new one with Script as its model if that is nil, and returns when the worker
@@ -229,15 +223,8 @@ func (t *Team) WaitMember(ctx context.Context, name string) error {
 // an inbox nobody polls: most versions remove what they take.
 func (t *Team) WaitText(ctx context.Context, member, text string) ([]byte, error) {
 	return WaitFile(ctx, t.Inbox(member), func(data []byte) bool {
-		var rows []struct{ Text string }
-		if json.Unmarshal(data, &rows) != nil {
-			return false
-		}
-		for _, row := range rows {
-			if strings.Contains(row.Text, text) {
-				return true
-			}
-		}
-		return false
+		type row struct{ Text string }
+		var rows []row
+		return json.Unmarshal(data, &rows) == nil && slices.ContainsFunc(rows, func(r row) bool { return strings.Contains(r.Text, text) })
 	})
 }

@@ -196,11 +196,11 @@ func (p *Terminal) Keys(ctx context.Context, keys ...string) error {
 func (p *Terminal) composed(ctx context.Context, text string, want bool) error {
 	looks := 0
 	err := poll(ctx, func() (bool, error) {
-		screen, err := p.capture(ctx)
+		now, ok, err := p.Composer(ctx)
 		if err != nil {
 			return false, err
 		}
-		if now, ok := composer(screen); ok && holds(now, text) == want {
+		if ok && holds(now, text) == want {
 			looks++
 		} else {
 			looks = 0

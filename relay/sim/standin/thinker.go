@@ -21,12 +21,7 @@ func (m *Thinker) Respond(ctx context.Context, r Request) Answer {
 	if r.Side {
 		return a
 	}
-	timer := time.NewTimer(max(a.Delay, thought))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = sleep(ctx, max(a.Delay, thought))
 	a.Delay = 0
 	m.gate.RLock()
 	defer m.gate.RUnlock()

@@ -1,0 +1,103 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Child is a program that we have started, with pipes of our own: Wait of exec waits for whoever
+// else holds those of exec.
+type Child struct {
+	Predecessor
+	Stdin          *os.File // nil unless it was asked for
+	Stdout, Stderr *os.File
+
+	cmd  *exec.Cmd
+	gone chan struct{}
+}
+
+// Start starts a command, which [OwnGroup] was called with. Its caller calls [Child.Wait], reads
+// what it prints, and then calls [Child.Drain].
+func Start(cmd *exec.Cmd, stdin bool) (*Child, error) {
+	c := &Child{cmd: cmd, gone: make(chan struct{})}
+	var theirs [3]*os.File
+	var err error
+	if stdin {
+		if theirs[0], c.Stdin, err = os.Pipe(); err == nil {
+			cmd.Stdin = theirs[0]
+		}
+	}
+	if err == nil {
+		c.Stdout, theirs[1], err = os.Pipe()
+	}
+	if err == nil {
+		c.Stderr, theirs[2], err = os.Pipe()
+	}
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = theirs[1], theirs[2]
+		err = cmd.Start()
+	}
+	closeAll(theirs[:]...)
+	if err != nil {
+		closeAll(c.Stdin, c.Stdout, c.Stderr)
+		return nil, fmt.Errorf("start %s: %w", cmd.Args[0], err)
+	}
+	c.Predecessor = Identify(cmd.Process.Pid)
+	return c, nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		_ = f.Close() // a nil one has an error
+	}
+}
+
+// Gone is closed when the program has exited.
+func (c *Child) Gone() <-chan struct{} { return c.gone }
+
+// Wait waits for the exit, and returns what [exec.Cmd.Wait] does.
+func (c *Child) Wait() error {
+	WaitExit(c.cmd)
+	// What it started in its group ends with it, before its id can be given to another.
+	_ = KillGroup(c.Group)
+	err := c.cmd.Wait()
+	close(c.gone)
+	return err
+}
+
+// Drain waits for those who read what it printed, after its exit, and closes its pipes. Others may
+// hold them open: what is in them is read, and the reading ends after d.
+func (c *Child) Drain(d time.Duration, reading *sync.WaitGroup) {
+	late := time.Now().Add(d)
+	_, _ = c.Stdout.SetReadDeadline(late), c.Stderr.SetReadDeadline(late)
+	cut := time.AfterFunc(d, func() { closeAll(c.Stdout, c.Stderr) }) // where there are no deadlines
+	reading.Wait()
+	cut.Stop()
+	closeAll(c.Stdout, c.Stderr)
+}
+
+// Signal does something to its group as long as the program is there.
+func (c *Child) Signal(do func(group int) error) {
+	select {
+	case <-c.gone:
+	default:
+		_ = do(c.Group)
+	}
+}
+
+// Within reports whether the program has exited in that time.
+func (c *Child) Within(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.gone:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}

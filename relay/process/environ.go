@@ -1,0 +1,46 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Lookup is [os.LookupEnv] for an environment of entries "NAME=value"; the last one counts.
+func Lookup(env []string, name string) (value string, ok bool) {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// With returns the processes but this one that have an entry "NAME=value" in their environment, as
+// far as they can be asked; none where there is no /proc. What a program starts has its
+// environment, in whatever group or session it is.
+func With(entry string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
+	for _, file := range files {
+		// Those of others cannot be read; one that ends meanwhile is gone.
+		env, err := os.ReadFile(file)
+		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), entry) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// KillWith kills those processes.
+func KillWith(entry string) {
+	for _, pid := range With(entry) {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill() // gone meanwhile is as good
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package tmux
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// content is what a composer holds of our text.
+type content int
+
+const (
+	nothing content = iota
+	exactly         // our text
+	part            // what may well be our text: its end, if it does not fit on the screen, or the mark for a long paste
+	more            // our text and something else
+)
+
+// longEnd is how many characters a cut text shows at least.
+const longEnd = 40
+
+// holds compares the composer with our text.
+func (d *delivery) holds(c Composer) content {
+	line := d.message.Line()
+	typed, ours := printed(c.Draft), printed(line)
+	if !c.Found || typed == "" {
+		return nothing
+	}
+	if typed == ours {
+		return exactly
+	}
+	if first := len(printed(d.message.prefix())); uncertain(line) && strings.Contains(typed, d.message.Nonce) &&
+		2*(len(typed)-first) > len(ours)-first && lacks(ascii(c.Draft), ascii(line)) {
+		return exactly
+	}
+	if len(typed) >= longEnd && strings.HasSuffix(ours, typed) {
+		return part
+	}
+	if breaks, ok := pasteMark(c.Draft); ok && (breaks == strings.Count(line, "\n") || breaks == strings.Count(strings.TrimRight(line, "\n"), "\n")) {
+		return part
+	}
+	for _, sign := range []string{d.message.Nonce, ours[max(0, len(ours)-longEnd):], printed("[Pasted text #")} {
+		if strings.Contains(typed, sign) {
+			return more
+		}
+	}
+	return nothing
+}
+
+// pasteMark returns how many line breaks a mark stands for: "[Pasted text #1]", "[Pasted text #2 +30 lines]".
+func pasteMark(draft string) (breaks int, ok bool) {
+	inner, ok := strings.CutPrefix(draft, "[Pasted text #")
+	inner, closed := strings.CutSuffix(inner, "]")
+	number, lines, several := strings.Cut(inner, " +")
+	if several {
+		lines = strings.TrimSuffix(strings.TrimSuffix(lines, "s"), " line")
+		breaks, _ = strconv.Atoi(lines)
+	}
+	return breaks, ok && closed && digits(number) && (!several || digits(lines))
+}
+
+// printed takes white space out of a text: lines are wrapped, and tabs replaced.
+func printed(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// uncertain reports whether a text may look different on the screen: Claude Code composes accents, and programs and terminals
+// do not agree on the width of emoji, of Indic scripts and of what has none, so that characters are overwritten.
+func uncertain(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f && !unicode.IsLetter(r) || unicode.Is(unicode.Hangul, r) })
+}
+
+// lacks reports whether the text on the screen is ours, or lacks some characters of it, but has none of another.
+func lacks(screen, ours string) bool {
+	for _, r := range screen {
+		i := strings.IndexRune(ours, r)
+		if i < 0 {
+			return false
+		}
+		ours = ours[i+1:]
+	}
+	return true
+}
+
+// ascii takes from a text the characters that look the same everywhere: an accent may be one with the letter before it.
+func ascii(text string) string {
+	var kept []rune
+	var last rune
+	for _, r := range text {
+		switch {
+		case r > ' ' && r < 0x7f:
+			kept = append(kept, r)
+		case unicode.IsMark(r) && last > ' ' && last < 0x7f:
+			kept = kept[:len(kept)-1]
+		}
+		last = r
+	}
+	return string(kept)
+}

@@ -1,0 +1,209 @@
+package tmux
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// submit presses Enter for a text that was pasted, and finds out what became of it.
+func (d *delivery) submit(ctx context.Context, before snapshot) (Outcome, error) {
+	for {
+		now, h, err := d.ready(ctx, before)
+		if err != nil || h.reason != "" {
+			// A person may have pressed Enter.
+			if d.submitted(context.WithoutCancel(ctx)) {
+				return d.out, nil
+			}
+			return d.ended(h, err)
+		}
+		if d.steps.Entered != nil && !d.entered {
+			if err := d.steps.Entered(ctx); err != nil {
+				return d.out, fmt.Errorf("tmux: before Enter: %w", err)
+			}
+			d.entered = true
+		}
+		entered, err := d.enter(ctx, now)
+		if err != nil {
+			return d.ended(hold{NotProven, "tmux did not say whether Enter was pressed"}, err)
+		}
+		if entered {
+			return d.confirm(ctx, now)
+		}
+	}
+}
+
+// ready waits until the program has read the text and shows it, and Enter would submit just that.
+func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, error) {
+	limit := d.timing.drain
+	if before.composer.Busy {
+		limit = d.timing.drainBusy
+	}
+	if h, err := d.drained(ctx, before, limit); err != nil || h.reason != "" {
+		return before, h, err
+	}
+	for deadline := time.Now().Add(d.timing.show); ; {
+		if err := pause(ctx, d.timing.settle); err != nil {
+			return before, hold{}, err
+		}
+		now, h, err := d.glance(ctx)
+		if err != nil {
+			return now, hold{}, err
+		}
+		// Also behind a mode of tmux.
+		if _, ok := pasteMark(now.composer.Draft); ok && now.composer.Draft != d.mark && d.holds(now.composer) == part {
+			if err := d.remember(ctx, now.composer.Draft); err != nil {
+				return now, hold{}, err
+			}
+		}
+		switch {
+		case h.reason == Dead, h.reason == NotAgent:
+			return now, hold{h.reason, h.detail + ", so Enter was not pressed"}, nil
+		case h.reason != "": // may pass; a program that ends leaves raw mode first
+		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
+			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
+		case now.tty.waiting > 0: // somebody types
+			h = hold{Stuck, now.pane.Command + " has not read all keys"}
+		default:
+			if h = d.shown(now.composer); h.reason == "" {
+				return now, hold{}, nil
+			}
+		}
+		if time.Now().After(deadline) {
+			return now, hold{h.reason, h.detail + ", so Enter was not pressed"}, nil
+		}
+		if err := pause(ctx, d.timing.look); err != nil {
+			return now, hold{}, err
+		}
+	}
+}
+
+// drained waits until the program has read all that was typed.
+func (d *delivery) drained(ctx context.Context, s snapshot, limit time.Duration) (hold, error) {
+	zeros := 0
+	for deadline := time.Now().Add(limit); zeros < d.timing.zeros; {
+		t, err := s.pane.tty()
+		if err != nil {
+			if now, lookErr := d.ref.Look(ctx); lookErr != nil {
+				return hold{}, lookErr
+			} else if now.Dead {
+				return hold{Dead, "the program has ended before it read the text"}, nil
+			}
+			return hold{}, err
+		}
+		zeros++
+		if t.waiting > 0 {
+			zeros = 0
+			if time.Now().After(deadline) {
+				return hold{Stuck, fmt.Sprintf("%s did not read the text within %v, so Enter was not pressed", s.pane.Command, limit)}, nil
+			}
+		}
+		if err := pause(ctx, d.timing.poll); err != nil {
+			return hold{}, err
+		}
+	}
+	return hold{}, pause(ctx, d.timing.drained)
+}
+
+// shown says why Enter would not submit our text, and ours alone.
+func (d *delivery) shown(c Composer) hold {
+	if d.profile == Generic {
+		return hold{}
+	}
+	if c.Dialog != "" {
+		return hold{Dialog, "the agent asks: " + c.Dialog}
+	}
+	switch d.holds(c) {
+	case nothing:
+		return hold{NotShown, "the prompt does not show the text"}
+	case more:
+		return hold{Mixed, "the prompt shows more than the text: somebody typed"}
+	}
+	d.mark = c.Draft
+	return hold{}
+}
+
+const enters = 3 // at most
+
+// enter presses Enter in a call of its own, if the pane is as in the snapshot.
+func (d *delivery) enter(ctx context.Context, s snapshot) (bool, error) {
+	entered, err := d.call(ctx, s, nil, "1", "send-keys -t "+d.ref.ID+" Enter", "")
+	if entered || err != nil {
+		d.out.Enters++
+	}
+	return entered, err
+}
+
+// confirm finds out whether the program has taken the text, and presses Enter again if it has not.
+func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
+	start := time.Now()
+	entered, cleared := start, time.Time{}
+	for {
+		if d.submitted(ctx) {
+			return d.out, nil
+		}
+		if err := pause(ctx, d.timing.look); err != nil {
+			return d.ended(hold{NotProven, "the wait for a proof was ended"}, err)
+		}
+		now, h, err := d.glance(ctx)
+		if err != nil {
+			if d.submitted(ctx) {
+				return d.out, nil
+			}
+			return d.ended(hold{NotProven, "the pane could not be read after Enter"}, err)
+		}
+		stays := d.stays(now.composer)
+		switch {
+		case !d.left(now.composer) || h.reason != "":
+			cleared = time.Time{}
+		case cleared.IsZero():
+			cleared = time.Now() // one look may fall into a redraw
+		case d.steps.Submitted == nil || time.Since(cleared) >= d.timing.proof:
+			d.out.State, d.out.Basis = Confirmed, ByComposer
+			return d.out, nil
+		}
+		if stays && h.reason == "" && now.tty.waiting == 0 && d.out.Enters < enters && time.Since(entered) >= d.timing.again {
+			// The screen is of before the program read the last Enter, perhaps.
+			if h, err = d.drained(ctx, now, d.timing.drain); err == nil && h.reason == "" {
+				now, h, err = d.glance(ctx)
+			}
+			if err == nil && h.reason == "" && now.tty.waiting == 0 && d.stays(now.composer) {
+				if _, err := d.enter(ctx, now); err != nil {
+					return d.ended(hold{NotProven, "tmux did not say whether Enter was pressed"}, err)
+				}
+				entered = time.Now()
+			}
+		}
+		if time.Since(start) < d.timing.confirm || !cleared.IsZero() {
+			continue
+		}
+		if stays {
+			return d.ended(hold{NotTaken, fmt.Sprintf("the text still stands at the prompt after %d times Enter", d.out.Enters)}, nil)
+		}
+		return d.ended(hold{NotProven, "Enter was pressed, and neither transcript nor screen shows what became of the message"}, nil)
+	}
+}
+
+// stays reports whether our text is still in the composer, and nothing else.
+func (d *delivery) stays(c Composer) bool {
+	return c.Dialog == "" && c.Draft != "" && (c.Draft == d.mark || d.holds(c) == exactly)
+}
+
+// left reports whether nothing of our text is in the composer. A person may have typed behind it.
+func (d *delivery) left(c Composer) bool {
+	return c.Found && c.Dialog == "" && d.holds(c) == nothing && (d.mark == "" || !strings.Contains(c.Draft, d.mark))
+}
+
+// submitted asks the transcript. If that cannot be read, the outcome says so unless something else confirms it.
+func (d *delivery) submitted(ctx context.Context) bool {
+	if d.steps.Submitted == nil {
+		return false
+	}
+	ok, err := d.steps.Submitted(ctx)
+	d.unread = err
+	if ok {
+		d.out.State, d.out.Basis = Confirmed, ByTranscript
+	}
+	return ok
+}
