@@ -181,6 +181,7 @@ func (a *app) target(ctx context.Context, names ...string) (api.Target, error) {
 	if err == nil {
 		a.chosen = to.Team
 		a.debug("team %s", to.Team)
+		a.debug("reached as: %s", to.Way)
 	}
 	return to, err
 }

@@ -44,7 +44,7 @@ func (o *sendOptions) suitsPane(to api.Target) error {
 		{o.mode != "", "mode", "the service does not run the agent in a pane"},
 		{o.isolated, "isolated", "messages to a pane are never joined"},
 		{o.force, "force", "to send a message again that has failed: teambridge relay retry"},
-		{o.wait != "" && o.wait != api.Verified && (o.wait != api.Seen || to.Way != api.WaySession), "wait " + o.wait, "send waits until the agent in the pane has taken the message"},
+		{o.wait != "" && o.wait != api.Verified && (o.wait != api.Seen || to.Way != api.WaySession && o.via != api.ViaSession), "wait " + o.wait, "send waits until the agent in the pane has taken the message"},
 	} {
 		if f.given {
 			return usage("omit it: "+f.why, "--%s is not for panes", f.flag)

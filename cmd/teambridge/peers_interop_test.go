@@ -297,6 +297,64 @@ func TestRealSessionWrites(t *testing.T) {
 	})
 }
 
+// What is sent while a session asks its person about a tool waits, leaves the dialog alone, and is given after the answer.
+func TestRealSessionThatAsks(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v)
+		if err := p.terminal.Prompt(p.ctx, "[asks]\n"+standin.CallLine("Bash", map[string]string{"command": "touch made", "description": "make it"})); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Word == api.WordWaiting })
+		if out := p.must("status", p.name()+"@sessions"); !strings.Contains(strings.ToLower(out), "permission prompt") {
+			t.Errorf("status: %s", out)
+		}
+		p.must("send", p.name(), "[meanwhile]")
+		if n := p.home.API.Count(standin.Any, "[meanwhile]"); n != 0 {
+			t.Errorf("it was given %d times before the answer", n)
+		}
+		for !strings.Contains(p.terminal.Screen(), "touch made") {
+			select {
+			case <-p.ctx.Done():
+				t.Fatalf("there is no dialog:\n%s", p.terminal.Screen())
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil { // Yes
+			t.Fatal(err)
+		}
+		p.once("[meanwhile]")
+		if _, err := os.Stat(filepath.Join(p.home.Work, "made")); err != nil {
+			t.Errorf("the command was not run: %v", err)
+		}
+	})
+}
+
+// With --via session, the lead of a team is written to on its socket, once, and its inbox stays as it is.
+func TestRealViaSession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		ctx := deadline(t, 3*time.Minute)
+		u := newUser(t, v)
+		team := u.team
+		var sent api.Sent
+		out := u.must("send", "team-lead@"+team.Name, "[via] hello", "--via", "session", "--wait", "seen", "--timeout", "1m", "--json")
+		if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen || sent.Team != "sessions" {
+			t.Errorf("sent: %s, %v", out, err)
+		}
+		if err := team.Home.API.WaitCount(ctx, standin.Any, "[via]", 1); err != nil {
+			t.Fatal(err)
+		}
+		if n := team.Home.API.Count(standin.Any, "[via]"); n != 1 {
+			t.Errorf("it was given %d times", n)
+		}
+		if out := u.must("read", "team-lead@"+team.Name, "--history", "--json"); strings.Contains(out, "[via]") {
+			t.Errorf("the inbox has it: %s", out)
+		}
+		if status, _, errs := u.run("send", "worker@"+team.Name, "x", "--via", "session"); status != int(api.CodeConflict.Exit()) || !strings.Contains(errs, "no session of its own") {
+			t.Errorf("to a teammate in the process of its lead: %d, %s", status, errs)
+		}
+	})
+}
+
 // A headless session that another program runs is a session like others; one that bypasses permissions holds what comes, unless
 // its settings take it.
 func TestRealSessionOfAnotherProgram(t *testing.T) {

@@ -94,7 +94,8 @@ If MEMBER is a session in no team ("teambridge sessions"), the message is
 written to the session's own socket. "confirmed" means that its transcript has
 it; with --wait seen, the command waits until its model was given it. It is held
 while its person has to allow it, and until a session that has ended is resumed.
-With a service, it waits for 24 hours.
+With a service, it waits for 24 hours. --via session does so for a member of a
+team that has a process of its own.
 
 An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
 is refused unless --protocol is given: agents obey some of these without asking
@@ -115,8 +116,8 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	}
 	sendFlags(cmd, &o)
 	o.paneOptions.flags(cmd, true)
-	cmd.Flags().StringVar(&o.via, "via", "", "pane: type it into the tmux pane that config.json has for the member")
-	complete(cmd, "via", api.ViaPane)
+	cmd.Flags().StringVar(&o.via, "via", "", "pane: type it into the tmux pane that config.json has for the member; session: write it to the session of its process")
+	complete(cmd, "via", api.ViaPane, api.ViaSession)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before, or nothing can be recorded")
 	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
@@ -153,7 +154,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		return err
 	}
 	if o.via != "" {
-		if err := oneOfThese("via", o.via, api.ViaPane); err != nil {
+		if err := oneOfThese("via", o.via, api.ViaPane, api.ViaSession); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOpti
 
 // typed reports whether the message is typed into a pane, or written to a session.
 func (o *sendOptions) typed(to api.Target) bool {
-	return to.Way != api.WayInbox || o.via == api.ViaPane
+	return to.Way != api.WayInbox || o.via != ""
 }
 
 // suits returns an error if a flag is given that a message to the target cannot have.

@@ -63,13 +63,7 @@ func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 		if s.Team != "" || by == Nowhere || ours[s.PID] {
 			continue
 		}
-		one := sessionPane(root.Path(), process)
-		for _, k := range known {
-			if k.Ref.PID == one.Ref.PID && k.Start == one.Start || k.Ref.ID == one.Ref.ID {
-				one.InboxKey, one.At = k.InboxKey, k.At
-			}
-		}
-		list = append(list, one)
+		list = append(list, sessionAmong(known, root.Path(), process))
 	}
 	slices.SortStableFunc(list, func(a, b Pane) int { return cmp.Compare(a.Inbox, b.Inbox) })
 	return list, nil
@@ -166,6 +160,48 @@ func (e *SessionError) Choices() (list []string) {
 		}
 	}
 	return list
+}
+
+// NoSessionError says that a member has no process of its own with a session that takes messages.
+type NoSessionError struct{ Team, Member string }
+
+func (e *NoSessionError) Error() string {
+	return fmt.Sprintf("%s@%s has no session of its own that takes messages", e.Member, e.Team)
+}
+
+// SessionOf returns the session of the process that a member of a team has for itself. The errors are *[NoSessionError], and
+// those of [teams.Team.Resolve].
+func (p *Panes) SessionOf(ctx context.Context, t *teams.Team, member string) (Pane, error) {
+	name, err := t.Resolve(ctx, member)
+	if err != nil {
+		return Pane{}, err
+	}
+	living, err := p.opts.Root.Sessions(ctx)
+	if err != nil && living == nil {
+		return Pane{}, err
+	}
+	known, err := p.KnownSessions(ctx)
+	if err != nil {
+		return Pane{}, err
+	}
+	for _, s := range living {
+		process, by := ReachOf(p.opts.State, s.Process)
+		if s.Team == t.Name() && s.Member == name && by != Nowhere {
+			return sessionAmong(known, p.opts.Root.Path(), process), nil
+		}
+	}
+	return Pane{}, &NoSessionError{Team: t.Name(), Member: name}
+}
+
+// sessionAmong is the session of a process, under the name that it had before, if it is known.
+func sessionAmong(known []Pane, root string, process transcript.Process) Pane {
+	one := sessionPane(root, process)
+	for _, k := range known {
+		if k.Ref.PID == one.Ref.PID && k.Start == one.Start || k.Ref.ID == one.Ref.ID {
+			one.InboxKey, one.At = k.InboxKey, k.At
+		}
+	}
+	return one
 }
 
 // FindSession returns the session with a name, an id or at least 8 characters of one, a process id, or an

@@ -70,14 +70,17 @@ type PaneLook struct {
 	Draft   string `json:"draft,omitempty"` // the text of a person; only if it was asked for
 }
 
-// ViaPane is a value of [PaneOptions.Via].
-const ViaPane = "pane"
+// The values of [PaneOptions.Via].
+const (
+	ViaPane    = "pane"    // the tmux pane that config.json has for the member
+	ViaSession = "session" // the session of the member's own process, by its socket or hook
+)
 
 // PaneOptions are those of a message that is typed into a pane: a part of [NewMessage] and
 // [NewBroadcast]. From is then the person, a registered pane, or MEMBER@TEAM.
 type PaneOptions struct {
-	// Via "pane" types the message into the pane that config.json has for the member,
-	// instead of putting it into the inbox. Members of [TeamPanes] need no Via.
+	// Via, if not empty, is [ViaPane] or [ViaSession]: where the message is typed or written to, instead of putting it
+	// into the inbox. Panes and sessions that are members themselves need no Via.
 	Via          string `json:"via,omitempty"`
 	Policy       string `json:"policy,omitempty"`       // [PolicyQueued] and its like; default: queued
 	SaveDraft    bool   `json:"saveDraft,omitempty"`    // put a person's draft aside while the message is typed

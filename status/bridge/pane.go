@@ -26,7 +26,7 @@ import (
 type paneWay struct{ *Local }
 
 func (l paneWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {
-	p, err := l.paneOf(ctx, to, m.Tmux)
+	p, err := l.paneOf(ctx, to, m.PaneOptions)
 	if err != nil {
 		return api.Sent{}, nil, err
 	}
@@ -96,8 +96,8 @@ func (l paneWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Ro
 }
 
 // paneOf returns the pane that a message to a target is typed into: the only one, or the one
-// that config.json has for the member. socket is that of its tmux server, or "".
-func (l *Local) paneOf(ctx context.Context, to *Target, socket string) (pane.Pane, error) {
+// that config.json has for the member; or the session of its process.
+func (l *Local) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (pane.Pane, error) {
 	if to.Way() != api.WayInbox {
 		if len(to.Panes) != 1 {
 			return pane.Pane{}, api.Decide(api.CodeUsage, "", "a message goes to one pane or session, not to %d", len(to.Panes))
@@ -108,7 +108,10 @@ func (l *Local) paneOf(ctx context.Context, to *Target, socket string) (pane.Pan
 	if err != nil {
 		return pane.Pane{}, err
 	}
-	return p.OfMember(ctx, to.Team, to.Member(), cmp.Or(socket, l.opts.Tmux))
+	if opts.Via == api.ViaSession {
+		return p.SessionOf(ctx, to.Team, to.Member())
+	}
+	return p.OfMember(ctx, to.Team, to.Member(), cmp.Or(opts.Tmux, l.opts.Tmux))
 }
 
 // closed is the error for a pane or session that nothing can be sent to now, whatever is at its prompt,
@@ -266,7 +269,7 @@ func longest(d time.Duration) string {
 
 // ask types a question into a pane, and waits for the answer.
 func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeout time.Duration) (a api.Answered, err error) {
-	p, err := l.paneOf(ctx, to, m.Tmux)
+	p, err := l.paneOf(ctx, to, m.PaneOptions)
 	if err != nil {
 		return a, err
 	}

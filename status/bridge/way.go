@@ -39,9 +39,11 @@ type way interface {
 // by returns the way of a target, or that of a message to it with [api.PaneOptions.Via].
 func (l *Local) by(to *Target, via string) (way, error) {
 	switch {
-	case via != "" && via != api.ViaPane:
+	case via != "" && via != api.ViaPane && via != api.ViaSession:
 		return nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", via)
-	case via == api.ViaPane, to.Way() != api.WayInbox:
+	case via == api.ViaSession && to.Way() == api.WayPane:
+		return nil, api.Decide(api.CodeInvalid, "omit via", "a pane is no session")
+	case via != "", to.Way() != api.WayInbox:
 		return paneWay{l}, nil
 	}
 	return inboxWay{l}, nil

@@ -49,7 +49,8 @@ func writeAs(w http.ResponseWriter, media string, status int, v any) error {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	problem := view.Problem(err)
 	if r.Context().Err() != nil && problem.Code == api.CodeInterrupted {
-		return // the client has gone away, or the service has ended
+		// The client has gone away, or the service has ended. An empty answer would be a success.
+		panic(http.ErrAbortHandler)
 	}
 	if problem.Status >= http.StatusInternalServerError {
 		s.log.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "code", problem.Code, "err", err)

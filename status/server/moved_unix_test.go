@@ -4,6 +4,7 @@ package server
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +40,8 @@ func TestMovedDatabase(t *testing.T) {
 				res, err := r.client.Post("http://teambridge/v1/teams/"+older+"/members/worker/messages", "application/json", strings.NewReader(`{"text": "hello"}`))
 				if err == nil {
 					if res.StatusCode != api.CodeError.HTTP() {
-						t.Errorf("the answer is %s", res.Status)
+						data, _ := io.ReadAll(res.Body)
+						t.Errorf("the answer is %s: %s", res.Status, data)
 					}
 					res.Body.Close()
 				}

@@ -150,6 +150,8 @@ func paneFault(err error) (api.Code, string) {
 		return api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET"
 	case errors.As(err, &exists):
 		return api.CodeConflict, "--replace gives a name another pane; to forget it: teambridge pane remove " + exists.Pane.Name()
+	case errors.As(err, new(*pane.NoSessionError)):
+		return api.CodeConflict, "without via (--via), it is put into the inbox"
 	case errors.As(err, new(*pane.NoPaneError)):
 		return api.CodeConflict, "without via (--via), it is put into the inbox; or register its pane with: teambridge pane add"
 	case errors.As(err, &sender) && len(sender.Teams) > 0:
