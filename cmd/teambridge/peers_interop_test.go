@@ -301,7 +301,7 @@ func TestRealSessionWrites(t *testing.T) {
 func TestRealSessionThatAsks(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
-		if err := p.terminal.Prompt(p.ctx, "[asks]\n"+standin.CallLine("Bash", map[string]string{"command": "touch made", "description": "make it"})); err != nil {
+		if err := p.terminal.Prompt(p.ctx, "[asks]\n"+standin.CallLine("Bash", map[string]string{"command": `python3 -c 'open("made","w")'`, "description": "make it"})); err != nil {
 			t.Fatal(err)
 		}
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Word == api.WordWaiting })
@@ -312,7 +312,7 @@ func TestRealSessionThatAsks(t *testing.T) {
 		if n := p.home.API.Count(standin.Any, "[meanwhile]"); n != 0 {
 			t.Errorf("it was given %d times before the answer", n)
 		}
-		for !strings.Contains(p.terminal.Screen(), "touch made") {
+		for !strings.Contains(p.terminal.Screen(), "❯ 1. Yes") {
 			select {
 			case <-p.ctx.Done():
 				t.Fatalf("there is no dialog:\n%s", p.terminal.Screen())
@@ -335,8 +335,23 @@ func TestRealViaSession(t *testing.T) {
 		ctx := deadline(t, 3*time.Minute)
 		u := newUser(t, v)
 		team := u.team
+		allowed := make(chan error, 1)
+		go func() { // it bypasses permissions, and so asks
+			for !strings.Contains(team.Lead.Screen(), "Deliver this message") {
+				select {
+				case <-ctx.Done():
+					allowed <- ctx.Err()
+					return
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+			allowed <- team.Lead.(*standin.Terminal).Keys(ctx, "Down", "Enter")
+		}()
 		var sent api.Sent
 		out := u.must("send", "team-lead@"+team.Name, "[via] hello", "--via", "session", "--wait", "seen", "--timeout", "1m", "--json")
+		if err := <-allowed; err != nil {
+			t.Fatal(err)
+		}
 		if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen || sent.Team != "sessions" {
 			t.Errorf("sent: %s, %v", out, err)
 		}

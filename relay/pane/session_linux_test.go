@@ -209,6 +209,23 @@ func TestKilledSession(t *testing.T) {
 	s.wants("before", "queued", "later")
 }
 
+// What was given in the middle of a turn, when a tool ended, is seen, and is not given to the one that goes on with the session.
+func TestGivenInATurn(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.run()
+	s.Tell("busy")
+	m := s.put("in the turn")
+	s.until(m, "queued", func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskSent })
+	s.Tell("tool")
+	s.until(m, "given", func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskGiven })
+	s.Kill()
+	s.Start()
+	s.until(m, "after it was resumed", func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskEnded })
+	s.until(s.put("next"), "next", ended)
+	s.wants("in the turn", "next")
+}
+
 // A session that was resumed at once has not what the process before it had.
 func TestSessionResumedAtOnce(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,11 @@ func (c *conversation) line(line []byte, late bool) {
 	case "queue-operation":
 		c.queued(&r)
 	case "attachment":
-		if r.Attachment.Type == "queued_command" {
+		switch origin := r.Attachment.Origin; {
+		case origin.Kind == "peer" && origin.ID != "": // in the middle of a turn, at the end of a tool
+			c.given([]string{Nonce(origin.ID)})
+			c.of(Nonce(origin.ID)).at = r.Time()
+		case r.Attachment.Type == "queued_command":
 			c.given(nonces(transcript.Texts(r.Attachment.Prompt, "")))
 		}
 	case "user":

@@ -30,12 +30,8 @@ type Record struct {
 	Replay    bool `json:"isReplay"`          // in the output of a headless process: a frame printed back
 	Synthetic bool `json:"isSynthetic"`       // in the same: not the user's
 
-	// Origin says where the text of a user record comes from. What another session wrote is of kind peer,
-	// and has the id that it was sent under.
-	Origin struct {
-		Kind string
-		ID   string `json:"msg_id"`
-	}
+	// Origin says where the text of a user record comes from.
+	Origin Origin
 	// Message is that of a user or an assistant record.
 	Message struct {
 		ID      string // each block of a message can be a record of its own
@@ -48,6 +44,7 @@ type Record struct {
 	Content   json.RawMessage // of the same, and of system records
 	// Attachment is, with the type queued_command, what the model was given in the middle of a turn.
 	Attachment struct {
+		Origin Origin
 		Type   string
 		Prompt json.RawMessage
 		Source string `json:"source_uuid"`
@@ -94,6 +91,13 @@ func Decode(line []byte, v any) bool {
 	err := json.Unmarshal(line, v)
 	_, otherType := err.(*json.UnmarshalTypeError)
 	return err == nil || otherType
+}
+
+// Origin says where a text in the user's role comes from. What another session wrote is of kind peer, and has the id that it was
+// sent under.
+type Origin struct {
+	Kind string
+	ID   string `json:"msg_id"`
 }
 
 // Time is when the record was written, in UTC; zero if it does not say.

@@ -116,7 +116,7 @@ func (s *Session) PID() int { return s.cmd.Process.Pid }
 // Dir is its working directory.
 func (s *Session) Dir() string { return filepath.Dir(s.Root) }
 
-// Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, and "idle" ends it; with "hold" it asks its
+// Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, "tool" gives it that in the turn, and "idle" ends it; with "hold" it asks its
 // person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
 // "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "say TEXT" its agent writes to whoever
 // wrote last, and with "write NAME TEXT" to who is listed under a name.
@@ -152,8 +152,8 @@ func (s *Session) Given() (texts []string) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			if r, ok := transcript.Parse(line); ok && r.Type == "user" && r.Origin.Kind != "" {
-				for _, text := range strings.Split(transcript.Texts(r.Message.Content, ""), "-message from=")[1:] {
+			if r, ok := transcript.Parse(line); ok && (r.Type == "user" && r.Origin.Kind != "" || r.Attachment.Origin.Kind != "") {
+				for _, text := range strings.Split(transcript.Texts(r.Message.Content, "")+transcript.Texts(r.Attachment.Prompt, ""), "-message from=")[1:] {
 					_, text, _ = strings.Cut(text, "\n")
 					text, _, _ = strings.Cut(text, "\n</")
 					texts = append(texts, text)
@@ -285,6 +285,12 @@ func (p *program) obey(line string) {
 	case "idle":
 		p.busy, p.record["status"] = false, "idle"
 		p.turn()
+	case "tool": // ends: what waits is given in the middle of the turn
+		for _, f := range p.queue {
+			p.write(object{"type": "queue-operation", "operation": "remove", "content": f.Message.Content})
+			p.write(object{"type": "attachment", "attachment": object{"type": "queued_command", "prompt": f.Message.Content, "origin": object{"kind": "peer", "msg_id": f.ID}}})
+		}
+		p.queue = nil
 	case "hold":
 		p.hold = true
 	case "allow slowly": // its transcript has it later

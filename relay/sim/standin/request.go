@@ -159,7 +159,7 @@ func carried(result string) []string {
 }
 
 func carries(reminder string) bool {
-	return strings.Contains(reminder, midTurn) || strings.Contains(reminder, "<teammate-message ") || strings.Contains(reminder, "<teambridge-message ")
+	return strings.Contains(reminder, midTurn) || strings.Contains(reminder, "<teammate-message ") || strings.Contains(reminder, "<teambridge-message ") || strings.Contains(reminder, "<cross-session-message ")
 }
 
 // The body of POST /v1/messages, as far as it is looked at.
