@@ -297,68 +297,100 @@ func TestRealSessionWrites(t *testing.T) {
 	})
 }
 
-// What is sent while a session asks its person about a tool waits, leaves the dialog alone, and is given after the answer.
+// What is sent while a session asks its person about a tool waits, leaves the dialog alone, and is given once after the
+// answer, in the same turn.
 func TestRealSessionThatAsks(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {
-		p := newSessionUser(t, v)
+		p := newSessionUser(t, v, "--permission-mode", "default")
 		if err := p.terminal.Prompt(p.ctx, "[asks]\n"+standin.CallLine("Bash", map[string]string{"command": `python3 -c 'open("made","w")'`, "description": "make it"})); err != nil {
 			t.Fatal(err)
 		}
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Word == api.WordWaiting })
-		if out := p.must("status", p.name()+"@sessions"); !strings.Contains(strings.ToLower(out), "permission prompt") {
-			t.Errorf("status: %s", out)
+		dialog := func() {
+			t.Helper()
+			for !strings.Contains(p.terminal.Screen(), "1. Yes") {
+				select {
+				case <-p.ctx.Done():
+					t.Fatalf("there is no dialog:\n%s", p.terminal.Screen())
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
 		}
-		p.must("send", p.name(), "[meanwhile]")
-		if n := p.home.API.Count(standin.Any, "[meanwhile]"); n != 0 {
-			t.Errorf("it was given %d times before the answer", n)
-		}
-		for !strings.Contains(p.terminal.Screen(), "❯ 1. Yes") {
+		dialog()
+		sent := make(chan string, 1)
+		go func() {
+			_, out, errs := p.run("send", p.name(), "[meanwhile]", "--wait", "seen", "--timeout", "2m", "--json")
+			sent <- out + errs
+		}()
+		for len(p.records("[meanwhile]")) == 0 {
 			select {
 			case <-p.ctx.Done():
-				t.Fatalf("there is no dialog:\n%s", p.terminal.Screen())
+				t.Fatalf("it is not queued:\n%s", p.terminal.Screen())
 			case <-time.After(50 * time.Millisecond):
 			}
+		}
+		dialog() // still, once the screen was drawn
+		if _, err := os.Stat(filepath.Join(p.home.Work, "made")); err == nil {
+			t.Error("the dialog was answered")
 		}
 		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil { // Yes
 			t.Fatal(err)
 		}
-		p.once("[meanwhile]")
+		if out := <-sent; !strings.Contains(out, `"state":"seen"`) {
+			t.Errorf("sent: %s", out)
+		}
+		p.session() // is idle again
+		given := 0
+		for _, r := range p.records("[meanwhile]") {
+			if r.Origin.ID != "" || r.Attachment.Origin.ID != "" {
+				given++
+			}
+		}
+		if given != 1 {
+			t.Errorf("it was given %d times", given)
+		}
 		if _, err := os.Stat(filepath.Join(p.home.Work, "made")); err != nil {
 			t.Errorf("the command was not run: %v", err)
 		}
 	})
 }
 
+// records returns the records of the transcripts that have a text.
+func (p *sessionUser) records(text string) (list []transcript.Record) {
+	paths, _ := filepath.Glob(filepath.Join(p.home.Root, "projects", "*", "*.jsonl"))
+	for _, path := range paths {
+		tail := transcript.Tail{Path: path}
+		for line, err := range tail.Lines() {
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if r, ok := transcript.Parse(line); ok && strings.Contains(string(line), text) {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
 // With --via session, the lead of a team is written to on its socket, once, and its inbox stays as it is.
 func TestRealViaSession(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {
 		ctx := deadline(t, 3*time.Minute)
-		u := newUser(t, v)
-		team := u.team
-		allowed := make(chan error, 1)
-		go func() { // it bypasses permissions, and so asks
-			for !strings.Contains(team.Lead.Screen(), "Deliver this message") {
-				select {
-				case <-ctx.Done():
-					allowed <- ctx.Err()
-					return
-				case <-time.After(50 * time.Millisecond):
-				}
-			}
-			allowed <- team.Lead.(*standin.Terminal).Keys(ctx, "Down", "Enter")
-		}()
-		var sent api.Sent
-		out := u.must("send", "team-lead@"+team.Name, "[via] hello", "--via", "session", "--wait", "seen", "--timeout", "1m", "--json")
-		if err := <-allowed; err != nil {
+		home := standin.NewHome(t, nil)
+		if err := os.WriteFile(filepath.Join(home.Root, "settings.json"), []byte(`{"crossSessionInbound":"accept"}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		team := standin.StartTeam(t, v, home)
+		u := &user{t: t, team: team, home: t.TempDir()}
+		var sent api.Sent
+		out := u.must("send", "team-lead@"+team.Name, "[via] hello", "--via", "session", "--wait", "seen", "--timeout", "1m", "--json")
 		if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen || sent.Team != "sessions" {
 			t.Errorf("sent: %s, %v", out, err)
 		}
-		if err := team.Home.API.WaitCount(ctx, standin.Any, "[via]", 1); err != nil {
+		if err := home.API.WaitCount(ctx, standin.Any, "[via]", 1); err != nil {
 			t.Fatal(err)
 		}
-		if n := team.Home.API.Count(standin.Any, "[via]"); n != 1 {
+		if n := home.API.Count(standin.Any, "[via]"); n != 1 {
 			t.Errorf("it was given %d times", n)
 		}
 		if out := u.must("read", "team-lead@"+team.Name, "--history", "--json"); strings.Contains(out, "[via]") {
