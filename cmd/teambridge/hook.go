@@ -155,6 +155,9 @@ func waitForMessage(ctx context.Context, a *app, pid int) error {
 	if _, err := io.WriteString(a.stderr, text); err != nil {
 		return err
 	}
+	if f, ok := a.stderr.(*os.File); ok {
+		wake.Taken(f)
+	}
 	return exitStatus(stophook.WakeStatus)
 }
 

@@ -255,7 +255,7 @@ func TestRealHeadlessWithHook(t *testing.T) {
 func TestRealKilledSessionsAndServicesWithHook(t *testing.T) {
 	forEachHooked(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
-		p.killAll(p.session(), p.state, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
+		p.killAll(p.session(), p.state, false, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
 			text := transcript.Texts(r.Message.Content, "") + transcript.Texts(r.Attachment.Prompt, "")
 			given := r.Type == "user" && r.Kind() != transcript.Results || r.Type == "attachment"
 			return given && (len(wake.IDs(text)) > 0 || r.Origin.Kind == "peer") // one that has just begun has its socket still

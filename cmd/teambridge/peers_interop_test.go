@@ -485,16 +485,19 @@ const envSessionKills = "TEAMBRIDGE_SESSION_KILLS"
 // is resumed each time, has each message once.
 func TestRealKilledSessionsAndServices(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {
-		p := newSessionUser(t, v)
-		p.killAll(p.session(), filepath.Join(p.user.home, ".local", "state", "teambridge"), func(session string) {
-			p.terminal = standin.StartSession(t, v, p.home, "--resume", session)
-		}, func(r transcript.Record) bool { return r.Type == "user" && r.Origin.Kind == "peer" })
+		flags := []string{"--permission-mode", "default", "--allowedTools", "Bash"}
+		p := newSessionUser(t, v, flags...)
+		p.killAll(p.session(), filepath.Join(p.user.home, ".local", "state", "teambridge"), true, func(session string) {
+			p.terminal = standin.StartSession(t, v, p.home, append(flags, "--resume", session)...)
+		}, func(r transcript.Record) bool {
+			return r.Type == "user" && r.Origin.Kind == "peer" || r.Attachment.Origin.Kind == "peer"
+		})
 	})
 }
 
 // killAll kills the session and a service, one or both, again and again while messages are sent, and resumes the session. It fails if one of the
-// records in the transcript that give a message to the model is missing, or is there twice.
-func (p *sessionUser) killAll(session api.Session, state string, resume func(session string), gives func(transcript.Record) bool) {
+// records in the transcript that give a message to the model is missing, or is there twice. With tools, the session works with them, too.
+func (p *sessionUser) killAll(session api.Session, state string, tools bool, resume func(session string), gives func(transcript.Record) bool) {
 	t := p.t
 	t.Helper()
 	kills := 3
@@ -511,8 +514,11 @@ func (p *sessionUser) killAll(session api.Session, state string, resume func(ses
 	p.must("ask", name, "hello")
 	n, sessions := 0, 0
 	for killed := 0; killed < kills; {
-		if random.IntN(2) == 0 {
-			_ = p.terminal.Prompt(p.ctx, fmt.Sprintf("SLEEP:%d work", 1+random.IntN(3))) // or it works already
+		switch work := random.IntN(4); { // or it works already
+		case work == 0, work == 1 && !tools:
+			_ = p.terminal.Prompt(p.ctx, fmt.Sprintf("SLEEP:%d work", 1+random.IntN(3)))
+		case work == 1: // at whose end what waits is given in the same turn
+			_ = p.terminal.Prompt(p.ctx, "work\n"+standin.CallLine("Bash", map[string]string{"command": fmt.Sprintf("sleep %d", 1+random.IntN(3)), "description": "work"}))
 		}
 		for range 1 + random.IntN(4) {
 			status, _, errs := p.run("send", name, fmt.Sprintf("<k-%04d>", n), "--timeout", "1ms")

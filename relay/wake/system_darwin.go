@@ -2,6 +2,7 @@ package wake
 
 import (
 	"context"
+	"os"
 	"runtime/debug"
 	"syscall"
 )
@@ -11,6 +12,9 @@ const Supported = true
 
 // startOf is not known here in the form that Claude Code writes.
 func startOf(int) string { return "" }
+
+// unread is not known here.
+func unread(*os.File) int32 { return 0 }
 
 // gone reports whether the process of a session has ended, unless another one has its id.
 func gone(s Session) bool { return syscall.Kill(s.PID, 0) == syscall.ESRCH }

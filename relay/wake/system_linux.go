@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
 )
 
 // Supported says that this system has the waiting hook.
@@ -24,6 +25,17 @@ func startOf(pid int) string {
 		return ""
 	}
 	return fields[19]
+}
+
+// unread returns how many bytes that were written to a pipe or a Unix socket its reader has not taken yet; 0 if that is not
+// known.
+func unread(f *os.File) (n int32) {
+	for _, request := range []uintptr{syscall.TIOCOUTQ, syscall.TIOCINQ} { // of a socket, of a pipe
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(&n))); errno == 0 {
+			return n
+		}
+	}
+	return 0
 }
 
 // gone reports whether the process of a session has ended.

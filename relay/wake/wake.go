@@ -159,6 +159,14 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 	}
 }
 
+// Taken waits until the reader of a pipe or a socket has taken what was written, for a second at most. 2.1.80 now and then
+// reads no more when a hook has ended, and then shows the model an empty message.
+func Taken(f *os.File) {
+	for end := time.Now().Add(time.Second); unread(f) > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
