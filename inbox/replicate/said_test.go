@@ -9,7 +9,7 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// What is said to the person is in the journal once, and so is that it was read.
+// The journal has a message to the person once, and learns that it was read.
 func TestSaidIsObserved(t *testing.T) {
 	t.Parallel()
 	l, j := open(t, t.TempDir())

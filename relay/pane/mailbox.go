@@ -40,7 +40,7 @@ func (p *Panes) useMailbox() (end func() error) {
 	}
 }
 
-// Attend has the agents of sessions write to the person, also if nobody has written to them before, until end is called. A
+// Attend lets the agents of sessions write to the person, even if nobody has written to them before, until end is called. A
 // service does so all the time: see [Panes.Run].
 func (p *Panes) Attend(ctx context.Context) (end func() error) {
 	ctx, stop := context.WithCancel(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/relay/peer"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
@@ -128,9 +129,9 @@ func (p *Panes) KnownSessions(ctx context.Context) (list []Pane, err error) {
 	return list, err
 }
 
-// nameOf is the name of a session as a member.
+// nameOf is the name of a session as a member. No session can pass for the person or for [Stranger].
 func nameOf(s transcript.Process) string {
-	if teams.CheckName("session", s.Name) == nil {
+	if teams.CheckName("session", s.Name) == nil && s.Name != mail.User && s.Name != Stranger {
 		return s.Name
 	}
 	return s.Session

@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
+	"teambridge/teams/transcript"
 )
 
 const (
@@ -582,5 +583,15 @@ func TestForgedNotice(t *testing.T) {
 	}
 	if n, _, _ := s.mailbox.Told("11111111-1111-4111-8111-111111111111"); n.Status != peer.Held {
 		t.Errorf("a stranger's notice was taken: %s", n.Status)
+	}
+}
+
+// A session that is called as the person or as an unknown sender is shown does not pass for one of them.
+func TestNameOfSession(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"work": "work", Stranger: session, "user": session, "": session} {
+		if got := nameOf(transcript.Process{Name: name, Session: session}); got != want {
+			t.Errorf("a session called %q is %q, want %q", name, got, want)
+		}
 	}
 }

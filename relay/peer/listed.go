@@ -78,7 +78,7 @@ func (b *Mailbox) List(root, name, start string, beside transcript.Process) erro
 	return errors.Join(
 		write(files[1], key{Token: rand.Text(), Start: start, Domain: beside.Domain}),
 		write(files[0], record{
-			PID: os.Getpid(), Session: sessionOf(root, name), Cwd: "/", StartedAt: time.Now().UnixMilli(), Start: start, Domain: beside.Domain,
+			PID: os.Getpid(), Session: uuid.NewString(), Cwd: "/", StartedAt: time.Now().UnixMilli(), Start: start, Domain: beside.Domain,
 			Version: beside.Version, Protocol: 1, Kind: "interactive", Entry: "cli", Name: name, Status: "idle", Socket: l.socket, Ours: true,
 		}))
 }
@@ -88,11 +88,6 @@ func (b *Mailbox) Listed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.listed != nil
-}
-
-// sessionOf is our id, the same after a restart: agents are told of a stranger who has the name of somebody they knew.
-func sessionOf(root, name string) string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("teambridge:"+root+"\n"+name)).String()
 }
 
 // unlist removes what [Mailbox.List] has made. b.mu is held.

@@ -34,7 +34,7 @@ func start(t *testing.T, state string, pid int) *waiting {
 	w := &waiting{t, state, pid, end, make(chan string, 1)}
 	done := make(chan error, 1)
 	go func() {
-		text, err := Wait(context.Background(), state, Session{PID: pid, Root: "/root", ID: "s"}, func(context.Context) { <-ctx.Done() })
+		text, err := Wait(context.Background(), state, Session{PID: pid, Root: "/claude", ID: "s"}, func(context.Context) { <-ctx.Done() })
 		w.text <- text
 		done <- err
 	}()
@@ -91,13 +91,13 @@ func TestMessageIsHandedOver(t *testing.T) {
 		}
 	}
 	// It is known that the session has the hook even while that does not wait.
-	of, ok := Of(state, transcript.Process{PID: pid, Path: "/root/sessions/1.json"})
+	of, ok := Of(state, transcript.Process{PID: pid, Path: "/claude/sessions/1.json"})
 	if !ok || of.ID != "s" || of.Start != startOf(pid) {
 		t.Errorf("known is %+v, %t", of, ok)
 	}
 	for name, p := range map[string]transcript.Process{
-		"another pid":     {PID: 1, Path: "/root/sessions/1.json"},
-		"another process": {PID: pid, Path: "/root/sessions/1.json", ProcStart: "1"},
+		"another pid":     {PID: 1, Path: "/claude/sessions/1.json"},
+		"another process": {PID: pid, Path: "/claude/sessions/1.json", ProcStart: "1"},
 		"another root":    {PID: pid, Path: "/other/sessions/1.json"},
 	} {
 		if _, ok := Of(state, p); ok {
@@ -111,11 +111,11 @@ func TestOneWaits(t *testing.T) {
 	t.Parallel()
 	state, pid := stateDir(t), os.Getpid()
 	w := start(t, state, pid)
-	text, err := Wait(t.Context(), state, Session{PID: pid, Root: "/root", ID: "after /clear"}, func(context.Context) { t.Error("it waits") })
+	text, err := Wait(t.Context(), state, Session{PID: pid, Root: "/claude", ID: "after /clear"}, func(context.Context) { t.Error("it waits") })
 	if text != "" || err != nil {
 		t.Errorf("it returned %q, %v", text, err)
 	}
-	old := transcript.Process{PID: pid, Path: "/root/sessions/1.json", Session: "s"}
+	old := transcript.Process{PID: pid, Path: "/claude/sessions/1.json", Session: "s"}
 	if of, ok := Of(state, old); !ok || of.Complete(old).Session != "after /clear" {
 		t.Errorf("known is %+v, %t", of, ok)
 	}
@@ -200,7 +200,7 @@ func TestAfterAKill(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(string(here)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		record, err := json.Marshal(Session{PID: of, Start: "1", Root: "/root", ID: "s"})
+		record, err := json.Marshal(Session{PID: of, Start: "1", Root: "/claude", ID: "s"})
 		if err != nil {
 			t.Fatal(err)
 		}
