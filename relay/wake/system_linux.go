@@ -14,14 +14,14 @@ import (
 // Supported says that this system has the waiting hook.
 const Supported = true
 
-// startOf returns when a process started: field 22 of /proc/<pid>/stat.
+// startOf returns when a process started, field 22 of /proc/<pid>/stat; "" if it does not run, as a zombie does not.
 func startOf(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return ""
 	}
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name, in parentheses, may hold some itself
-	if len(fields) < 20 {
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return ""
 	}
 	return fields[19]

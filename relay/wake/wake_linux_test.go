@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/process"
 	"teambridge/teams/transcript"
 )
 
@@ -192,9 +193,11 @@ func TestAfterAKill(t *testing.T) {
 	t.Parallel()
 	state, pid := stateDir(t), os.Getpid()
 	dead := exec.Command("true")
-	if err := dead.Run(); err != nil {
+	if err := dead.Start(); err != nil {
 		t.Fatal(err)
 	}
+	process.WaitExit(dead) // and nobody asks about it: a zombie
+	defer func() { _ = dead.Wait() }()
 	for _, of := range []int{pid, dead.Process.Pid} {
 		here := place(state, of)
 		if err := os.MkdirAll(filepath.Dir(string(here)), 0o700); err != nil {

@@ -167,8 +167,18 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 		return err
 	}
 	// And again, as even then it may be, or be lost while the screen is redrawn.
+	return p.pressUntilGone(ctx, "Enter", text)
+}
+
+// Erase deletes a text of one line that is in the composer.
+func (p *Terminal) Erase(ctx context.Context, text string) error {
+	return p.pressUntilGone(ctx, "C-u", text)
+}
+
+// pressUntilGone presses a key until the composer does not hold the text any more, or is not there.
+func (p *Terminal) pressUntilGone(ctx context.Context, key, text string) error {
 	for {
-		if err := p.Keys(ctx, "Enter"); err != nil {
+		if err := p.Keys(ctx, key); err != nil {
 			return err
 		}
 		soon, cancel := context.WithTimeout(ctx, settle)
@@ -178,7 +188,7 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 		if err == nil || ctx.Err() != nil || !over {
 			return err
 		}
-		// A dialog hides the composer, and must not be given the Enter.
+		// A dialog hides the composer, and must not be given the key.
 		if _, ok, err := p.Composer(ctx); err != nil || !ok {
 			return err
 		}
