@@ -18,10 +18,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
 	"teambridge/relay/process"
 	"teambridge/relay/sim/standin"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -257,7 +260,17 @@ func (h *headless) must(args ...string) string {
 func (h *headless) send(texts ...string) {
 	h.t.Helper()
 	for _, text := range texts {
-		h.must("send", "team-lead@"+h.team, text)
+		id := uuid.NewString()
+		for {
+			var errs bytes.Buffer
+			status := run([]string{"send", "team-lead@" + h.team, text, "--id", id}, h.host(io.Discard, &errs))
+			if status == 0 {
+				break
+			}
+			if status != api.ExitLocked { // which a machine without time for us can be, and then nothing was written
+				h.t.Fatalf("send %.40s: exit status %d\n%s", text, status, &errs)
+			}
+		}
 	}
 }
 

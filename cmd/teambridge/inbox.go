@@ -218,7 +218,11 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 	}
 	target := api.Target{Team: team, Members: []string{to.From}, Way: api.WayInbox}
 	if team == ledger.SessionTeam { // or a real one of that name
-		if target, err = a.bridge(ctx).Target(ctx, api.Scope{Team: team}, to.From); err != nil {
+		sessions, err := a.bridge(ctx).Sessions(ctx)
+		if err != nil {
+			return err
+		}
+		if target, err = a.bridge(ctx).Target(ctx, api.Scope{Team: team}, api.WhoIs(sessions, to.From)); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ func (a *app) findService(ctx context.Context) (f found) {
 	if err != nil {
 		return f // which the operation says
 	}
-	c, err := client.FindPatient(a.state, root.Path(), cmp.Or(a.wait, answerWait))
+	c, err := client.FindWith(a.state, root.Path(), client.Options{Patience: cmp.Or(a.wait, answerWait), Agent: a.agent})
 	var v api.ServiceVersion
 	if err == nil {
 		defer func() {

@@ -69,6 +69,7 @@ type app struct {
 	state     string // the directory of our own files
 	json      bool
 	verbose   bool
+	agent     bool // an agent asks, and no person: see newMCP
 
 	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
@@ -143,7 +144,7 @@ var commands = []commandGroup{
 		{"inbox", newInbox}, {"status", func(a *app) *cobra.Command { return a.overAllTeams(newStatus(a)) }}, {"watch", newWatch}, {"history", newHistory}, {"search", newSearch}, {"read", newRead}, {"wait", newWait}, {"teams", newTeams}, {"members", newMembers}, {"sessions", newSessions}, {"transcript", newTranscript},
 	}},
 	{"agents", "Agents", []lazyCommand{
-		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"wire", newWire},
+		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"wire", newWire}, {"mcp", newMCP},
 	}},
 	{"service", "Service", []lazyCommand{
 		{"serve", newServe}, {"ui", newUI}, {"service", newService},

@@ -293,7 +293,7 @@ func serviceStatus(ctx context.Context, a *app) error {
 
 // askVersion asks the service of a Claude directory, and completes s.
 func askVersion(ctx context.Context, a *app, root string, s *serviceState) error {
-	c, err := client.FindPatient(a.state, root, cmp.Or(a.wait, answerWait))
+	c, err := client.FindWith(a.state, root, client.Options{Patience: cmp.Or(a.wait, answerWait)})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/inbox"
 )
 
 func aPeer(id string, pid int) Pane {
@@ -105,14 +107,27 @@ func TestAddSaid(t *testing.T) {
 		}
 		versions[v] = true
 	}
-	version()
-	for range 2 {
-		must(t, l.AddSaid(t.Context(), to, "work", "said-1", "hello", ""))
-		must(t, l.AddSaid(t.Context(), to, "stranger", "said-2", "hi <b>", "claims to be somebody"))
+	say := func(to InboxKey, from, id, text, summary string) (again bool) {
+		t.Helper()
+		again, err := l.AddSaid(t.Context(), to, from, id, text, summary)
+		must(t, err)
+		return again
 	}
 	version()
+	for i := range 2 {
+		if again := say(to, "work", "said-1", "hello", ""); again != (i == 1) {
+			t.Errorf("recorded before: %t", again)
+		}
+		say(to, "stranger", "said-2", "hi <b>", "claims to be somebody")
+	}
+	version()
+	for _, other := range [][2]string{{"work", "other"}, {"stranger", "hello"}} {
+		if _, err := l.AddSaid(t.Context(), to, other[0], "said-1", other[1], ""); !errors.Is(err, inbox.ErrIDTaken) {
+			t.Errorf("%q of %s under the same id: %v", other[1], other[0], err)
+		}
+	}
 	for _, no := range [][2]string{{"", "x"}, {"work", ""}} {
-		if err := l.AddSaid(t.Context(), to, no[0], no[1], "hello", ""); !errors.As(err, new(*ValueError)) {
+		if _, err := l.AddSaid(t.Context(), to, no[0], no[1], "hello", ""); !errors.As(err, new(*ValueError)) {
 			t.Errorf("from %q with the id %q: %v", no[0], no[1], err)
 		}
 	}
@@ -155,12 +170,12 @@ func TestAddSaid(t *testing.T) {
 		t.Errorf("%d rows are left of what was forgotten, %v", n, err)
 	}
 	for i := range MaxUnread {
-		must(t, l.AddSaid(t.Context(), to, "work", fmt.Sprint("m-", i), "hello", ""))
+		say(to, "work", fmt.Sprint("m-", i), "hello", "")
 	}
-	if err := l.AddSaid(t.Context(), to, "work", "more", "hello", ""); !errors.Is(err, ErrUnread) {
+	if _, err := l.AddSaid(t.Context(), to, "work", "more", "hello", ""); !errors.Is(err, ErrUnread) {
 		t.Errorf("one more: %v", err)
 	}
-	must(t, l.AddSaid(t.Context(), to, "other", "more", "hello", ""))
+	say(to, "other", "more", "hello", "")
 	if events, err := l.Events(t.Context(), 0, 10); err != nil || len(events) != 0 {
 		t.Errorf("events: %+v, %v", events, err)
 	}

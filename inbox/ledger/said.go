@@ -3,9 +3,11 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -24,34 +26,47 @@ type Said struct {
 	Read bool
 }
 
-// AddSaid records a message to the person, durably and once under an id, in the inbox to. The summary is what there is to
-// say of it, or "". It fails with *[ValueError] and [ErrUnread].
-func (l *Ledger) AddSaid(ctx context.Context, to InboxKey, from, id, text, summary string) error {
+// AddSaid records a message to the person, durably and once under an id, in the inbox to; again says that it was there before.
+// The summary is what there is to say of it, or "". It fails with *[ValueError], [ErrUnread] and, for an id of another message,
+// [inbox.ErrIDTaken].
+func (l *Ledger) AddSaid(ctx context.Context, to InboxKey, from, id, text, summary string) (again bool, err error) {
 	if err := names("root", to.Root, "team", to.Team, "inbox", to.Inbox, "from", from, "id", id); err != nil {
-		return err
+		return false, err
 	}
 	at := micros(time.Time{})
 	a := newAnswer(from, id, text, at)
 	a.Summary = summary
 	raw, err := a.row()
 	if err != nil {
-		return err
+		return false, err
 	}
-	return l.write(ctx, "said", durable, func(c *sqlite.Conn) error {
-		if n, err := c.Number("SELECT count(*) FROM said WHERE sender=? AND read_at=0", from); err != nil || n >= MaxUnread {
-			return cmp.Or(err, ErrUnread)
-		}
+	err = l.write(ctx, "said", durable, func(c *sqlite.Conn) error {
 		inboxID, err := to.add(c)
 		if err != nil {
 			return err
 		}
-		n, err := c.Number("INSERT INTO messages (inbox_id, frame, at, raw) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING message", inboxID, id, at, raw)
-		if err != nil || n == 0 {
+		before, err := sqlite.All(c, func(v sqlite.Row) []byte { return v.Blob(0) }, "SELECT raw FROM messages WHERE inbox_id=? AND frame=?", inboxID, id)
+		if again = len(before) > 0; again && err == nil {
+			var was answer
+			if err := json.Unmarshal(before[0], &was); err != nil || was.From != from || was.Text != a.Text {
+				return cmp.Or(err, inbox.ErrIDTaken)
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n, err := c.Number("SELECT count(*) FROM said WHERE sender=? AND read_at=0", from); err != nil || n >= MaxUnread {
+			return cmp.Or(err, ErrUnread)
+		}
+		n, err := c.Number("INSERT INTO messages (inbox_id, frame, at, raw) VALUES (?, ?, ?, ?) RETURNING message", inboxID, id, at, raw)
+		if err != nil {
 			return err
 		}
 		_, err = c.Exec("INSERT INTO said (message, sender, read_at) VALUES (?, ?, 0)", n, from)
 		return err
 	})
+	return again && err == nil, err
 }
 
 // Said returns the messages to the person, by inbox and then the oldest first: those of a Claude root or, if root is "", of

@@ -14,8 +14,10 @@ func TestSaidIsObserved(t *testing.T) {
 	t.Parallel()
 	l, j := open(t, t.TempDir())
 	to := ledger.InboxKey{Root: "/r", Team: ledger.SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: "user"}
-	must(t, l.AddSaid(t.Context(), to, "work", "said-1", "hello", ""))
-	must(t, l.AddSaid(t.Context(), to, "work", "said-2", "hello", ""))
+	for _, id := range []string{"said-1", "said-2"} {
+		_, err := l.AddSaid(t.Context(), to, "work", id, "hello", "")
+		must(t, err)
+	}
 	want := func(want ...string) {
 		t.Helper()
 		for range 2 {

@@ -116,13 +116,26 @@ func (p *Panes) take(in peer.Incoming) {
 		return // nobody floods the person from processes that are born for it
 	}
 	if err == nil {
-		err = p.opts.Ledger.AddSaid(ctx, p.person(), from, id, strings.ToValidUTF8(in.Text, "\uFFFD"), claims)
+		_, err = p.opts.Ledger.AddSaid(ctx, p.person(), from, id, strings.ToValidUTF8(in.Text, "\uFFFD"), claims)
 	}
 	if err != nil {
 		p.opts.Warn(fmt.Errorf("a message of %s was not recorded: %w: %.200q", from, err, in.Text))
 		return
 	}
 	p.changed(p.person())
+}
+
+// ToPerson records what an agent, NAME@TEAM or [Stranger], writes to the person among the messages of sessions, once under an id;
+// again says that it had. It fails as [Panes.Sender] and [ledger.Ledger.AddSaid] do.
+func (p *Panes) ToPerson(ctx context.Context, from, id, text string) (again bool, err error) {
+	name, _, err := p.Sender(ctx, Pane{InboxKey: p.person()}, from)
+	if err != nil {
+		return false, err
+	}
+	if again, err = p.opts.Ledger.AddSaid(ctx, p.person(), name, id, text, ""); err == nil {
+		p.changed(p.person())
+	}
+	return again, err
 }
 
 // person is the inbox of the person among the sessions.

@@ -197,12 +197,20 @@ func (p *Panes) SessionOf(ctx context.Context, t *teams.Team, member string) (Pa
 // sessionAmong is the session of a process, under the name that it had before, if it is known.
 func sessionAmong(known []Pane, root string, process transcript.Process) Pane {
 	one := sessionPane(root, process)
-	for _, k := range known {
-		if k.Ref.PID == one.Ref.PID && k.Start == one.Start || k.Ref.ID == one.Ref.ID {
-			one.InboxKey, one.At = k.InboxKey, k.At
-		}
+	if k, ok := Known(known, process); ok {
+		one.InboxKey, one.At = k.InboxKey, k.At
 	}
 	return one
+}
+
+// Known returns the session of a process among those of [Panes.KnownSessions].
+func Known(known []Pane, process transcript.Process) (of Pane, ok bool) {
+	for _, k := range known {
+		if k.Ref.PID == process.PID && k.Start == process.ProcStart || k.Ref.ID == process.Session {
+			of, ok = k, true
+		}
+	}
+	return of, ok
 }
 
 // FindSession returns the session with a name, an id or at least 8 characters of one, a process id, or an
@@ -248,6 +256,17 @@ func (p *Panes) FindSession(ctx context.Context, name string) (Pane, error) {
 		}
 	}
 	return Pane{}, &SessionError{Name: name, Sessions: living}
+}
+
+// sessionWith records the session with an id, so that it can be written to, and returns it. It may be one that takes no
+// messages. It fails with *[SessionError].
+func (p *Panes) sessionWith(ctx context.Context, id string) (Pane, error) {
+	for _, s := range transcript.Processes(p.opts.Root.Path()) {
+		if s = p.known(s); s.Session == id && teams.StateOf(s) != teams.Gone {
+			return p.recordSession(ctx, sessionPane(p.opts.Root.Path(), s))
+		}
+	}
+	return Pane{}, &SessionError{Name: id}
 }
 
 // recordSession records a session, so that messages to it can be put there.

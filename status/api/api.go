@@ -167,6 +167,9 @@ type Sent struct {
 	Error        *Error `json:"error,omitempty"`    // of a broadcast to this member, or of the outcome
 }
 
+// Unverified is the sender of a message of which nobody knows who wrote it.
+const Unverified = "unverified"
+
 // Version is the version of a teambridge binary.
 type Version struct {
 	Version string `json:"version"` // of the module; "(devel)" for a build from a checkout

@@ -234,7 +234,11 @@ type ServiceVersion struct {
 
 // Operations grows with what [Bridge] has. A client can ask a service with the same number, or a
 // larger one, for all that it knows.
-const Operations = 1
+const Operations = 2
+
+// AgentHeader marks a request of an agent, with any value. It has less authority than a person: it may read, and write in
+// its own name; see openapi.json.
+const AgentHeader = "Teambridge-Agent"
 
 // Health says that the service is running.
 type Health struct {

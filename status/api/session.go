@@ -17,6 +17,10 @@ type Session struct {
 	Why       string     `json:"why,omitempty"`       // what it waits for
 	WordSince *time.Time `json:"wordSince,omitempty"` // nil if it is not known
 
+	// As is its name in messages, once something was sent to it or by it: that which it had then, and
+	// another one if two had that.
+	As string `json:"as,omitempty"`
+
 	// Team and Member are whose session it is, if it is that of a lead or a teammate.
 	Team   string `json:"team,omitempty"`
 	Member string `json:"member,omitempty"`
@@ -29,4 +33,15 @@ type Session struct {
 	// Way is how a message reaches it: [WayInbox], for that of a member or one that teambridge runs,
 	// [WaySession] or [WayHook]. It is empty if none does.
 	Way string `json:"way,omitempty"`
+}
+
+// WhoIs returns the id of the session that has a name in messages, since a new one can be called the same. It is the name itself
+// if none of them has it.
+func WhoIs(sessions []Session, name string) string {
+	for _, s := range sessions {
+		if s.As == name && name != "" {
+			return s.Session
+		}
+	}
+	return name
 }

@@ -51,6 +51,9 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 	}
 	defer to.Close() // it is written by path
 	w, err := l.by(&to, n.Via)
+	if err == nil {
+		err = l.speaks(ctx, &to, n.From)
+	}
 	if err != nil {
 		return a, err
 	}

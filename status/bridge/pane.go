@@ -146,8 +146,8 @@ func notTyped(name, team string, held tmux.Reason, why, hint string) error {
 func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Sent, error) {
 	start := time.Now()
 	failed := api.Sent{Team: to.Team, Member: to.Inbox, ID: m.id, State: api.Failed}
-	if !Person(ctx) {
-		return failed, api.Decide(api.CodeForbidden, "", "only a person can send to a pane")
+	if !Person(ctx) && !(Agent(ctx) && to.IsSession()) {
+		return failed, api.Decide(api.CodeForbidden, "what is typed there counts as the words of its person", "only a person can send to a pane")
 	}
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {

@@ -35,7 +35,8 @@ func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sen
 	if err := box.sender.Validate(written); err != nil {
 		return sent, nil, err
 	}
-	member, err := box.sender.Resolve(to.Member(), m.Force)
+	// An agent may write to the person even if those of its team cannot.
+	member, err := box.sender.Resolve(to.Member(), m.Force || Agent(ctx) && to.Member() == mail.User)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
 		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
 	}
@@ -105,8 +106,11 @@ type row struct {
 // row returns the way into the inboxes of a team. A dry run opens no ledger, which may write.
 func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun bool) (*row, error) {
 	r := &row{Local: l, to: to, force: force}
+	from, err := l.writtenBy(ctx, to, from)
+	if err != nil {
+		return nil, err
+	}
 	opts := mail.Options{Team: to.Team, Locker: l.opts.Locker, From: from}
-	var err error
 	if opts.Config, err = to.Team.Config(ctx); err != nil {
 		return nil, err
 	}

@@ -30,12 +30,20 @@ func (m *message) mail() mail.Message {
 // [Local.Await]. If there is an error, what is known is returned even then, and nothing was
 // sent if the state is empty.
 func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
+	if of, err := l.ofSessions(team); err != nil {
+		return api.Sent{}, err
+	} else if of && member == mail.User {
+		return l.tell(ctx, id, m)
+	}
 	to, err := l.In(ctx, team, member)
 	if err != nil {
 		return api.Sent{}, err
 	}
 	defer to.Close() // nothing was written through it
 	w, err := l.by(&to, m.Via)
+	if err == nil {
+		err = l.speaks(ctx, &to, m.From)
+	}
 	if err != nil {
 		return api.Sent{}, err
 	}
@@ -54,6 +62,9 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 	defer to.Close() // nothing was written through it
 	w, err := l.by(&to, "")
 	if err != nil {
+		return nil, err
+	}
+	if err := l.speaks(ctx, &to, m.From); err != nil {
 		return nil, err
 	}
 	err = w.audience(ctx, &to, m, func(member string, send func(id string) (api.Sent, error)) {

@@ -31,6 +31,7 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 		}
 	}
 	relayed := map[int]ledger.Session{}
+	var known []pane.Pane
 	if lg, err := l.Ledger(ctx); err != nil {
 		return nil, err
 	} else if lg != nil {
@@ -43,12 +44,18 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 				relayed[s.PID] = s
 			}
 		}
+		if known, err = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State}).KnownSessions(ctx); err != nil {
+			return nil, err
+		}
 	}
 	shown := make([]api.Session, 0, len(all))
 	for _, s := range all {
 		var by pane.Reach
 		s.Process, by = pane.ReachOf(l.opts.State, s.Process)
 		one := view.Session(s)
+		if k, ok := pane.Known(known, s.Process); ok {
+			one.As = k.Inbox
+		}
 		r, ok := relayed[s.PID]
 		start, _, known := strings.Cut(r.Start, "@") // as in interactive.Elsewhere
 		if ok && (!known || s.ProcStart == "" || start == s.ProcStart) {

@@ -70,6 +70,9 @@ type Options struct {
 	// Silence is how long a stream of events may be silent before it counts as broken;
 	// 0: 45 s, three times the heartbeat of the service.
 	Silence time.Duration
+
+	// Agent says that requests are an agent's, which may do less: see [api.AgentHeader].
+	Agent bool
 }
 
 // A Client talks to one service. Make one with [New] or [Find].
@@ -78,6 +81,7 @@ type Client struct {
 	base    string // prefix of paths
 	where   string // for messages
 	token   string
+	agent   bool
 	silence time.Duration
 	patient time.Duration // see [Options.Patience]
 	back    backOff
@@ -120,7 +124,7 @@ func (e *SkewError) Unwrap() error { return e.Err }
 func New(opts Options) (*Client, error) {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	c := &Client{
-		base: "http://teambridge", where: opts.Where, token: opts.Token, silence: cmp.Or(opts.Silence, 45*time.Second), patient: opts.Patience,
+		base: "http://teambridge", where: opts.Where, token: opts.Token, agent: opts.Agent, silence: cmp.Or(opts.Silence, 45*time.Second), patient: opts.Patience,
 		back: backOff{100 * time.Millisecond, 5 * time.Second},
 	}
 	dial := opts.Dial
@@ -157,10 +161,10 @@ func New(opts Options) (*Client, error) {
 // Find returns a client of the service for the Claude directory with the real path root,
 // whose files are in the directory state. The error is fs.ErrNotExist if no service runs,
 // and a *[SkewError] if this package does not know its API. Find does not connect.
-func Find(state, root string) (*Client, error) { return FindPatient(state, root, 0) }
+func Find(state, root string) (*Client, error) { return FindWith(state, root, Options{}) }
 
-// FindPatient is Find with [Options.Patience].
-func FindPatient(state, root string, patience time.Duration) (*Client, error) {
+// FindWith is Find with options that do not say where the service is.
+func FindWith(state, root string, opts Options) (*Client, error) {
 	// First, because it is cheap if there is no service.
 	card, err := api.ReadCard(state, root)
 	if err != nil {
@@ -178,10 +182,10 @@ func FindPatient(state, root string, patience time.Duration) (*Client, error) {
 		return nil, &SkewError{Where: strings.Join(card.Listen, ", "), Reason: fmt.Sprintf(
 			"it has version %d of the API (teambridge %s), and this program has %d", card.API, card.Version, api.Level)}
 	}
-	opts := Options{Patience: patience}
 	for _, l := range card.Listen {
 		if path, ok := strings.CutPrefix(l, "unix:"); ok {
-			return New(Options{Socket: path, Patience: patience})
+			opts.Socket, opts.Address = path, ""
+			return New(opts)
 		}
 		opts.Address = l
 	}
@@ -291,6 +295,9 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	}
 	if in != nil {
 		req.Header.Set("Content-Type", media)
+	}
+	if c.agent {
+		req.Header.Set(api.AgentHeader, "1")
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)

@@ -75,7 +75,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				answer.Header().Set("Connection", "close") // it costs something as long as it is open
 			}
 		}
-		if person {
+		switch {
+		case person && r.Header.Get(api.AgentHeader) != "":
+			ctx = bridge.WithAgent(ctx)
+		case person:
 			ctx = bridge.WithPerson(ctx)
 		}
 		next.ServeHTTP(answer, r.WithContext(ctx))

@@ -19,6 +19,7 @@ type route struct {
 	open         bool                     // without authentication
 	changes      bool                     // refused when the service is read-only
 	bare         bool                     // it has no body, although it changes something
+	agents       bool                     // also for agents: see [api.AgentHeader]
 	stream       func(*http.Request) bool // whether the answer ends with the client or the service; nil: never
 }
 
@@ -29,34 +30,34 @@ func (s *Server) routes() []route {
 	return []route{
 		{method: "GET", path: "/healthz", handle: plain(l.Health), open: true},
 		{method: "GET", path: "/openapi.json", handle: openapi},
-		{method: "GET", path: "/v1/version", handle: plain(s.version)},
-		{method: "GET", path: "/v1/target", handle: s.target},
-		{method: "GET", path: "/v1/teams", handle: plain(l.Teams)},
+		{method: "GET", path: "/v1/version", handle: plain(s.version), agents: true},
+		{method: "GET", path: "/v1/target", handle: s.target, agents: true},
+		{method: "GET", path: "/v1/teams", handle: plain(l.Teams), agents: true},
 		{method: "GET", path: "/v1/ended-teams", handle: plain(l.EndedTeams)},
-		{method: "GET", path: "/v1/sessions", handle: plain(l.Sessions)},
-		{method: "GET", path: "/v1/teams/{team}", handle: one(l.Team, "team")},
-		{method: "GET", path: "/v1/teams/{team}/members", handle: one(l.Members, "team")},
-		{method: "GET", path: "/v1/teams/{team}/status", handle: s.status},
-		{method: "GET", path: "/v1/teams/{team}/messages", handle: s.messages, large: true},
-		{method: "POST", path: "/v1/teams/{team}/members/{member}/messages", handle: s.send, changes: true},
+		{method: "GET", path: "/v1/sessions", handle: plain(l.Sessions), agents: true},
+		{method: "GET", path: "/v1/teams/{team}", handle: one(l.Team, "team"), agents: true},
+		{method: "GET", path: "/v1/teams/{team}/members", handle: one(l.Members, "team"), agents: true},
+		{method: "GET", path: "/v1/teams/{team}/status", handle: s.status, agents: true},
+		{method: "GET", path: "/v1/teams/{team}/messages", handle: s.messages, large: true, agents: true},
+		{method: "POST", path: "/v1/teams/{team}/members/{member}/messages", handle: s.send, changes: true, agents: true},
 		{method: "POST", path: "/v1/teams/{team}/broadcast", handle: s.broadcast, changes: true},
-		{method: "GET", path: "/v1/teams/{team}/inboxes", handle: s.inboxes, large: true},
+		{method: "GET", path: "/v1/teams/{team}/inboxes", handle: s.inboxes, large: true, agents: true},
 		{method: "POST", path: "/v1/teams/{team}/read", handle: posted(l.MarkRead, "team"), changes: true},
 		{method: "POST", path: "/v1/teams/{team}/join", handle: posted(l.Join, "team"), changes: true},
 		{method: "POST", path: "/v1/teams/{team}/leave", handle: leave(l), changes: true},
-		{method: "POST", path: "/v1/teams/{team}/members/{member}/ask", handle: s.ask, changes: true, stream: always},
+		{method: "POST", path: "/v1/teams/{team}/members/{member}/ask", handle: s.ask, changes: true, stream: always, agents: true},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/transcript", handle: s.transcript, stream: always},
 		{method: "GET", path: "/v1/teams/{team}/wait", handle: s.wait, stream: always},
 		{method: "GET", path: "/v1/transcripts/{session}", handle: s.transcript, stream: always},
-		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt},
-		{method: "GET", path: "/v1/teams/{team}/members/{member}/outcome", handle: s.outcome, stream: always},
+		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt, agents: true},
+		{method: "GET", path: "/v1/teams/{team}/members/{member}/outcome", handle: s.outcome, stream: always, agents: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/place", handle: s.place, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/release", handle: three(l.Release, "team", "member", "?sender"), changes: true, bare: true},
 		{method: "GET", path: "/v1/attention", handle: s.attention},
 		{method: "POST", path: "/v1/attention/dismiss", handle: dismiss(l), changes: true},
 		{method: "GET", path: "/v1/doctor", handle: one(l.Findings, "?team"), large: true},
 		{method: "POST", path: "/v1/doctor/fix", handle: one(l.Fix, "?team"), large: true, changes: true, bare: true},
-		{method: "GET", path: "/v1/panes", handle: plain(l.Panes)},
+		{method: "GET", path: "/v1/panes", handle: plain(l.Panes), agents: true},
 		{method: "POST", path: "/v1/panes", handle: adding(l.AddPane, paneAt), changes: true},
 		{method: "GET", path: "/v1/panes/{pane}", handle: one(l.Pane, "pane")},
 		{method: "GET", path: "/v1/panes/{pane}/test", handle: two(l.TestPane, "pane", "?policy")},
@@ -76,8 +77,8 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/deliveries", handle: s.deliveries, large: true},
 		{method: "POST", path: "/v1/deliveries/{delivery}/retry", handle: one(l.RetryDelivery, "delivery"), changes: true, bare: true},
 		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: one(l.DropDelivery, "delivery"), changes: true, bare: true},
-		{method: "GET", path: "/v1/search", handle: searching(l.Search, api.MaxHits), large: true},
-		{method: "GET", path: "/v1/history", handle: searching(l.History, api.MaxMessages), large: true},
+		{method: "GET", path: "/v1/search", handle: searching(l.Search, api.MaxHits), large: true, agents: true},
+		{method: "GET", path: "/v1/history", handle: searching(l.History, api.MaxMessages), large: true, agents: true},
 		{method: "GET", path: "/v1/events", handle: s.events, stream: always},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
 	}
@@ -123,7 +124,11 @@ func (h *header) WriteHeader(status int)      { h.status = status }
 // answer returns the handler of a route.
 func (s *Server) answer(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !route.open && !bridge.Person(r.Context()) {
+		if bridge.Agent(r.Context()) && !route.open && !route.agents {
+			s.fail(w, r, api.Decide(api.CodeForbidden, "nothing was done", "%s %s is for persons, and an agent asks", route.method, r.URL.Path))
+			return
+		}
+		if !route.open && !bridge.Person(r.Context()) && !bridge.Agent(r.Context()) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="teambridge"`)
 			s.fail(w, r, api.Decide(api.CodeUnauthorized, "the token is in "+api.TokenPath(s.opts.State), "the token in the header Authorization is missing or wrong"))
 			return

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/relay/process"
+	"teambridge/status/api"
+	"teambridge/status/bridge"
+	"teambridge/status/mcp"
+)
+
+func newMCP(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp",
+		Short: "Let an agent use teambridge; its program runs it",
+		Long: `Serve the Model Context Protocol on standard input and output, so that an agent
+can list the other agents, write to them and to you, answer, and look up its
+messages.
+
+A program such as Claude Code runs it:
+
+  claude mcp add teambridge -- teambridge mcp
+
+An agent sends as the session that has started the server, which is found by
+its process, and not by what the agent says. It reads its own messages. It can
+grant no permission, set no mode, run no command and type into no pane. Who is
+not known sends as "unverified", and has no messages.
+
+What the agent is told of a message is what is known of it, as by "teambridge
+send". With a service it goes on when the agent has stopped waiting.
+
+Exit status: 0 when standard input ends; 1 it could not be read.`,
+		Example: `  claude mcp add teambridge -- teambridge mcp`,
+		Args:    none,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), a) },
+	}
+}
+
+func serveMCP(ctx context.Context, a *app) error {
+	a.agent = true
+	dir, err := a.cwd()
+	if err != nil {
+		return err
+	}
+	ctx = bridge.WithAgent(ctx)
+	return mcp.Serve(ctx, a.stdin, a.stdout, mcp.Options{
+		Once: a.onceForAgent, Parents: ancestors(os.Getppid()), Dir: dir, Version: build().Version,
+	})
+}
+
+// onceForAgent is once for a command that runs for long: a service may have begun or ended since the last call.
+func (a *app) onceForAgent(ctx context.Context, id string, do func(b mcp.Bridge) error) error {
+	f := a.findService(ctx)
+	if f.older != nil { // it would take an agent for a person
+		f.older.Close()
+	}
+	var b api.Bridge = a.local()
+	if f.served != nil {
+		defer f.served.Close()
+		b = f.served
+	}
+	_, err := once(ctx, a, b, id, true, func(b api.Bridge, _ string) (struct{}, error) { return struct{}{}, do(b) })
+	return err
+}
+
+// ancestors are a process, its parent, and so on.
+func ancestors(pid int) (all []int) {
+	for pid > 1 && len(all) < 32 {
+		all = append(all, pid)
+		pid = process.Parent(pid)
+	}
+	return all
+}

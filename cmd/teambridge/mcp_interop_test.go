@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/sim/standin"
+	"teambridge/status/api"
+	"teambridge/status/mcp"
+	"teambridge/teams"
+)
+
+// newAgentUser is somebody whose session at a terminal has the tools of teambridge.
+func newAgentUser(t *testing.T, v teams.Version, home *standin.Home, state string) *sessionUser {
+	t.Helper()
+	own, err := exec.LookPath("teambridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"teambridge": map[string]any{
+		"type": "stdio", "command": own, "args": []string{"mcp"}, "env": map[string]string{"TEAMBRIDGE_STATE": state, "GORACE": "atexit_sleep_ms=0"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home,
+		terminal: standin.StartSession(t, v, home, "--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__teambridge")}
+	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: filepath.Dir(filepath.Dir(filepath.Dir(state)))}
+	return p
+}
+
+// calls has the agent of a session call a tool, and returns the answer.
+func (p *sessionUser) calls(marker, tool string, in any) string {
+	p.t.Helper()
+	if err := p.terminal.Prompt(p.ctx, marker+"\n"+standin.CallLine("mcp__teambridge__"+tool, in)); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.result(marker)
+}
+
+// result waits for the result of the tool that was called in the turn with a marker.
+func (p *sessionUser) result(marker string) string {
+	p.t.Helper()
+	first, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && strings.Contains(r.Text(), marker) })
+	if err != nil {
+		p.t.Fatalf("%s: %v\n%s", marker, err, p.terminal.Screen())
+	}
+	r, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool {
+		return !r.Side && r.Session == first.Session && r.Seq > first.Seq && len(r.Results) > 0
+	})
+	if err != nil {
+		p.t.Fatalf("%s has no result: %v\n%s", marker, err, p.terminal.Screen())
+	}
+	return strings.Join(r.Results, "\n")
+}
+
+// An answer of the tools as the model reads it, which is the structured one on the versions with sockets.
+func answerOf[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Errorf("the model reads %s: %v", text, err)
+	}
+	return v
+}
+
+// twoAgents are two sessions with the tools, and a service.
+func twoAgents(t *testing.T, v teams.Version) (ann, ben *sessionUser) {
+	t.Helper()
+	home := standin.NewHome(t, nil)
+	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
+	state := filepath.Join(t.TempDir(), ".local", "state", "teambridge")
+	var stderr lockedBuffer
+	serve(t, home, state, &stderr)
+	return newAgentUser(t, v, home, state), newAgentUser(t, v, home, state)
+}
+
+// Agents of sessions find, write to and ask one another with the tools, and the person reads both sides.
+func TestRealAgentsWithTools(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		ann, ben := twoAgents(t, v)
+		annIs, benIs := ann.session().Name+"@sessions", ben.session().Name+"@sessions"
+		if annIs == benIs { // now and then Claude Code gives two the same name
+			annIs, benIs = ann.session().Session+"@sessions", ben.session().Session+"@sessions"
+		}
+		listed := answerOf[mcp.Listed](t, ann.calls("[list]", "list_agents", map[string]any{}))
+		if listed.You != annIs || len(listed.Agents) != 1 || listed.Agents[0].To != benIs || listed.Agents[0].Does != api.WordIdle {
+			t.Errorf("listed: %+v; it is %s, and the other %s", listed, annIs, benIs)
+		}
+		offered, err := ann.home.API.Wait(ann.ctx, func(r standin.Request) bool { return !r.Side && r.Has("[list]") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range []string{"list_agents", "send_message", "reply", "read_messages", "search_history"} {
+			if !slices.Contains(offered.Tools, "mcp__teambridge__"+tool) {
+				t.Errorf("the model is not offered %s, of %q", tool, offered.Tools)
+			}
+		}
+		sent := answerOf[mcp.Sent](t, ann.calls("[tells]", "send_message", map[string]any{"to": benIs, "text": "(told)", "wait": "seen"}))
+		if sent.State != api.Seen {
+			t.Errorf("told: %+v", sent)
+		}
+		annIs, benIs = ann.session().As+"@sessions", ben.session().As+"@sessions"
+		given, err := ben.home.API.Wait(ben.ctx, func(r standin.Request) bool {
+			return !r.Side && r.Has("(told)") && strings.Contains(r.Text(), "<cross-session-message ")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, id, _ := strings.Cut(given.Text(), `message-id="`)
+		id, _, _ = strings.Cut(id, `"`)
+		sent = answerOf[mcp.Sent](t, ben.calls("[replies]", "reply", map[string]any{"id": id, "text": "(replied)", "wait": "seen"}))
+		if sent.State != api.Seen || !strings.HasPrefix(sent.To, ann.session().Session) {
+			t.Errorf("replied to %s: %+v", id, sent)
+		}
+		sent = answerOf[mcp.Sent](t, ann.calls("[asks]", "send_message", map[string]any{"to": benIs, "text": "(question)", "wait": "answer"}))
+		if sent.State != "answered" || !strings.Contains(sent.Answer, "(question)") {
+			t.Errorf("asked: %+v", sent)
+		}
+		read := answerOf[mcp.Messages](t, ben.calls("[reads]", "read_messages", map[string]any{}))
+		if len(read.Messages) < 3 || !slices.ContainsFunc(read.Messages, func(m mcp.Message) bool { return m.Text == "(replied)" && m.From == benIs && m.State == api.Seen }) {
+			t.Errorf("read: %+v", read)
+		}
+		if sent = answerOf[mcp.Sent](t, ben.calls("[user]", "send_message", map[string]any{"to": "user", "text": "(for the person)"})); sent.State != api.Verified {
+			t.Errorf("to the person: %+v", sent)
+		}
+		found := answerOf[mcp.Messages](t, ben.calls("[searches]", "search_history", map[string]any{"words": "question"}))
+		if len(found.Messages) == 0 || !slices.ContainsFunc(found.Messages, func(m mcp.Message) bool { return m.Text == "(question)" && m.From == annIs }) {
+			t.Errorf("found: %+v", found)
+		}
+		history := ann.must("history", "--team", "sessions")
+		for _, text := range []string{"(told)", "(replied)", "(question)", "(for the person)"} {
+			if n := strings.Count(history, "\n    "+text+"\n"); n != 1 {
+				t.Errorf("the history has %s %d times:\n%s", text, n, history)
+			}
+		}
+		if mine := ann.must("inbox"); !strings.Contains(mine, "(for the person)") || strings.Contains(mine, "(replied)") {
+			t.Errorf("the person has:\n%s", mine)
+		}
+	})
+}

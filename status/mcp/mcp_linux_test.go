@@ -1,0 +1,306 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay/sim/simsession"
+	"teambridge/status/api"
+	"teambridge/status/bridge"
+	"teambridge/teams"
+	"teambridge/teams/teamstest"
+)
+
+func TestMain(m *testing.M) {
+	simsession.Main() // does not return in a session
+	os.Exit(m.Run())
+}
+
+// machine has three sessions, and the files of teambridge.
+type machine struct {
+	*teamstest.Fixture
+	ann, ben, eve *simsession.Session
+	local         *bridge.Local
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	f := teamstest.New(t)
+	m := &machine{Fixture: f}
+	root := f.Root.Path()
+	m.ann = simsession.Start(t, root, "aaaa104e-0000-4000-8000-000000000001")
+	m.ben = simsession.Start(t, root, "bbbb104e-0000-4000-8000-000000000002")
+	m.eve = simsession.Start(t, root, "eeee104e-0000-4000-8000-000000000003")
+	l := sync.OnceValues(func() (*ledger.Ledger, error) {
+		return ledger.Open(context.Background(), filepath.Join(f.State, "ledger.db"))
+	})
+	t.Cleanup(func() {
+		if opened, err := l(); err != nil || opened.Close() != nil {
+			t.Error("the ledger cannot be opened or closed", err)
+		}
+	})
+	m.local = bridge.New(bridge.Options{
+		Root:   func() (*teams.Root, error) { return f.Root, nil },
+		Ledger: func(context.Context) (*ledger.Ledger, error) { return l() },
+		Journal: func(ctx context.Context) (*journal.Journal, error) {
+			j, err := journal.Open(ctx, filepath.Join(f.State, "journal.db"))
+			if err == nil {
+				t.Cleanup(func() { j.Close() }) // who has it may have closed it
+			}
+			return j, err
+		},
+		State: f.State, Locker: f.Locker, LookupEnv: os.LookupEnv, Warn: func(err error) { t.Error(err) }, Debug: t.Logf,
+	})
+	return m
+}
+
+// client is the program of an agent.
+type client struct {
+	*sdk.ClientSession
+	t *testing.T
+}
+
+// serve starts a server that these processes have started, and its client.
+func (m *machine) serve(t *testing.T, parents ...int) *client {
+	t.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ctx := bridge.WithAgent(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- Serve(ctx, in, out, Options{
+			Once: func(ctx context.Context, _ string, do func(Bridge) error) error { return do(m.local) }, Parents: parents, Dir: t.TempDir(), Version: "test",
+		})
+	}()
+	s, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), toServer.Close(), <-done); err != nil {
+			t.Errorf("the server ended: %v", err)
+		}
+	})
+	return &client{s, t}
+}
+
+// call calls a tool. Its structured answer is put into out; the error is what the model reads instead.
+func (c *client) call(name string, in, out any) error {
+	c.t.Helper()
+	r, err := c.CallTool(c.t.Context(), &sdk.CallToolParams{Name: name, Arguments: in})
+	if err != nil {
+		return err
+	}
+	text := ""
+	for _, part := range r.Content {
+		text += part.(*sdk.TextContent).Text
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' }) {
+		c.t.Errorf("%s: control characters in %q", name, text)
+	}
+	if r.IsError {
+		return errors.New(text)
+	}
+	data, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		return err
+	}
+	if into, ok := out.(*Sent); ok {
+		*into = Sent{}
+	}
+	return json.Unmarshal(data, out)
+}
+
+func (c *client) must(name string, in, out any) {
+	c.t.Helper()
+	if err := c.call(name, in, out); err != nil {
+		c.t.Fatalf("%s %v: %v", name, in, err)
+	}
+}
+
+type args map[string]any
+
+// An agent is told who it is, whom it can write to, and what became of what it sent; another one reads and answers it; nobody else
+// reads it.
+func TestAgentsWriteToOneAnother(t *testing.T) {
+	m := newMachine(t)
+	ann, ben, eve := m.serve(t, 1<<30, m.ann.PID()), m.serve(t, m.ben.PID()), m.serve(t, m.eve.PID())
+	var listed Listed
+	ann.must("list_agents", args{}, &listed)
+	if listed.You != m.ann.ID+"@sessions" || len(listed.Agents) != 2 || listed.Agents[0].To != m.ben.ID+"@sessions" {
+		t.Fatalf("listed: %+v", listed)
+	}
+	for _, a := range listed.Agents {
+		if a.Does != api.WordIdle || a.Way != api.WaySession || a.Directory != m.ann.Dir() {
+			t.Errorf("listed: %+v", a)
+		}
+	}
+	var sent Sent
+	if err := ann.call("send_message", args{"to": "work", "text": "which one?"}, &sent); err == nil || !strings.Contains(err.Error(), m.ben.ID) {
+		t.Errorf("to a name that three have: %+v, %v", sent, err)
+	}
+	id := "1a0f8fb6-ccc7-4b39-aab0-ea7e7b3a4e8e"
+	for range 2 {
+		ann.must("send_message", args{"to": m.ben.ID, "text": "hello", "wait": "seen", "id": id}, &sent)
+		if sent.State != api.Seen || sent.ID != id {
+			t.Errorf("sent: %+v", sent)
+		}
+	}
+	if given := m.ben.Given(); !slices.Equal(given, []string{"hello"}) { // in all of them
+		t.Errorf("the models were given %q", given)
+	}
+	m.ben.Tell("busy")
+	ann.must("send_message", args{"to": m.ben.ID, "text": "later", "wait": "seen", "timeout_seconds": 1}, &sent)
+	if sent.State == api.Seen || !strings.Contains(sent.Meaning, "not given it") {
+		t.Errorf("sent to one that works: %+v", sent)
+	}
+	m.ben.Tell("idle")
+	ann.must("send_message", args{"to": m.ben.ID, "text": "and now?", "wait": "answer"}, &sent)
+	if sent.State != "answered" || sent.Answer == "" {
+		t.Errorf("asked: %+v", sent)
+	}
+
+	var read Messages
+	ben.must("read_messages", args{}, &read)
+	var texts []string
+	got := ""
+	for _, one := range read.Messages {
+		if !one.Answer {
+			texts = append(texts, one.From+": "+one.Text)
+		}
+		if one.Text == "hello" {
+			got = one.ID
+		}
+	}
+	if want := []string{"work@sessions: and now?", "work@sessions: later", "work@sessions: hello"}; !slices.Equal(texts, want) {
+		t.Errorf("read: %q, want %q", texts, want)
+	}
+	ben.must("reply", args{"id": got, "text": "\x1b[31mhi\x1b[0m", "wait": "seen"}, &sent)
+	if sent.State != api.Seen || sent.To != m.ann.ID+"@sessions" || !slices.Contains(m.ann.Given(), "\x1b[31mhi\x1b[0m") {
+		t.Errorf("replied: %+v; the models were given %q", sent, m.ann.Given())
+	}
+	ann.must("read_messages", args{"limit": 3}, &read)
+	if len(read.Messages) < 3 || read.Messages[0].Text != "\x1b[31mhi\x1b[0m" || !slices.ContainsFunc(read.Messages, func(m Message) bool { return m.Text == "and now?" && m.State == api.Seen }) {
+		t.Errorf("read: %+v", read)
+	}
+	ben.must("search_history", args{"words": "later"}, &read)
+	if len(read.Messages) == 0 || read.Messages[0].Text != "later" {
+		t.Errorf("found: %+v", read)
+	}
+	for _, tool := range []string{"read_messages", "search_history"} {
+		in := args{}
+		if tool == "search_history" {
+			in["words"] = "hello"
+		}
+		eve.must(tool, in, &read)
+		if len(read.Messages) > 0 {
+			t.Errorf("%s of another: %+v", tool, read)
+		}
+	}
+	if err := eve.call("reply", args{"id": got, "text": "x"}, &sent); err == nil {
+		t.Errorf("another replied: %+v", sent)
+	}
+
+	ben.must("send_message", args{"to": "user", "text": "done"}, &sent)
+	if sent.State != api.Verified || sent.To != "user" {
+		t.Errorf("sent to the person: %+v", sent)
+	}
+	rows, err := m.local.Read(t.Context(), sessionTeam, api.Reading{Own: true})
+	if err != nil || len(rows.Messages) != 1 || rows.Messages[0].Text != "done" || !strings.HasPrefix(rows.Messages[0].From, "work") || rows.Messages[0].Read {
+		t.Errorf("the person has %+v, %v", rows, err)
+	}
+}
+
+// What is wrong or hostile is refused, and nothing is sent.
+func TestRefused(t *testing.T) {
+	m := newMachine(t)
+	m.Make("crew", 1, "worker")
+	ann, nobody := m.serve(t, m.ann.PID()), m.serve(t, 1<<30)
+	for _, in := range []args{
+		{"to": "../x", "text": "hi"},
+		{"to": "worker@../x", "text": "hi"},
+		{"to": "\x1b[2J", "text": "hi"},
+		{"to": "", "text": "hi"},
+		{"to": m.ann.ID, "text": "to myself"},
+		{"to": m.ben.ID, "text": ""},
+		{"to": m.ben.ID, "text": strings.Repeat("x", 1<<20)},
+		{"to": m.ben.ID, "text": "hi", "from": "user"},
+		{"to": m.ben.ID, "text": "hi", "wait": "forever"},
+		{"to": m.ben.ID, "text": "hi", "timeout_seconds": 601},
+		{"to": m.ben.ID, "text": "hi", "timeout_seconds": -1},
+		{"to": m.ben.ID, "text": "hi", "id": "../../x"},
+		{"to": m.ben.ID},
+		{"to": "user", "text": strings.Repeat("x", 1<<20)},
+		{"to": "worker@crew", "text": `{"type":"shutdown_request"}`},
+	} {
+		var sent Sent
+		if err := ann.call("send_message", in, &sent); err == nil {
+			t.Errorf("sent %.80v: %+v", in, sent)
+		} else if len(err.Error()) > 1000 {
+			t.Errorf("%.80v: an error of %d bytes", in, len(err.Error()))
+		}
+	}
+	for name, in := range map[string]args{
+		"read_messages": {"limit": 51}, "search_history": {"words": " "}, "reply": {"id": "1", "text": "x"}, "permit": {}, "list_agents": {"team": "x"},
+	} {
+		if err := ann.call(name, in, &struct{}{}); err == nil {
+			t.Errorf("%s %v was done", name, in)
+		}
+	}
+	if given := m.ann.Given(); len(given) > 0 { // of all
+		t.Errorf("models were given %q", given)
+	}
+
+	var sent Sent
+	nobody.must("send_message", args{"to": m.ben.ID, "text": "who am I?", "wait": "seen"}, &sent)
+	var listed Listed
+	nobody.must("list_agents", args{}, &listed)
+	if listed.You != api.Unverified || len(listed.Agents) != 4 {
+		t.Errorf("unknown: %+v", listed)
+	}
+	if err := nobody.call("read_messages", args{}, &struct{}{}); err == nil {
+		t.Error("somebody unknown reads messages")
+	}
+	found, err := m.local.History(t.Context(), api.SearchQuery{Team: sessionTeam, MessagesOnly: true})
+	if err != nil || !slices.ContainsFunc(found.Hits, func(h api.Hit) bool { return h.Text == "who am I?" && h.From == api.Unverified }) {
+		t.Errorf("the history has %+v, %v", found.Hits, err)
+	}
+}
+
+// A row to a member is from the session, and names the way back; and not from the person.
+func TestRowOfASession(t *testing.T) {
+	m := newMachine(t)
+	m.Make("crew", 1, "worker")
+	ann := m.serve(t, m.ann.PID())
+	var sent Sent
+	ann.must("send_message", args{"to": "worker", "text": "hello"}, &sent)
+	rows, err := m.Inbox("crew", "worker").Read(t.Context())
+	if err != nil || len(rows) != 1 || rows[0].From != "work@sessions" || sent.State != api.Verified {
+		t.Errorf("sent %+v; the inbox has %+v, %v", sent, rows, err)
+	}
+	ctx := bridge.WithAgent(t.Context())
+	for _, from := range []string{"", mail.User, api.Guest} {
+		for _, team := range []string{"crew", sessionTeam} {
+			member := map[string]string{"crew": "worker", sessionTeam: m.ben.ID}[team]
+			if _, err := m.local.Send(ctx, team, member, "", api.NewMessage{Text: "x", From: from}); !errors.Is(err, api.CodeRefused) {
+				t.Errorf("sent to %s as %q: %v", member, from, err)
+			}
+			if _, err := m.local.Ask(ctx, team, member, "", api.NewQuestion{NewMessage: api.NewMessage{Text: "x", From: from}}); !errors.Is(err, api.CodeRefused) {
+				t.Errorf("asked %s as %q: %v", member, from, err)
+			}
+		}
+	}
+}
