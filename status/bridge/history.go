@@ -59,7 +59,7 @@ func (l *Local) Records(ctx context.Context, j *journal.Journal, s Selection, hi
 		}
 		r, err := record(ctx, j, lg, m)
 		if x == nil {
-			return &api.Hit{Record: r}, err
+			return &api.Hit{Record: r, Snippet: []api.Piece{}}, err
 		}
 		return new(view.Hit(*x, r)), err
 	}
@@ -75,7 +75,7 @@ func (l *Local) Records(ctx context.Context, j *journal.Journal, s Selection, hi
 	case s.Words != "":
 		found = append(found, view.WorkHits(ctx, j, lg, s.Words, q, s.Thinking))
 	default:
-		found = append(found, journal.Map(view.Works(ctx, j, lg, q, s.Thinking), func(r api.Record) (*api.Hit, error) { return &api.Hit{Record: r}, nil }))
+		found = append(found, journal.Map(view.Works(ctx, j, lg, q, s.Thinking), func(r api.Record) (*api.Hit, error) { return &api.Hit{Record: r, Snippet: []api.Piece{}}, nil }))
 	}
 	return journal.Merge(s.Newest || s.Words != "", func(h api.Hit) int64 { return h.Seq }, found...)
 }

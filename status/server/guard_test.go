@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -133,6 +135,45 @@ func TestPerson(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("without a token: %d", res.StatusCode)
+	}
+}
+
+// An agent reads, and writes in its own name; all else is for persons.
+func TestAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var s *Server
+	r := w.start(t, func(started *Server) { s = started })
+	const agent = "1"
+	allowed := 0
+	for _, route := range s.routes() {
+		of := regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(route.path, "x")
+		body := ""
+		if route.method == "POST" && !route.bare {
+			body = "{}"
+		}
+		a := r.ask(t, route.method, of, body, api.AgentHeader, agent)
+		var p api.Problem
+		_ = json.Unmarshal(a.body, &p) // not of a success
+		if forbidden := p.Code == api.CodeForbidden; forbidden == (route.agents || route.open) {
+			t.Errorf("%s %s: %d %s", route.method, route.path, a.status, a.body)
+		}
+		if route.agents {
+			allowed++
+			if route.changes && !slices.Contains([]string{"/v1/teams/{team}/members/{member}/messages", "/v1/teams/{team}/members/{member}/ask"}, route.path) {
+				t.Errorf("agents may do %s %s", route.method, route.path)
+			}
+		}
+	}
+	if allowed < 10 {
+		t.Errorf("agents may do %d things", allowed)
+	}
+	for _, from := range []string{"", "user", "operator"} {
+		problem(t, r.ask(t, "POST", path(older, "worker"), `{"text":"x","from":"`+from+`"}`, api.AgentHeader, agent), api.CodeRefused)
+	}
+	sent := of[api.Sent](t, r.ask(t, "POST", path(older, "worker"), `{"text":"x","from":"ann@elsewhere"}`, api.AgentHeader, agent), http.StatusCreated)
+	if sent.State != api.Verified || sent.Delivery != "" {
+		t.Errorf("sent %+v", sent)
 	}
 }
 
