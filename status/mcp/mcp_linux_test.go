@@ -298,7 +298,7 @@ func TestRowOfASession(t *testing.T) {
 			if _, err := m.local.Send(ctx, team, member, "", api.NewMessage{Text: "x", From: from}); !errors.Is(err, api.CodeRefused) {
 				t.Errorf("sent to %s as %q: %v", member, from, err)
 			}
-			if _, err := m.local.Ask(ctx, team, member, "", api.NewQuestion{NewMessage: api.NewMessage{Text: "x", From: from}}); !errors.Is(err, api.CodeRefused) {
+			if _, err := m.local.Ask(ctx, team, member, "", api.NewQuestion{NewMessage: api.NewMessage{Text: "x", From: from}, Timeout: "1s"}); !errors.Is(err, api.CodeRefused) {
 				t.Errorf("asked %s as %q: %v", member, from, err)
 			}
 		}
