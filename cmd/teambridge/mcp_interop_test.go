@@ -148,3 +148,31 @@ func TestRealAgentsWithTools(t *testing.T) {
 		}
 	})
 }
+
+// The command of the README gives every session the tools, and Claude Code connects to the server.
+func TestRealToolsAreAdded(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		own, err := exec.LookPath("teambridge")
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := standin.NewHome(t, nil)
+		claude := func(args ...string) string {
+			t.Helper()
+			command := append(standin.Require(t, v), args...)
+			cmd := exec.Command(command[0], command[1:]...)
+			cmd.Dir, cmd.Env = home.Work, append(home.Env(), "GORACE=atexit_sleep_ms=0")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("claude %q: %v\n%s", args, err, out)
+			}
+			return string(out)
+		}
+		claude("mcp", "add", "--scope", "user", "teambridge", "--", own, "mcp")
+		if said := claude("mcp", "list"); !strings.Contains(said, "Connected") {
+			t.Errorf("Claude Code says of its servers:\n%s", said)
+		}
+	})
+}
