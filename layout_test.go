@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
 	"relay/sim/simsession":     {"teams/transcript"},                             // the names of its files
 	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
-	"relay/wake":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
+	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/pipe", "relay/process", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},

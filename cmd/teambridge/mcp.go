@@ -47,7 +47,7 @@ func serveMCP(ctx context.Context, a *app) error {
 	}
 	ctx = bridge.WithAgent(ctx)
 	return mcp.Serve(ctx, a.stdin, a.stdout, mcp.Options{
-		Once: a.onceForAgent, Parents: ancestors(os.Getppid()), Dir: dir, Version: build().Version,
+		Once: a.onceForAgent, Parents: ancestors(os.Getppid()), Dir: dir, Version: build().Version, Rest: process.GiveBack,
 	})
 }
 

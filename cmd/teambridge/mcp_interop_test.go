@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +37,20 @@ func newAgentUser(t *testing.T, v teams.Version, home *standin.Home, state strin
 	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home,
 		terminal: standin.StartSession(t, v, home, "--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__teambridge")}
 	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: filepath.Dir(filepath.Dir(filepath.Dir(state)))}
-	return p
+	// The program connects to the server while it takes prompts.
+	for i := 0; ; i++ {
+		marker := fmt.Sprintf("[ready-%d-%d]", p.terminal.Pid(), i)
+		if err := p.terminal.Prompt(p.ctx, marker); err != nil {
+			t.Fatal(err)
+		}
+		r, err := home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(r.Tools, "mcp__teambridge__list_agents") {
+			return p
+		}
+	}
 }
 
 // calls has the agent of a session call a tool, and returns the answer.
@@ -173,6 +187,35 @@ func TestRealToolsAreAdded(t *testing.T) {
 		claude("mcp", "add", "--scope", "user", "teambridge", "--", own, "mcp")
 		if said := claude("mcp", "list"); !strings.Contains(said, "Connected") {
 			t.Errorf("Claude Code says of its servers:\n%s", said)
+		}
+	})
+}
+
+// A session that nobody can write to knows who it is, writes to you, and asks another one that has the waiting hook.
+func TestRealToolsWithoutSockets(t *testing.T) {
+	forEachHooked(t, func(t *testing.T, v teams.Version) {
+		if v.Has(teams.SessionSocket) == teams.Yes {
+			return
+		}
+		ben := newHookedUser(t, v)
+		ben.hook("uninstall") // for the next one
+		ann := newAgentUser(t, v, ben.home, ben.state)
+		is := ann.sessionThat(ann.ctx, func(s api.Session) bool { return s.PID == ann.terminal.Pid() })
+		if said := ann.calls("[list]", "list_agents", map[string]any{}); !strings.Contains(said, is.Session) && (is.Name == "" || !strings.Contains(said, is.Name+"@sessions")) {
+			t.Errorf("listed: %s; it is %+v", said, is)
+		}
+		if said := ann.calls("[user]", "send_message", map[string]any{"to": "user", "text": "(for the person)"}); !strings.Contains(said, "inbox of the person") {
+			t.Errorf("to the person: %s", said)
+		}
+		if mine := ann.must("inbox"); !strings.Contains(mine, "(for the person)") {
+			t.Errorf("the person has:\n%s", mine)
+		}
+		if said := ann.calls("[asks]", "send_message", map[string]any{"to": ben.session().Session, "text": "(question)", "wait": "answer", "timeout_seconds": 60}); !strings.Contains(said, "ACK") || !strings.Contains(said, "answered") {
+			t.Errorf("asked: %s", said)
+		}
+		found := ann.must("history", "--team", "sessions", "--json")
+		if n := strings.Count(found, `"text":"(question)"`); n != 1 || strings.Contains(found, `"from":"user","text":"(question)"`) {
+			t.Errorf("the history has the question %d times:\n%s", n, found)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package wake
 import (
 	"context"
 	"os"
-	"runtime/debug"
 	"syscall"
 )
 
@@ -46,6 +45,3 @@ func Exited(ctx context.Context, pid int) bool {
 		return exited
 	}
 }
-
-// rest does without the collection every two minutes.
-func rest() { debug.SetGCPercent(-1) }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,30 +45,3 @@ func gone(s Session) bool {
 
 // Exited does not wait: here the reader of standard error tells, which is gone with the session.
 func Exited(context.Context, int) bool { return false }
-
-// rest gives back what is not needed to wait: 13 MiB become 5. There is no collection every two minutes any more. What of the
-// program was only needed to begin is read again if it is needed again.
-func rest() {
-	debug.SetGCPercent(-1)
-	debug.FreeOSMemory()
-	own, err := os.Executable()
-	if err != nil {
-		return
-	}
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		return
-	}
-	for line := range strings.Lines(string(maps)) { // start-end rwxp offset device inode path
-		fields := strings.Fields(line)
-		if len(fields) != 6 || fields[5] != own || fields[1][1] == 'w' {
-			continue // what was written is only here
-		}
-		from, to, _ := strings.Cut(fields[0], "-")
-		start, serr := strconv.ParseUint(from, 16, 64)
-		end, eerr := strconv.ParseUint(to, 16, 64)
-		if serr == nil && eerr == nil {
-			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, uintptr(start), uintptr(end-start), syscall.MADV_DONTNEED)
-		}
-	}
-}

@@ -18,5 +18,3 @@ func gone(Session) bool { return false }
 
 // Exited does nothing.
 func Exited(context.Context, int) bool { return false }
-
-func rest() {}

@@ -30,10 +30,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
 
+	"teambridge/relay/process"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/flock"
 	"teambridge/teams/transcript"
@@ -143,7 +145,8 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 		ended(waiting)
 		_ = l.Close()
 	}()
-	rest()
+	debug.SetGCPercent(-1) // there is no collection every two minutes any more
+	process.GiveBack()
 	for {
 		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {

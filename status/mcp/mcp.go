@@ -48,6 +48,7 @@ type Options struct {
 	Parents []int // the processes that have started this one, its parent first
 	Dir     string
 	Version string
+	Rest    func() // called when nothing was asked for a moment: it gives memory back
 }
 
 // versions are those of the protocol that are spoken.
@@ -61,16 +62,17 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	s := sdk.NewServer(&sdk.Implementation{Name: "teambridge", Version: opts.Version}, &sdk.ServerOptions{
 		Instructions: instructions, SupportedProtocolVersions: versions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 	})
-	t := tools{opts}
-	add(s, "list_agents", `List the agents on this machine that you can write to: coding sessions at terminals and members of teams, with what each does `+
+	t := tools{opts, time.AfterFunc(restAfter, opts.Rest)}
+	defer t.rest.Stop()
+	add(s, t, "list_agents", `List the agents on this machine that you can write to: coding sessions at terminals and members of teams, with what each does `+
 		`now and the address for send_message. Also tells which one you are.`, true, t.list)
-	add(s, "send_message", `Send a message to another agent, or to the person ("user"), and learn what became of it. It arrives as a message from you, once, `+
+	add(s, t, "send_message", `Send a message to another agent, or to the person ("user"), and learn what became of it. It arrives as a message from you, once, `+
 		`even if the agent is busy or ends before it is read. Do not send it again if the answer says that it waits. `+
 		`To ask a question and get the answer here, set wait to "answer".`, false, t.send)
-	add(s, "reply", `Answer a message that you got, by its message-id.`, false, t.reply)
-	add(s, "read_messages", `Read the latest messages to you and from you, with what became of those that you sent. New ones come to you by themselves; `+
+	add(s, t, "reply", `Answer a message that you got, by its message-id.`, false, t.reply)
+	add(s, t, "read_messages", `Read the latest messages to you and from you, with what became of those that you sent. New ones come to you by themselves; `+
 		`this is to look up what was said, or whether an answer has come.`, true, t.read)
-	add(s, "search_history", `Search all messages to you and from you for words, the newest first.`, true, t.search)
+	add(s, t, "search_history", `Search all messages to you and from you for words, the newest first.`, true, t.search)
 	conn := &sdk.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}}
 	err := s.Run(ctx, conn)
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
@@ -87,12 +89,13 @@ func (nopCloser) Close() error { return nil }
 type result interface{ String() string }
 
 // add adds a tool. Claude Code shows a tool that is not always loaded to the model only if it searches for one.
-func add[In any, Out result](s *sdk.Server, name, description string, readOnly bool, do func(context.Context, *call, In) (Out, error)) {
+func add[In any, Out result](s *sdk.Server, t tools, name, description string, readOnly bool, do func(context.Context, *call, In) (Out, error)) {
 	no := false
 	sdk.AddTool(s, &sdk.Tool{
 		Name: name, Description: description, Meta: sdk.Meta{"anthropic/alwaysLoad": true},
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: readOnly, DestructiveHint: &no, OpenWorldHint: &no},
 	}, func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
+		defer t.rest.Reset(restAfter)
 		out, err := do(ctx, &call{req}, in)
 		if err != nil {
 			return nil, out, explained(err)
@@ -141,7 +144,13 @@ func (c *call) waits(ctx context.Context, what string) (done func()) {
 	return done
 }
 
-type tools struct{ Options }
+type tools struct {
+	Options
+	rest *time.Timer
+}
+
+// restAfter is how long nothing is asked before the server rests.
+const restAfter = time.Second
 
 // caller is the agent that started the server.
 type caller struct {

@@ -82,7 +82,7 @@ func (m *machine) serve(t *testing.T, parents ...int) *client {
 	done := make(chan error, 1)
 	go func() {
 		done <- Serve(ctx, in, out, Options{
-			Once: func(ctx context.Context, _ string, do func(Bridge) error) error { return do(m.local) }, Parents: parents, Dir: t.TempDir(), Version: "test",
+			Once: func(ctx context.Context, _ string, do func(Bridge) error) error { return do(m.local) }, Parents: parents, Dir: t.TempDir(), Version: "test", Rest: func() {},
 		})
 	}()
 	s, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
