@@ -62,8 +62,8 @@ project on this machine alone. All that is in the file stays as it is, byte for
 byte, and a file that is not valid is not changed. Installing again changes only
 the path of this program. Claude Code reads hooks when it starts.
 
-Exit status: 0; 1 the file could not be written; 5 it is not a regular file; 6
-it is no settings file; 2 this system has no waiting hook.`,
+Exit status: 0; 1 the file could not be written; 2 this system has no waiting
+hook; 5 it is not a regular file; 6 it is no settings file.`,
 		Example: `  teambridge hook install
   teambridge hook install --user --wake`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return installHook(cmd.Context(), a, o) },
