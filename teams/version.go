@@ -108,6 +108,8 @@ const (
 	// LimitsProfile: an agent that is started with --agent has only the tools of its
 	// profile. Without it, it has all.
 	LimitsProfile Trait = "limits tools to those of the profile"
+	// TellsWork: a process at a terminal says in sessions/<pid>.json which version it is and what it does.
+	TellsWork Trait = "says what it does in sessions/<pid>.json"
 	// EchoesTime: the echo of a frame that is run has a timestamp.
 	EchoesTime Trait = "echoes frames with a timestamp"
 	// JoinsFrames: frames that wait for the end of a turn become one turn.
@@ -167,6 +169,7 @@ var changes = map[Trait]struct{ without, with Version }{
 	SessionSocket:      {Version{2, 1, 246}, Version{2, 1, 248}},
 
 	LimitsProfile:   {Version{2, 1, 112}, Version{2, 1, 140}},
+	TellsWork:       {Version{2, 1, 112}, Version{2, 1, 126}},
 	EchoesTime:      {Version{2, 1, 76}, Version{2, 1, 78}},
 	JoinsFrames:     {Version{2, 1, 84}, Version{2, 1, 85}},
 	InterruptFails:  {Version{2, 1, 85}, Version{2, 1, 89}},

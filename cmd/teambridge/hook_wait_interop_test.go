@@ -80,7 +80,7 @@ func (p *hookedUser) start(args ...string) {
 func (p *hookedUser) session() api.Session {
 	p.t.Helper()
 	return p.sessionThat(p.ctx, func(s api.Session) bool {
-		return s.PID == p.terminal.Pid() && s.Way == api.WayHook && (s.Word == api.WordIdle || p.version.Has(teams.NamesSession) != teams.Yes)
+		return s.PID == p.terminal.Pid() && s.Way == api.WayHook && (s.Word == api.WordIdle || p.version.Has(teams.TellsWork) != teams.Yes)
 	})
 }
 

@@ -154,8 +154,8 @@ func TestRealPlanIsAskedAbout(t *testing.T) {
 		asked, told := a.turn("", bashLine(ruled), a.deny)
 		switch {
 		case len(asked) == 0 && a.made("ruled"):
-		case v == teams.Version{Major: 2, Minor: 1, Patch: 126} && len(asked) == 1 && slices.Equal(asked[0].Session, []string{"Bash(touch ruled *)"}):
-			// It does not find that "touch ruled *" is about "touch ruled", and offers that rule again.
+		case slices.Contains([]string{"2.1.112", "2.1.126"}, v.String()) && len(asked) == 1 && slices.Equal(asked[0].Session, []string{"Bash(touch ruled *)"}):
+			// They do not find that "touch ruled *" is about "touch ruled", and offer that rule again.
 		default:
 			t.Errorf("the rule is not in force: given %q, asked %+v, told %s", rules, asked, told)
 		}

@@ -95,9 +95,8 @@ func (u *user) known(ctx context.Context, how string) {
 	if out := u.must("teams", "--json"); json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 1 || listed[0].LeadState != "alive" {
 		u.t.Errorf("%s: teams: %s", how, out)
 	}
-	// A process that does not say which session it works on does not say what it does, either.
-	// That of 2.1.126 says that it is busy for as long as it has a teammate in it.
-	tells := u.member.Has(teams.NamesSession) == teams.Yes && u.member != (teams.Version{Major: 2, Minor: 1, Patch: 126})
+	// The process of 2.1.126 says that it is busy for as long as it has a teammate in it.
+	tells := u.member.Has(teams.TellsWork) == teams.Yes && u.member != (teams.Version{Major: 2, Minor: 1, Patch: 126})
 	for _, member := range []string{standin.Worker, "team-lead"} {
 		if member == "team-lead" && u.member.Has(teams.TeamAtStart) == teams.No {
 			// Until its next turn, 2.1.80 often does not look into the inbox of a team that it has just made.

@@ -20,7 +20,7 @@ func TestRealSessions(t *testing.T) {
 		home := standin.NewHome(t, nil)
 		terminal := standin.StartTerminal(t, v, home)
 		u := &user{t: t, team: &standin.Team{Lead: terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
-		words := v.Has(teams.NamesSession) == teams.Yes // it says what it does as well
+		words := v.Has(teams.TellsWork) == teams.Yes
 		is := func(pid int, headless bool, word string) api.Session {
 			t.Helper()
 			return u.sessionThat(ctx, func(s api.Session) bool {
