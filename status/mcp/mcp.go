@@ -194,8 +194,9 @@ type Agent struct {
 
 // Listed are the agents that can be written to.
 type Listed struct {
-	You    string  `json:"you" jsonschema:"your own address; 'unverified' if it is not known who you are"`
-	Agents []Agent `json:"agents"`
+	You     string   `json:"you" jsonschema:"your own address; 'unverified' if it is not known who you are"`
+	Agents  []Agent  `json:"agents"`
+	Unknown []string `json:"unknown,omitempty" jsonschema:"teams whose members are not known, and why"`
 }
 
 func (l Listed) String() string {
@@ -213,6 +214,9 @@ func (l Listed) String() string {
 			fmt.Fprintf(&b, ", in %s", a.Directory)
 		}
 		b.WriteByte('\n')
+	}
+	for _, team := range l.Unknown {
+		fmt.Fprintf(&b, "The members of %s.\n", team)
 	}
 	b.WriteString("user: the person\n")
 	return b.String()
@@ -249,12 +253,19 @@ func (t *tools) list(ctx context.Context, _ *call, _ nothing) (l Listed, err err
 			return err
 		}
 		for _, team := range all {
-			if team.Panes || team.Problem != "" || team.LeadState == "gone" {
+			switch {
+			case team.Problem != "":
+				l.Unknown = append(l.Unknown, fmt.Sprintf("%s are not known: %s", team.Team, team.Problem))
+				continue
+			case team.Panes, team.LeadState == "gone":
 				continue // what is typed into a pane counts as a person's words
 			}
 			known, err := b.Status(ctx, team.Team)
-			if err != nil {
+			if ctx.Err() != nil {
 				return err
+			}
+			if err != nil { // the others can be written to
+				l.Unknown = append(l.Unknown, fmt.Sprintf("%s are not known: %s", team.Team, view.Describe(err)))
 			}
 			for _, m := range known {
 				s := at[m.PID]
@@ -359,7 +370,7 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 	if to.Member() == user {
 		s.To = user
 	}
-	m := api.NewMessage{Text: in.Text, From: who.address, Follow: true}
+	m := api.NewMessage{Text: in.Text, From: who.address, Follow: in.Wait == api.Seen}
 	defer c.waits(ctx, "waiting for "+s.To)()
 	if in.Wait == "answer" {
 		a, err := b.Ask(ctx, to.Team, to.Member(), in.ID, api.NewQuestion{NewMessage: m, Timeout: timeout.String(), Dir: t.Dir})

@@ -62,7 +62,7 @@ func newMachine(t *testing.T) *machine {
 			}
 			return j, err
 		},
-		State: f.State, Locker: f.Locker, LookupEnv: os.LookupEnv, Warn: func(err error) { t.Error(err) }, Debug: t.Logf,
+		State: f.State, Locker: f.Locker, LookupEnv: os.LookupEnv, Warn: func(err error) { t.Log(err) }, Debug: t.Logf,
 	})
 	return m
 }
@@ -267,8 +267,12 @@ func TestRefused(t *testing.T) {
 	var sent Sent
 	nobody.must("send_message", args{"to": m.ben.ID, "text": "who am I?", "wait": "seen"}, &sent)
 	var listed Listed
+	m.Make("torn", 1, "worker")
+	if err := os.WriteFile(m.Path("torn", "config.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	nobody.must("list_agents", args{}, &listed)
-	if listed.You != api.Unverified || len(listed.Agents) != 4 {
+	if listed.You != api.Unverified || len(listed.Agents) != 4 || len(listed.Unknown) != 1 || !strings.HasPrefix(listed.Unknown[0], "torn are not known: ") {
 		t.Errorf("unknown: %+v", listed)
 	}
 	if err := nobody.call("read_messages", args{}, &struct{}{}); err == nil {
