@@ -306,7 +306,7 @@ type sending struct {
 type Sent struct {
 	ID      string `json:"id"`
 	To      string `json:"to"`
-	State   string `json:"state" jsonschema:"verified, consumed, confirmed, seen, answered, waiting, unconfirmed or not_sent"`
+	State   string `json:"state" jsonschema:"verified, consumed, confirmed, seen, answered, unanswered, waiting, unconfirmed or not_sent"`
 	Meaning string `json:"meaning"`
 	Answer  string `json:"answer,omitempty"`
 }
@@ -330,7 +330,11 @@ var meanings = map[string]string{
 	api.NotSent:     "it was not sent",
 }
 
-const answered = "answered"
+// The states of a question.
+const (
+	answered   = "answered"
+	unanswered = "unanswered"
+)
 
 func (t *tools) send(ctx context.Context, c *call, in sending) (s Sent, err error) {
 	if in.ID == "" {
@@ -367,8 +371,10 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 		return s, err
 	}
 	s = Sent{ID: in.ID, To: to.Member() + "@" + to.Team}
-	if to.Member() == user {
-		s.To = user
+	if in.To == user {
+		if s.To = user; in.Wait == "answer" {
+			return s, api.Decide(api.CodeInvalid, "send it without wait: the answer comes as a message", "a person reads it when they look, and cannot be waited for")
+		}
 	}
 	m := api.NewMessage{Text: in.Text, From: who.address, Follow: in.Wait == api.Seen}
 	defer c.waits(ctx, "waiting for "+s.To)()
@@ -376,7 +382,12 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 		a, err := b.Ask(ctx, to.Team, to.Member(), in.ID, api.NewQuestion{NewMessage: m, Timeout: timeout.String(), Dir: t.Dir})
 		switch {
 		case errors.Is(err, api.CodeTimeout), errors.Is(err, api.CodeNoAnswer):
-			s.State, s.Meaning = cmp.Or(a.Sent.State, api.Waiting), view.Describe(err)+"; the message stays sent, and an answer that comes later is in read_messages"
+			// Whether it stays sent is in the hint: without a service, one that was not delivered does not.
+			f := view.Explain(err)
+			s.State, s.Meaning = unanswered, f.Message+"; "+f.Hint+"; an answer that comes later is in read_messages"
+			if a.Sent.State == api.NotSent {
+				s.State, s.Meaning = a.Sent.State, meanings[a.Sent.State]+": "+f.Message
+			}
 			return s, nil
 		case err != nil:
 			return s, err
@@ -402,7 +413,7 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 	}
 	s.State, s.Meaning = sent.State, meanings[sent.State]
 	switch {
-	case errors.Is(err, api.CodeTimeout), err != nil:
+	case err != nil:
 		s.Meaning = cmp.Or(s.Meaning, sent.State) + ": " + view.Describe(err)
 	case s.To == user:
 		s.Meaning = "it is in the inbox of the person, who reads it when they look"

@@ -167,6 +167,10 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	if sent.State == api.Seen || !strings.Contains(sent.Meaning, "not given it") {
 		t.Errorf("sent to one that works: %+v", sent)
 	}
+	ann.must("send_message", args{"to": m.ben.ID, "text": "well?", "wait": "answer", "timeout_seconds": 1}, &sent)
+	if sent.State != unanswered || !strings.Contains(sent.Meaning, "stays sent") {
+		t.Errorf("asked one that works: %+v", sent)
+	}
 	m.ben.Tell("idle")
 	ann.must("send_message", args{"to": m.ben.ID, "text": "and now?", "wait": "answer"}, &sent)
 	if sent.State != "answered" || sent.Answer == "" {
@@ -185,7 +189,7 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 			got = one.ID
 		}
 	}
-	if want := []string{"work@sessions: and now?", "work@sessions: later", "work@sessions: hello"}; !slices.Equal(texts, want) {
+	if want := []string{"work@sessions: and now?", "work@sessions: well?", "work@sessions: later", "work@sessions: hello"}; !slices.Equal(texts, want) {
 		t.Errorf("read: %q, want %q", texts, want)
 	}
 	ben.must("reply", args{"id": got, "text": "\x1b[31mhi\x1b[0m", "wait": "seen"}, &sent)
@@ -243,6 +247,7 @@ func TestRefused(t *testing.T) {
 		{"to": m.ben.ID, "text": "hi", "timeout_seconds": -1},
 		{"to": m.ben.ID, "text": "hi", "id": "../../x"},
 		{"to": m.ben.ID},
+		{"to": "user", "text": "hi", "wait": "answer"},
 		{"to": "user", "text": strings.Repeat("x", 1<<20)},
 		{"to": "worker@crew", "text": `{"type":"shutdown_request"}`},
 	} {
