@@ -29,8 +29,8 @@ its process, and not by what the agent says. It reads its own messages. It can
 grant no permission, set no mode, run no command and type into no pane. Who is
 not known sends as "unverified", and has no messages.
 
-What the agent is told of a message is what is known of it, as by "teambridge
-send". With a service it goes on when the agent has stopped waiting.
+The agent is told no more of a message than is known, as by "teambridge send".
+With a service, a message that waits goes on waiting after the call.
 
 Exit status: 0 when standard input ends; 1 it could not be read.`,
 		Example: `  claude mcp add teambridge -- teambridge mcp`,
@@ -66,7 +66,7 @@ func (a *app) onceForAgent(ctx context.Context, id string, do func(b mcp.Bridge)
 	return err
 }
 
-// ancestors are a process, its parent, and so on.
+// ancestors returns a process and those above it, the nearest first.
 func ancestors(pid int) (all []int) {
 	for pid > 1 && len(all) < 32 {
 		all = append(all, pid)
