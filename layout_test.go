@@ -88,6 +88,7 @@ var mayImport = map[string][]string{
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
 	"status/mcp":         {"status/api", "status/view"},
+	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile"},
 	"demo": {
 		"inbox", "inbox/journal", "inbox/ledger", "relay/sim/simagent", "relay", "relay/claude", "relay/sim/simchild", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",

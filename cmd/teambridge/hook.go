@@ -128,7 +128,7 @@ Exit status: 0 there was no message; 1 it could not wait; 42 there is a message.
 
 // waitForMessage hands a message to the session in which it is a hook.
 func waitForMessage(ctx context.Context, a *app, pid int) error {
-	if entry, _ := a.lookup("CLAUDE_CODE_ENTRYPOINT"); entry != "cli" || pid <= 1 {
+	if entry, _ := a.lookup("CLAUDE_CODE_ENTRYPOINT"); entry != "cli" || pid <= 1 || !wake.Supported {
 		return nil // "claude -p" would not end
 	}
 	in, err := readHook(ctx, a)
@@ -295,10 +295,13 @@ func openHooks(ctx context.Context, a *app, o hookOptions) (*stophook.File, erro
 	return stophook.Open(ctx, a.state, path, a.debug)
 }
 
-// hookCommands are the commands of the hooks: own with the directories that it would not find
-// by itself.
+// hookCommands are the commands of the hooks, which run own.
 func hookCommands(a *app, own string) stophook.Commands {
-	var flags []string
+	return stophook.CommandsOf(own, a.ownFlags()...)
+}
+
+// ownFlags are the flags for the directories that this program would not find by itself later.
+func (a *app) ownFlags() (flags []string) {
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
 		flags = append(flags, "--state-dir", a.state)
 	}
@@ -307,7 +310,7 @@ func hookCommands(a *app, own string) stophook.Commands {
 			flags = append(flags, "--claude-dir", dir)
 		}
 	}
-	return stophook.CommandsOf(own, flags...)
+	return flags
 }
 
 // ownBinary is the path of this program, for what runs it later.

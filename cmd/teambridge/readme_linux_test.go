@@ -74,7 +74,7 @@ var readmeRecipes = map[string][]recipe{
 		}},
 		{command: "teambridge history --with worker", says: `yes, go ahead`},
 		{command: "teambridge search build", says: `is the build green\?`},
-		{command: `claude mcp add --scope user teambridge -- "$(command -v teambridge)" mcp`, skip: "the simulated claude has no such command; TestRealToolsAreAdded runs it"},
+		{command: "teambridge plugin install", skip: "the simulated claude has no such command; TestRealPlugin runs it"},
 	},
 	"Run a headless team": {
 		{command: "teambridge run --create-team --team myteam -- claude --model sonnet", until: ""},

@@ -2,10 +2,10 @@ package stophook
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"teambridge/teams/rawjson"
 )
@@ -20,14 +20,32 @@ func Files(claudeDir, dir string) []string {
 	return files
 }
 
-// Installed reports whether one of the settings files that apply in a directory has our Stop hook.
+// Plugin is the name of our plugin in settings files, which has all our hooks.
+const Plugin = "teambridge@teambridge"
+
+// Installed reports whether one of the settings files that apply in a directory has our Stop hook, or our plugin.
 func Installed(claudeDir, dir string) bool { return installed(claudeDir, dir, stop) }
 
-// Waiting reports whether one of the settings files that apply in a directory has the waiting hook.
+// Waiting reports whether one of the settings files that apply in a directory has the waiting hook, or our plugin.
 func Waiting(claudeDir, dir string) bool { return installed(claudeDir, dir, waiting[0]) }
 
 func installed(claudeDir, dir string, h hook) bool {
-	return slices.ContainsFunc(Files(claudeDir, dir), func(path string) bool { return len(programs(path, h)) > 0 })
+	on := false
+	for _, path := range Files(claudeDir, dir) { // of a plugin, the last one says whether it is on
+		if len(programs(path, h)) > 0 {
+			return true
+		}
+		var s struct {
+			EnabledPlugins map[string]any `json:"enabledPlugins"`
+		}
+		if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &s) != nil {
+			continue
+		}
+		if v, ok := s.EnabledPlugins[Plugin]; ok {
+			on = v == true
+		}
+	}
+	return on
 }
 
 // Programs returns the program of each of our hooks in a settings file. One that cannot be

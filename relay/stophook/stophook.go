@@ -177,13 +177,7 @@ func (h hook) install(data []byte, own, command string, was part) (_ []byte, m p
 		text, err := encoded(command)
 		return slices.Concat(data[:found[0].value.Start], text, data[found[0].value.End:]), was, err
 	}
-	type object struct {
-		Type    string `json:"type"`
-		Command string `json:"command"`
-		Async   bool   `json:"asyncRewake,omitempty"`
-		Timeout int    `json:"timeout"`
-	}
-	entry := map[string][]object{hooksKey: {{"command", command, h.async, h.timeout}}}
+	entry := h.entry(command)
 	blank := func(in rawjson.Span) string {
 		inside := string(data[in.Start+1 : in.End-1])
 		if strings.Trim(inside, " \t\r\n") != "" {
@@ -212,6 +206,34 @@ func (h hook) install(data []byte, own, command string, was part) (_ []byte, m p
 		}
 	}
 	return data, m, err
+}
+
+// object is a hook as Claude Code reads it.
+type object struct {
+	Type    string `json:"type"`
+	Command string `json:"command"`
+	Async   bool   `json:"asyncRewake,omitempty"`
+	Timeout int    `json:"timeout"`
+}
+
+// entry is an element of the list of an event, with the hook alone.
+func (h hook) entry(command string) map[string][]object {
+	return map[string][]object{hooksKey: {{"command", command, h.async, h.timeout}}}
+}
+
+// InPlugin is the hooks/hooks.json of a plugin whose hooks run program with flags, and do nothing if it is gone.
+func InPlugin(program string, flags ...string) ([]byte, error) {
+	events := map[string][]map[string][]object{}
+	for _, h := range all {
+		command := "command -v " + shell.Quote(program) + " >/dev/null || exit 0; " + h.command(program, flags)
+		events[h.event] = append(events[h.event], h.entry(command))
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(map[string]any{hooksKey: events})
+	return buf.Bytes(), err
 }
 
 // uninstall returns the content without our hooks and what was made for them, and whether

@@ -194,3 +194,33 @@ func TestFileThatHasChanged(t *testing.T) {
 		}
 	}
 }
+
+// The plugin has all hooks, where it is on. The settings of a project go before those of the user.
+func TestInstalledByPlugin(t *testing.T) {
+	t.Parallel()
+	root, dir := t.TempDir(), t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files := Files(root, dir)
+	for _, c := range []struct {
+		user, project string
+		want          bool
+	}{
+		{`{}`, `{}`, false},
+		{`{"enabledPlugins": {"teambridge@teambridge": true}}`, `{}`, true},
+		{`{"enabledPlugins": {"teambridge@teambridge": false}}`, `{}`, false},
+		{`{"enabledPlugins": {"other@teambridge": true}}`, `{"enabledPlugins": []}`, false},
+		{`{"enabledPlugins": {"teambridge@teambridge": true}}`, `{"enabledPlugins": {"teambridge@teambridge": false}}`, false},
+		{`{`, `{"enabledPlugins": {"teambridge@teambridge": true}}`, true},
+	} {
+		for i, text := range []string{c.user, c.project} {
+			if err := os.WriteFile(files[i], []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if Installed(root, dir) != c.want || Waiting(root, dir) != c.want {
+			t.Errorf("user %s, project %s: installed %t, waiting %t", c.user, c.project, Installed(root, dir), Waiting(root, dir))
+		}
+	}
+}

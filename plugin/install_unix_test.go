@@ -1,0 +1,58 @@
+//go:build unix
+
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// An installation that fails in the middle says why, can be repeated, and leaves nothing once it is uninstalled.
+func TestInstallFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	settings := filepath.Join(dir, "claude", "settings.json")
+	program := filepath.Join(dir, "program")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const before = "{\"model\": \"opus\",\n\n\"env\": {}}"
+	write(settings, before)
+	// It keeps the marketplace in the settings, and installs nothing.
+	write(program, `#!/bin/sh
+cd `+filepath.Join(dir, "claude")+`
+case "$*" in
+"plugin list --json") echo '[]' ;;
+"plugin marketplace list --json") if [ -e market ]; then printf '[{"name":"teambridge","path":"%s"}]' "$(cat market)"; else echo '[]'; fi ;;
+"plugin marketplace add "*) printf %s "$4" >market; echo '{"model":"opus","env":{},"extraKnownMarketplaces":{"teambridge":{}}}' >settings.json ;;
+"plugin marketplace remove teambridge") rm market; echo '{"model":"opus","env":{},"extraKnownMarketplaces":{}}' >settings.json ;;
+*) echo "no space is left: $*" >&2; exit 1 ;;
+esac
+`)
+	i := &Installer{Command: []string{program}, Root: filepath.Join(dir, "claude"), State: filepath.Join(dir, "state")}
+	for range 2 {
+		if _, _, err := i.Install(t.Context(), "/a/teambridge", nil); err == nil || !strings.Contains(err.Error(), "no space is left: plugin install teambridge@teambridge") {
+			t.Fatalf("the error is %v", err)
+		}
+	}
+	if removed, err := i.Uninstall(t.Context()); err != nil || !removed {
+		t.Errorf("uninstalled: %t, %v", removed, err)
+	}
+	if now, err := os.ReadFile(settings); err != nil || string(now) != before {
+		t.Errorf("the settings are %s (%v)", now, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(i.State, "plugins", "*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	if removed, err := i.Uninstall(t.Context()); err != nil || removed {
+		t.Errorf("uninstalled again: %t, %v", removed, err)
+	}
+}
