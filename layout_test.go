@@ -56,7 +56,8 @@ var mayImport = map[string][]string{
 	"relay/sim/simsession":     {"teams/transcript"},                             // the names of its files
 	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/transcript"},
-	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/peer", "relay/pipe", "relay/process", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
+	"relay/codex":              {},
+	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/peer", "relay/pipe", "relay/process", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
@@ -76,7 +77,7 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/codex", "relay/fleet", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
 		"status", "status/api", "status/attention", "status/doctor", "status/plain", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
@@ -112,6 +113,7 @@ var onlyUser = map[string][]string{
 	"github.com/spf13/pflag":                      {"cmd/teambridge"},
 	"github.com/yuin/goldmark":                    {"status/markdown"},
 	"github.com/modelcontextprotocol/go-sdk":      {"status/mcp"},
+	"github.com/coder/websocket":                  {"relay/codex"},
 	"golang.org/x/net":                            {}, // of tests alone
 }
 

@@ -23,14 +23,18 @@ type Reach string
 // The ways into a session.
 const (
 	BySocket Reach = "socket"
-	ByHook   Reach = "hook" // the waiting hook: see package wake
-	Deaf     Reach = "deaf" // the socket that it names is not there, and it has no hook
+	ByHook   Reach = "hook"  // the waiting hook: see package wake
+	ByCodex  Reach = "codex" // Codex's shared server: see package codex
+	Deaf     Reach = "deaf"  // the socket that it names is not there, and it has no hook
 	Nowhere  Reach = ""
 )
 
 // ReachOf returns how messages get into the session of a process, and the process as its hook knows it. The socket comes
 // first, if it is there.
 func ReachOf(state string, s transcript.Process) (transcript.Process, Reach) {
+	if IsCodex(s) {
+		return s, codexReach(s)
+	}
 	s = wake.Started(s) // even if the hook is gone, it is the same process
 	if _, err := os.Stat(s.Socket); s.Socket != "" && !errors.Is(err, fs.ErrNotExist) {
 		return s, BySocket
@@ -96,6 +100,9 @@ func uuids(messages []ledger.PaneMessage) (list []string) {
 
 // write writes messages to a session, those to a socket for the try-th time. The error is [peer.ErrUnsent] if they certainly did not come there.
 func (p *Panes) write(ctx context.Context, root string, to transcript.Process, messages []ledger.PaneMessage, try int) error {
+	if IsCodex(to) {
+		return p.writeCodex(ctx, to, messages[0])
+	}
 	if to.Socket != "" && p.reach(to) != ByHook {
 		return p.mailbox.Send(ctx, root, to, messageOf(messages[0], try))
 	}

@@ -67,6 +67,9 @@ type Options struct {
 	Ledger *ledger.Ledger
 	State  string // our state directory
 
+	// Codex is the directory of Codex, whose sessions are there, too; "": they are not.
+	Codex string
+
 	// Locker is needed to notify members of other teams.
 	Locker *lockedfile.Locker
 
@@ -166,7 +169,7 @@ var real = actions{
 type Pane struct {
 	ledger.InboxKey          // Inbox is the name
 	Ref             tmux.Ref // of a session: its socket, its id and its process
-	Start           string   // of a session: when its process started, as it says itself
+	Start           string   // of a session: when its process started, as it says itself; see also [CodexProcess]
 	Cwd             string   // of a session
 	Profile         tmux.Profile
 	At              time.Time // when it was recorded

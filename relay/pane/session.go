@@ -66,6 +66,11 @@ func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 		}
 		list = append(list, sessionAmong(known, root.Path(), process))
 	}
+	for _, s := range CodexProcesses(p.opts.Codex) {
+		if p.reach(s) != Nowhere {
+			list = append(list, sessionAmong(known, root.Path(), s))
+		}
+	}
 	slices.SortStableFunc(list, func(a, b Pane) int { return cmp.Compare(a.Inbox, b.Inbox) })
 	return list, nil
 }
@@ -266,6 +271,11 @@ func (p *Panes) sessionWith(ctx context.Context, id string) (Pane, error) {
 			return p.recordSession(ctx, sessionPane(p.opts.Root.Path(), s))
 		}
 	}
+	for _, s := range CodexProcesses(p.opts.Codex) {
+		if s.Session == id {
+			return p.recordSession(ctx, sessionPane(p.opts.Root.Path(), s))
+		}
+	}
 	return Pane{}, &SessionError{Name: id}
 }
 
@@ -279,6 +289,9 @@ func (p *Panes) recordSession(ctx context.Context, of Pane) (Pane, error) {
 // it. It is zero if none lives.
 func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, error) {
 	root := p.opts.Root.Path()
+	if of.Profile == Codex {
+		return p.codexProcessOf(ctx, of)
+	}
 	now, ok := transcript.ProcessWith(root, of.Ref.PID)
 	if now = p.known(now); !ok || now.ProcStart != of.Start || teams.StateOf(now) == teams.Gone {
 		now = transcript.Process{}
@@ -320,7 +333,7 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 	case s.PID == 0:
 		held, why = tmux.Gone, "the session has ended"
 	case p.reach(s) == Nowhere:
-		held, why = tmux.NotAgent, takesNone
+		held, why = tmux.NotAgent, takesNone(s)
 	}
 	return held, why, err
 }
@@ -353,13 +366,20 @@ func Check(to Pane, m Message) error {
 	if m.SaveDraft || m.Policy != "" && !slices.Contains([]tmux.Policy{tmux.Queued, tmux.Important, tmux.WhenIdle}, m.Policy) {
 		return errors.New("a session is not typed into: there is no draft to save, and nothing to interrupt it with")
 	}
+	if to.Profile == Codex {
+		return checkCodex(m)
+	}
 	return peer.Message{From: m.From, Text: m.Text}.Check()
 }
 
 // sessionPane is a session that nothing was sent to.
 func sessionPane(root string, s transcript.Process) Pane {
+	profile := Session
+	if IsCodex(s) {
+		profile = Codex
+	}
 	return Pane{
-		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: nameOf(s)}, Profile: Session,
+		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: nameOf(s)}, Profile: profile,
 		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd,
 	}
 }
@@ -436,6 +456,8 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", p.soon(m))
 		case asleep != "": // nor could it be written again
 			return hold(asleep, "the session does not show it yet", p.soon(m))
+		case of.Profile == Codex && now.Status != transcript.ProcessIdle: // it is recorded when the model is given it
+			return hold(tmux.Busy, "the session works, and does not show it yet", p.soon(m))
 		case m.Held != string(quiet) || time.Since(m.HeldSince) < p.timing.repeat:
 			return hold(quiet, "the session does not show it yet", p.soon(m))
 		case tries >= 2:
@@ -486,7 +508,12 @@ func notYet(tries int) tmux.Reason {
 }
 
 // takesNone says why nothing can be sent to a session.
-const takesNone = "the session takes no messages: it has no socket for them, nor the waiting hook (teambridge hook install --wake)"
+func takesNone(s transcript.Process) string {
+	if IsCodex(s) {
+		return "the session takes no messages: it is not in Codex's shared server, as those of codex exec and of codex --no-daemon are not"
+	}
+	return "the session takes no messages: it has no socket for them, nor the waiting hook (teambridge hook install --wake)"
+}
 
 // asksFirst says why a message is held.
 const asksFirst = "held until its person allows it: the session bypasses permissions, and asks first"
@@ -570,7 +597,7 @@ func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledge
 	case s.PID == 0:
 		return tmux.Gone, "the session has ended", nil
 	case p.reach(s) == Nowhere:
-		return tmux.NotAgent, takesNone, nil
+		return tmux.NotAgent, takesNone(s), nil
 	case m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle:
 		return tmux.Busy, cmp.Or(whyBusy(s), "the agent works"), nil
 	}
@@ -589,6 +616,9 @@ func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledge
 	}
 	if queued >= peer.Queue {
 		return tmux.HasQueue, fmt.Sprintf("%d messages wait in the session", queued), nil
+	}
+	if IsCodex(s) {
+		return "", "", nil // it has no limit
 	}
 	// Its bucket, as far as we have taken something out of it.
 	sent, err := p.opts.Ledger.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*p.timing.refill))
@@ -627,7 +657,7 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 			if err := p.endTasks(ctx, of.InboxKey, gone, found, s, true); err != nil {
 				return nil, err
 			}
-		case s.given:
+		case s.given, s.kept:
 			lost = append(lost, m.UUID)
 		case !s.removed:
 			again = append(again, m.UUID)

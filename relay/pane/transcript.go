@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/codex"
 	"teambridge/relay/peer"
 	"teambridge/relay/wake"
 	"teambridge/teams/transcript"
@@ -20,6 +21,8 @@ type progress struct {
 	path        string
 	given       bool      // the model was given it
 	at          time.Time // when that was, of a message to a session; zero if it is not known
+	kept        bool      // it is in the conversation, whatever becomes of the process
+	turn        string    // of Codex: the one in which the model was given it
 	removed     bool      // a person took it out of the program's queue, to the prompt
 	ended       bool      // a turn ended after that
 	endedAt     time.Time // when that was; zero if it is not known
@@ -42,6 +45,8 @@ type conversation struct {
 	stopped stopped         // the last turn, if its end is near the end of the file
 
 	prompted bool // it has a prompt
+
+	recorded []string // of Codex: nonces of messages that are in the conversation, and not given yet
 }
 
 // stopped is the end of a turn.
@@ -65,6 +70,7 @@ func newConversation(path string) *conversation {
 	c := &conversation{tail: transcript.Tail{Path: path}}
 	c.tail.Begin = func(io.ReaderAt, int64) int64 {
 		c.at, c.open, c.queue, c.said, c.stopped, c.prompted = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}, false
+		c.recorded = nil
 		return 0
 	}
 	return c
@@ -236,7 +242,11 @@ func (p *Panes) found(paths ...string) map[string]progress {
 			if err != nil {
 				break // a transcript that cannot be read says nothing
 			}
-			c.line(line, c.tail.Left() < nearEnd)
+			if codex.IsRollout(path) {
+				c.rollout(line)
+			} else {
+				c.line(line, c.tail.Left() < nearEnd)
+			}
 		}
 		for nonce, s := range c.at {
 			if was, ok := all[nonce]; !ok || s.given && !was.given {
@@ -281,6 +291,12 @@ func (p *Panes) dir(ctx context.Context, of Pane) string {
 // its directory that have changed since.
 func (p *Panes) transcripts(of Pane, dir string, since time.Time) (paths []string) {
 	root := p.opts.Root.Path()
+	if of.Profile == Codex {
+		if path, ok := codex.Rollout(p.opts.Codex, of.Ref.ID); ok {
+			paths = append(paths, path)
+		}
+		return paths
+	}
 	if of.Team == ledger.SessionTeam {
 		if path, ok := transcript.Session(root, dir, of.Ref.ID); ok {
 			paths = append(paths, path)

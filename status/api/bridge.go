@@ -232,6 +232,7 @@ const (
 
 	WaySession = "session" // it is written to the socket of a session of Claude Code
 	WayHook    = "hook"    // of sessions alone: the waiting hook hands it over
+	WayCodex   = "codex"   // of sessions alone: Codex's shared server has it, and gives it to the model as the output of a tool
 )
 
 // Reading says which messages to read. The zero value is all that are there, but for

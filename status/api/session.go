@@ -2,12 +2,12 @@ package api
 
 import "time"
 
-// Session is a living process of Claude Code on this machine, with the session that it has now.
-// Nothing has to be set up for it: each process describes itself in a file.
+// Session is a living process of Claude Code on this machine, with the session that it has now, or a session of Codex that a living process
+// holds. Nothing has to be set up for it.
 type Session struct {
 	Name      string    `json:"name"`    // that its person gave it, or that Claude Code made of the directory; empty up to 2.1.160
 	Session   string    `json:"session"` // its id; /clear and /resume change it
-	PID       int       `json:"pid"`
+	PID       int       `json:"pid"`     // of Codex, several sessions can be in one process
 	Cwd       string    `json:"cwd"`
 	Version   string    `json:"version"` // of Claude Code; empty up to 2.1.112
 	StartedAt time.Time `json:"startedAt,omitzero"`
@@ -31,9 +31,15 @@ type Session struct {
 	// switched off.
 	Socket bool `json:"socket,omitempty"`
 	// Way is how a message reaches it: [WayInbox], for that of a member or one that teambridge runs,
-	// [WaySession] or [WayHook]. It is empty if none does.
+	// [WaySession], [WayHook] or [WayCodex]. It is empty if none does.
 	Way string `json:"way,omitempty"`
+
+	// Program is whose session it is, [ProgramCodex], if it is not Claude Code's.
+	Program string `json:"program,omitempty"`
 }
+
+// ProgramCodex is the Codex CLI.
+const ProgramCodex = "codex"
 
 // WhoIs returns the id of the session that has a name in messages, since a new one can be called the same. It is the name itself
 // if none of them has it.

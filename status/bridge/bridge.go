@@ -24,6 +24,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/codex"
 	"teambridge/relay/pane"
 	"teambridge/status"
 	"teambridge/status/api"
@@ -50,7 +51,7 @@ type Options struct {
 
 	RecordWithin time.Duration // how long recording what was seen may take; 0: without a limit
 
-	// What a checkup looks at: the environment in which agents are started, and the project whose
+	// What a checkup looks at, and where Codex is: the environment in which agents are started, and the project whose
 	// settings count, if any. A service may take AnswerWithin to answer; 0: 1 s.
 	LookupEnv    func(string) (string, bool)
 	Dir          string
@@ -112,9 +113,17 @@ func (l *Local) OpenPanes(ctx context.Context) (*pane.Panes, error) {
 	}
 	lg, err := l.opts.Ledger(ctx)
 	if err == nil {
-		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Locker: l.opts.Locker, As: api.Guest, Warn: l.opts.Warn})
+		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Codex: l.codex(), Locker: l.opts.Locker, As: api.Guest, Warn: l.opts.Warn})
 	}
 	return l.panes, err
+}
+
+// codex is the directory of Codex, or "".
+func (l *Local) codex() string {
+	if l.opts.LookupEnv == nil {
+		return ""
+	}
+	return codex.Home(l.opts.LookupEnv)
 }
 
 // attend has agents of sessions write to the person until end is called, if they are of that team, or if it is "". A service

@@ -9,6 +9,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams"
 )
 
 // Sessions returns the sessions of Claude Code on this machine; see [api.Bridge].
@@ -48,6 +49,9 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 			return nil, err
 		}
 	}
+	for _, p := range pane.CodexProcesses(l.codex()) {
+		all = append(all, teams.Session{Process: p, Liveness: teams.Alive})
+	}
 	shown := make([]api.Session, 0, len(all))
 	for _, s := range all {
 		var by pane.Reach
@@ -68,6 +72,11 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 			one.Way = api.WayHook
 		case by == pane.BySocket:
 			one.Way = api.WaySession
+		case by == pane.ByCodex:
+			one.Way = api.WayCodex
+		}
+		if pane.IsCodex(s.Process) {
+			one.Program, one.Headless = api.ProgramCodex, !s.Interactive
 		}
 		shown = append(shown, one)
 	}

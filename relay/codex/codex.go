@@ -1,0 +1,221 @@
+// Package codex finds sessions of the Codex CLI, which it calls threads, writes to them and reads what became of that.
+//
+// A process that has a thread holds a lock on a file. Terminals of 0.169 share one server, which has their threads and takes
+// messages on a socket: as the output of a tool, which carries none of the user's authority. Others have their threads themselves and
+// take none: "codex exec", terminals with --no-daemon or -c, and those of 0.149.
+//
+// The socket has no token: whoever can open it can do all that Codex can. This package sends messages, and nothing else.
+package codex
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Thread is a session of Codex that a living process holds.
+type Thread struct {
+	ID      string
+	Cwd     string
+	Version string // of Codex
+	Rollout string // the path of its transcript
+	Begun   time.Time
+
+	PID    int  // the process that holds it
+	Shared bool // that is the shared server, so that it takes messages
+	Exec   bool // it is one of "codex exec", or of another program without a person
+
+	Busy    bool
+	Changed time.Time // when Busy changed
+}
+
+// Home returns the directory of Codex, for a user with that environment; "" if it is not known.
+func Home(lookup func(string) (string, bool)) string {
+	if dir, _ := lookup("CODEX_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if dir, _ := lookup("HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, ".codex")
+	}
+	return ""
+}
+
+// Threads returns the threads that living processes hold, the oldest first. Those of subagents and those without a transcript, which have no
+// prompt yet, are left out. There are none on systems other than Linux, which do not tell who holds a lock.
+func Threads(home string) (list []Thread) {
+	held := holders(filepath.Join(home, "thread-writer-locks"))
+	if len(held) == 0 {
+		return nil
+	}
+	server := serverPID(home)
+	for id, pid := range held {
+		if t, ok := thread(home, id); ok {
+			t.PID, t.Shared = pid, pid == server
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b Thread) int { return cmp.Or(a.Begun.Compare(b.Begun), strings.Compare(a.ID, b.ID)) })
+	return list
+}
+
+// thread reads what the transcript of a thread says of it.
+func thread(home, id string) (t Thread, ok bool) {
+	path, ok := Rollout(home, id)
+	if !ok {
+		return t, false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return t, false
+	}
+	defer file.Close()
+	first, err := bufio.NewReaderSize(io.LimitReader(file, maxFirst), 64<<10).ReadBytes('\n')
+	var meta struct {
+		Type    string
+		Payload struct {
+			ID, Cwd string
+			Version string `json:"cli_version"`
+			Source  json.RawMessage
+			Time    time.Time `json:"timestamp"`
+		}
+	}
+	if err != nil || json.Unmarshal(first, &meta) != nil || meta.Type != "session_meta" || meta.Payload.ID != id {
+		return t, false
+	}
+	var source string
+	if json.Unmarshal(meta.Payload.Source, &source) != nil {
+		return t, false // an object: a subagent's
+	}
+	t = Thread{ID: id, Cwd: meta.Payload.Cwd, Version: meta.Payload.Version, Rollout: path, Begun: meta.Payload.Time, Exec: source == "exec"}
+	t.Busy, t.Changed = works(file)
+	return t, true
+}
+
+// maxFirst is how long the first line of a transcript may be: it has the instructions of the model.
+const maxFirst = 4 << 20
+
+// works reports whether a turn runs, and since when it does or does not, by the last line that says so.
+func works(file *os.File) (busy bool, since time.Time) {
+	info, err := file.Stat()
+	if err != nil {
+		return false, time.Time{}
+	}
+	for part := int64(64 << 10); ; part *= 8 {
+		data, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-part), part))
+		if err != nil {
+			return false, time.Time{}
+		}
+		for len(data) > 0 {
+			data = bytes.TrimSuffix(data, []byte("\n"))
+			i := bytes.LastIndexByte(data, '\n') + 1
+			if e, ok := Parse(data[i:]); ok && (e.Kind == Begun || e.Kind == Ended || e.Kind == Aborted) {
+				return e.Kind == Begun, e.At
+			}
+			data = data[:i]
+		}
+		if part >= info.Size() {
+			return false, time.Time{}
+		}
+	}
+}
+
+// Rollout returns the path of the transcript of a thread, which has one once it has a prompt.
+func Rollout(home, id string) (path string, ok bool) {
+	at, ok := begun(id)
+	if !ok {
+		return "", false
+	}
+	for _, day := range []time.Time{at, at.AddDate(0, 0, -1), at.AddDate(0, 0, 1)} { // by the clock of the time zone that it began in
+		found, _ := filepath.Glob(filepath.Join(escaped(home), "sessions", day.Format("2006"), day.Format("01"), day.Format("02"), "rollout-*-"+id+".jsonl"))
+		if len(found) > 0 {
+			return found[len(found)-1], true
+		}
+	}
+	return "", false
+}
+
+// IsRollout reports whether a path is that of a transcript of Codex.
+func IsRollout(path string) bool { return strings.HasPrefix(filepath.Base(path), "rollout-") }
+
+// escaped is a path for [filepath.Glob].
+func escaped(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// begun returns when a thread began, which its id tells: it is a UUID of version 7.
+func begun(id string) (time.Time, bool) {
+	if len(id) != 36 || strings.Trim(id, "0123456789abcdef-") != "" || id[14] != '7' {
+		return time.Time{}, false
+	}
+	ms, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
+	return time.UnixMilli(ms).UTC(), err == nil
+}
+
+// Kind is what a line of a transcript tells.
+type Kind int
+
+// The kinds of lines that are of interest.
+const (
+	Begun   Kind = iota + 1 // a turn begins
+	Ended                   // a turn ended
+	Aborted                 // a turn was interrupted
+	Mail                    // what was written to the thread by [Send]
+	Worked                  // the model answered, or called a tool
+)
+
+// Event is what a line of a transcript tells.
+type Event struct {
+	Kind Kind
+	Turn string
+	At   time.Time
+	Text string // of Mail, what was written; of Ended, what the agent said last
+}
+
+// Parse reads a line of a transcript; ok is false if it tells nothing of interest. Measured on 0.169.0.
+func Parse(line []byte) (e Event, ok bool) {
+	if !bytes.Contains(line, []byte(`"event_msg"`)) && !bytes.Contains(line, []byte(`"token_usage_record"`)) {
+		return e, false
+	}
+	var r struct {
+		Timestamp time.Time
+		Type      string
+		Payload   struct {
+			Type   string
+			TurnID string `json:"turn_id"`
+			Last   string `json:"last_agent_message"`
+			Item   struct {
+				Type, Namespace string
+				Output          json.RawMessage
+			}
+		}
+	}
+	if json.Unmarshal(line, &r) != nil {
+		return e, false
+	}
+	e = Event{Turn: r.Payload.TurnID, At: r.Timestamp}
+	switch {
+	case r.Type == "token_usage_record":
+		e.Kind = Worked
+	case r.Type != "event_msg":
+	case r.Payload.Type == "task_started":
+		e.Kind = Begun
+	case r.Payload.Type == "task_complete":
+		e.Kind, e.Text = Ended, r.Payload.Last
+	case r.Payload.Type == "turn_aborted":
+		e.Kind = Aborted
+	case r.Payload.Type != "item_completed":
+	case r.Payload.Item.Type == "AgentMessage":
+		e.Kind = Worked
+	case r.Payload.Item.Type == "FunctionCallOutput" && r.Payload.Item.Namespace == namespace && json.Unmarshal(r.Payload.Item.Output, &e.Text) == nil:
+		e.Kind = Mail
+	}
+	return e, e.Kind != 0 && e.Turn != ""
+}

@@ -1,0 +1,69 @@
+package codex
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// holders returns which processes hold the locks NAME.lock in a directory, by name.
+func holders(dir string) map[string]int {
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) == 0 {
+		return nil
+	}
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	defer locks.Close()
+	by := map[string]int{} // inode
+	for s := bufio.NewScanner(locks); s.Scan(); {
+		// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
+		if f := strings.Fields(s.Text()); len(f) >= 6 && f[1] == "FLOCK" {
+			if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+				by[f[5][strings.LastIndexByte(f[5], ':')+1:]] = pid
+			}
+		}
+	}
+	held := map[string]int{}
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".lock")
+		if !ok {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, f.Name()))
+		if err != nil {
+			continue
+		}
+		// Some file systems have another device there than they say, so the inode has to do.
+		if pid, ok := by[strconv.FormatUint(info.Sys().(*syscall.Stat_t).Ino, 10)]; ok {
+			held[name] = pid
+		}
+	}
+	return held
+}
+
+// serverPID returns the process that listens as the shared server; 0 if none does.
+func serverPID(home string) (pid int) {
+	c, err := net.DialTimeout("unix", socket(home), time.Second)
+	if err != nil {
+		return 0
+	}
+	defer c.Close()
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+			pid = int(cred.Pid)
+		}
+	})
+	return pid
+}

@@ -1,0 +1,137 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// ErrUnsent means that a message certainly did not come to the thread.
+var ErrUnsent = errors.New("not sent")
+
+// MaxText is how many bytes a text may have. The transcript has longer ones as they are, but their middle is cut out of what the model
+// is given, which is at most 3,000 tokens of 4 bytes.
+const MaxText = 11_900
+
+// namespace is the name of the tool whose output a message is.
+const namespace = "teambridge"
+
+// sendWithin is how long the server may take to answer.
+const sendWithin = 10 * time.Second
+
+// socket is where the shared server listens.
+func socket(home string) string {
+	return filepath.Join(home, "app-server-control", "app-server-control.sock")
+}
+
+// Send has the shared server give a text to a thread, as the output of a tool. An idle thread begins a turn with it, and a busy one is given it
+// after its call of the model or of a tool.
+//
+// That there is no error means that the server has it, and no more: it is lost if the server is killed, or if the turn is interrupted, before the
+// transcript has it. The error is [ErrUnsent] if it cannot have it.
+func Send(ctx context.Context, home, thread, text string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, sendWithin)
+	defer cancel()
+	c, err := dial(ctx, home)
+	if err != nil {
+		return fmt.Errorf("%w: Codex's shared server: %w", ErrUnsent, err)
+	}
+	defer c.ws.CloseNow() // there is nothing to say goodbye for
+	if err := c.call(ctx, "initialize", map[string]any{
+		"clientInfo": map[string]any{"name": namespace, "version": "1"}, "capabilities": map[string]any{},
+	}); err != nil {
+		return fmt.Errorf("%w: Codex's shared server: %w", ErrUnsent, err)
+	}
+	if err := c.write(ctx, map[string]any{"method": "initialized"}); err != nil {
+		return fmt.Errorf("%w: Codex's shared server: %w", ErrUnsent, err)
+	}
+	err = c.call(ctx, "turn/start", map[string]any{
+		"threadId": thread, "input": []any{}, "turnTrigger": namespace,
+		"toolOutput": map[string]any{"name": "message", "namespace": namespace, "output": text, "retain": true},
+	})
+	if errors.As(err, new(*refusal)) {
+		return fmt.Errorf("%w: Codex's shared server: %w", ErrUnsent, err)
+	}
+	if err != nil {
+		return fmt.Errorf("Codex's shared server: %w", err)
+	}
+	return nil
+}
+
+// conn is a connection to the shared server. It speaks JSON-RPC without the version, one object in each text frame.
+type conn struct {
+	ws   *websocket.Conn
+	last int
+}
+
+// maxAnswer is how long an answer may be.
+const maxAnswer = 16 << 20
+
+func dial(ctx context.Context, home string) (*conn, error) {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket(home))
+		},
+	}}
+	ws, _, err := websocket.Dial(ctx, "ws://localhost/", &websocket.DialOptions{HTTPClient: client})
+	if err != nil {
+		return nil, err
+	}
+	ws.SetReadLimit(maxAnswer)
+	return &conn{ws: ws}, nil
+}
+
+func (c *conn) write(ctx context.Context, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.ws.Write(ctx, websocket.MessageText, data)
+}
+
+// refusal is the server's answer that it has not done what it was asked for.
+type refusal struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Message, r.Code) }
+
+// call asks for something, and waits for the answer. Of all else that the server says nothing is heeded, and nothing that it asks is
+// answered: that is for the person at the terminal.
+func (c *conn) call(ctx context.Context, method string, params any) error {
+	c.last++
+	id := c.last
+	if err := c.write(ctx, map[string]any{"id": id, "method": method, "params": params}); err != nil {
+		return err
+	}
+	for {
+		_, data, err := c.ws.Read(ctx)
+		if err != nil {
+			return err
+		}
+		var answer struct {
+			ID     json.RawMessage
+			Method string
+			Error  *refusal
+		}
+		if err := json.Unmarshal(data, &answer); err != nil {
+			return err
+		}
+		if answer.Method != "" || string(answer.ID) != fmt.Sprint(id) {
+			continue
+		}
+		if answer.Error != nil {
+			return answer.Error
+		}
+		return nil
+	}
+}
