@@ -63,16 +63,22 @@ func codexReach(s transcript.Process) Reach {
 
 // codexProcessOf is processOf for a session of Codex.
 func (p *Panes) codexProcessOf(ctx context.Context, of *Pane) (transcript.Process, error) {
-	for _, s := range CodexProcesses(p.opts.Codex) {
-		if s.Session != of.Ref.ID {
-			continue
+	// A list of locks that is read while others change can lack one. That a session has ended must be true, or a message would come twice.
+	for range 3 {
+		for _, s := range CodexProcesses(p.opts.Codex) {
+			if s.Session != of.Ref.ID {
+				continue
+			}
+			var err error
+			if s.PID != of.Ref.PID || s.ProcStart != of.Start || s.Cwd != of.Cwd {
+				of.Ref.PID, of.Start, of.Cwd = s.PID, s.ProcStart, s.Cwd
+				_, err = p.recordSession(ctx, *of)
+			}
+			return s, err
 		}
-		var err error
-		if s.PID != of.Ref.PID || s.ProcStart != of.Start || s.Cwd != of.Cwd {
-			of.Ref.PID, of.Start, of.Cwd = s.PID, s.ProcStart, s.Cwd
-			_, err = p.recordSession(ctx, *of)
+		if start := wake.Started(transcript.Process{PID: of.Ref.PID}).ProcStart; start == "" || start+"/"+of.Ref.ID != of.Start {
+			break // nor does the process live that had it
 		}
-		return s, err
 	}
 	return transcript.Process{}, nil
 }

@@ -157,26 +157,28 @@ type caller struct {
 	address string // what it sends as
 	name    string // in messages of its team; "" if there are none
 	team    string // "" if it is not known who it is
-	pid     int
+	session string
 }
 
 // sessionTeam is the team of the sessions that are in no other team.
 const sessionTeam = "sessions"
 
-// caller tells who calls: the agent whose process has started this one. What the agent says about that does not count.
-func (t *tools) caller(ctx context.Context, b Bridge) (caller, error) {
+// caller tells who calls: the agent whose process has started this one. What the agent says about that does not count. A process of Codex
+// has several, and tells with each call which one it is.
+func (t *tools) caller(ctx context.Context, c *call, b Bridge) (caller, error) {
 	all, err := b.Sessions(ctx)
 	if err != nil {
 		return caller{}, err
 	}
+	thread, _ := c.req.Params.Meta["threadId"].(string)
 	for _, pid := range t.Parents {
 		for _, s := range all {
 			switch {
-			case s.PID != pid:
+			case s.PID != pid, s.Program == api.ProgramCodex && s.Session != thread:
 			case s.Member != "":
-				return caller{s.Member + "@" + s.Team, s.Member, s.Team, s.PID}, nil
+				return caller{s.Member + "@" + s.Team, s.Member, s.Team, s.Session}, nil
 			default:
-				return caller{s.Session + "@" + sessionTeam, s.As, sessionTeam, s.PID}, nil
+				return caller{s.Session + "@" + sessionTeam, s.As, sessionTeam, s.Session}, nil
 			}
 		}
 	}
@@ -224,10 +226,10 @@ func (l Listed) String() string {
 
 type nothing struct{}
 
-func (t *tools) list(ctx context.Context, _ *call, _ nothing) (l Listed, err error) {
+func (t *tools) list(ctx context.Context, c *call, _ nothing) (l Listed, err error) {
 	err = t.Once(ctx, "", func(b Bridge) error {
 		l = Listed{Agents: []Agent{}}
-		who, err := t.caller(ctx, b)
+		who, err := t.caller(ctx, c, b)
 		if err != nil {
 			return err
 		}
@@ -236,15 +238,12 @@ func (t *tools) list(ctx context.Context, _ *call, _ nothing) (l Listed, err err
 		if err != nil {
 			return err
 		}
-		at := map[int]api.Session{}
 		named := map[string]int{} // how many sessions have a name
 		for _, s := range sessions {
-			at[s.PID] = s
 			named[cmp.Or(s.As, s.Name)]++
 		}
-		if one := at[who.pid]; who.team == sessionTeam {
-			l.You = one.Session + "@" + sessionTeam
-			if name := cmp.Or(one.As, one.Name); named[name] == 1 {
+		if i := slices.IndexFunc(sessions, func(s api.Session) bool { return s.Session == who.session }); i >= 0 && who.team == sessionTeam {
+			if name := cmp.Or(sessions[i].As, sessions[i].Name); named[name] == 1 {
 				l.You = name + "@" + sessionTeam
 			}
 		}
@@ -268,8 +267,8 @@ func (t *tools) list(ctx context.Context, _ *call, _ nothing) (l Listed, err err
 				l.Unknown = append(l.Unknown, fmt.Sprintf("%s are not known: %s", team.Team, view.Describe(err)))
 			}
 			for _, m := range known {
-				s := at[m.PID]
-				if m.Word == api.WordEnded && !team.Sessions || m.Team == who.team && (m.Member == who.name || m.PID == who.pid) {
+				s := sessionOf(sessions, m)
+				if m.Word == api.WordEnded && !team.Sessions || m.Team == who.team && (m.Member == who.name || who.session != "" && s.Session == who.session) {
 					continue
 				}
 				if team.Sessions && s.Session != "" && named[m.Member] > 1 {
@@ -281,6 +280,16 @@ func (t *tools) list(ctx context.Context, _ *call, _ nothing) (l Listed, err err
 		return nil
 	})
 	return l, err
+}
+
+// sessionOf returns the session that a member has, or zero. A process of Codex has several.
+func sessionOf(sessions []api.Session, m api.Status) (of api.Session) {
+	for _, s := range sessions {
+		if s.PID == m.PID && m.PID != 0 && (s.Program != api.ProgramCodex || cmp.Or(s.As, s.Name) == m.Member) {
+			of = s
+		}
+	}
+	return of
 }
 
 // How long a call waits at most, and if nothing is asked for: programs give up a call after 60 s by default.
@@ -343,7 +352,7 @@ func (t *tools) send(ctx context.Context, c *call, in sending) (s Sent, err erro
 		return s, api.Decide(api.CodeInvalid, "leave it out to get a new one", "the id %.60q is no UUID", in.ID)
 	}
 	return s, t.Once(ctx, in.ID, func(b Bridge) error {
-		who, err := t.caller(ctx, b)
+		who, err := t.caller(ctx, c, b)
 		if err != nil {
 			return err
 		}
@@ -456,7 +465,11 @@ func (t *tools) target(ctx context.Context, b Bridge, who caller, name string) (
 		if err != nil {
 			return to, err
 		}
-		itself = len(is) == 1 && is[0].PID == who.pid
+		sessions, err := b.Sessions(ctx)
+		if err != nil {
+			return to, err
+		}
+		itself = len(is) == 1 && sessionOf(sessions, is[0]).Session == who.session
 	}
 	if itself {
 		err = api.Decide(api.CodeInvalid, "nothing was sent", "%s is you", name)
@@ -473,7 +486,7 @@ type replying struct {
 func (t *tools) reply(ctx context.Context, c *call, in replying) (s Sent, err error) {
 	id := uuid.NewString()
 	return s, t.Once(ctx, id, func(b Bridge) error {
-		who, err := t.caller(ctx, b)
+		who, err := t.caller(ctx, c, b)
 		if err != nil {
 			return err
 		}
@@ -540,9 +553,9 @@ type reading struct {
 	Limit int `json:"limit,omitempty" jsonschema:"how many, at most 50; default 10"`
 }
 
-func (t *tools) read(ctx context.Context, _ *call, in reading) (l Messages, err error) {
+func (t *tools) read(ctx context.Context, c *call, in reading) (l Messages, err error) {
 	return l, t.Once(ctx, "", func(b Bridge) error {
-		who, err := t.caller(ctx, b)
+		who, err := t.caller(ctx, c, b)
 		if err == nil {
 			l, err = t.own(ctx, b, who, api.SearchQuery{Limit: in.Limit})
 		}
@@ -555,12 +568,12 @@ type searching struct {
 	Limit int    `json:"limit,omitempty" jsonschema:"how many, at most 50; default 10"`
 }
 
-func (t *tools) search(ctx context.Context, _ *call, in searching) (l Messages, err error) {
+func (t *tools) search(ctx context.Context, c *call, in searching) (l Messages, err error) {
 	if strings.TrimSpace(in.Words) == "" {
 		return l, api.Decide(api.CodeInvalid, "", "there are no words to search for")
 	}
 	return l, t.Once(ctx, "", func(b Bridge) error {
-		who, err := t.caller(ctx, b)
+		who, err := t.caller(ctx, c, b)
 		if err == nil {
 			l, err = t.own(ctx, b, who, api.SearchQuery{Words: in.Words, Limit: in.Limit})
 		}

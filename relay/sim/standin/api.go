@@ -19,8 +19,8 @@ import (
 const maxBody = 256 << 20
 
 // API is a stand-in for the model API on 127.0.0.1, for any number of agents at once. It answers POST /v1/messages, as
-// Claude Code calls it, and POST /v1/chat/completions, as OpenCode does, by its Responder, POST
-// /v1/messages/count_tokens with 10, HEAD with 200 and all else with 404, and records every call of the first two
+// Claude Code calls it, POST /v1/chat/completions, as OpenCode does, and POST /v1/responses, as Codex does, by its Responder, POST
+// /v1/messages/count_tokens with 10, HEAD with 200 and all else with 404, and records every call of the first three
 // kinds. Safe for concurrent use.
 type API struct {
 	// URL is the value for ANTHROPIC_BASE_URL; with /v1 behind it, the baseURL of OpenCode's provider.
@@ -59,6 +59,7 @@ func StartAPI(t testing.TB, respond Responder) *API {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parse, write) })
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseChat, writeChat) })
+	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseResponses, writeResponses) })
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // an unread body would end the kept-alive connection
 		_ = writeJSON(w, http.StatusOK, object{"input_tokens": 10})
@@ -75,7 +76,7 @@ func StartAPI(t testing.TB, respond Responder) *API {
 	return a
 }
 
-// call answers a call of one of the two APIs, which parse reads and write answers.
+// call answers a call of one of the three APIs, which parse reads and write answers.
 func (a *API) call(
 	w http.ResponseWriter, hr *http.Request,
 	parse func([]byte, http.Header) (r Request, history []string, old int, err error),

@@ -23,7 +23,7 @@ const Teammate = "teammate"
 // Any stands for every agent in API.Count and API.Counts.
 const Any = "*"
 
-// Request is one call of POST /v1/messages or POST /v1/chat/completions, parsed. Every call carries the whole conversation again; the fields here
+// Request is one call of POST /v1/messages, POST /v1/chat/completions or POST /v1/responses, parsed. Every call carries the whole conversation again; the fields here
 // are about its newest part, what came after the last answer, unless they say otherwise.
 type Request struct {
 	// Seq numbers the calls from 1 in the order they arrived, over all agents.
