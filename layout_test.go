@@ -113,7 +113,7 @@ var onlyUser = map[string][]string{
 	"github.com/spf13/pflag":                      {"cmd/teambridge"},
 	"github.com/yuin/goldmark":                    {"status/markdown"},
 	"github.com/modelcontextprotocol/go-sdk":      {"status/mcp"},
-	"github.com/coder/websocket":                  {"relay/codex"},
+	"github.com/coder/websocket":                  {"relay/codex", "relay/sim/simcodex"},
 	"golang.org/x/net":                            {}, // of tests alone
 }
 
