@@ -34,7 +34,12 @@ func newCodexUser(t *testing.T, responder standin.Responder) *codexUser {
 	dir := t.TempDir()
 	p := &codexUser{state: filepath.Join(dir, ".local", "state", "teambridge"), sessionUser: &sessionUser{ctx: deadline(t, 4*time.Minute), home: home}}
 	p.user = &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: dir}
-	p.program = home.Codex(t, map[string][]string{"teambridge": {own, "mcp", "--state-dir", p.state, "--claude-dir", home.Root}})
+	p.program = home.Codex(t)
+	add := exec.Command(p.program, "mcp", "add", "teambridge", "--", own, "mcp", "--state-dir", p.state, "--claude-dir", home.Root)
+	add.Dir, add.Env = home.Work, home.Env()
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("codex mcp add: %v\n%s", err, out)
+	}
 	var stderr lockedBuffer
 	serve(t, home, p.state, &stderr)
 	return p

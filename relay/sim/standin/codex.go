@@ -2,7 +2,6 @@ package standin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,8 +27,8 @@ func RequireCodex(t testing.TB) string {
 }
 
 // Codex makes the home one for Codex, too, and returns the program. Its model is gpt-5, which the home's API answers for. It asks for no
-// permission. servers are its MCP servers, by name. Its shared server outlives its terminals, and is killed when the test ends.
-func (h *Home) Codex(t testing.TB, servers map[string][]string) string {
+// permission. Its shared server outlives its terminals, and is killed when the test ends.
+func (h *Home) Codex(t testing.TB) string {
 	t.Helper()
 	program := RequireCodex(t)
 	dir := filepath.Join(h.Dir, ".codex")
@@ -52,13 +51,6 @@ enabled = false
 [projects.%q]
 trust_level = "trusted"
 `, h.API.URL+"/v1", h.Work)
-	for name, command := range servers {
-		args, err := json.Marshal(command[1:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		config += fmt.Sprintf("[mcp_servers.%s]\ncommand = %q\nargs = %s\n", name, command[0], args)
-	}
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
