@@ -21,6 +21,7 @@ import (
 type codexUser struct {
 	*sessionUser
 	program, state string
+	service        *served
 }
 
 func newCodexUser(t *testing.T, responder standin.Responder) *codexUser {
@@ -41,7 +42,7 @@ func newCodexUser(t *testing.T, responder standin.Responder) *codexUser {
 		t.Fatalf("codex mcp add: %v\n%s", err, out)
 	}
 	var stderr lockedBuffer
-	serve(t, home, p.state, &stderr)
+	p.service = serve(t, home, p.state, &stderr)
 	return p
 }
 
@@ -245,6 +246,81 @@ func TestRealKilledCodex(t *testing.T) {
 	for _, text := range texts {
 		if n := p.home.API.Count(standin.Any, text); n != 1 {
 			t.Errorf("%s was given %d times", text, n)
+		}
+	}
+	p.onceInHistory(texts...)
+}
+
+// Agents of Claude Code and Codex write to one another with the tools, while the service is killed, or the one that is written to: each message
+// is given once.
+func TestRealKilledAgentsWithTools(t *testing.T) {
+	t.Parallel()
+	p := newCodexUser(t, nil)
+	n := rounds(t, "TEAMBRIDGE_AGENT_ROUNDS", 2)
+	p.ctx = deadline(t, 4*time.Minute+time.Duration(n)*30*time.Second)
+	v := standin.Newest(t, teams.SessionSocket)
+	cx, ann := p.starts("[one]"), newAgentUser(t, v, p.home, p.state)
+	ann.ctx = p.ctx
+	id := ann.session().Session
+	// What has ended can be written to only if it was written to before.
+	for _, to := range []string{id, cx.id} {
+		p.must("send", to, "(hello)", "--wait", "seen")
+	}
+	var texts []string
+	for i := range 2 * n {
+		toCodex, killed := i%2 == 0, i%4 < 2 // else the service is
+		text := fmt.Sprintf("(message %d)", i)
+		texts = append(texts, text)
+		send := standin.CallLine("mcp__teambridge__send_message", map[string]any{"text": text, "to": map[bool]string{true: cx.id, false: id}[toCodex]})
+		pid := cx.session().PID
+		before := len(p.home.API.Log())
+		var err error
+		if toCodex {
+			err = ann.terminal.Prompt(p.ctx, send)
+		} else {
+			err = cx.terminal.Prompt(p.ctx, send)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i*37%200) * time.Millisecond) // another moment each time
+		switch {
+		case !killed:
+			p.service.kill()
+			var stderr lockedBuffer
+			p.service = serve(t, p.home, p.state, &stderr)
+		case toCodex:
+			if server, err := os.FindProcess(pid); err != nil || server.Kill() != nil {
+				t.Fatalf("kill the server: %v", err)
+			}
+			if err := cx.terminal.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			cx.terminal = standin.StartCodex(t, p.home, p.program, "resume", cx.id)
+		default:
+			if err := ann.terminal.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			ann.terminal = standin.StartSession(t, v, p.home, append([]string{"--resume", id}, ann.args...)...)
+		}
+		caller, target := id, cx.id
+		if !toCodex {
+			caller, target = target, caller
+		}
+		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return r.Seq > before && r.Session == caller && len(r.Results) > 0 }); err != nil {
+			t.Fatalf("the call of %s did not end: %v\n%s\n%s", text, err, ann.terminal.Screen(), cx.terminal.Screen())
+		}
+		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool {
+			return !r.Side && r.Session == target && r.Has(text) && strings.Contains(r.Text(), "message-id=")
+		}); err != nil {
+			t.Fatalf("%s was not given: %v\n%s\n%s", text, err, ann.terminal.Screen(), cx.terminal.Screen())
+		}
+		ann.session()
+	}
+	cx.session()
+	for _, text := range texts {
+		if n := p.home.API.Count(standin.Any, text); n != 2 { // with the prompt of the one that has sent it
+			t.Errorf("%s was given %d times", text, n-1)
 		}
 	}
 	p.onceInHistory(texts...)

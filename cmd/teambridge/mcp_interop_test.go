@@ -34,8 +34,8 @@ func newAgentUser(t *testing.T, v teams.Version, home *standin.Home, state strin
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home,
-		terminal: standin.StartSession(t, v, home, "--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__teambridge")}
+	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, args: []string{"--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__teambridge"}}
+	p.terminal = standin.StartSession(t, v, home, p.args...)
 	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: filepath.Dir(filepath.Dir(filepath.Dir(state)))}
 	// The program connects to the server while it takes prompts.
 	for i := 0; ; i++ {

@@ -40,6 +40,7 @@ type sessionUser struct {
 	ctx      context.Context
 	home     *standin.Home
 	terminal *standin.Terminal
+	args     []string // of the program, that it needs when it is resumed
 }
 
 func newSessionUser(t *testing.T, v teams.Version, args ...string) *sessionUser {
