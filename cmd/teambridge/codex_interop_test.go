@@ -170,18 +170,26 @@ func TestRealCodex(t *testing.T) {
 		t.Errorf("the person has:\n%s", mine)
 	}
 
-	exec := exec.CommandContext(p.ctx, p.program, "exec", "--skip-git-repo-check", "SLEEP:30 [exec]")
-	exec.Dir, exec.Env = p.home.Work, p.home.Env()
-	if err := exec.Start(); err != nil {
+	unattended := exec.CommandContext(p.ctx, p.program, "exec", "--skip-git-repo-check", "SLEEP:30 [exec]")
+	unattended.Dir, unattended.Env = p.home.Work, p.home.Env()
+	if err := unattended.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = exec.Process.Kill(); _ = exec.Wait() }()
+	defer func() { _ = unattended.Process.Kill(); _ = unattended.Wait() }()
 	alone, err := p.home.Thread(p.ctx, "[exec]")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := p.sessionThat(p.ctx, func(s api.Session) bool { return s.Session == alone }); s.Way != "" || !s.Headless {
 		t.Errorf("codex exec is listed as %+v", s)
+	}
+	doctor := exec.CommandContext(p.ctx, "teambridge", "doctor", "--state-dir", p.state)
+	doctor.Env = append(p.home.Env(), "GORACE=atexit_sleep_ms=0")
+	found, _ := doctor.Output() // it finds what it does not like, too
+	for _, says := range []string{one.name() + " of Codex", "takes messages from Codex's shared server", "is one of codex exec"} {
+		if !strings.Contains(string(found), says) {
+			t.Errorf("doctor does not say that %s:\n%s", says, found)
+		}
 	}
 	if status, _, errs := p.run("send", alone, "(never)"); status != int(api.CodeNotFound.Exit()) {
 		t.Errorf("sent to codex exec: %d, %s", status, errs)

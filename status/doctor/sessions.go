@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"teambridge/relay/codex"
 	"teambridge/relay/pane"
 	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
@@ -37,6 +38,17 @@ func (x *examination) sessions(ctx context.Context) error {
 	for _, s := range all {
 		if s.Team == "" && !ours[s.PID] {
 			x.session(s)
+		}
+	}
+	for _, s := range pane.CodexProcesses(codex.Home(x.LookupEnv)) {
+		name := fmt.Sprintf("the session %s of Codex (process %d)", s.Name, s.PID)
+		if _, by := pane.ReachOf(x.State, s); by == pane.ByCodex {
+			x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages from Codex's shared server", "")
+		} else if s.Interactive {
+			x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it is not in Codex's shared server",
+				"end it, and start it without --no-daemon and -c: codex resume "+s.Session)
+		} else {
+			x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is one of codex exec, and takes no messages", "")
 		}
 	}
 	return nil
