@@ -456,7 +456,11 @@ func (t *tools) target(ctx context.Context, b Bridge, who caller, name string) (
 			return to, err
 		}
 	}
-	if to, err = b.Target(ctx, api.Scope{Dir: t.Dir, Existing: true}, name); err != nil || to.Team != who.team {
+	to, err = b.Target(ctx, api.Scope{Dir: t.Dir, Existing: true}, name)
+	if err != nil && errors.Is(view.Explain(err).Code, api.CodeNotFound) {
+		return to, api.Decide(api.CodeNotFound, "nothing was sent; see whom you can write to with list_agents", "there is no agent %.100q to write to", name)
+	}
+	if err != nil || to.Team != who.team {
 		return to, err
 	}
 	itself := to.Member() == who.name

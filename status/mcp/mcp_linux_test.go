@@ -258,6 +258,9 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%.80v: an error of %d bytes", in, len(err.Error()))
 		}
 	}
+	if err := ann.call("send_message", args{"to": "carol", "text": "hi"}, &Sent{}); err == nil || !strings.Contains(err.Error(), `there is no agent "carol"`) || !strings.Contains(err.Error(), "list_agents") {
+		t.Errorf("to nobody: %v", err)
+	}
 	for name, in := range map[string]args{
 		"read_messages": {"limit": 51}, "search_history": {"words": " "}, "reply": {"id": "1", "text": "x"}, "permit": {}, "list_agents": {"team": "x"},
 	} {
