@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -66,17 +67,52 @@ func Threads(home string) (list []Thread) {
 	return list
 }
 
-// thread reads what the transcript of a thread says of it.
-func thread(home, id string) (t Thread, ok bool) {
+// known is what was read of a transcript, until that changes: a service looks several times a second.
+type known struct {
+	info   os.FileInfo
+	thread Thread
+}
+
+var (
+	knownMu sync.Mutex
+	knownBy = map[string]known{} // by the directory of Codex and the id
+)
+
+// thread returns what the transcript of a thread says of it.
+func thread(home, id string) (Thread, bool) {
+	key := home + "\x00" + id
+	knownMu.Lock()
+	old, ok := knownBy[key]
+	knownMu.Unlock()
+	if ok {
+		if info, err := os.Stat(old.thread.Rollout); err == nil && info.Size() == old.info.Size() && info.ModTime().Equal(old.info.ModTime()) {
+			return old.thread, true
+		}
+	}
 	path, ok := Rollout(home, id)
 	if !ok {
-		return t, false
+		return Thread{}, false
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return t, false
+		return Thread{}, false
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Thread{}, false
+	}
+	t, ok := read(file, info.Size(), id)
+	if t.Rollout = path; ok {
+		knownMu.Lock()
+		knownBy[key] = known{info, t}
+		knownMu.Unlock()
+	}
+	return t, ok
+}
+
+// read reads a transcript.
+func read(file *os.File, size int64, id string) (t Thread, ok bool) {
 	first, err := bufio.NewReaderSize(io.LimitReader(file, maxFirst), 64<<10).ReadBytes('\n')
 	var meta struct {
 		Type    string
@@ -94,8 +130,8 @@ func thread(home, id string) (t Thread, ok bool) {
 	if json.Unmarshal(meta.Payload.Source, &source) != nil {
 		return t, false // an object: a subagent's
 	}
-	t = Thread{ID: id, Cwd: meta.Payload.Cwd, Version: meta.Payload.Version, Rollout: path, Begun: meta.Payload.Time, Exec: source == "exec"}
-	t.Busy, t.Changed = works(file)
+	t = Thread{ID: id, Cwd: meta.Payload.Cwd, Version: meta.Payload.Version, Begun: meta.Payload.Time, Exec: source == "exec"}
+	t.Busy, t.Changed = works(file, size)
 	return t, true
 }
 
@@ -103,13 +139,9 @@ func thread(home, id string) (t Thread, ok bool) {
 const maxFirst = 4 << 20
 
 // works reports whether a turn runs, and since when it does or does not, by the last line that says so.
-func works(file *os.File) (busy bool, since time.Time) {
-	info, err := file.Stat()
-	if err != nil {
-		return false, time.Time{}
-	}
+func works(file *os.File, size int64) (busy bool, since time.Time) {
 	for part := int64(64 << 10); ; part *= 8 {
-		data, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-part), part))
+		data, err := io.ReadAll(io.NewSectionReader(file, max(0, size-part), min(part, size)))
 		if err != nil {
 			return false, time.Time{}
 		}
@@ -121,7 +153,7 @@ func works(file *os.File) (busy bool, since time.Time) {
 			}
 			data = data[:i]
 		}
-		if part >= info.Size() {
+		if part >= size {
 			return false, time.Time{}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -49,8 +50,36 @@ func holders(dir string) map[string]int {
 	return held
 }
 
-// serverPID returns the process that listens as the shared server; 0 if none does.
+// server is who listened on a socket.
+type server struct {
+	info os.FileInfo
+	pid  int
+}
+
+var (
+	serverMu sync.Mutex
+	serverAt = map[string]server{} // by the directory of Codex
+)
+
+// serverPID returns the process that listens as the shared server; 0 if none does. It is asked once of each socket. If that process has
+// ended, it holds nothing.
 func serverPID(home string) (pid int) {
+	info, err := os.Stat(socket(home))
+	if err != nil {
+		return 0
+	}
+	serverMu.Lock()
+	defer serverMu.Unlock()
+	if s := serverAt[home]; s.pid != 0 && os.SameFile(s.info, info) && s.info.ModTime().Equal(info.ModTime()) {
+		return s.pid
+	}
+	pid = listener(home)
+	serverAt[home] = server{info, pid}
+	return pid
+}
+
+// listener asks the system who listens.
+func listener(home string) (pid int) {
 	c, err := net.DialTimeout("unix", socket(home), time.Second)
 	if err != nil {
 		return 0

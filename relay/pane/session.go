@@ -107,7 +107,7 @@ func (p *Panes) Around(ctx context.Context) ([]Pane, error) {
 	return list, nil
 }
 
-// Processes returns an opaque text that changes whenever Claude Code writes the file of a process.
+// Processes returns an opaque text that changes whenever Claude Code writes the file of a process, or Codex begins or ends a turn.
 func (p *Panes) Processes() string {
 	var all strings.Builder
 	files, _ := os.ReadDir(filepath.Join(p.opts.Root.Path(), "sessions")) // none, if it cannot be read
@@ -115,6 +115,9 @@ func (p *Panes) Processes() string {
 		if info, err := f.Info(); err == nil {
 			fmt.Fprintln(&all, f.Name(), info.ModTime().UnixNano(), info.Size())
 		}
+	}
+	for _, s := range CodexProcesses(p.opts.Codex) {
+		fmt.Fprintln(&all, s.ProcStart, s.Entrypoint, s.Status, s.Changed)
 	}
 	return all.String()
 }
