@@ -114,6 +114,8 @@ type Status struct {
 	Heard     time.Time `json:"heard"`         // when it last said or did something; when it joined if it never has
 	Basis     string    `json:"basis"`         // what Word rests on: [BasisMessage] and its like
 	PID       int       `json:"pid,omitempty"` // the process that Word rests on
+
+	Program string `json:"program,omitempty"` // of a session: whose it is, if it is not Claude Code's: [ProgramCodex]
 }
 
 // Evidence names the message that a status rests on.

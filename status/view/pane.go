@@ -119,6 +119,9 @@ func PaneStatus(v pane.View) api.Status {
 	if v.Pane.IsSession() {
 		s.Basis = api.BasisProcess
 	}
+	if v.Pane.Profile == pane.Codex {
+		s.Program = api.ProgramCodex
+	}
 	for _, m := range v.Messages {
 		if !m.State.Ended() {
 			s.Unread++

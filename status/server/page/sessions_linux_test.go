@@ -16,6 +16,7 @@ func TestSessions(t *testing.T) {
 	p.live()
 	p.choose(simsession.Name)
 	p.until(`document.querySelector(".head .doing").textContent.startsWith("Idle")`)
+	p.until(`document.querySelector(".head .way").textContent === " · Claude Code: each message once, as its transcript proves"`)
 	p.until(`!document.querySelector("#policy").hidden && document.querySelector('#policy [value="urgent"]').disabled && document.querySelector("#lead") === null`)
 
 	p.write("Run the tests, please.")

@@ -11,9 +11,9 @@ export function head({ team, member }, t, { status: s, label }) {
     h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
       h("span", { class: "in" }, h("span", { class: "unseen" }, " in team "), h("span", { title: flat(team) }, escaped(label)))));
   if (!t) e.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
-  else if (s) e.append(h("p", { class: "doing" }, dot(s), at(s), state(s), relay(s)));
+  else if (s) e.append(h("p", { class: "doing" }, dot(s), at(s), state(s), relay(s), t.sessions ? way(s) : null));
   else if (member !== null) e.append(h("p", { class: "doing" }, "Not an agent of this team"));
-  else if (t.sessions) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "session" : "sessions"} of Claude Code in no team`));
+  else if (t.sessions) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "session" : "sessions"} in no team · each message once, as their transcripts prove`));
   else if (t.panes) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "terminal pane" : "terminal panes"} · another one: `, h("code", null, "teambridge pane add NAME --pane %12")));
   else e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
   return e;
@@ -21,6 +21,11 @@ export function head({ team, member }, t, { status: s, label }) {
 
 // at says where a session is that can move.
 const at = ({ relay: r }) => r?.place ? [h("span", { class: "place" }, r.place.at === "local" ? "at a terminal" : "at its relay"), " "] : null;
+
+// way says how messages reach a session, and what that can promise.
+const way = ({ program }) => h("span", { class: "way" }, program === "codex"
+  ? " · Codex, as the output of a tool: each message once, as its transcript proves"
+  : " · Claude Code: each message once, as its transcript proves");
 
 function relay({ relay: r, why }) {
   if (!r) return null;
