@@ -12,6 +12,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/plain"
 	"teambridge/status/view"
+	"teambridge/teams"
 )
 
 // mostAgents is how many agents the overview shows.
@@ -32,8 +33,8 @@ var promises = []struct {
 	text string
 }{
 	{[]string{api.WaySession, api.WayHook, api.WayCodex}, "each message once, proven by the session's transcript"},
-	{[]string{api.WayInbox}, "each message once, verified in the inbox"},
-	{[]string{api.WayPane}, "each message typed once, or the sender learns that it is not known"},
+	{[]string{api.WayInbox}, "each message verified in the inbox; --wait seen waits for its model"},
+	{[]string{api.WayPane}, "each message typed once or not at all, or reported as unknown"},
 	{[]string{""}, "cannot be written to; teambridge doctor says why"},
 }
 
@@ -81,7 +82,11 @@ func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedA
 	shown := map[string]bool{} // MEMBER@TEAM
 	taken := map[string]int{}  // how many have a name
 	for _, t := range all {
-		if t.Sessions || t.Problem != "" || t.LeadState == "gone" {
+		switch {
+		case t.Problem != "":
+			a.warn("the agents of %s are not known: %s", t.Team, t.Problem)
+			continue
+		case t.Sessions, t.LeadState == teams.Gone.String():
 			continue
 		}
 		members, err := a.bridge(ctx).Status(ctx, t.Team)
