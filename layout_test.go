@@ -91,7 +91,7 @@ var mayImport = map[string][]string{
 	"status/mcp":         {"status/api", "status/view"},
 	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile"},
 	"demo": {
-		"inbox", "inbox/journal", "inbox/ledger", "relay/sim/simagent", "relay", "relay/claude", "relay/sim/simchild", "relay/fleet", "relay/shell",
+		"inbox", "inbox/journal", "inbox/ledger", "relay/sim/simagent", "relay", "relay/claude", "relay/sim/simchild", "relay/sim/simsession", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",
 	},
 	"cmd/stdio":      {"status/plain"},

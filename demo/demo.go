@@ -1,4 +1,4 @@
-// Package demo shows what teambridge does, on a simulated team in a temporary directory.
+// Package demo shows what teambridge does, on a simulated team and a simulated session in a temporary directory.
 package demo
 
 import (
@@ -46,6 +46,7 @@ type demonstration struct {
 	locker *lockedfile.Locker
 	opened []func() error
 	sim    *simagent.Team
+	told   int   // how many messages the plain session was given
 	err    error // the first of the output
 }
 
@@ -207,6 +208,9 @@ func (d *demonstration) run(ctx context.Context) (err error) {
 	if err := d.ask(ctx); err != nil {
 		return err
 	}
+	if err := d.session(ctx); err != nil {
+		return err
+	}
 	return d.status(ctx)
 }
 
@@ -366,7 +370,7 @@ func (d *demonstration) end() error {
 	if err != nil || len(left) > 0 {
 		return errors.Join(err, fmt.Errorf("left behind in the team: %q", left))
 	}
-	n := counts{Sent: taken + said, Taken: taken + said, Answers: taken}
+	n := counts{Sent: taken + said + d.told, Taken: taken + said + d.told, Answers: taken}
 	d.print(step{
 		Text:   fmt.Sprintf("%d messages sent, %d taken, each once, %d answers; nothing left behind", n.Sent, n.Taken, n.Answers),
 		counts: &n,

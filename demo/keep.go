@@ -148,7 +148,7 @@ func (d *demonstration) invite(ctx context.Context, c *client.Client) error {
 		Page:        in.URL,
 		Environment: map[string]string{"CLAUDE_CONFIG_DIR": d.claude, "TEAMBRIDGE_STATE": d.state, "TEAMBRIDGE_TEAM": d.team.Name()},
 		Commands: []string{
-			"teambridge inbox", "teambridge status", "teambridge permit", `teambridge ask worker "what are you doing?"`,
+			"teambridge", "teambridge inbox", "teambridge status", "teambridge permit", `teambridge ask worker "what are you doing?"`,
 			`teambridge send lead "what is left to do?"`, "teambridge history", "teambridge watch", "teambridge ui --print",
 		},
 	}

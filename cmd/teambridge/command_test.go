@@ -26,6 +26,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/simsession"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
@@ -70,6 +71,18 @@ func fixture(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	from := os.DirFS(filepath.Join("..", "..", "testdata", args[0], "teams"))
 	ts.Check(os.CopyFS(filepath.Join(dir, "teams"), from))
+}
+
+// session starts a simulated session, until the end of the script:
+//
+//	session ID NAME
+func session(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: session ID NAME")
+	}
+	s, err := simsession.Begin(ts.Getenv("CLAUDE_CONFIG_DIR"), args[0], args[1])
+	ts.Check(err)
+	ts.Defer(s.End)
 }
 
 // team makes a team of simulated agents, founded on 2020-01-02 or another day,

@@ -15,8 +15,9 @@ func newDemo(a *app) *cobra.Command {
 		Long: `Show what teambridge does, on a simulated team in a temporary directory.
 
 The agents treat their inboxes exactly as Claude Code 2.1.329 does, but answer
-without a model. Their lead is headless, and its inbox is relayed to it. Nothing
-else is touched, and no account is needed. It takes a few seconds.
+without a model. Their lead is headless, and its inbox is relayed to it. On
+Linux, a simulated session that is in no team is written to on its socket.
+Nothing else is touched, and no account is needed. It takes a few seconds.
 
 With --json each step is an object on its own line with the seconds since the
 start and a text; the answer is as "teambridge ask --json" prints it, and the

@@ -76,9 +76,10 @@ func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	p, command, end := startPlayground(t)
 	want := map[string]string{
-		"teambridge inbox":                            "Yes, on all three systems",
-		"teambridge status":                           "team-lead",
-		"teambridge permit":                           "Bash: git tag v1.4.0",
+		"teambridge":        "worker@session-",
+		"teambridge inbox":  "Yes, on all three systems",
+		"teambridge status": "team-lead",
+		"teambridge permit": "Bash: git tag v1.4.0",
 		`teambridge ask worker "what are you doing?"`: "These agents are simulated",
 		`teambridge send lead "what is left to do?"`:  "verified",
 		"teambridge history":                          "Then tag the release.",

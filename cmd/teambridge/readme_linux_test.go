@@ -45,7 +45,7 @@ const streamEnded = "28"
 // readmeRecipes has each command of the README, by section, in its order.
 var readmeRecipes = map[string][]recipe{
 	"teambridge": {
-		{command: "go run ./cmd/teambridge demo", says: `7 messages sent, 7 taken, each once, 5 answers; nothing left behind`},
+		{command: "go run ./cmd/teambridge demo", says: `8 messages sent, 8 taken, each once, 5 answers; nothing left behind`},
 		{command: "go run ./cmd/teambridge demo --keep", until: `http://127\.0\.0\.1:\d+/\?code=`, interrupts: []string{"go run ./cmd/teambridge demo --keep"}},
 		{command: "go test ./...", skip: "this test is part of it"},
 	},
@@ -56,6 +56,7 @@ var readmeRecipes = map[string][]recipe{
 				r.t.Errorf("the installed teambridge: %v: %s", err, out)
 			}
 		}},
+		{command: "teambridge", says: `(?m)^worker@session-2de3961d +member .* inbox (.*\n)+ +teambridge send `},
 		{command: "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 claude", skip: "it is interactive; relay/sim/standin starts it so in a terminal"},
 		{command: "teambridge doctor", says: `no problems found`},
 	},

@@ -184,10 +184,13 @@ func newRoot(a *app, only string) *cobra.Command {
 			return err
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if version {
+			switch {
+			case version:
 				return a.version()
+			case a.teamName != "": // for which command is not said
+				return cmd.Help()
 			}
-			return cmd.Help()
+			return overview(cmd.Context(), a)
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}

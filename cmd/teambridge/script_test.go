@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/simsession"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
@@ -35,6 +36,7 @@ func (t tests) Run() int {
 
 func TestMain(m *testing.M) {
 	simchild.Main()
+	simsession.Main()
 	testscript.Main(tests{m}, map[string]func(){
 		"teambridge": func() {
 			h := ownProcess()
@@ -76,6 +78,7 @@ func scripts(dir ...string) testscript.Params {
 			"exits":     exits,
 			"fixture":   fixture,
 			"team":      team,
+			"session":   session,
 			"take":      take,
 			"given":     given,
 			"age":       age,

@@ -137,12 +137,13 @@ func (p *Panes) KnownSessions(ctx context.Context) (list []Pane, err error) {
 	return list, err
 }
 
-// nameOf is the name of a session as a member. No session can pass for the person or for [Stranger].
-func nameOf(s transcript.Process) string {
-	if teams.CheckName("session", s.Name) == nil && s.Name != mail.User && s.Name != Stranger {
-		return s.Name
+// SessionName is the name of a session as a member, given the name that it has and its id. No session can pass for the person
+// or for [Stranger].
+func SessionName(name, id string) string {
+	if teams.CheckName("session", name) == nil && name != mail.User && name != Stranger {
+		return name
 	}
-	return s.Session
+	return id
 }
 
 // SessionError says that a name is that of no session that can be written to, or of several.
@@ -382,7 +383,7 @@ func sessionPane(root string, s transcript.Process) Pane {
 		profile = Codex
 	}
 	return Pane{
-		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: nameOf(s)}, Profile: profile,
+		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: SessionName(s.Name, s.Session)}, Profile: profile,
 		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd,
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
-	"teambridge/teams/transcript"
 )
 
 const (
@@ -43,7 +42,7 @@ type sessions struct {
 
 func newSessions(t testing.TB) *sessions { return newSessionsWith(t, simsession.Start) }
 
-func newSessionsWith(t testing.TB, start func(t testing.TB, root, id string) *simsession.Session) *sessions {
+func newSessionsWith(t testing.TB, start func(t simsession.T, root, id string) *simsession.Session) *sessions {
 	t.Helper()
 	dir := teamstest.StateDir(t)
 	root := filepath.Join(dir, "claude")
@@ -590,7 +589,7 @@ func TestForgedNotice(t *testing.T) {
 func TestNameOfSession(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"work": "work", Stranger: session, "user": session, "": session} {
-		if got := nameOf(transcript.Process{Name: name, Session: session}); got != want {
+		if got := SessionName(name, session); got != want {
 			t.Errorf("a session called %q is %q, want %q", name, got, want)
 		}
 	}

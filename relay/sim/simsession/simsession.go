@@ -1,5 +1,6 @@
 // Package simsession is a simulated session of Claude Code that is in no team and listens on a socket, as of 2.1.248, for the tests of
-// what writes to it. It has no model and no screen: it queues what it is sent, and gives it away in a turn when it is idle.
+// what writes to it and for the demonstration. It has no model and no screen: it queues what it is sent, and gives it away in a turn when
+// it is idle.
 package simsession
 
 import (
@@ -16,27 +17,27 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"teambridge/teams/transcript"
 )
 
 // env is the Claude directory of a process that is a session.
-const env = "TEST_SESSION"
+const env = "TEAMBRIDGE_SIMSESSION"
 
 const (
-	envHooked = "TEST_SESSION_HOOKED" // it has hooks
-	envHook   = "TEST_SESSION_HOOK"   // of a hook: the process of the session
-	envRoot   = "TEST_SESSION_ROOT"   // of a hook: the Claude directory
+	envHooked = env + "_HOOKED" // it has hooks
+	envHook   = env + "_HOOK"   // of a hook: the process of the session
+	envRoot   = env + "_ROOT"   // of a hook: the Claude directory
 )
 
-// Name is what all of them are called.
+// Name is what they are called in tests.
 const Name = "work"
 
 type object map[string]any
 
-// Main is the session, in a process that [Start] has started; in others it does nothing. TestMain calls it.
+// Main is the session, in a process that [Begin] or [Start] has started; in others it does nothing. It belongs at the beginning of
+// TestMain, or of main.
 func Main() {
 	if root := os.Getenv(env); root != "" {
 		run(root)
@@ -44,29 +45,113 @@ func Main() {
 	}
 }
 
-// Session is a session in a process of its own, which can be killed.
-type Session struct {
-	Root, ID string
-	Hooked   bool // it has no socket, but hooks: see [HookOf]
+// Process is a session in a process of its own, which can be killed. It ends with the one that has started it.
+type Process struct {
+	Root, ID, Name string
+	Hooked         bool // it has no socket, but hooks: see [HookOf]
 
-	t      testing.TB
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 }
 
-// Start starts a session below a Claude directory. Its sockets and its working directory are beside that.
-func Start(t testing.TB, root, id string) *Session {
+// Begin starts a session with an id and a name below a Claude directory. Its sockets and its working directory are beside that.
+func Begin(root, id, name string) (*Process, error) {
+	p := &Process{Root: root, ID: id, Name: name}
+	return p, p.begin()
+}
+
+func (p *Process) begin() (err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p.cmd = exec.Command(exe, p.ID, p.Name)
+	p.cmd.Env = append(os.Environ(), env+"="+p.Root)
+	if p.Hooked {
+		p.cmd.Env = append(p.cmd.Env, envHooked+"=1")
+	}
+	p.cmd.Stderr = os.Stderr
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	p.stdout = bufio.NewReader(stdout)
+	if line, err := p.stdout.ReadString('\n'); line != "ready\n" {
+		p.End()
+		return fmt.Errorf("simsession: the session says %q, %v", line, err)
+	}
+	return nil
+}
+
+// End kills its process, if it is there.
+func (p *Process) End() { _, _ = p.cmd.Process.Kill(), p.cmd.Wait() }
+
+// PID is that of its process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Dir is its working directory.
+func (p *Process) Dir() string { return filepath.Dir(p.Root) }
+
+// Texts returns the texts that the models of the sessions below its Claude directory were given, by their transcripts, in order.
+func (p *Process) Texts() (texts []string, err error) {
+	paths, err := filepath.Glob(filepath.Join(p.Root, "projects", "*", "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		tail := transcript.Tail{Path: path}
+		for line, err := range tail.Lines() {
+			if err != nil {
+				return nil, err
+			}
+			if r, ok := transcript.Parse(line); ok && (r.Type == "user" && r.Origin.Kind != "" || r.Attachment.Origin.Kind != "") {
+				for _, text := range strings.Split(transcript.Texts(r.Message.Content, "")+transcript.Texts(r.Attachment.Prompt, ""), "-message from=")[1:] {
+					_, text, _ = strings.Cut(text, "\n")
+					text, _, _ = strings.Cut(text, "\n</")
+					texts = append(texts, text)
+				}
+			}
+		}
+	}
+	return texts, nil
+}
+
+// T is what a session needs of a test: a testing.TB, which no program should link.
+type T interface {
+	Helper()
+	Cleanup(func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Session is the session of a test.
+type Session struct {
+	*Process
+	t T
+}
+
+// Start starts a session as Begin does, called [Name], until the end of the test.
+func Start(t T, root, id string) *Session {
 	t.Helper()
-	s := &Session{t: t, Root: root, ID: id}
-	s.Start()
-	return s
+	return start(t, &Process{Root: root, ID: id, Name: Name})
 }
 
 // StartHooked starts a session that has hooks, and no socket.
-func StartHooked(t testing.TB, root, id string) *Session {
+func StartHooked(t T, root, id string) *Session {
 	t.Helper()
-	s := &Session{t: t, Root: root, ID: id, Hooked: true}
+	return start(t, &Process{Root: root, ID: id, Name: Name, Hooked: true})
+}
+
+func start(t T, p *Process) *Session {
+	t.Helper()
+	s := &Session{Process: p, t: t}
 	s.Start()
 	return s
 }
@@ -84,37 +169,12 @@ func HookOf() (session, root string, pid int, ok bool) {
 // Start starts its process again, which goes on with the session.
 func (s *Session) Start() {
 	s.t.Helper()
-	s.cmd = exec.Command(os.Args[0], s.ID)
-	s.cmd.Env = append(os.Environ(), env+"="+s.Root)
-	if s.Hooked {
-		s.cmd.Env = append(s.cmd.Env, envHooked+"=1")
-	}
-	s.cmd.Stderr = os.Stderr
-	stdin, err := s.cmd.StdinPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
+	if err := s.begin(); err != nil {
 		s.t.Fatal(err)
 	}
 	cmd := s.cmd
 	s.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-	s.stdout = bufio.NewReader(stdout)
-	if line, err := s.stdout.ReadString('\n'); line != "ready\n" {
-		s.t.Fatalf("the session says %q, %v", line, err)
-	}
-	s.stdin = stdin
 }
-
-// PID is that of its process.
-func (s *Session) PID() int { return s.cmd.Process.Pid }
-
-// Dir is its working directory.
-func (s *Session) Dir() string { return filepath.Dir(s.Root) }
 
 // Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, "tool" gives it that in the turn, and "idle" ends it; with "hold" it asks its
 // person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
@@ -140,26 +200,11 @@ func (s *Session) Kill() {
 }
 
 // Given returns the texts that the model was given, in all transcripts, in order.
-func (s *Session) Given() (texts []string) {
+func (s *Session) Given() []string {
 	s.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(s.Root, "projects", "*", "*.jsonl"))
+	texts, err := s.Texts()
 	if err != nil {
 		s.t.Fatal(err)
-	}
-	for _, path := range paths {
-		tail := transcript.Tail{Path: path}
-		for line, err := range tail.Lines() {
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			if r, ok := transcript.Parse(line); ok && (r.Type == "user" && r.Origin.Kind != "" || r.Attachment.Origin.Kind != "") {
-				for _, text := range strings.Split(transcript.Texts(r.Message.Content, "")+transcript.Texts(r.Attachment.Prompt, ""), "-message from=")[1:] {
-					_, text, _ = strings.Cut(text, "\n")
-					text, _, _ = strings.Cut(text, "\n</")
-					texts = append(texts, text)
-				}
-			}
-		}
 	}
 	return texts
 }
@@ -206,7 +251,7 @@ func run(root string) {
 	p := &program{root: root, path: filepath.Join(root, "sessions", pid+".json"), recent: map[string]bool{}}
 	p.record = object{
 		"pid": os.Getpid(), "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": start, "version": "2.1.330",
-		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": Name, "status": "idle",
+		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": os.Args[2], "status": "idle",
 	}
 	for _, d := range []string{filepath.Dir(socket), filepath.Join(root, "sessions"), filepath.Join(root, "projects", transcript.Slug(dir))} {
 		fail(os.MkdirAll(d, 0o700))
@@ -275,7 +320,7 @@ func (p *program) obey(line string) {
 	if says {
 		p.connect(to, object{
 			"msgV": 1, "msg_id": "5a000000-0000-4000-8000-" + fmt.Sprintf("%012x", len(text)), "type": "user",
-			"message": object{"role": "user", "content": "<cross-session-message from=\"uds:x\" from-name=\"" + Name + "\">\n" + text + "\n</cross-session-message>"},
+			"message": object{"role": "user", "content": "<cross-session-message from=\"uds:x\" from-name=\"" + fmt.Sprint(p.record["name"]) + "\">\n" + text + "\n</cross-session-message>"},
 		})
 		return
 	}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// However many agents there are, and however narrow the terminal is, the overview fits on a screen.
+func TestOverviewIsShort(t *testing.T) {
+	t.Parallel()
+	var list []listedAgent
+	for i := range 50 {
+		list = append(list, listedAgent{name: fmt.Sprint("app-", i), kind: "session", word: "idle", way: "session", dir: "/" + strings.Repeat("deep/", 40)})
+	}
+	text := overviewText(list, 80)
+	if n := strings.Count(text, "\n"); n > 30 || !strings.Contains(text, "\nand 30 more: ") || strings.Contains(text, "app-20") {
+		t.Errorf("%d lines:\n%s", n, text)
+	}
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
+	}
+	if text := overviewText(list[:20], 0); strings.Contains(text, " more: ") {
+		t.Errorf("twenty are too many:\n%s", text)
+	}
+}
+
+// A name that starts a flag, or cannot be shown as it is, is in no command to paste.
+func TestOverviewExamples(t *testing.T) {
+	t.Parallel()
+	list := []listedAgent{{name: "-rf", way: "session"}, {name: "a\u202eb", way: "session"}, {name: "unheard"}}
+	if text := overviewText(list, 0); strings.Contains(text, "teambridge send") || !strings.Contains(text, `a\u202eb`) {
+		t.Errorf("it is\n%s", text)
+	}
+	if text := overviewText(append(list, listedAgent{name: "two words", way: "inbox"}), 0); !strings.Contains(text, "teambridge send 'two words' ") {
+		t.Errorf("it is\n%s", text)
+	}
+}
