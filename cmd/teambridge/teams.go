@@ -95,7 +95,7 @@ func (t listedTeam) row() []string {
 	case t.Panes:
 		return []string{name, "-", "-", members, clock(t.CreatedAt), "tmux panes"}
 	case t.Sessions:
-		return []string{name, "-", "-", members, "-", "sessions of Claude Code in no team"}
+		return []string{name, "-", "-", members, "-", "sessions in no team"}
 	}
 	return []string{name, dash(t.Lead), t.LeadState, members, clock(t.CreatedAt), dash(t.Cwd)}
 }
