@@ -41,26 +41,26 @@ func Send(ctx context.Context, home, thread, text string) (err error) {
 	defer cancel()
 	c, err := dial(ctx, home)
 	if err != nil {
-		return fmt.Errorf("%w: Codex's shared server: %w", ErrUnsent, err)
+		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
 	}
 	defer c.ws.CloseNow() // there is nothing to say goodbye for
 	if err := c.call(ctx, "initialize", map[string]any{
 		"clientInfo": map[string]any{"name": namespace, "version": "1"}, "capabilities": map[string]any{},
 	}); err != nil {
-		return fmt.Errorf("%w: Codex's shared server: %w", ErrUnsent, err)
+		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
 	}
 	if err := c.write(ctx, map[string]any{"method": "initialized"}); err != nil {
-		return fmt.Errorf("%w: Codex's shared server: %w", ErrUnsent, err)
+		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
 	}
 	err = c.call(ctx, "turn/start", map[string]any{
 		"threadId": thread, "input": []any{}, "turnTrigger": namespace,
 		"toolOutput": map[string]any{"name": "message", "namespace": namespace, "output": text, "retain": true},
 	})
 	if errors.As(err, new(*refusal)) {
-		return fmt.Errorf("%w: Codex's shared server: %w", ErrUnsent, err)
+		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
 	}
 	if err != nil {
-		return fmt.Errorf("Codex's shared server: %w", err)
+		return fmt.Errorf("the shared server of Codex: %w", err)
 	}
 	return nil
 }
