@@ -231,18 +231,26 @@ func (s *Setup) installPlugin(ctx context.Context, st *Step) error {
 	if err != nil {
 		return err
 	}
-	if was.Version == "" && was.Elsewhere == "" { // else it was there before
-		data, err := readIfAny(s.settings())
-		if err == nil {
-			err = s.remember(record{Step: Plugin, Target: s.Root}, settingsFile, data)
-		}
-		if err != nil {
-			return err
-		}
+	if was.Version != "" || was.Elsewhere != "" { // it was there before
+		_, st.Changed, err = i.Install(ctx, s.Program, s.Flags)
+		return err
 	}
-	// If it fails in between, the record lets its beginning be undone.
-	_, st.Changed, err = i.Install(ctx, s.Program, s.Flags)
-	return err
+	r := record{Step: Plugin, Target: s.Root}
+	data, err := readIfAny(s.settings())
+	if err == nil {
+		err = s.remember(r, settingsFile, data)
+	}
+	if err != nil {
+		return err
+	}
+	if _, st.Changed, err = i.Install(ctx, s.Program, s.Flags); err == nil {
+		return nil
+	}
+	if _, left := i.Uninstall(ctx); left != nil {
+		return errors.Join(err, fmt.Errorf("remove what is installed of it: %w; try: teambridge setup --undo", left))
+	}
+	st.Changed = false
+	return errors.Join(err, s.forget(r, settingsFile))
 }
 
 func (s *Setup) uninstallPlugin(ctx context.Context, st *Step) error {

@@ -52,6 +52,7 @@ case "$*" in
 "plugin marketplace add "*) printf %s "$4" >market ;;
 "plugin marketplace remove teambridge") rm market ;;
 "plugin install teambridge@teambridge" | "plugin update teambridge@teambridge")
+	[ ! -e full ] || { echo "no space is left" >&2; exit 1; }
 	sed -n 's/.*"version": "\(.*\)".*/\1/p' "$(cat market)/teambridge/.claude-plugin/plugin.json" >version
 	edit '1s/^{/{"enabledPlugins":{"teambridge@teambridge":true},/' ;;
 "plugin uninstall teambridge@teambridge") rm version; edit '1s/"teambridge@teambridge":true//' ;;
@@ -86,7 +87,10 @@ func (m *machine) write(path, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		m.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
+	err := os.WriteFile(path, []byte(text), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -303,6 +307,7 @@ func TestStepFails(t *testing.T) {
 		"claude":       {func(m *machine) { m.write(filepath.Join(m.Root, "broken"), "") }, []string{"plugin:failed", "teams:done", "tools:done"}, "exit status 3: it is broken"},
 		"codex":        {func(m *machine) { m.write(filepath.Join(m.Codex, "broken"), "") }, []string{"plugin:done", "teams:done", "tools:failed"}, "codex mcp list --json: exit status 3: it is broken"},
 		"add":          {func(m *machine) { m.write(filepath.Join(m.Codex, "full"), "") }, []string{"plugin:done", "teams:done", "tools:failed"}, ": exit status 1: no space is left"},
+		"install":      {func(m *machine) { m.write(filepath.Join(m.Root, "full"), "") }, []string{"plugin:failed", "teams:done", "tools:done"}, "claude plugin install teambridge@teambridge: exit status 1: no space is left"},
 		"no directory": {func(m *machine) { m.Codex = "" }, []string{"plugin:done", "teams:done", "tools:failed"}, "set $HOME or $CODEX_HOME"},
 		"settings":     {func(m *machine) { m.write(m.settings(), "{\"env\": 1,\n}") }, []string{"plugin:failed", "teams:failed", "tools:done"}, "repair the file by hand"},
 		"a pipe": {func(m *machine) {
@@ -342,6 +347,9 @@ func TestStepFails(t *testing.T) {
 			}
 			if !found {
 				t.Errorf("no step says %q", c.detail)
+			}
+			if left, _ := filepath.Glob(filepath.Join(m.State, "plugins", "*")); (len(left) > 0) != slices.Contains(c.want, "plugin:done") {
+				t.Errorf("in the folder of plugins: %q", left)
 			}
 			for _, st := range m.made() {
 				if slices.Contains(c.want, st.Name+":failed") {

@@ -52,7 +52,13 @@ from being done; 2 this program is run by "go run".`,
 		Example: `  teambridge setup
   teambridge setup --dry-run
   teambridge setup --undo --yes`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runSetup(cmd.Context(), a, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.setup()
+			if err != nil {
+				return err
+			}
+			return runSetup(cmd.Context(), a, s, o)
+		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and change nothing")
@@ -61,11 +67,7 @@ from being done; 2 this program is run by "go run".`,
 	return cmd
 }
 
-func runSetup(ctx context.Context, a *app, o setupOptions) error {
-	s, err := a.setup()
-	if err != nil {
-		return err
-	}
+func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions) error {
 	list := []*setup.Step{}
 	if o.undo {
 		made, err := s.Made()
@@ -87,6 +89,7 @@ func runSetup(ctx context.Context, a *app, o setupOptions) error {
 			planned++
 			agreed := o.yes
 			if !only && !o.yes {
+				var err error
 				if agreed, err = a.agrees(ctx, answers, st); errors.Is(err, io.EOF) {
 					only = true // nobody answers
 				} else if err != nil {
