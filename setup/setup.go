@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"teambridge/plugin"
+	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -391,6 +392,15 @@ func (e *entry) runs() []string {
 	return append([]string{cmp.Or(e.Transport.Command, e.Transport.URL)}, e.Transport.Args...)
 }
 
+// quoted is a command as a shell reads it.
+func quoted(command []string) string {
+	var words []string
+	for _, w := range command {
+		words = append(words, shell.Quote(w))
+	}
+	return strings.Join(words, " ")
+}
+
 // command is what Codex is to run.
 func (s *Setup) command() []string { return append([]string{s.Program, "mcp"}, s.Flags...) }
 
@@ -444,9 +454,9 @@ func (s *Setup) lookTools(ctx context.Context, st *Step) error {
 	switch {
 	case e == nil:
 		st.State, st.Detail = Missing, "Codex has no MCP server called teambridge"
-		st.Plan = "add the tools: codex mcp add teambridge -- " + strings.Join(s.command(), " ")
+		st.Plan = "add the tools: codex mcp add teambridge -- " + quoted(s.command())
 	case !slices.Equal(e.runs(), s.command()):
-		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of Codex runs %s; to have it replaced, remove it with codex mcp remove teambridge, and try again", strings.Join(e.runs(), " "))
+		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of Codex runs %s; to have it replaced, remove it with codex mcp remove teambridge, and try again", quoted(e.runs()))
 	case !e.Enabled:
 		st.State, st.Detail = Other, "the MCP server teambridge of Codex is disabled; enable it in "+filepath.Join(s.Codex, configFile)
 	default:

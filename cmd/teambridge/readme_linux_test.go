@@ -56,6 +56,7 @@ var readmeRecipes = map[string][]recipe{
 				r.t.Errorf("the installed teambridge: %v: %s", err, out)
 			}
 		}},
+		{command: "teambridge setup", skip: "it changes the programs on this machine; TestRealSetup runs it"},
 		{command: "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 claude", skip: "it is interactive; relay/sim/standin starts it so in a terminal"},
 		{command: "teambridge doctor", says: `no problems found`},
 	},
