@@ -490,12 +490,18 @@ func (s *Setup) addTools(ctx context.Context, st *Step) (err error) {
 		return errors.Join(failed, s.forget(r, configFile))
 	case failed != nil || err != nil:
 		return errors.Join(failed, err)
-	case st.Changed: // else it is in another file, which was the one that the path led to
+	case st.Changed:
 		r.After = sum(now)
-		err = s.remember(r, configFile, f.Data())
+		return s.remember(r, configFile, f.Data())
 	}
-	st.Changed = true
-	return err
+	// It may be in another file, in place of a link to this one.
+	if e, err = s.entry(ctx, st); err != nil {
+		return err
+	}
+	if st.Changed = e != nil; !st.Changed {
+		return s.forget(r, configFile)
+	}
+	return nil
 }
 
 func (s *Setup) removeTools(ctx context.Context, st *Step) (err error) {

@@ -67,6 +67,7 @@ cd '`+m.Codex+`' || exit
 case "$*" in
 "mcp list --json") printf '[{"name":"other","enabled":true,"transport":{"type":"stdio","command":"true","args":[]}}'; sed -n 's/^#teambridge/,/p' config.toml; echo ']' ;;
 "mcp add teambridge -- "*)
+	[ ! -e lazy ] || exit 0
 	[ ! -e full ] || { printf 'WARNING: it is late\nError: no space is left\n' >&2; exit 1; }
 	shift 4
 	command=$1 args=
@@ -234,6 +235,21 @@ func TestSetUpAndUndo(t *testing.T) {
 	}
 }
 
+// Two that are asked at the same time do it once.
+func TestSetUpTwice(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	before := m.files()
+	one, two := m.Look(t.Context()), m.Look(t.Context())
+	m.changed(m.does(one), Plugin, Teams, Tools)
+	done := m.files()
+	m.stand(m.does(two), "plugin:done", "teams:done", "tools:done")
+	m.changed(two)
+	m.as(done)
+	m.does(m.made())
+	m.as(before)
+}
+
 // What others have changed since stays, and only our entries are removed.
 func TestChangedSince(t *testing.T) {
 	t.Parallel()
@@ -307,6 +323,7 @@ func TestStepFails(t *testing.T) {
 		"claude":       {func(m *machine) { m.write(filepath.Join(m.Root, "broken"), "") }, []string{"plugin:failed", "teams:done", "tools:done"}, "exit status 3: it is broken"},
 		"codex":        {func(m *machine) { m.write(filepath.Join(m.Codex, "broken"), "") }, []string{"plugin:done", "teams:done", "tools:failed"}, "codex mcp list --json: exit status 3: it is broken"},
 		"add":          {func(m *machine) { m.write(filepath.Join(m.Codex, "full"), "") }, []string{"plugin:done", "teams:done", "tools:failed"}, ": exit status 1: no space is left"},
+		"nothing":      {func(m *machine) { m.write(filepath.Join(m.Codex, "lazy"), "") }, []string{"plugin:done", "teams:done", "tools:failed"}, "it was done, but Codex has no MCP server called teambridge"},
 		"install":      {func(m *machine) { m.write(filepath.Join(m.Root, "full"), "") }, []string{"plugin:failed", "teams:done", "tools:done"}, "claude plugin install teambridge@teambridge: exit status 1: no space is left"},
 		"no directory": {func(m *machine) { m.Codex = "" }, []string{"plugin:done", "teams:done", "tools:failed"}, "set $HOME or $CODEX_HOME"},
 		"settings":     {func(m *machine) { m.write(m.settings(), "{\"env\": 1,\n}") }, []string{"plugin:failed", "teams:failed", "tools:done"}, "repair the file by hand"},
