@@ -122,10 +122,14 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions) error
 		return err
 	}
 	switch {
+	case slices.ContainsFunc(list, func(st *setup.Step) bool { return st.Changed }):
+		verb := "get"
+		if o.undo {
+			verb = "lose"
+		}
+		a.note("sessions that run already %s it when they are started again", verb)
 	case planned > 0 && only:
 		a.note("nothing was changed; to agree to all: teambridge setup%s --yes", map[bool]string{true: " --undo"}[o.undo])
-	case slices.ContainsFunc(list, func(st *setup.Step) bool { return st.Changed }):
-		a.note("sessions that run already get it when they are started again")
 	}
 	return failed
 }

@@ -70,8 +70,8 @@ func TestSetupAsks(t *testing.T) {
 			if out, errs := call("n\n", setupOptions{undo: true}); !regexp.MustCompile("claude +teams +declined +declined: take "+teams.EnableVariable+" out of ").MatchString(out) || !strings.Contains(errs, "? [y/N] ") {
 				t.Errorf("%s%s", out, errs)
 			}
-			if out, _ := call("y\n", setupOptions{undo: true}); !regexp.MustCompile("claude +teams +missing").MatchString(out) {
-				t.Errorf("%s", out)
+			if out, errs := call("y\n", setupOptions{undo: true}); !strings.Contains(errs, "lose it when") || !regexp.MustCompile("claude +teams +missing").MatchString(out) {
+				t.Errorf("%s%s", out, errs)
 			}
 			if text, err := os.ReadFile(filepath.Join(home, ".claude", "settings.json")); err != nil || string(text) != "{}" {
 				t.Errorf("the settings are %s (%v)", text, err)
