@@ -64,6 +64,12 @@ func content(program string, flags []string) (all map[string][]byte, version str
 	return all, version, nil
 }
 
+// Version returns the version of the plugin that runs program with flags, as [Installer.Install] installs it.
+func Version(program string, flags []string) (string, error) {
+	_, version, err := content(program, flags)
+	return version, err
+}
+
 // encoded is v as the text of a file.
 func encoded(v any) []byte {
 	var buf bytes.Buffer

@@ -57,6 +57,7 @@ var readmeRecipes = map[string][]recipe{
 			}
 		}},
 		{command: "teambridge", says: `(?m)^worker@session-2de3961d +member .* inbox (.*\n)+ +teambridge send `},
+		{command: "teambridge setup", skip: "it changes the programs on this machine; TestRealSetup runs it"},
 		{command: "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 claude", skip: "it is interactive; relay/sim/standin starts it so in a terminal"},
 		{command: "teambridge doctor", says: `no problems found`},
 	},

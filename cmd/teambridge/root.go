@@ -144,7 +144,7 @@ var commands = []commandGroup{
 		{"inbox", newInbox}, {"status", func(a *app) *cobra.Command { return a.overAllTeams(newStatus(a)) }}, {"watch", newWatch}, {"history", newHistory}, {"search", newSearch}, {"read", newRead}, {"wait", newWait}, {"teams", newTeams}, {"members", newMembers}, {"sessions", newSessions}, {"transcript", newTranscript},
 	}},
 	{"agents", "Agents", []lazyCommand{
-		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"wire", newWire}, {"mcp", newMCP}, {"plugin", newPlugin},
+		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"wire", newWire}, {"mcp", newMCP}, {"plugin", newPlugin}, {"setup", newSetup},
 	}},
 	{"service", "Service", []lazyCommand{
 		{"serve", newServe}, {"ui", newUI}, {"service", newService},

@@ -53,6 +53,9 @@ func Open(ctx context.Context, state, path string, debug func(format string, arg
 	return f, nil
 }
 
+// Data returns what is in the file; nil if there is none.
+func (f *File) Data() []byte { return f.data }
+
 // Close unlocks the file.
 func (f *File) Close() error { return f.unlock() }
 
@@ -82,7 +85,7 @@ func (f *File) Install(own string, commands Commands) (changed bool, err error) 
 	if err := f.remember(m); err != nil {
 		return false, err
 	}
-	return true, f.replace(data)
+	return true, f.Replace(data)
 }
 
 // Uninstall removes our hooks and what was made for them, and reports whether there was one.
@@ -98,7 +101,7 @@ func (f *File) Uninstall() (removed bool, err error) {
 		if empty && f.made.File {
 			data = nil
 		}
-		if err := f.replace(data); err != nil {
+		if err := f.Replace(data); err != nil {
 			return false, err
 		}
 		if data == nil && f.made.Directory {
@@ -155,8 +158,8 @@ func (f *File) remember(m made) error {
 	return atomicfile.Write(f.record, data)
 }
 
-// replace writes the file, unless another program has changed it since it was read.
-func (f *File) replace(data []byte) error {
+// Replace writes the file, or removes it if data is nil, unless another program has changed it since it was read.
+func (f *File) Replace(data []byte) error {
 	now, err := readIfAny(f.Path)
 	switch {
 	case err != nil:

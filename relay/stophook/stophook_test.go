@@ -186,7 +186,7 @@ func TestFileThatHasChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := File{Path: path, data: tc.read}
-		if err := f.replace(tc.write); !errors.Is(err, ErrChanged) {
+		if err := f.Replace(tc.write); !errors.Is(err, ErrChanged) {
 			t.Errorf("%s: %v, want %v", name, err, ErrChanged)
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, tc.now) {

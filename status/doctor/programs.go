@@ -158,16 +158,10 @@ func (x *examination) lookPath(name string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// teamsSwitch is the variable without which Claude Code makes no teams.
-const teamsSwitch = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
-
 // teamsEnabled reports whether Claude Code makes teams when it is started here.
 func (x *examination) teamsEnabled() {
-	on := func(value string) bool {
-		return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value)))
-	}
-	if value, _ := x.LookupEnv(teamsSwitch); on(value) {
-		x.add(api.LevelOK, "teams_enabled", "", "", "agent teams are enabled: "+teamsSwitch+" is set", "")
+	if value, _ := x.LookupEnv(teams.EnableVariable); teams.Enables(value) {
+		x.add(api.LevelOK, "teams_enabled", "", "", "agent teams are enabled: "+teams.EnableVariable+" is set", "")
 		return
 	}
 	files := stophook.Files(x.Root.Path(), x.Dir)
@@ -175,13 +169,13 @@ func (x *examination) teamsEnabled() {
 		var s struct{ Env map[string]any }
 		err := readJSON(path, &s)
 		switch {
-		case err == nil && on(fmt.Sprint(s.Env[teamsSwitch])):
-			x.add(api.LevelOK, "teams_enabled", "", path, "agent teams are enabled: "+teamsSwitch+" is in the settings", "")
+		case err == nil && teams.Enables(fmt.Sprint(s.Env[teams.EnableVariable])):
+			x.add(api.LevelOK, "teams_enabled", "", path, "agent teams are enabled: "+teams.EnableVariable+" is in the settings", "")
 			return
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			x.add(api.LevelNote, "settings", "", path, "the settings cannot be read: "+err.Error(), "")
 		}
 	}
 	x.add(api.LevelNote, "teams_disabled", "", files[0], "agent teams are not enabled in this environment or in the settings",
-		`set `+teamsSwitch+`=1, or add "env": {"`+teamsSwitch+`": "1"} to the settings, and start Claude Code again`)
+		`set `+teams.EnableVariable+`=1, or add "env": {"`+teams.EnableVariable+`": "1"} to the settings, and start Claude Code again`)
 }

@@ -1,0 +1,87 @@
+package setup
+
+import (
+	"strings"
+	"testing"
+
+	"teambridge/teams"
+)
+
+// What is in the settings keeps its bytes, and what was added is removed without a trace.
+func TestVariable(t *testing.T) {
+	t.Parallel()
+	const name = `"` + teams.EnableVariable + `"`
+	for _, c := range []struct{ before, want string }{
+		{"{}\n", "{\n  \"env\": {\n    " + name + ": \"1\"\n  }\n}\n"},
+		{"{ }", "{\"env\":{" + name + ":\"1\"}}"},
+		{`{"env":{ }}`, `{"env":{` + name + `:"1"}}`},
+		{`{"a" : 1e3, "a" : "\ud800", "env" : {"X" : "<&>"}}` + "\r\n", `{"a" : 1e3, "a" : "\ud800", "env" : {"X" : "<&>",` + name + ` : "1"}}` + "\r\n"},
+		{"{\n\t\"env\": {\n\t\t\"X\": \"y\"\n\t},\n\t\"b\": 2\n}\n", "{\n\t\"env\": {\n\t\t\"X\": \"y\",\n\t\t" + name + ": \"1\"\n\t},\n\t\"b\": 2\n}\n"},
+	} {
+		got, made, err := addVariable([]byte(c.before))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%q became %q (%v), want %q", c.before, got, err, c.want)
+			continue
+		}
+		if back, err := removeVariable(got, made); err != nil || string(back) != c.before {
+			t.Errorf("%q without it is %q (%v), want %q", got, back, err, c.before)
+		}
+	}
+}
+
+// What others have done meanwhile stays.
+func TestRemoveVariable(t *testing.T) {
+	t.Parallel()
+	fresh, made, err := addVariable(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(old, now string) string {
+		if !strings.Contains(string(fresh), old) {
+			t.Fatalf("no %s in %s", old, fresh)
+		}
+		return strings.Replace(string(fresh), old, now, 1)
+	}
+	const line = `"` + teams.EnableVariable + `": "1"`
+	for now, want := range map[string]string{
+		string(fresh):                      "nothing",
+		with(line, line+`, "X": "y"`):      with(line, `"X": "y"`),
+		with(`{`, `{"model": "opus",`):     `{"model": "opus"` + "\n}\n",
+		with(`"1"`, `"0"`):                 with(`"1"`, `"0"`),
+		with(`"1"`, `"true"`):              with(`"1"`, `"true"`),
+		with(line, ``):                     with(line, ``),
+		`{"env": {}, "model": "opus"}`:     `{"env": {}, "model": "opus"}`,
+		`{"model": "opus"}`:                `{"model": "opus"}`,
+		`{"env": {` + line + `}, "a": {}}`: `{"a": {}}`,
+	} {
+		got, err := removeVariable([]byte(now), made)
+		if got == nil {
+			got = []byte("nothing")
+		}
+		if err != nil || string(got) != want {
+			t.Errorf("%s became %s (%v), want %s", now, got, err, want)
+		}
+	}
+}
+
+// What is not valid is not changed.
+func TestInvalidSettings(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]string{
+		``:                     "no JSON value",
+		`{"env"`:               "cut-off",
+		`[]`:                   "array",
+		`{"env": []}`:          `"env" is not an object`,
+		`{"env":{},"env":{}}`:  `"env" is in it twice`,
+		`{} x`:                 "byte 3",
+		`{"env": {"A": "b",}}`: "byte",
+		`{"env":{"` + teams.EnableVariable + `":"1","` + teams.EnableVariable + `":"0"}}`: "is in it twice",
+	} {
+		if got, _, err := addVariable([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s became %s (%v), want an error with %s", data, got, err, want)
+		}
+		if got, err := removeVariable([]byte(data), added{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s became %s (%v), want an error with %s", data, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,551 @@
+// Package setup gives the programs of agents on a machine what they need for teambridge, and takes it away again.
+//
+// Claude Code gets the plugin, and the variable in its settings that turns agent teams on. Codex gets the tools, by its own
+// commands. Of OpenCode and Qwen Code it only says what works.
+//
+// Each step is looked at, and done, by itself: see [Setup.Look] and [Setup.Do]. What was done is recorded in the folder setup of
+// the state directory, with a copy of the file that was changed, and only that is undone: see [Setup.Made]. A file that
+// nobody has changed since gets its old bytes back. Otherwise our own entry is removed from it.
+package setup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/plugin"
+	"teambridge/relay/shell"
+	"teambridge/relay/stophook"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// Setup is a machine, for one user.
+type Setup struct {
+	Root    string   // Claude Code's directory, which need not exist
+	Env     []string // what Claude Code needs in its environment to use Root, besides our own
+	Codex   string   // Codex's directory, which need not exist
+	State   string   // ours
+	Program string   // teambridge, by its absolute path
+	Flags   []string // of Program
+	Path    string   // as $PATH: where programs are looked for
+
+	// Debug gets what went wrong without consequences. It must not be nil.
+	Debug func(format string, args ...any)
+}
+
+// The programs.
+const (
+	Claude   = "claude"
+	Codex    = "codex"
+	OpenCode = "opencode"
+	Qwen     = "qwen"
+)
+
+// The steps.
+const (
+	Plugin = "plugin" // of Claude Code
+	Teams  = "teams"  // turned on in Claude Code
+	Tools  = "tools"  // of "teambridge mcp", in Codex
+	Run    = "run"    // nothing is set up: "teambridge run" runs it
+	None   = "none"   // nothing can be set up
+)
+
+// State is how a step stands.
+type State string
+
+// The states.
+const (
+	Done     State = "done"
+	Missing  State = "missing"
+	Declined State = "declined" // it is missing, or still there, because the person said so
+	Other    State = "other"    // somebody else has set it up in another way, or there is nothing to set up
+	Failed   State = "failed"
+)
+
+// Step is something that a program needs.
+type Step struct {
+	Program string `json:"program"`
+	Path    string `json:"path"` // of the program; "": it is not in $PATH
+	Name    string `json:"step"`
+	State   State  `json:"state"`
+	Detail  string `json:"detail"`
+	Changed bool   `json:"changed"`
+
+	// Plan is what [Setup.Do] would do, as an order; "": nothing.
+	Plan string `json:"-"`
+	undo bool
+}
+
+// Programs are those that are looked for, in the order of their steps.
+func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
+
+var steps = []Step{
+	{Program: Claude, Name: Plugin}, {Program: Claude, Name: Teams}, {Program: Codex, Name: Tools},
+	{Program: OpenCode, Name: Run, State: Done, Detail: "nothing to set up: run an agent with teambridge run --runtime opencode"},
+	{Program: Qwen, Name: None, State: Other, Detail: "nothing can be set up for Qwen Code yet"},
+}
+
+// Look returns how the steps of the programs in $PATH stand. It changes nothing.
+func (s *Setup) Look(ctx context.Context) (list []*Step) {
+	for _, st := range steps {
+		if st.Path = s.lookPath(st.Program); st.Path != "" {
+			s.look(ctx, &st)
+			list = append(list, &st)
+		}
+	}
+	return list
+}
+
+// Made returns the steps that [Setup.Do] has done, to be undone in this order: the last one comes first.
+func (s *Setup) Made() (list []*Step, err error) {
+	records, err := s.records()
+	for _, r := range slices.Backward(records) {
+		for _, st := range steps {
+			if s.same(r, st.Name) {
+				st.Path, st.State, st.undo = s.lookPath(st.Program), Done, true
+				st.Plan = map[string]string{
+					Plugin: "remove the plugin",
+					Teams:  "take " + teams.EnableVariable + " out of " + s.settings(),
+					Tools:  "take teambridge out of the MCP servers of Codex",
+				}[st.Name]
+				st.Detail = "done by setup"
+				list = append(list, &st)
+			}
+		}
+	}
+	return list, err
+}
+
+// Do does what the step plans, and says in the step what became of it.
+func (s *Setup) Do(ctx context.Context, st *Step) {
+	plan := st.Plan
+	st.Plan = ""
+	release, err := lockedfile.HoldWithin(ctx, time.Minute, filepath.Join(s.State, "locks"), "setup")
+	if err == nil {
+		do := map[string]func(context.Context, *Step) error{Plugin: s.installPlugin, Teams: s.enableTeams, Tools: s.addTools}[st.Name]
+		if st.undo {
+			do = map[string]func(context.Context, *Step) error{Plugin: s.uninstallPlugin, Teams: s.disableTeams, Tools: s.removeTools}[st.Name]
+		}
+		err = errors.Join(do(ctx, st), release())
+	}
+	if err == nil {
+		if st.State, st.Detail = Missing, plan; st.Path != "" { // else it cannot be asked
+			s.look(ctx, st)
+		}
+		if st.Plan = ""; !st.undo && st.State == Missing {
+			err = fmt.Errorf("it was done, but %s", st.Detail)
+		}
+	}
+	if err != nil {
+		st.State, st.Detail = Failed, err.Error()
+		switch {
+		case errors.Is(err, stophook.ErrChanged):
+			st.Detail += "; it was left as it is: try again"
+		case errors.Is(err, stophook.ErrNotRegular), errors.Is(err, stophook.ErrDangling):
+			st.Detail += "; put a file in its place, and try again"
+		}
+	}
+}
+
+// Decline says in the step that the person does not want it.
+func (st *Step) Decline() { st.State, st.Detail, st.Plan = Declined, "declined: "+st.Plan, "" }
+
+// look fills in how a step stands.
+func (s *Setup) look(ctx context.Context, st *Step) {
+	look := map[string]func(context.Context, *Step) error{Plugin: s.lookPlugin, Teams: s.lookTeams, Tools: s.lookTools}[st.Name]
+	if look == nil {
+		return
+	}
+	if err := look(ctx, st); err != nil {
+		st.State, st.Detail, st.Plan = Failed, err.Error(), ""
+	}
+}
+
+// target is the directory in which a step is done.
+func (s *Setup) target(step string) string {
+	if step == Tools {
+		return s.Codex
+	}
+	return s.Root
+}
+
+// lookPath finds a program; "" if it is not there.
+func (s *Setup) lookPath(name string) string {
+	for _, dir := range filepath.SplitList(s.Path) {
+		if filepath.IsAbs(dir) {
+			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+func (s *Setup) needs(st *Step) error {
+	if st.Path == "" {
+		return fmt.Errorf("%s is not in $PATH, and is needed to undo this: install it, and try again", st.Program)
+	}
+	return nil
+}
+
+func (s *Setup) installer(st *Step) *plugin.Installer {
+	return &plugin.Installer{Command: []string{st.Path}, Env: s.Env, Root: s.Root, State: s.State}
+}
+
+func (s *Setup) lookPlugin(ctx context.Context, st *Step) error {
+	is, err := s.installer(st).Status(ctx)
+	if err != nil {
+		return err
+	}
+	version, err := plugin.Version(s.Program, s.Flags)
+	switch {
+	case err != nil:
+		return err
+	case is.Elsewhere != "":
+		st.State, st.Detail = Other, fmt.Sprintf("%v: %s; see it with: claude plugin marketplace list", plugin.ErrElsewhere, is.Elsewhere)
+	case is.Version == version && is.Enabled:
+		st.State, st.Detail = Done, "the plugin is installed, and runs "+is.Program
+	case is.Version == "":
+		st.State, st.Detail, st.Plan = Missing, "there is no plugin", "install the plugin: tools, hooks and commands for each session"
+	case is.Version == version:
+		st.State, st.Detail, st.Plan = Missing, "the plugin is not enabled", "enable the plugin"
+	default:
+		st.State, st.Detail, st.Plan = Missing, "the plugin is another one, which runs "+is.Program, "update the plugin, which runs "+is.Program
+	}
+	return nil
+}
+
+func (s *Setup) installPlugin(ctx context.Context, st *Step) error {
+	i := s.installer(st)
+	was, err := i.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if was.Version != "" || was.Elsewhere != "" { // it was there before
+		_, st.Changed, err = i.Install(ctx, s.Program, s.Flags)
+		return err
+	}
+	r := record{Step: Plugin, Target: s.Root}
+	data, err := readIfAny(s.settings())
+	if err == nil {
+		err = s.remember(r, settingsFile, data)
+	}
+	if err != nil {
+		return err
+	}
+	if _, st.Changed, err = i.Install(ctx, s.Program, s.Flags); err == nil {
+		return nil
+	}
+	if _, left := i.Uninstall(ctx); left != nil {
+		return errors.Join(err, fmt.Errorf("remove what is installed of it: %w; try: teambridge setup --undo", left))
+	}
+	st.Changed = false
+	return errors.Join(err, s.forget(r, settingsFile))
+}
+
+func (s *Setup) uninstallPlugin(ctx context.Context, st *Step) error {
+	r, ok, err := s.find(Plugin)
+	if err != nil || !ok {
+		return err
+	}
+	if err := s.needs(st); err != nil {
+		return err
+	}
+	if st.Changed, err = s.installer(st).Uninstall(ctx); err != nil {
+		return err
+	}
+	return s.forget(r, settingsFile)
+}
+
+const settingsFile = "settings.json"
+
+func (s *Setup) settings() string { return filepath.Join(s.Root, settingsFile) }
+
+func (s *Setup) lookTeams(_ context.Context, st *Step) error {
+	data, err := readIfAny(s.settings())
+	if err != nil {
+		return err
+	}
+	value, ok := "", false
+	if data != nil {
+		is, err := parse(data)
+		if err != nil {
+			return s.invalid(err)
+		}
+		value, ok = is.value()
+	}
+	switch {
+	case !ok:
+		st.State, st.Detail = Missing, "agent teams are off"
+		st.Plan = "turn agent teams on: " + teams.EnableVariable + `=1 in "env" of ` + s.settings()
+	case teams.Enables(value):
+		st.State, st.Detail = Done, teams.EnableVariable+" is "+value+" in "+s.settings()
+	default:
+		st.State, st.Detail = Other, fmt.Sprintf("agent teams are turned off: %s is %q in %s; change it there", teams.EnableVariable, value, s.settings())
+	}
+	return nil
+}
+
+func (s *Setup) invalid(err error) error {
+	return fmt.Errorf("%s: %w; nothing was changed: repair the file by hand, and try again", s.settings(), err)
+}
+
+func (s *Setup) enableTeams(ctx context.Context, st *Step) (err error) {
+	f, err := stophook.Open(ctx, s.State, s.settings(), s.Debug)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if f.Data() != nil { // it may have been written since we looked
+		is, err := parse(f.Data())
+		if err != nil {
+			return s.invalid(err)
+		}
+		if _, ok := is.value(); ok {
+			return nil
+		}
+	}
+	data, made, err := addVariable(f.Data())
+	if err != nil {
+		return s.invalid(err)
+	}
+	r := record{Step: Teams, Target: s.Root, After: sum(data), Added: made}
+	if _, err := os.Stat(s.Root); errors.Is(err, fs.ErrNotExist) {
+		r.Directory = true
+	}
+	// First, since what has no record is not undone.
+	if err := s.remember(r, settingsFile, f.Data()); err != nil {
+		return err
+	}
+	if r.Directory {
+		err = os.MkdirAll(s.Root, 0o755)
+	}
+	if err == nil {
+		err = f.Replace(data)
+	}
+	if err != nil {
+		return errors.Join(err, s.forget(r, settingsFile))
+	}
+	st.Changed = true
+	return nil
+}
+
+func (s *Setup) disableTeams(ctx context.Context, st *Step) (err error) {
+	r, ok, err := s.find(Teams)
+	if err != nil || !ok {
+		return err
+	}
+	f, err := stophook.Open(ctx, s.State, s.settings(), s.Debug)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if st.Changed, err = s.restore(f, r, settingsFile); err != nil {
+		return err
+	}
+	if !st.Changed && f.Data() != nil {
+		data, err := removeVariable(f.Data(), r.Added)
+		if err != nil {
+			return s.invalid(err)
+		}
+		if st.Changed = !bytes.Equal(data, f.Data()); st.Changed {
+			if err := f.Replace(data); err != nil {
+				return err
+			}
+		}
+	}
+	if r.Directory {
+		_ = os.Remove(s.Root) // fails if it is not empty
+	}
+	return s.forget(r, settingsFile)
+}
+
+// commandTime is how long a command of Codex may take.
+const commandTime = time.Minute
+
+const configFile = "config.toml"
+
+// entry is an MCP server, as "codex mcp list --json" prints it.
+type entry struct {
+	Name      string
+	Enabled   bool
+	Transport struct {
+		URL     string
+		Command string
+		Args    []string
+	}
+}
+
+// runs is what an entry runs.
+func (e *entry) runs() []string {
+	return append([]string{cmp.Or(e.Transport.Command, e.Transport.URL)}, e.Transport.Args...)
+}
+
+// quoted is a command as a shell reads it.
+func quoted(command []string) string {
+	var words []string
+	for _, w := range command {
+		words = append(words, shell.Quote(w))
+	}
+	return strings.Join(words, " ")
+}
+
+// command is what Codex is to run.
+func (s *Setup) command() []string { return append([]string{s.Program, "mcp"}, s.Flags...) }
+
+// codex runs "codex mcp ARGS", and returns what it prints.
+func (s *Setup) codex(ctx context.Context, st *Step, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, st.Path, append([]string{"mcp"}, args...)...)
+	if _, err := os.Stat(s.Codex); err == nil {
+		cmd.Dir = s.Codex // a project can have servers of its own
+	}
+	cmd.Env = append(os.Environ(), "RUST_BACKTRACE=0")
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		text := said.String()
+		if i := strings.LastIndex(text, "Error: "); i >= 0 {
+			text = text[i+len("Error: "):] // warnings come before it
+		}
+		return nil, fmt.Errorf("codex mcp %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(text))
+	}
+	return out, nil
+}
+
+// entry returns our entry in Codex; nil if there is none.
+func (s *Setup) entry(ctx context.Context, st *Step) (*entry, error) {
+	out, err := s.codex(ctx, st, "list", "--json")
+	if err != nil {
+		return nil, err
+	}
+	var all []*entry
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("codex mcp list --json: %w", err)
+	}
+	if i := slices.IndexFunc(all, func(e *entry) bool { return e.Name == "teambridge" }); i >= 0 {
+		return all[i], nil
+	}
+	return nil, nil
+}
+
+func (s *Setup) lookTools(ctx context.Context, st *Step) error {
+	if s.Codex == "" {
+		return errors.New("the directory of Codex is not known: set $HOME or $CODEX_HOME to an absolute path")
+	}
+	e, err := s.entry(ctx, st)
+	if err != nil {
+		return err
+	}
+	switch {
+	case e == nil:
+		st.State, st.Detail = Missing, "Codex has no MCP server called teambridge"
+		st.Plan = "add the tools: codex mcp add teambridge -- " + quoted(s.command())
+	case !slices.Equal(e.runs(), s.command()):
+		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of Codex runs %s; to have it replaced, remove it with codex mcp remove teambridge, and try again", quoted(e.runs()))
+	case !e.Enabled:
+		st.State, st.Detail = Other, "the MCP server teambridge of Codex is disabled; enable it in "+filepath.Join(s.Codex, configFile)
+	default:
+		st.State, st.Detail = Done, "Codex has the tools, and runs "+s.Program
+	}
+	return nil
+}
+
+func (s *Setup) addTools(ctx context.Context, st *Step) (err error) {
+	f, err := stophook.Open(ctx, s.State, filepath.Join(s.Codex, configFile), s.Debug)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	e, err := s.entry(ctx, st)
+	if err != nil {
+		return err
+	}
+	if e != nil { // it was added since we looked
+		return nil
+	}
+	r := record{Step: Tools, Target: s.Codex, Command: s.command()}
+	if err := s.remember(r, configFile, f.Data()); err != nil {
+		return err
+	}
+	_, failed := s.codex(ctx, st, append([]string{"add", "teambridge", "--"}, s.command()...)...)
+	now, err := readIfAny(f.Path)
+	st.Changed = !bytes.Equal(now, f.Data())
+	switch {
+	case failed != nil && err == nil && !st.Changed:
+		return errors.Join(failed, s.forget(r, configFile))
+	case failed != nil || err != nil:
+		return errors.Join(failed, err)
+	case st.Changed:
+		r.After = sum(now)
+		return s.remember(r, configFile, f.Data())
+	}
+	// It may be in another file, in place of a link to this one.
+	if e, err = s.entry(ctx, st); err != nil {
+		return err
+	}
+	if st.Changed = e != nil; !st.Changed {
+		return s.forget(r, configFile)
+	}
+	return nil
+}
+
+func (s *Setup) removeTools(ctx context.Context, st *Step) (err error) {
+	r, ok, err := s.find(Tools)
+	if err != nil || !ok {
+		return err
+	}
+	f, err := stophook.Open(ctx, s.State, filepath.Join(s.Codex, configFile), s.Debug)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if st.Changed, err = s.restore(f, r, configFile); err != nil {
+		return err
+	}
+	if !st.Changed {
+		if err := s.needs(st); err != nil {
+			return err
+		}
+		e, err := s.entry(ctx, st)
+		if err != nil {
+			return err
+		}
+		if e != nil && slices.Equal(e.runs(), r.Command) { // else somebody has replaced it
+			if _, err := s.codex(ctx, st, "remove", "teambridge"); err != nil {
+				return err
+			}
+			st.Changed = true
+		}
+	}
+	return s.forget(r, configFile)
+}
+
+// readIfAny reads a file; nil if there is none.
+func readIfAny(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && !info.Mode().IsRegular() { // reading a pipe would not end
+		err = fmt.Errorf("%s %w", path, stophook.ErrNotRegular)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path) // of an empty file it is not nil
+}

@@ -1,0 +1,456 @@
+//go:build unix
+
+package setup
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"teambridge/plugin"
+	"teambridge/teams"
+)
+
+// machine is one with programs that are scripts.
+type machine struct {
+	*Setup
+	t *testing.T
+}
+
+// The settings and the configuration of somebody.
+const (
+	settingsBefore = "{\"model\": \"opus\",\n\n\t\"env\" : {\"X\":\"y\" }}"
+	configBefore   = "# mine\nmodel = \"x\"   # kept\n"
+)
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{&Setup{
+		Root: filepath.Join(dir, "claude"), Codex: filepath.Join(dir, "codex"), State: filepath.Join(dir, "state"), Path: filepath.Join(dir, "bin"),
+		Program: "/it's here/teambridge", Flags: []string{"--state-dir", "/x y"}, Debug: t.Logf,
+	}, t}
+	m.write(m.settings(), settingsBefore)
+	m.write(m.config(), configBefore)
+	// It rewrites the settings, and leaves an empty object behind.
+	m.write(filepath.Join(m.Path, "claude"), `#!/bin/sh
+cd '`+m.Root+`' || exit
+edit() { [ ! -e settings.json ] || { sed "$1" settings.json >new && mv new settings.json; }; }
+[ ! -e broken ] || { echo "it is broken" >&2; exit 3; }
+case "$*" in
+"plugin list --json") if [ -e version ]; then printf '[{"id":"teambridge@teambridge","version":"%s","enabled":true}]' "$(cat version)"; else echo '[]'; fi ;;
+"plugin marketplace list --json") if [ -e market ]; then printf '[{"name":"teambridge","path":"%s"}]' "$(cat market)"; else echo '[]'; fi ;;
+"plugin marketplace add "*) printf %s "$4" >market ;;
+"plugin marketplace remove teambridge") rm market ;;
+"plugin install teambridge@teambridge" | "plugin update teambridge@teambridge")
+	[ ! -e full ] || { echo "no space is left" >&2; exit 1; }
+	sed -n 's/.*"version": "\(.*\)".*/\1/p' "$(cat market)/teambridge/.claude-plugin/plugin.json" >version
+	edit '1s/^{/{"enabledPlugins":{"teambridge@teambridge":true},/' ;;
+"plugin uninstall teambridge@teambridge") rm version; edit '1s/"teambridge@teambridge":true//' ;;
+"plugin marketplace update teambridge") ;;
+*) echo "unknown: $*" >&2; exit 1 ;;
+esac
+`)
+	// Its entries are comments. It leaves a comment behind when it writes.
+	m.write(filepath.Join(m.Path, "codex"), `#!/bin/sh
+cd '`+m.Codex+`' || exit
+[ ! -e broken ] || { echo "it is broken" >&2; exit 3; }
+case "$*" in
+"mcp list --json") printf '[{"name":"other","enabled":true,"transport":{"type":"stdio","command":"true","args":[]}}'; sed -n 's/^#teambridge/,/p' config.toml; echo ']' ;;
+"mcp add teambridge -- "*)
+	[ ! -e lazy ] || exit 0
+	[ ! -e full ] || { printf 'WARNING: it is late\nError: no space is left\n' >&2; exit 1; }
+	shift 4
+	command=$1 args=
+	shift
+	for a; do args="$args,\"$a\""; done
+	printf '# written by codex\n#teambridge{"name":"teambridge","enabled":true,"transport":{"type":"stdio","command":"%s","args":[%s]}}\n' "$command" "${args#,}" >>config.toml ;;
+"mcp remove teambridge") grep -v '^#teambridge' config.toml >new; mv new config.toml ;;
+*) echo "unknown: $*" >&2; exit 1 ;;
+esac
+`)
+	return m
+}
+
+func (m *machine) config() string { return filepath.Join(m.Codex, configFile) }
+
+func (m *machine) write(path, text string) {
+	m.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
+	err := os.WriteFile(path, []byte(text), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) read(path string) string {
+	m.t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// states are those of a list, as "plugin:done".
+func states(list []*Step) (all []string) {
+	for _, st := range list {
+		all = append(all, st.Name+":"+string(st.State))
+	}
+	return all
+}
+
+// stand checks how the steps stand.
+func (m *machine) stand(list []*Step, want ...string) {
+	m.t.Helper()
+	if got := states(list); !slices.Equal(got, want) {
+		for _, st := range list {
+			m.t.Logf("%+v", *st)
+		}
+		m.t.Fatalf("the steps are %q, want %q", got, want)
+	}
+}
+
+// does does what the steps plan, or those with these names, and returns all.
+func (m *machine) does(list []*Step, names ...string) []*Step {
+	m.t.Helper()
+	for _, st := range list {
+		if st.Plan != "" && (len(names) == 0 || slices.Contains(names, st.Name)) {
+			m.Do(m.t.Context(), st)
+		}
+	}
+	return list
+}
+
+func (m *machine) made() []*Step {
+	m.t.Helper()
+	list, err := m.Made()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return list
+}
+
+// changed checks which steps have changed something.
+func (m *machine) changed(list []*Step, want ...string) {
+	m.t.Helper()
+	var got []string
+	for _, st := range list {
+		if st.Changed {
+			got = append(got, st.Name)
+		}
+	}
+	if !slices.Equal(got, want) {
+		m.t.Errorf("%q has changed, want %q", got, want)
+	}
+}
+
+// files are all files of the machine but locks, with their text.
+func (m *machine) files() map[string]string {
+	m.t.Helper()
+	all := map[string]string{}
+	if err := filepath.WalkDir(filepath.Dir(m.State), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Base(filepath.Dir(path)) != "locks" {
+			all[path] = m.read(path)
+		}
+		return err
+	}); err != nil {
+		m.t.Fatal(err)
+	}
+	return all
+}
+
+// as checks that all files are as they were.
+func (m *machine) as(before map[string]string) {
+	m.t.Helper()
+	now := m.files()
+	for path, text := range before {
+		if now[path] != text {
+			m.t.Errorf("%s is %q, and was %q", path, now[path], text)
+		}
+	}
+	for path, text := range now {
+		if _, ok := before[path]; !ok {
+			m.t.Errorf("%s is left: %s", path, text)
+		}
+	}
+}
+
+// Looking changes nothing, doing it twice is doing it once, and undoing it leaves the bytes that were there, in whatever order it was done.
+func TestSetUpAndUndo(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]string{{Plugin, Teams, Tools}, {Teams, Tools, Plugin}} {
+		for _, fresh := range []bool{false, true} {
+			m := newMachine(t)
+			if fresh {
+				for _, path := range []string{m.settings(), m.config()} {
+					if err := os.Remove(path); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			before := m.files()
+			m.stand(m.Look(t.Context()), "plugin:missing", "teams:missing", "tools:missing")
+			m.as(before)
+			for _, name := range order {
+				m.changed(m.does(m.Look(t.Context()), name), name)
+			}
+			if text := m.read(m.settings()); !strings.Contains(text, `"`+teams.EnableVariable+`"`) {
+				t.Errorf("the settings are %s", text)
+			}
+			done := m.files()
+			list := m.does(m.Look(t.Context()))
+			m.stand(list, "plugin:done", "teams:done", "tools:done")
+			m.changed(list)
+			m.as(done)
+			if copies, _ := filepath.Glob(filepath.Join(m.dir(), "*-tools-"+configFile)); fresh != (len(copies) == 0) || !fresh && m.read(copies[0]) != configBefore {
+				t.Errorf("the copies are %q", copies)
+			}
+			slices.Reverse(order)
+			made := m.made()
+			if got := []string{made[0].Name, made[1].Name, made[2].Name}; !slices.Equal(got, order) {
+				t.Errorf("it is undone in the order %q, want %q", got, order)
+			}
+			m.changed(m.does(made), order...)
+			m.stand(made, order[0]+":missing", order[1]+":missing", order[2]+":missing")
+			m.as(before)
+			if left := m.made(); len(left) > 0 {
+				t.Errorf("left to undo: %q", states(left))
+			}
+			slices.Reverse(order)
+		}
+	}
+}
+
+// Two that are asked at the same time do it once.
+func TestSetUpTwice(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	before := m.files()
+	one, two := m.Look(t.Context()), m.Look(t.Context())
+	m.changed(m.does(one), Plugin, Teams, Tools)
+	done := m.files()
+	m.stand(m.does(two), "plugin:done", "teams:done", "tools:done")
+	m.changed(two)
+	m.as(done)
+	m.does(m.made())
+	m.as(before)
+}
+
+// What others have changed since stays, and only our entries are removed.
+func TestChangedSince(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.does(m.Look(t.Context()), Teams, Tools)
+	m.write(m.settings(), strings.Replace(m.read(m.settings()), "opus", "sonnet", 1))
+	m.write(m.config(), m.read(m.config())+"# theirs\n")
+	m.changed(m.does(m.made()), Tools, Teams)
+	if got, want := m.read(m.settings()), strings.Replace(settingsBefore, "opus", "sonnet", 1); got != want {
+		t.Errorf("the settings are %q, want %q", got, want)
+	}
+	if got, want := m.read(m.config()), configBefore+"# written by codex\n# theirs\n"; got != want {
+		t.Errorf("the configuration is %q, want %q", got, want)
+	}
+}
+
+// What was there before setup is done already, and is not undone. What others have set up in another way is not touched.
+func TestThereBefore(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	i := &plugin.Installer{Command: []string{filepath.Join(m.Path, Claude)}, Root: m.Root, State: m.State}
+	if _, _, err := i.Install(t.Context(), "/another/teambridge", nil); err != nil {
+		t.Fatal(err)
+	}
+	m.write(m.settings(), `{"env": {"`+teams.EnableVariable+`": "true"}}`)
+	m.write(m.config(), `#teambridge{"name":"teambridge","enabled":true,"transport":{"command":"/another/teambridge","args":["mcp"]}}`)
+	list := m.Look(t.Context())
+	m.stand(list, "plugin:missing", "teams:done", "tools:other")
+	if st := list[2]; st.Plan != "" || !strings.Contains(st.Detail, "runs /another/teambridge mcp") {
+		t.Errorf("the tools: %+v", st)
+	}
+	m.stand(m.does(list), "plugin:done", "teams:done", "tools:other") // the plugin is updated
+	before := m.files()
+	if made := m.does(m.made()); len(made) > 0 {
+		t.Errorf("undone: %q", states(made))
+	}
+	m.as(before)
+
+	m.write(m.settings(), `{"env": {"`+teams.EnableVariable+`": "0"}}`)
+	m.write(m.config(), `#teambridge{"name":"teambridge","enabled":false,"transport":{"command":"/it's here/teambridge","args":["mcp","--state-dir","/x y"]}}`)
+	m.write(filepath.Join(m.Root, "market"), "/elsewhere")
+	before = m.files()
+	m.stand(m.does(m.Look(t.Context())), "plugin:other", "teams:other", "tools:other")
+	m.as(before)
+}
+
+// The entry of Codex that others have replaced since stays.
+func TestReplacedSince(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.does(m.Look(t.Context()), Teams, Tools)
+	m.write(m.settings(), strings.Replace(m.read(m.settings()), `"1"`, `"0"`, 1))
+	m.write(m.config(), strings.Replace(m.read(m.config()), "it's here", "opt", 1))
+	before := []string{m.read(m.settings()), m.read(m.config())}
+	made := m.does(m.made())
+	m.stand(made, "tools:other", "teams:other")
+	m.changed(made)
+	if now := []string{m.read(m.settings()), m.read(m.config())}; !slices.Equal(now, before) {
+		t.Errorf("it is %q, and was %q", now, before)
+	}
+}
+
+// A step that fails says why, changes nothing, and does not keep others from being done.
+func TestStepFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		broken func(m *machine)
+		want   []string
+		detail string
+	}{
+		"claude":       {func(m *machine) { m.write(filepath.Join(m.Root, "broken"), "") }, []string{"plugin:failed", "teams:done", "tools:done"}, "exit status 3: it is broken"},
+		"codex":        {func(m *machine) { m.write(filepath.Join(m.Codex, "broken"), "") }, []string{"plugin:done", "teams:done", "tools:failed"}, "codex mcp list --json: exit status 3: it is broken"},
+		"add":          {func(m *machine) { m.write(filepath.Join(m.Codex, "full"), "") }, []string{"plugin:done", "teams:done", "tools:failed"}, ": exit status 1: no space is left"},
+		"nothing":      {func(m *machine) { m.write(filepath.Join(m.Codex, "lazy"), "") }, []string{"plugin:done", "teams:done", "tools:failed"}, "it was done, but Codex has no MCP server called teambridge"},
+		"install":      {func(m *machine) { m.write(filepath.Join(m.Root, "full"), "") }, []string{"plugin:failed", "teams:done", "tools:done"}, "claude plugin install teambridge@teambridge: exit status 1: no space is left"},
+		"no directory": {func(m *machine) { m.Codex = "" }, []string{"plugin:done", "teams:done", "tools:failed"}, "set $HOME or $CODEX_HOME"},
+		"settings":     {func(m *machine) { m.write(m.settings(), "{\"env\": 1,\n}") }, []string{"plugin:failed", "teams:failed", "tools:done"}, "repair the file by hand"},
+		"a pipe": {func(m *machine) {
+			if err := os.Remove(m.settings()); err != nil {
+				m.t.Fatal(err)
+			}
+			if err := syscall.Mkfifo(m.settings(), 0o600); err != nil {
+				m.t.Fatal(err)
+			}
+			m.write(filepath.Join(m.Root, "broken"), "") // it would wait for the pipe
+		}, []string{"plugin:failed", "teams:failed", "tools:done"}, "is not a regular file"},
+		"a link": {func(m *machine) {
+			if err := os.Remove(m.settings()); err != nil {
+				m.t.Fatal(err)
+			}
+			if err := os.Symlink("nowhere", m.settings()); err != nil {
+				m.t.Fatal(err)
+			}
+			m.write(filepath.Join(m.Root, "broken"), "")
+		}, []string{"plugin:failed", "teams:failed", "tools:done"}, "is a symbolic link that leads nowhere; put a file in its place"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			c.broken(m)
+			list := m.Look(t.Context())
+			if name == "settings" { // Claude Code does not change such a file
+				list[0].State, list[0].Plan = Failed, ""
+			}
+			m.stand(m.does(list), c.want...)
+			found := false
+			for _, st := range list {
+				found = found || st.State == Failed && strings.Contains(st.Detail, c.detail)
+				if st.State == Failed && st.Changed {
+					t.Errorf("%s has changed something", st.Name)
+				}
+			}
+			if !found {
+				t.Errorf("no step says %q", c.detail)
+			}
+			if left, _ := filepath.Glob(filepath.Join(m.State, "plugins", "*")); (len(left) > 0) != slices.Contains(c.want, "plugin:done") {
+				t.Errorf("in the folder of plugins: %q", left)
+			}
+			for _, st := range m.made() {
+				if slices.Contains(c.want, st.Name+":failed") {
+					t.Errorf("%s is to be undone", st.Name)
+				}
+			}
+		})
+	}
+}
+
+// A step is undone without its program if the file is as it was left. Another one is undone later.
+func TestUndoWithoutPrograms(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.does(m.Look(t.Context()))
+	path := m.Path
+	m.Path = ""
+	m.stand(m.Look(t.Context()))
+	made := m.does(m.made())
+	m.stand(made, "tools:missing", "teams:missing", "plugin:failed")
+	if !strings.Contains(made[2].Detail, "claude is not in $PATH") {
+		t.Errorf("the plugin: %s", made[2].Detail)
+	}
+	m.Path = path
+	m.stand(m.does(m.made()), "plugin:missing")
+	if now := m.read(m.settings()); now != settingsBefore {
+		t.Errorf("the settings are %s", now)
+	}
+}
+
+// Setup that is killed between a record and the change leaves nothing that is undone wrongly.
+func TestKilledBeforeTheChange(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	before := m.files()
+	for _, r := range []record{{Step: Plugin, Target: m.Root}, {Step: Teams, Target: m.Root, After: sum([]byte("{}"))}, {Step: Tools, Target: m.Codex, Command: m.command()}} {
+		if err := m.remember(r, map[bool]string{true: configFile, false: settingsFile}[r.Step == Tools], []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.stand(m.Look(t.Context()), "plugin:missing", "teams:missing", "tools:missing")
+	made := m.does(m.made())
+	m.stand(made, "tools:missing", "teams:missing", "plugin:missing")
+	m.changed(made)
+	m.as(before)
+}
+
+// A link to the settings stays one, and a directory that was made for them is removed.
+func TestPlaceOfTheSettings(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	real := filepath.Join(m.State, "dotfiles.json")
+	m.write(real, settingsBefore)
+	if err := os.Remove(m.settings()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, m.settings()); err != nil {
+		t.Fatal(err)
+	}
+	m.does(m.Look(t.Context()), Teams)
+	if text := m.read(real); !strings.Contains(text, teams.EnableVariable) {
+		t.Errorf("the file that the link leads to is %s", text)
+	}
+	m.does(m.made())
+	if to, err := os.Readlink(m.settings()); err != nil || to != real || m.read(real) != settingsBefore {
+		t.Errorf("the link leads to %q (%v), with %s", to, err, m.read(real))
+	}
+
+	other := *m.Setup
+	other.Root = filepath.Join(filepath.Dir(m.Root), "none")
+	st := &Step{Program: Claude, Path: "/bin/true", Name: Teams, Plan: "-"}
+	other.Do(context.Background(), st)
+	if data, err := os.ReadFile(other.settings()); st.State != Done || err != nil || !bytes.Contains(data, []byte(teams.EnableVariable)) {
+		t.Fatalf("%+v: %s (%v)", st, data, err)
+	}
+	if made := m.made(); len(made) > 0 {
+		t.Errorf("what was done in another directory is to be undone: %q", states(made))
+	}
+	made, err := other.Made()
+	if err != nil || len(made) != 1 {
+		t.Fatalf("%q, %v", states(made), err)
+	}
+	other.Do(context.Background(), made[0])
+	if _, err := os.Stat(other.Root); !os.IsNotExist(err) {
+		t.Errorf("the directory is left: %v; %+v", err, made[0])
+	}
+}
