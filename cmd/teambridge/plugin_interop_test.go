@@ -183,7 +183,9 @@ func TestRealPlugin(t *testing.T) {
 
 // The plugin of the repository works from there, with the teambridge that is in $PATH.
 func TestRealPluginOfTheRepository(t *testing.T) {
-	forEachHooked(t, func(t *testing.T, v teams.Version) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		p := newPluginUser(t, v)
 		p.home.Extra = append(p.home.Extra, "PATH="+filepath.Dir(p.program)+":"+os.Getenv("PATH"), "TEAMBRIDGE_STATE="+p.state)
 		root, err := filepath.Abs("../..")
