@@ -73,6 +73,22 @@ func (s *thread) prompts(text string) {
 	}
 }
 
+// resumes goes on with the session in another server, until models were given a text n times. What was recorded when the server was killed, and
+// not given, is given with the next prompt.
+func (s *thread) resumes(text string, n int) {
+	s.t.Helper()
+	s.terminal = standin.StartCodex(s.t, s.home, s.program, "resume", s.id)
+	s.session()
+	marker := fmt.Sprintf("[go on %d]", len(s.home.API.Log()))
+	s.prompts(marker)
+	for text, n := range map[string]int{marker: 1, text: n} {
+		if err := s.home.API.WaitCount(s.ctx, standin.Any, text, n); err != nil {
+			s.t.Fatalf("%s was not given %d times: %v\n%s", text, n, err, s.terminal.Screen())
+		}
+	}
+	s.session()
+}
+
 func (s *thread) session() api.Session {
 	s.t.Helper()
 	return s.sessionThat(s.ctx, func(one api.Session) bool { return one.Session == s.id && one.Word == api.WordIdle })
@@ -247,9 +263,7 @@ func TestRealKilledCodex(t *testing.T) {
 		if err := s.terminal.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		s.terminal = standin.StartCodex(t, p.home, p.program, "resume", s.id)
-		s.given(text)
-		s.session()
+		s.resumes(text, 1)
 	}
 	for _, text := range texts {
 		if n := p.home.API.Count(standin.Any, text); n != 1 {
@@ -304,30 +318,28 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 			if err := cx.terminal.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			cx.terminal = standin.StartCodex(t, p.home, p.program, "resume", cx.id)
+			cx.resumes(text, 2)
 		default:
 			if err := ann.terminal.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			ann.terminal = standin.StartSession(t, v, p.home, append([]string{"--resume", id}, ann.args...)...)
 		}
-		caller, target := id, cx.id
+		caller := id
 		if !toCodex {
-			caller, target = target, caller
+			caller = cx.id
 		}
 		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return r.Seq > before && r.Session == caller && len(r.Results) > 0 }); err != nil {
 			t.Fatalf("the call of %s did not end: %v\n%s\n%s", text, err, ann.terminal.Screen(), cx.terminal.Screen())
 		}
-		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool {
-			return !r.Side && r.Session == target && r.Has(text) && strings.Contains(r.Text(), "message-id=")
-		}); err != nil {
+		if err := p.home.API.WaitCount(p.ctx, standin.Any, text, 2); err != nil { // with the prompt of the one that sends it
 			t.Fatalf("%s was not given: %v\n%s\n%s", text, err, ann.terminal.Screen(), cx.terminal.Screen())
 		}
 		ann.session()
 	}
 	cx.session()
 	for _, text := range texts {
-		if n := p.home.API.Count(standin.Any, text); n != 2 { // with the prompt of the one that has sent it
+		if n := p.home.API.Count(standin.Any, text); n != 2 {
 			t.Errorf("%s was given %d times", text, n-1)
 		}
 	}

@@ -60,6 +60,9 @@ func Threads(home string) (list []Thread) {
 	for id, pid := range held {
 		if t, ok := thread(home, id); ok {
 			t.PID, t.Shared = pid, pid == server
+			if began := startOf(pid); t.Busy && t.Changed.Before(began) {
+				t.Busy, t.Changed = false, began // the turn was one of a process that was killed
+			}
 			list = append(list, t)
 		}
 	}

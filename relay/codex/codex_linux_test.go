@@ -35,6 +35,21 @@ func TestThreads(t *testing.T) {
 			t.Errorf("%+v", thread)
 		}
 	}
+	// What was killed in a turn, and was resumed, does not work.
+	if began := startOf(os.Getpid()); time.Since(began) > time.Hour || time.Since(began) < 0 {
+		t.Errorf("this process began at %v", began)
+	}
+	f, err := os.OpenFile(list[0].Rollout, os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(`{"timestamp":"2020-01-01T00:00:00Z","type":"event_msg","payload":{"type":"task_started","turn_id":"killed"}}` + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := Threads(c.Home)[0]; now.ID != one || now.Busy || now.Changed.Year() == 2020 {
+		t.Errorf("killed in a turn: %+v", now)
+	}
 	c.Release(one)
 	if list = Threads(c.Home); len(list) != 2 || list[0].ID != two {
 		t.Errorf("without the first: %+v", list)

@@ -2,6 +2,7 @@ package codex
 
 import (
 	"bufio"
+	"bytes"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,6 +49,30 @@ func holders(dir string) map[string]int {
 		}
 	}
 	return held
+}
+
+// startOf returns when a process started, give or take 20 ms; the zero time if that is not known.
+func startOf(pid int) time.Time {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return time.Time{}
+	}
+	up, err := os.ReadFile("/proc/uptime")
+	now := time.Now()
+	_, rest, found := strings.Cut(string(stat[max(0, bytes.LastIndexByte(stat, ')')):]), ") ")
+	fields := strings.Fields(rest)
+	if err != nil || !found || len(fields) < 20 {
+		return time.Time{}
+	}
+	const perSecond = 100 // ticks, on every Linux
+	ticks, err1 := strconv.ParseInt(fields[19], 10, 64)
+	first, _, _ := strings.Cut(string(up), " ")
+	seconds, err2 := strconv.ParseFloat(first, 64)
+	if err1 != nil || err2 != nil {
+		return time.Time{}
+	}
+	age := time.Duration(seconds*float64(time.Second)) - time.Duration(ticks)*time.Second/perSecond
+	return now.Add(-age).UTC()
 }
 
 // server is who listened on a socket.
