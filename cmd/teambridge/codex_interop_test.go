@@ -122,7 +122,7 @@ func (s *thread) given(text string) standin.Request {
 // once checks that the history and the models have each text once, but for those that a model has asked for itself.
 func (p *codexUser) onceInHistory(texts ...string) {
 	p.t.Helper()
-	history := p.must("history", "--team", "sessions")
+	history := p.must("history", "--team", "sessions", "--limit", "1000")
 	for _, text := range texts {
 		if n := strings.Count(history, "\n    "+text+"\n"); n != 1 {
 			p.t.Errorf("the history has %s %d times:\n%s", text, n, history)
