@@ -209,14 +209,16 @@ const (
 // Event is what a line of a transcript tells.
 type Event struct {
 	Kind Kind
-	Turn string
+	Turn string // of Mail, it may be empty
 	At   time.Time
 	Text string // of Mail, what was written; of Ended, what the agent said last
 }
 
 // Parse reads a line of a transcript; ok is false if it tells nothing of interest. Measured on 0.169.0.
+//
+// A message is in two lines, the first of which puts it into the conversation. A server that is killed can leave the first one alone.
 func Parse(line []byte) (e Event, ok bool) {
-	if !bytes.Contains(line, []byte(`"event_msg"`)) && !bytes.Contains(line, []byte(`"token_usage_record"`)) {
+	if !bytes.Contains(line, []byte(`"event_msg"`)) && !bytes.Contains(line, []byte(`"token_usage_record"`)) && !bytes.Contains(line, []byte(`"`+namespace+`"`)) {
 		return e, false
 	}
 	var r struct {
@@ -226,9 +228,10 @@ func Parse(line []byte) (e Event, ok bool) {
 			Type   string
 			TurnID string `json:"turn_id"`
 			Last   string `json:"last_agent_message"`
+			output        // of response_item
 			Item   struct {
-				Type, Namespace string
-				Output          json.RawMessage
+				Type string
+				output
 			}
 		}
 	}
@@ -239,6 +242,8 @@ func Parse(line []byte) (e Event, ok bool) {
 	switch {
 	case r.Type == "token_usage_record":
 		e.Kind = Worked
+	case r.Type == "response_item":
+		e.mail(r.Payload.output, r.Payload.Type == "function_call_output")
 	case r.Type != "event_msg":
 	case r.Payload.Type == "task_started":
 		e.Kind = Begun
@@ -249,8 +254,21 @@ func Parse(line []byte) (e Event, ok bool) {
 	case r.Payload.Type != "item_completed":
 	case r.Payload.Item.Type == "AgentMessage":
 		e.Kind = Worked
-	case r.Payload.Item.Type == "FunctionCallOutput" && r.Payload.Item.Namespace == namespace && json.Unmarshal(r.Payload.Item.Output, &e.Text) == nil:
+	default:
+		e.mail(r.Payload.Item.output, r.Payload.Item.Type == "FunctionCallOutput")
+	}
+	return e, e.Kind == Mail || e.Kind != 0 && e.Turn != ""
+}
+
+// output is what is recorded of the output of a tool.
+type output struct {
+	Namespace string
+	Output    json.RawMessage
+}
+
+// mail takes the output of a tool, if it is one and ours.
+func (e *Event) mail(o output, is bool) {
+	if is && o.Namespace == namespace && json.Unmarshal(o.Output, &e.Text) == nil {
 		e.Kind = Mail
 	}
-	return e, e.Kind != 0 && e.Turn != ""
 }

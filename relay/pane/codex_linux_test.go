@@ -114,6 +114,7 @@ func TestCodexIsKilled(t *testing.T) {
 		func(string) error { return simcodex.ErrKilled },
 		func(text string) error { s.answers(text); return nil },
 		func(text string) error { s.codex.Record(s.id, text); return simcodex.ErrKilled },
+		func(text string) error { s.codex.Put(s.id, text); return simcodex.ErrKilled }, // between two lines
 		func(text string) error { s.answers(text); return simcodex.ErrKilled },
 	}
 	s.run()
@@ -132,12 +133,17 @@ func TestCodexIsKilled(t *testing.T) {
 		t.Errorf("the recorded one was answered by %s", got.Answer)
 	}
 	again()
+	torn := s.putThere("between two lines")
+	if got := s.until(torn, "over", ended); got.Lost == "" {
+		t.Errorf("the one between two lines was answered by %s", got.Answer)
+	}
+	again()
 	answered := s.putThere("answered")
 	s.until(answered, "answered", ended)
 	again()
 	last := s.putThere("last")
 	s.until(last, "answered", ended)
-	s.wasSent(first, first, recorded, answered, last)
+	s.wasSent(first, first, recorded, torn, answered, last)
 }
 
 // What a busy session does not show waits until it is idle, and is then sent again, once.

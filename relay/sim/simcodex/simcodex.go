@@ -163,8 +163,14 @@ func (c *Codex) Record(thread, text string) (turn string) {
 	turn = fmt.Sprintf("turn-%d", c.turns)
 	c.mu.Unlock()
 	c.Event(thread, map[string]any{"type": "task_started", "turn_id": turn})
+	c.Put(thread, text)
 	c.Event(thread, map[string]any{"type": "item_completed", "turn_id": turn, "item": map[string]any{"type": "FunctionCallOutput", "namespace": "teambridge", "output": text}})
 	return turn
+}
+
+// Put puts a message into the conversation of a thread, without the line that says that it is there.
+func (c *Codex) Put(thread, text string) {
+	c.write(thread, "response_item", map[string]any{"type": "function_call_output", "name": "message", "namespace": "teambridge", "output": text})
 }
 
 // Answer ends a turn with what the agent says.
