@@ -122,7 +122,9 @@ func (p *pluginUser) commands(text string) {
 // With the plugin, a session has the tools, and the commands use them unasked; versions without sockets take messages. Without the
 // program, sessions work on, and what is uninstalled leaves nothing behind.
 func TestRealPlugin(t *testing.T) {
-	forEachHooked(t, func(t *testing.T, v teams.Version) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		p := newPluginUser(t, v)
 		if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {}}"), 0o600); err != nil {
 			t.Fatal(err)

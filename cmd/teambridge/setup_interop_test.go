@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"teambridge/relay/sim/standin"
 	"teambridge/setup"
 	"teambridge/teams"
 )
@@ -94,7 +95,9 @@ func (p *setupUser) as(before map[string]string) {
 
 // Claude Code and Codex have what setup has set up, and are as they were once it is undone.
 func TestRealSetup(t *testing.T) {
-	forEachHooked(t, func(t *testing.T, v teams.Version) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		p := newSetupUser(t, v)
 		settings := filepath.Join(p.home.Root, "settings.json")
 		if err := os.WriteFile(settings, []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {\"X\" : \"y\"}}"), 0o600); err != nil {
