@@ -262,7 +262,7 @@ func (i *Installer) restore() error {
 		}
 		if !existed {
 			err = os.Remove(path)
-		} else {
+		} else if path, err = filepath.EvalSymlinks(path); err == nil { // a link stays one
 			err = atomicfile.Write(path, []byte(before))
 		}
 		if err != nil {

@@ -25,7 +25,14 @@ func TestInstallFails(t *testing.T) {
 		}
 	}
 	const before = "{\"model\": \"opus\",\n\n\"env\": {}}"
-	write(settings, before)
+	kept := filepath.Join(dir, "kept", "settings.json")
+	write(kept, before)
+	if err := os.Mkdir(filepath.Dir(settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(kept, settings); err != nil {
+		t.Fatal(err)
+	}
 	// It keeps the marketplace in the settings, and installs nothing.
 	write(program, `#!/bin/sh
 cd `+filepath.Join(dir, "claude")+`
@@ -48,6 +55,9 @@ esac
 	}
 	if now, err := os.ReadFile(settings); err != nil || string(now) != before {
 		t.Errorf("the settings are %s (%v)", now, err)
+	}
+	if to, err := os.Readlink(settings); err != nil || to != kept {
+		t.Errorf("the settings are no link to %s any more: %v", kept, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(i.State, "plugins", "*")); len(left) > 0 {
 		t.Errorf("left: %q", left)

@@ -3,6 +3,7 @@ package codex
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,11 +25,12 @@ func holders(dir string) map[string]int {
 		return nil
 	}
 	defer locks.Close()
-	by := map[string]int{} // inode
+	exact, by := map[string]int{}, map[string]int{} // by device and inode, and by inode alone
 	for s := bufio.NewScanner(locks); s.Scan(); {
 		// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
 		if f := strings.Fields(s.Text()); len(f) >= 6 && f[1] == "FLOCK" {
 			if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+				exact[f[5]] = pid
 				by[f[5][strings.LastIndexByte(f[5], ':')+1:]] = pid
 			}
 		}
@@ -43,8 +45,14 @@ func holders(dir string) map[string]int {
 		if err != nil {
 			continue
 		}
-		// Some file systems have another device there than they say, so the inode has to do.
-		if pid, ok := by[strconv.FormatUint(info.Sys().(*syscall.Stat_t).Ino, 10)]; ok {
+		stat := info.Sys().(*syscall.Stat_t)
+		dev, inode := uint64(stat.Dev), strconv.FormatUint(stat.Ino, 10)
+		major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
+		pid := exact[fmt.Sprintf("%02x:%02x:%s", major, minor, inode)]
+		if pid == 0 && major == 0 { // btrfs and others that are on no device of their own say another one there
+			pid = by[inode]
+		}
+		if pid != 0 {
 			held[name] = pid
 		}
 	}

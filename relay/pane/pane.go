@@ -169,7 +169,7 @@ var real = actions{
 type Pane struct {
 	ledger.InboxKey          // Inbox is the name
 	Ref             tmux.Ref // of a session: its socket, its id and its process
-	Start           string   // of a session: when its process started, as it says itself; see also [CodexProcess]
+	Start           string   // of a session: when its process started, as it says itself; see also [CodexProcesses]
 	Cwd             string   // of a session
 	Profile         tmux.Profile
 	At              time.Time // when it was recorded
