@@ -29,8 +29,8 @@ its process, and not by what the agent says. It reads its own messages. It can
 grant no permission, set no mode, run no command and type into no pane. Who is
 not known sends as "unverified", and has no messages.
 
-For each message, the agent learns what is known of it, as "teambridge send" says
-it, and no more. With a service, a message can still be delivered after the call.
+For each message, the agent learns what is known of it, as from "teambridge
+send", and no more. With a service, it can still be delivered after the call.
 
 Exit status: 0 when standard input ends; 1 it could not be read.`,
 		Example: `  claude mcp add teambridge -- teambridge mcp`,
