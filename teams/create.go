@@ -44,6 +44,9 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 	if err := errors.Join(CheckName("team", name), CheckName("member", lead)); err != nil {
 		return false, err
 	}
+	if err := r.exists(); err != nil {
+		return false, err
+	}
 	if err := r.dir.Mkdir("teams", 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, fmt.Errorf("teams: make %s: %w", filepath.Join(r.path, "teams"), reason(err))
 	}
@@ -140,7 +143,7 @@ func (r *Root) Leftovers() ([]string, error) {
 }
 
 func (r *Root) leftovers() (names []string, err error) {
-	entries, err := list(r.dir, "teams")
+	entries, err := r.list()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Find returns the path of the Claude directory, which need not exist: override if it is
@@ -29,6 +30,7 @@ func Find(override string, lookup func(string) (string, bool)) (string, error) {
 // Root is a Claude directory. It is safe for concurrent use. Close it after its teams.
 type Root struct {
 	path string
+	mu   sync.Mutex // of dir, until that is not nil: see exists
 	dir  *os.Root
 
 	hidden func() // tests of what a kill leaves: called when a team has been renamed and is not yet removed
@@ -45,24 +47,62 @@ func Open(dir string) (*Root, error) {
 	if err != nil {
 		return nil, &NoRootError{Dir: abs, Err: reason(err)}
 	}
+	r := &Root{path: path}
+	if err := r.exists(); err != nil {
+		err.Dir = abs
+		return nil, err
+	}
+	return r, nil
+}
+
+// OpenExpected is Open for a directory that need not exist yet: until it does, it has no teams and no sessions. The directory that it will
+// be in has to exist.
+func OpenExpected(dir string) (*Root, error) {
+	r, err := Open(dir)
+	missing, ok := errors.AsType[*NoRootError](err)
+	if !ok || !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	parent, perr := filepath.EvalSymlinks(filepath.Dir(missing.Dir))
+	if perr != nil {
+		return nil, err
+	}
+	return &Root{path: filepath.Join(parent, filepath.Base(missing.Dir))}, nil
+}
+
+// exists opens the directory, if that was not done. The error is nil from the first time on that there is one.
+func (r *Root) exists() *NoRootError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dir != nil {
+		return nil
+	}
 	// Asked before opening, which would wait for ever on a named pipe.
-	if fi, err := os.Stat(path); err != nil {
-		return nil, &NoRootError{Dir: abs, Err: reason(err)}
-	} else if !fi.IsDir() {
-		return nil, &NoRootError{Dir: abs, Err: errors.New("not a directory")}
+	fi, err := os.Stat(r.path)
+	if err == nil && !fi.IsDir() {
+		err = errors.New("not a directory")
 	}
-	root, err := os.OpenRoot(path)
+	if err == nil {
+		r.dir, err = os.OpenRoot(r.path)
+	}
 	if err != nil {
-		return nil, &NoRootError{Dir: abs, Err: reason(err)}
+		return &NoRootError{Dir: r.path, Err: reason(err)}
 	}
-	return &Root{path: path, dir: root}, nil
+	return nil
 }
 
 // Path returns the real path of the directory.
 func (r *Root) Path() string { return r.path }
 
 // Close lets go of the directory.
-func (r *Root) Close() error { return r.dir.Close() }
+func (r *Root) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dir == nil {
+		return nil
+	}
+	return r.dir.Close()
+}
 
 // Listing is a team as it is found under teams/.
 type Listing struct {
@@ -78,7 +118,7 @@ type Listing struct {
 // Teams lists the teams, sorted by name. It skips entries that are not directories and
 // names that [CheckName] refuses. A Claude directory that never had a team has none.
 func (r *Root) Teams() ([]Listing, error) {
-	entries, err := list(r.dir, "teams")
+	entries, err := r.list()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -130,6 +170,9 @@ func (r *Root) Team(name string) (*Team, error) {
 }
 
 func (r *Root) openTeam(name string) (*os.Root, error) {
+	if err := r.exists(); err != nil {
+		return nil, err
+	}
 	// teams/ may be a link within the Claude directory, but not out of it.
 	all, err := r.dir.OpenRoot("teams")
 	if err != nil {
@@ -172,6 +215,14 @@ func enter(parent *os.Root, name string, seen fs.FileInfo) (*os.Root, error) {
 	}
 	dir.Close()
 	return nil, err
+}
+
+// list reads the directory of the teams, sorted by name.
+func (r *Root) list() ([]fs.DirEntry, error) {
+	if err := r.exists(); err != nil {
+		return nil, err
+	}
+	return list(r.dir, "teams")
 }
 
 // list reads the directory name in dir, sorted by name.

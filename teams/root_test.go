@@ -52,6 +52,60 @@ func TestOpenNeedsADirectory(t *testing.T) {
 	}
 }
 
+// A directory that is expected has nothing until it exists, and then all that it has.
+func TestOpenExpected(t *testing.T) {
+	t.Parallel()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(home, "link")
+	if err := os.Symlink(home, link); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(home, ".claude")
+	root, err := OpenExpected(filepath.Join(link, ".claude"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if root.Path() != path {
+		t.Errorf("its path is %s", root.Path())
+	}
+	list, err := root.Teams()
+	sessions, serr := root.Sessions(t.Context())
+	if len(list)+len(sessions) != 0 || err != nil || serr != nil {
+		t.Errorf("before it exists: %v, %v, %v, %v", list, err, sessions, serr)
+	}
+	if _, err := root.Team("one"); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("a team: %v", err)
+	}
+	if err := root.Sweep(); err != nil {
+		t.Error(err)
+	}
+	if _, err := root.Create(t.Context(), "one", "lead", "", home, nil); !errors.As(err, new(*NoRootError)) {
+		t.Errorf("made a team in it: %v", err)
+	}
+	if entries, err := os.ReadDir(home); err != nil || len(entries) != 1 {
+		t.Errorf("something was made: %v, %v", entries, err)
+	}
+
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := root.Create(t.Context(), "one", "lead", "", home, nil); !made || err != nil {
+		t.Errorf("made: %t, %v", made, err)
+	}
+	if list, err := root.Teams(); err != nil || len(list) != 1 {
+		t.Errorf("since it exists: %v, %v", list, err)
+	}
+	if err := root.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := OpenExpected(filepath.Join(home, "none", ".claude")); !errors.As(err, new(*NoRootError)) {
+		t.Errorf("in a directory that does not exist: %v", err)
+	}
+}
+
 func TestOpenFollowsLinksToTheRoot(t *testing.T) {
 	t.Parallel()
 	p, _ := fixture(t, g1Team)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,6 +27,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/simcodex"
 	"teambridge/relay/sim/simsession"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -84,6 +86,28 @@ func session(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(s.End)
 }
+
+// codexSession starts a simulated session of Codex, until the end of the script, and sets $THREAD to its id and $CODEX_HOME:
+//
+//	codex
+func codexSession(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: codex")
+	}
+	c := simcodex.New(scriptTB{ts: ts})
+	ts.Setenv("CODEX_HOME", c.Home)
+	ts.Setenv("THREAD", c.Thread("vscode"))
+}
+
+// scriptTB is a script, as far as simulations need it.
+type scriptTB struct {
+	testing.TB
+	ts *testscript.TestScript
+}
+
+func (scriptTB) Helper()             {}
+func (s scriptTB) Cleanup(f func())  { s.ts.Defer(f) }
+func (s scriptTB) Fatal(args ...any) { s.ts.Fatalf("%s", fmt.Sprint(args...)) }
 
 // team makes a team of simulated agents, founded on 2020-01-02 or another day,
 // who do nothing before they are told to:
@@ -602,7 +626,7 @@ func typing(ts *testscript.TestScript, neg bool, args []string) {
 func teambridge(ts *testscript.TestScript, ctx context.Context, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "teambridge", args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "TEST_LOCK_HOLD", "GORACE", "PATH", "NOTIFY_SOCKET", "ENABLE_SESSION_PROTOCOL_SEND"} {
+	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "TEST_LOCK_HOLD", "GORACE", "PATH", "NOTIFY_SOCKET", "ENABLE_SESSION_PROTOCOL_SEND"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 
 	"teambridge/cmd/stdio"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/codex"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/teams"
@@ -371,11 +373,33 @@ func (a *app) root() (*teams.Root, error) {
 	}
 	a.debug("Claude directory %s", dir)
 	root, err := teams.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) && a.withoutClaude(dir) {
+		root, err = teams.OpenExpected(dir)
+	}
 	if err == nil {
 		a.dir = root
 		a.closeUnwritten(root)
 	}
 	return root, err
+}
+
+// withoutClaude reports whether somebody has Codex, and Claude Code's directory would be dir, as it is if nothing else is said: then
+// there are agents without it, and its path may be given as --claude-dir, as to the service under systemd.
+func (a *app) withoutClaude(dir string) bool {
+	home, err := a.home()
+	if err != nil || filepath.Base(dir) != ".claude" {
+		return false
+	}
+	is, err := os.Stat(filepath.Dir(dir))
+	if err != nil {
+		return false
+	}
+	its, err := os.Stat(home)
+	if err != nil || !os.SameFile(is, its) {
+		return false
+	}
+	has, err := os.Stat(codex.Home(a.lookup))
+	return err == nil && has.IsDir()
 }
 
 // namedTeam returns the team that an argument (which may be empty), --team or

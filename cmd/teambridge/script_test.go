@@ -79,6 +79,7 @@ func scripts(dir ...string) testscript.Params {
 			"fixture":   fixture,
 			"team":      team,
 			"session":   session,
+			"codex":     codexSession,
 			"take":      take,
 			"given":     given,
 			"age":       age,

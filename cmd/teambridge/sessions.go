@@ -41,7 +41,8 @@ With --watch, a line is printed for each session that there is, and then for
 each that begins, does something else, or ends. /clear ends a session and begins
 another one in the same process.
 
-Exit status: 0, even if there are none; 3 there is no Claude directory.`,
+Exit status: 0, even if there are none; 3 there is no Claude directory. For
+somebody with Codex, there need not be one.`,
 		Example: `  teambridge sessions --watch`,
 		Args:    none,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), a, watch) },
@@ -56,7 +57,7 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 		return err
 	}
 	head := []string{"NAME", "PID", "STATE", "SINCE", "REACH", "AGENT", "VERSION", "SESSION", "DIRECTORY"}
-	none := "no process of Claude Code has a session under " + a.where()
+	none := "no process of Claude Code has a session under " + a.where() + ", and none of Codex has one"
 	if !watch {
 		return printList(a, now, none, head, sessionRow)
 	}

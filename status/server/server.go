@@ -246,18 +246,26 @@ func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 		return release, fmt.Errorf("server: %w", err)
 	}
 	release = own
-	// Services with other state directories share only the Claude directory.
-	shared, err := lockedfile.HoldDir(ctx, s.limits.handover, root)
-	locked, ok := errors.AsType[*lockedfile.LockedError](err)
-	switch {
-	case ok:
-		return release, &RunningError{Root: root, PID: locked.PID, OtherState: true}
-	case errors.Is(err, errors.ErrUnsupported):
-		s.log.Debug("a service with another state directory would not be noticed", "err", view.Describe(err))
-	case err != nil:
-		return release, fmt.Errorf("server: %w", err)
-	default:
-		release = func() error { return errors.Join(shared(), own()) }
+	// Services with other state directories share only the Claude directory or, before there is one, its name.
+	for _, hold := range []func() (func() error, error){
+		func() (func() error, error) { return lockedfile.HoldDir(ctx, s.limits.handover, root) },
+		func() (func() error, error) {
+			return lockedfile.HoldName(ctx, s.limits.handover, "service\n"+root)
+		},
+	} {
+		shared, err := hold()
+		locked, ok := errors.AsType[*lockedfile.LockedError](err)
+		switch {
+		case ok:
+			return release, &RunningError{Root: root, PID: locked.PID, OtherState: true}
+		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, fs.ErrNotExist):
+			s.log.Debug("a service with another state directory might not be noticed", "err", view.Describe(err))
+		case err != nil:
+			return release, fmt.Errorf("server: %w", err)
+		default:
+			before := release
+			release = func() error { return errors.Join(shared(), before()) }
+		}
 	}
 	if err := os.Remove(api.CardPath(s.opts.State, root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return release, fmt.Errorf("server: %w", err)
