@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"teambridge/relay/codex"
 	"teambridge/setup"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -48,12 +50,13 @@ kept in the folder setup of the state directory, or, of the files that the
 plugin changes, in plugins.
 
 Exit status: 0, even if you decline; 1 a step failed, which does not keep others
-from being done; 2 this program is run by "go run".`,
+from being done; 2 this program is run by "go run", and would set something up.`,
 		Example: `  teambridge setup
   teambridge setup --dry-run
   teambridge setup --undo --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.setup()
+			o.dryRun = o.dryRun || !o.yes && !a.keyboard
+			s, err := a.setup(o.dryRun)
 			if err != nil {
 				return err
 			}
@@ -81,7 +84,7 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions) error
 		done()
 	}
 	answers := bufio.NewReader(a.stdin)
-	only := o.dryRun || !o.yes && !a.keyboard
+	only := o.dryRun
 	planned := 0
 	var failed error
 	for _, st := range list {
@@ -150,10 +153,16 @@ func (a *app) agrees(ctx context.Context, answers *bufio.Reader, st *setup.Step)
 	return answer == "y" || answer == "yes", nil
 }
 
-// setup is this machine, for the user of this call.
-func (a *app) setup() (*setup.Setup, error) {
+// setup is this machine, for the user of this call. dry says that nothing will be done.
+func (a *app) setup(dry bool) (*setup.Setup, error) {
 	own, err := ownBinary()
-	if err != nil {
+	if err != nil && dry {
+		own = "teambridge"
+		if installed, err := exec.LookPath(own); err == nil {
+			own = installed
+		}
+		a.note("%s; before you set up: go install ./cmd/teambridge", view.Describe(err))
+	} else if err != nil {
 		return nil, err
 	}
 	root, err := teams.Find(a.claudeDir, a.lookup)
