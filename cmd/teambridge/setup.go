@@ -50,7 +50,7 @@ kept in the folder setup of the state directory, or, of the files that the
 plugin changes, in plugins.
 
 Exit status: 0, even if you decline; 1 a step failed, which does not keep others
-from being done; 2 this program is run by "go run", and would set something up.`,
+from being done; 2 nothing can be set up, since "go run" runs this program.`,
 		Example: `  teambridge setup
   teambridge setup --dry-run
   teambridge setup --undo --yes`,

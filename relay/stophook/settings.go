@@ -30,11 +30,17 @@ func Installed(claudeDir, dir string) bool { return installed(claudeDir, dir, st
 func Waiting(claudeDir, dir string) bool { return installed(claudeDir, dir, waiting[0]) }
 
 func installed(claudeDir, dir string, h hook) bool {
-	on := false
-	for _, path := range Files(claudeDir, dir) { // of a plugin, the last one says whether it is on
+	for _, path := range Files(claudeDir, dir) {
 		if len(programs(path, h)) > 0 {
 			return true
 		}
+	}
+	return PluginEnabled(claudeDir, dir)
+}
+
+// PluginEnabled reports whether our plugin is on by the settings files that apply in a directory, of which the last one that names it says so.
+func PluginEnabled(claudeDir, dir string) (on bool) {
+	for _, path := range Files(claudeDir, dir) {
 		var s struct {
 			EnabledPlugins map[string]any `json:"enabledPlugins"`
 		}

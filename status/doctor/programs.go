@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/relay/codex"
 	"teambridge/relay/opencode"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/stophook"
@@ -28,6 +30,7 @@ func (x *examination) environment(ctx context.Context, listings []teams.Listing)
 		x.openCode(path)
 	}
 	x.teamsEnabled()
+	x.tools()
 	x.service(ctx)
 	return x.databases(ctx)
 }
@@ -177,5 +180,27 @@ func (x *examination) teamsEnabled() {
 		}
 	}
 	x.add(api.LevelNote, "teams_disabled", "", files[0], "agent teams are not enabled in this environment or in the settings",
-		`set `+teams.EnableVariable+`=1, or add "env": {"`+teams.EnableVariable+`": "1"} to the settings, and start Claude Code again`)
+		`set `+teams.EnableVariable+`=1, or add "env": {"`+teams.EnableVariable+`": "1"} to the settings, as teambridge setup does; and start Claude Code again`)
+}
+
+// tools reports whether the agents of the programs in $PATH have our tools, which "teambridge setup" gives them.
+func (x *examination) tools() {
+	if _, err := x.lookPath("claude"); err == nil {
+		settings := stophook.Files(x.Root.Path(), "")[0]
+		if stophook.PluginEnabled(x.Root.Path(), x.Dir) {
+			x.add(api.LevelOK, "tools", "", settings, "sessions of Claude Code have the tools and the hooks: the plugin is enabled", "")
+		} else {
+			x.add(api.LevelNote, "no_tools", "", settings, "the plugin is not enabled, which gives each session of Claude Code the tools and the hooks", "teambridge setup installs it, if you agree")
+		}
+	}
+	home := codex.Home(x.LookupEnv)
+	if _, err := x.lookPath("codex"); err != nil || home == "" {
+		return
+	}
+	config := filepath.Join(home, "config.toml")
+	if data, _ := os.ReadFile(config); bytes.Contains(data, []byte("[mcp_servers.teambridge]")) { // as "codex mcp add" writes it
+		x.add(api.LevelOK, "tools", "", config, "sessions of Codex have the tools", "")
+	} else {
+		x.add(api.LevelNote, "no_tools", "", config, "sessions of Codex have no tools to write to others", "teambridge setup adds them, if you agree")
+	}
 }

@@ -77,6 +77,6 @@ func (x *examination) session(s teams.Session) {
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+process.Session)
 	default:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
-			"with 2.1.248 or later it has a socket; else: teambridge plugin install, or: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; and restart it")
+			"with 2.1.248 or later it has a socket; else: teambridge setup, which installs the plugin, or: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; and restart it")
 	}
 }
