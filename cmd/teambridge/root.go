@@ -21,7 +21,7 @@ import (
 
 	"teambridge/cmd/stdio"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/codex"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/teams"
@@ -383,7 +383,7 @@ func (a *app) root() (*teams.Root, error) {
 	return root, err
 }
 
-// withoutClaude reports whether somebody has Codex, and Claude Code's directory would be dir, as it is if nothing else is said: then
+// withoutClaude reports whether somebody has Codex or Qwen Code, and Claude Code's directory would be dir, as it is if nothing else is said: then
 // there are agents without it, and its path may be given as --claude-dir, as to the service under systemd.
 func (a *app) withoutClaude(dir string) bool {
 	home, err := a.home()
@@ -398,8 +398,11 @@ func (a *app) withoutClaude(dir string) bool {
 	if err != nil || !os.SameFile(is, its) {
 		return false
 	}
-	has, err := os.Stat(codex.Home(a.lookup))
-	return err == nil && has.IsDir()
+	homes := pane.HomesOf(a.lookup)
+	return slices.ContainsFunc([]string{homes.Codex, homes.Qwen}, func(dir string) bool {
+		has, err := os.Stat(dir)
+		return err == nil && has.IsDir()
+	})
 }
 
 // namedTeam returns the team that an argument (which may be empty), --team or
