@@ -256,7 +256,13 @@ func TestRealKilledCodex(t *testing.T) {
 		if status, out, errs := p.run("send", s.name(), text, "--timeout", "0s"); status != int(api.CodeTimeout.Exit()) && status != 0 {
 			t.Errorf("sent: %d, %s%s", status, out, errs)
 		}
-		time.Sleep(time.Duration(i*7%60) * time.Millisecond) // another moment each time
+		switch i % 3 { // else at once, when its answer has come or not
+		case 1:
+			s.given(text)
+		case 2:
+			s.given(text)
+			s.session() // the turn is over
+		}
 		if server, err := os.FindProcess(pid); err != nil || server.Kill() != nil {
 			t.Fatalf("kill the server: %v", err)
 		}
@@ -278,7 +284,7 @@ func TestRealKilledCodex(t *testing.T) {
 func TestRealKilledAgentsWithTools(t *testing.T) {
 	t.Parallel()
 	p := newCodexUser(t, nil)
-	n := rounds(t, "TEAMBRIDGE_AGENT_ROUNDS", 2)
+	n := rounds(t, "TEAMBRIDGE_AGENT_ROUNDS", 3)
 	p.ctx = deadline(t, 4*time.Minute+time.Duration(n)*30*time.Second)
 	v := standin.Newest(t, teams.SessionSocket)
 	cx, ann := p.starts("[one]"), newAgentUser(t, v, p.home, p.state)
@@ -305,7 +311,16 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(i*37%200) * time.Millisecond) // another moment each time
+		// Killed is at once, when the one that sends is about to call the tool, or when the other has the message.
+		caller, called := id, cx.id
+		if !toCodex {
+			caller, called = cx.id, id
+		}
+		if by := []string{"", caller, called}[i/4%3]; by != "" {
+			if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Seq > before && r.Session == by && r.Has(text) }); err != nil {
+				t.Fatalf("the model of %s was not called with %s: %v\n%s\n%s", by, text, err, ann.terminal.Screen(), cx.terminal.Screen())
+			}
+		}
 		switch {
 		case !killed:
 			p.service.kill()
@@ -324,10 +339,6 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 				t.Fatal(err)
 			}
 			ann.terminal = standin.StartSession(t, v, p.home, append([]string{"--resume", id}, ann.args...)...)
-		}
-		caller := id
-		if !toCodex {
-			caller = cx.id
 		}
 		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return r.Seq > before && r.Session == caller && len(r.Results) > 0 }); err != nil {
 			t.Fatalf("the call of %s did not end: %v\n%s\n%s", text, err, ann.terminal.Screen(), cx.terminal.Screen())
