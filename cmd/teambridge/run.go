@@ -157,7 +157,7 @@ and 1 if it was killed.`,
   teambridge run --local -- claude
   echo "say hi to worker" | teambridge run --team myteam --exit-on-eof -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.Runtime == runtimes.OpenCode {
+			if o.Runtime != runtimes.Claude {
 				return nil
 			}
 			return between(1, -1)(cmd, args)

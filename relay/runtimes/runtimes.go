@@ -101,6 +101,9 @@ func Check(r *ledger.Relay) error {
 		}
 	}
 	kind, ok := Find(r.Runtime)
+	if r.Runtime == "codex" { // testdata/contract/CODEX.md says what it would take
+		return &SettingError{"runtime", `Codex cannot be run as an agent; its sessions at terminals are written to as they are: see "teambridge sessions"`}
+	}
 	if !ok {
 		return &SettingError{"runtime", fmt.Sprintf("%q is neither %s", r.Runtime, strings.Join(Names(), " nor "))}
 	}

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"teambridge/relay/codex"
 	"teambridge/relay/opencode"
+	"teambridge/relay/pane"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/stophook"
 	"teambridge/status/api"
@@ -193,7 +193,7 @@ func (x *examination) tools() {
 			x.add(api.LevelNote, "no_tools", "", settings, "the plugin is not enabled, which gives each session of Claude Code the tools and the hooks", "teambridge setup installs it, if you agree")
 		}
 	}
-	home := codex.Home(x.LookupEnv)
+	home := pane.HomesOf(x.LookupEnv).Codex
 	if _, err := x.lookPath("codex"); err != nil || home == "" {
 		return
 	}
