@@ -53,11 +53,11 @@ var mayImport = map[string][]string{
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
-	"relay/sim/simsession":     {"teams/transcript"},                             // the names of its files
+	"relay/sim/simsession":     {"relay/qwen", "teams/transcript"},               // the names and lines of its files
 	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/codex":              {"teams/transcript"},
-	"relay/qwen":               {"relay/process", "teams/transcript"},
+	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/transcript"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},

@@ -74,7 +74,7 @@ func (b *Mailbox) SendQwen(ctx context.Context, to QwenSession, m Message) error
 // qwenStatus is what a session of Qwen Code says of a message of which it has said was before, if it says anything new. What it says can
 // come in another order.
 func qwenStatus(was, now Status) (Status, bool) {
-	if now == "misaddressed" || was == Delivered && now == Expired {
+	if now == "misaddressed" || now == Expired && was != Held { // as it ended
 		return Returned, true
 	}
 	return now, was != Delivered || now == Delivered

@@ -132,11 +132,14 @@ func Sessions(home string) (list []Session) {
 	return list
 }
 
-// Token returns what a session wants to be shown before it takes a message; "" if nothing. ok is false if the file at that path is no longer
-// the one of the session.
-func Token(path, session string) (token string, ok bool) {
-	r, _, ok := read(path)
-	return r.Token, ok && r.Session == session
+// Token returns what a session wants to be shown before it takes a message; "" if nothing: the token that [KeepToken] has kept in a state
+// directory, or that of its file. ok is false if the file at that path is no longer the one of the session.
+func Token(state, path, session string) (token string, ok bool) {
+	r, start, ok := read(path)
+	if !ok || r.Session != session {
+		return "", false
+	}
+	return cmp.Or(childToken(state, r, start), r.Token), true
 }
 
 var strange = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-zA-Z0-9]`) })
