@@ -242,7 +242,7 @@ const (
 type Event struct {
 	Kind Kind
 	At   time.Time
-	Text string // of Mail, what was written, with < and > as character references; of Ended, what the agent said
+	Text string // of Mail, what was written, with &lt; for <; of Ended, what the agent said
 }
 
 // envelope begins what another process wrote.

@@ -263,7 +263,7 @@ func (p *qwenProgram) turn() {
 		f := p.queue[0]
 		for range 3 {
 			text := fmt.Sprintf("<cross_session_message from=%q name=%q>\n%s\n</cross_session_message>\n\nThis came from another session.", f.From, f.Name,
-				strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(f.Message.Content))
+				strings.ReplaceAll(f.Message.Content, "<", "&lt;"))
 			p.write(object{"type": "user", "provenance": "system", "subtype": "notification", "message": said(text)})
 			if !p.fails {
 				break
