@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/codex"
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/status/mcp"
@@ -54,9 +56,9 @@ type thread struct {
 }
 
 // starts starts a session of Codex, and waits until it is listed as idle.
-func (p *codexUser) starts(marker string) *thread {
+func (p *codexUser) starts(marker string, args ...string) *thread {
 	p.t.Helper()
-	s := &thread{codexUser: p, terminal: standin.StartCodex(p.t, p.home, p.program)}
+	s := &thread{codexUser: p, terminal: standin.StartCodex(p.t, p.home, p.program, args...)}
 	s.prompts(marker)
 	var err error
 	if s.id, err = p.home.Thread(p.ctx, marker); err != nil {
@@ -75,9 +77,9 @@ func (s *thread) prompts(text string) {
 
 // resumes goes on with the session in another server, until models were given a text n times. What was recorded when the server was killed, and
 // not given, is given with the next prompt.
-func (s *thread) resumes(text string, n int) {
+func (s *thread) resumes(text string, n int, args ...string) {
 	s.t.Helper()
-	s.terminal = standin.StartCodex(s.t, s.home, s.program, "resume", s.id)
+	s.terminal = standin.StartCodex(s.t, s.home, s.program, append([]string{"resume", s.id}, args...)...)
 	s.session()
 	marker := fmt.Sprintf("[go on %d]", len(s.home.API.Log()))
 	s.prompts(marker)
@@ -270,6 +272,88 @@ func TestRealKilledCodex(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.resumes(text, 1)
+	}
+	for _, text := range texts {
+		if n := p.home.API.Count(standin.Any, text); n != 1 {
+			t.Errorf("%s was given %d times", text, n)
+		}
+	}
+	p.onceInHistory(texts...)
+}
+
+// A session that no shared server has gets what a person puts into Codex's queue, once, whenever it is killed.
+func TestRealKilledCodexQueue(t *testing.T) {
+	t.Parallel()
+	p := newCodexUser(t, func(ctx context.Context, r standin.Request) standin.Answer {
+		if r.Has("[busy]") && !r.Has("(while it works)") {
+			<-ctx.Done()
+		}
+		return standin.Script(ctx, r)
+	})
+	s := p.starts("[one]", "--no-daemon")
+	if is := s.session(); is.Way != "" || is.Program != api.ProgramCodex {
+		t.Errorf("listed: %+v", is)
+	}
+	if status, _, errs := p.run("send", s.id, "(never)"); status != int(api.CodeNotFound.Exit()) {
+		t.Errorf("sent without the queue: %d, %s", status, errs)
+	}
+	if said := p.must("send", s.name(), "(queued)", "--via", "queue", "--wait", "seen"); !strings.Contains(said, "seen") {
+		t.Errorf("sent: %s", said)
+	}
+	if text := s.given("(queued)").Text(); !strings.HasPrefix(text, codex.Queued) || !strings.Contains(text, `from="operator"`) {
+		t.Errorf("the model is given %s", text)
+	}
+
+	kill := func() {
+		t.Helper()
+		holder, err := os.FindProcess(s.session().PID)
+		if err == nil {
+			err = holder.Kill()
+		}
+		if err := errors.Join(err, s.terminal.Kill()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	texts := []string{"(queued)", "(while it works)"}
+	s.prompts("[busy]")
+	s.given("[busy]")
+	for said := ""; !strings.Contains(said, "is in Codex's queue"); { // it is the same message
+		var status int
+		if status, _, said = p.run("send", s.name(), texts[1], "--via", "queue", "--id", "busy", "--timeout", "1ms"); status != int(api.CodeTimeout.Exit()) {
+			t.Fatalf("sent to a busy one: %d, %s", status, said)
+		}
+		select {
+		case <-p.ctx.Done():
+			t.Fatal(said)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	pid := p.sessionThat(p.ctx, func(one api.Session) bool { return one.Session == s.id }).PID
+	if holder, err := os.FindProcess(pid); err != nil || holder.Kill() != nil {
+		t.Fatalf("kill the session: %v", err)
+	}
+	if err := s.terminal.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.resumes(texts[1], 1, "--no-daemon")
+	kills := rounds(t, "TEAMBRIDGE_CODEX_KILLS", 3)
+	p.ctx = deadline(t, 4*time.Minute+time.Duration(kills)*time.Minute)
+	s.ctx = p.ctx
+	for i := range kills {
+		text := fmt.Sprintf("(message %d)", i)
+		texts = append(texts, text)
+		if status, out, errs := p.run("send", s.name(), text, "--via", "queue", "--timeout", "1ms"); status != int(api.CodeTimeout.Exit()) && status != 0 {
+			t.Errorf("sent: %d, %s%s", status, out, errs)
+		}
+		switch i % 3 { // else at once, when it is in the queue or not
+		case 1:
+			s.given(text)
+		case 2:
+			s.given(text)
+			s.session()
+		}
+		kill()
+		s.resumes(text, 1, "--no-daemon")
 	}
 	for _, text := range texts {
 		if n := p.home.API.Count(standin.Any, text); n != 1 {

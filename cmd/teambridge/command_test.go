@@ -87,16 +87,22 @@ func session(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(s.End)
 }
 
-// codexSession starts a simulated session of Codex, until the end of the script, and sets $THREAD to its id and $CODEX_HOME:
+// codexSession starts a simulated session of Codex, until the end of the script, and sets $THREAD to its id and $CODEX_HOME. It is in the
+// shared server, has its thread alone, or is one of codex exec:
 //
-//	codex
+//	codex [alone|exec]
 func codexSession(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: codex")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: codex [alone|exec]")
 	}
 	c := simcodex.New(scriptTB{ts: ts})
+	id := c.Thread(map[bool]string{true: "exec", false: "vscode"}[slices.Contains(args, "exec")])
+	if len(args) > 0 {
+		c.Kill()
+		c.Hold(id)
+	}
 	ts.Setenv("CODEX_HOME", c.Home)
-	ts.Setenv("THREAD", c.Thread("vscode"))
+	ts.Setenv("THREAD", id)
 }
 
 // scriptTB is a script, as far as simulations need it.

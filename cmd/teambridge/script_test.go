@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/simcodex"
 	"teambridge/relay/sim/simsession"
 )
 
@@ -37,6 +38,7 @@ func (t tests) Run() int {
 func TestMain(m *testing.M) {
 	simchild.Main()
 	simsession.Main()
+	simcodex.Main()
 	testscript.Main(tests{m}, map[string]func(){
 		"teambridge": func() {
 			h := ownProcess()

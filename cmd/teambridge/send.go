@@ -97,6 +97,12 @@ while its person has to allow it, and until a session that has ended is resumed.
 With a service, it waits for 24 hours. --via session does so for a member of a
 team that has a process of its own.
 
+A session of Codex that no shared server has, as of "codex --no-daemon", takes
+no messages. --via queue puts the message into Codex's own queue, whose content
+the model takes for the words of its user; the text says that it is not. It may
+be there until the turn is over, or until the session is resumed. Only a person
+can put something there.
+
 An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
 is refused unless --protocol is given: agents obey some of these without asking
 a model. In the name of an agent it is always refused.
@@ -116,8 +122,8 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	}
 	sendFlags(cmd, &o)
 	o.paneOptions.flags(cmd, true)
-	cmd.Flags().StringVar(&o.via, "via", "", "pane: type it into the tmux pane that config.json has for the member; session: write it to the session of its process")
-	complete(cmd, "via", api.ViaPane, api.ViaSession)
+	cmd.Flags().StringVar(&o.via, "via", "", "pane: type it into the tmux pane that config.json has for the member; session: write it to the session of its process; queue: have Codex take it for your own words, in a session that takes no messages")
+	complete(cmd, "via", api.ViaPane, api.ViaSession, api.ViaQueue)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before, or nothing can be recorded")
 	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
@@ -154,9 +160,16 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		return err
 	}
 	if o.via != "" {
-		if err := oneOfThese("via", o.via, api.ViaPane, api.ViaSession); err != nil {
+		if err := oneOfThese("via", o.via, api.ViaPane, api.ViaSession, api.ViaQueue); err != nil {
 			return err
 		}
+	}
+	if o.via == api.ViaQueue { // its sessions are not among those that take messages
+		name, team := teams.Split(address)
+		if team = cmp.Or(team, a.teamName, api.TeamSessions); team != api.TeamSessions {
+			return usage("omit it", "--via queue is for sessions of Codex in no team, and not for the team %q", team)
+		}
+		return a.sendTo(ctx, api.Target{Team: team, Members: []string{name}, Way: api.WaySession}, body, o)
 	}
 	to, err := a.target(ctx, address)
 	if err != nil {

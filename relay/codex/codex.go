@@ -4,6 +4,8 @@
 // messages on a socket: as the output of a tool, which carries none of the user's authority. Others have their threads themselves and
 // take none: "codex exec", terminals with --no-daemon or -c, and those of 0.149.
 //
+// Each thread also has a durable queue, whose texts the model takes for the words of the user: see [Enqueue].
+//
 // The socket has no token: whoever can open it can do all that Codex can. This package sends messages, and nothing else.
 package codex
 
@@ -193,7 +195,7 @@ const (
 	Begun   Kind = iota + 1 // a turn begins
 	Ended                   // a turn ended
 	Aborted                 // a turn was interrupted
-	Mail                    // what was written to the thread by [Send]
+	Mail                    // what was written to the thread by [Send] or [Enqueue]
 	Worked                  // the model answered, or called a tool
 )
 
@@ -209,7 +211,8 @@ type Event struct {
 //
 // A message is in two lines, the first of which puts it into the conversation. A server that is killed can leave the first one alone.
 func Parse(line []byte) (e Event, ok bool) {
-	if !bytes.Contains(line, []byte(`"event_msg"`)) && !bytes.Contains(line, []byte(`"token_usage_record"`)) && !bytes.Contains(line, []byte(`"`+namespace+`"`)) {
+	if !bytes.Contains(line, []byte(`"event_msg"`)) && !bytes.Contains(line, []byte(`"token_usage_record"`)) &&
+		!bytes.Contains(line, []byte(`"`+namespace+`"`)) && !bytes.Contains(line, []byte(queuedMark)) {
 		return e, false
 	}
 	var r struct {
@@ -220,9 +223,11 @@ func Parse(line []byte) (e Event, ok bool) {
 			TurnID string `json:"turn_id"`
 			Last   string `json:"last_agent_message"`
 			output        // of response_item
-			Item   struct {
+			input
+			Item struct {
 				Type string
 				output
+				input
 			}
 		}
 	}
@@ -235,6 +240,7 @@ func Parse(line []byte) (e Event, ok bool) {
 		e.Kind = Worked
 	case r.Type == "response_item":
 		e.mail(r.Payload.output, r.Payload.Type == "function_call_output")
+		e.queued(r.Payload.input, r.Payload.Type == "message" && r.Payload.Role == "user")
 	case r.Type != "event_msg":
 	case r.Payload.Type == "task_started":
 		e.Kind = Begun
@@ -247,6 +253,7 @@ func Parse(line []byte) (e Event, ok bool) {
 		e.Kind = Worked
 	default:
 		e.mail(r.Payload.Item.output, r.Payload.Item.Type == "FunctionCallOutput")
+		e.queued(r.Payload.Item.input, r.Payload.Item.Type == "UserMessage" && r.Payload.Item.ClientID != "")
 	}
 	return e, e.Kind == Mail || e.Kind != 0 && e.Turn != ""
 }

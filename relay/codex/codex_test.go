@@ -2,6 +2,7 @@ package codex
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -62,10 +63,34 @@ func FuzzParse(f *testing.F) {
 		if ok && (e.Kind < Begun || e.Kind > Worked || e.Turn == "" && e.Kind != Mail) {
 			t.Errorf("%+v", e)
 		}
-		if ok && e.Kind == Mail && !bytes.Contains(line, []byte("FunctionCallOutput")) && !bytes.Contains(line, []byte("function_call_output")) && !bytes.Contains(line, []byte(`\u`)) {
+		if ok && e.Kind == Mail && !strings.HasPrefix(e.Text, Queued) && !bytes.Contains(line, []byte("FunctionCallOutput")) && !bytes.Contains(line, []byte("function_call_output")) && !bytes.Contains(line, []byte(`\u`)) {
 			t.Errorf("%s is taken for a message", line)
 		}
 	})
+}
+
+// What was in the queue is a message in each of its two lines, and what a person has typed is not.
+func TestParseQueued(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"TEXT"}]}}`:                                                     true,
+		`{"type":"event_msg","payload":{"type":"item_completed","turn_id":"a","item":{"type":"UserMessage","client_id":"1","content":[{"type":"text","text":"TEXT"}]}}}`:          true,
+		`{"type":"event_msg","payload":{"type":"item_completed","turn_id":"a","item":{"type":"UserMessage","content":[{"type":"text","text":"TEXT"}]}}}`:                          false,
+		`{"type":"event_msg","payload":{"type":"item_completed","turn_id":"a","item":{"type":"AgentMessage","content":[{"type":"Text","text":"TEXT"}]}}}`:                         false,
+		`{"type":"event_msg","payload":{"type":"item_completed","turn_id":"a","item":{"type":"UserMessage","client_id":"1","content":[{"type":"text","text":"he said: TEXT"}]}}}`: false,
+		`{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"TEXT"}]}}`:                                               false,
+		`{"type":"event_msg","payload":{"type":"item_completed","turn_id":"a","item":{"type":"UserMessage","client_id":"1","content":"TEXT"}}}`:                                   false,
+		`{"type":"event_msg","payload":{"type":"item_completed","turn_id":"a","item":{"type":"UserMessage","client_id":"1","content":[{"text":"TEXT"},{"text":"and more"}]}}}`:    false,
+	} {
+		text, err := json.Marshal(Queued + "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = strings.ReplaceAll(line, "TEXT", strings.Trim(string(text), `"`))
+		if e, ok := Parse([]byte(line)); (ok && e.Kind == Mail) != want || want && e.Text != Queued+"hello" {
+			t.Errorf("%s: %t, %+v", line, ok, e)
+		}
+	}
 }
 
 // The transcript is found by the id, in whatever time zone it began, and never outside of the directory.

@@ -43,19 +43,14 @@ func Send(ctx context.Context, home, thread, text string) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
 	}
-	defer c.ws.CloseNow() // there is nothing to say goodbye for
-	if err := c.call(ctx, "initialize", map[string]any{
-		"clientInfo": map[string]any{"name": namespace, "version": "1"}, "capabilities": map[string]any{},
-	}); err != nil {
-		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
-	}
-	if err := c.write(ctx, map[string]any{"method": "initialized"}); err != nil {
+	defer c.close()
+	if err := c.initialize(ctx, map[string]any{}); err != nil {
 		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
 	}
 	err = c.call(ctx, "turn/start", map[string]any{
 		"threadId": thread, "input": []any{}, "turnTrigger": namespace,
 		"toolOutput": map[string]any{"name": "message", "namespace": namespace, "output": text, "retain": true},
-	})
+	}, nil)
 	if errors.As(err, new(*refusal)) {
 		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
 	}
@@ -65,10 +60,12 @@ func Send(ctx context.Context, home, thread, text string) (err error) {
 	return nil
 }
 
-// conn is a connection to the shared server. It speaks JSON-RPC without the version, one object in each text frame.
+// conn is a connection to a server of Codex. It speaks JSON-RPC without the version: one object in each text frame, or line.
 type conn struct {
-	ws   *websocket.Conn
-	last int
+	put   func(context.Context, []byte) error
+	get   func(context.Context) ([]byte, error)
+	close func()
+	last  int
 }
 
 // maxAnswer is how long an answer may be.
@@ -86,7 +83,23 @@ func dial(ctx context.Context, home string) (*conn, error) {
 		return nil, err
 	}
 	ws.SetReadLimit(maxAnswer)
-	return &conn{ws: ws}, nil
+	return &conn{
+		put: func(ctx context.Context, data []byte) error { return ws.Write(ctx, websocket.MessageText, data) },
+		get: func(ctx context.Context) ([]byte, error) {
+			_, data, err := ws.Read(ctx)
+			return data, err
+		},
+		close: func() { _ = ws.CloseNow() }, // there is nothing to say goodbye for
+	}, nil
+}
+
+// initialize says who we are, and what we can do.
+func (c *conn) initialize(ctx context.Context, capabilities map[string]any) error {
+	err := c.call(ctx, "initialize", map[string]any{"clientInfo": map[string]any{"name": namespace, "version": "1"}, "capabilities": capabilities}, nil)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, map[string]any{"method": "initialized"})
 }
 
 func (c *conn) write(ctx context.Context, v any) error {
@@ -94,7 +107,7 @@ func (c *conn) write(ctx context.Context, v any) error {
 	if err != nil {
 		return err
 	}
-	return c.ws.Write(ctx, websocket.MessageText, data)
+	return c.put(ctx, data)
 }
 
 // refusal is the server's answer that it has not done what it was asked for.
@@ -105,16 +118,16 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Message, r.Code) }
 
-// call asks for something, and waits for the answer. Of all else that the server says nothing is heeded, and nothing that it asks is
+// call asks for something, and waits for the answer, which result, if it is not nil, is given. Of all else that the server says nothing is heeded, and nothing that it asks is
 // answered: that is for the person at the terminal.
-func (c *conn) call(ctx context.Context, method string, params any) error {
+func (c *conn) call(ctx context.Context, method string, params, result any) error {
 	c.last++
 	id := c.last
 	if err := c.write(ctx, map[string]any{"id": id, "method": method, "params": params}); err != nil {
 		return err
 	}
 	for {
-		_, data, err := c.ws.Read(ctx)
+		data, err := c.get(ctx)
 		if err != nil {
 			return err
 		}
@@ -122,6 +135,7 @@ func (c *conn) call(ctx context.Context, method string, params any) error {
 			ID     json.RawMessage
 			Method string
 			Error  *refusal
+			Result json.RawMessage
 		}
 		if err := json.Unmarshal(data, &answer); err != nil {
 			return err
@@ -132,6 +146,9 @@ func (c *conn) call(ctx context.Context, method string, params any) error {
 		if answer.Error != nil {
 			return answer.Error
 		}
-		return nil
+		if result == nil {
+			return nil
+		}
+		return json.Unmarshal(answer.Result, result)
 	}
 }

@@ -25,6 +25,48 @@ const (
 	codexExec  = "codex-exec"
 )
 
+// ByQueue is the policy of a message to a session of Codex that takes none itself: it is put into Codex's own queue, which gives it to the
+// model as the words of the session's person. Only that person may want it.
+const ByQueue tmux.Policy = "codex-queue"
+
+// queues reports whether a message goes into the queue of a session of Codex.
+func queues(s transcript.Process, m ledger.PaneMessage) bool {
+	return m.Policy == string(ByQueue) && (s.Entrypoint == codexAlone || s.Entrypoint == string(Codex))
+}
+
+// unseen says why a message that was written is not in the transcript.
+func unseen(m ledger.PaneMessage) string {
+	if m.Policy == string(ByQueue) {
+		return "it is in Codex's queue, where it may be until the turn is over"
+	}
+	return "the session does not show it yet"
+}
+
+// QueueSession returns the session of Codex with a name, as [Panes.FindSession] does, among those that take no messages, or why nothing may be put into
+// its queue.
+func (p *Panes) QueueSession(ctx context.Context, name string) (of Pane, refused string, err error) {
+	known, err := p.KnownSessions(ctx)
+	if err != nil {
+		return Pane{}, "", err
+	}
+	var list []Pane
+	all := map[string]transcript.Process{}
+	for _, s := range p.opts.Homes.Processes() {
+		if ProgramOf(s) == Codex {
+			list = append(list, sessionAmong(known, p.opts.Root.Path(), s))
+			all[s.Session] = s
+		}
+	}
+	of, err = find(name, list, list)
+	switch all[of.Ref.ID].Entrypoint {
+	case codexExec:
+		refused = "it is one of codex exec, which takes one message out of the queue at its end, and does not work on it"
+	case string(Codex):
+		refused = "it takes messages itself, and not as the words of its person: omit --via"
+	}
+	return of, refused, err
+}
+
 // codexIn are the sessions of Codex, given its directory.
 type codexIn string
 
@@ -87,8 +129,14 @@ func (codexIn) check(m Message) error {
 	return nil
 }
 
-func (home codexIn) write(ctx context.Context, _ *Panes, to transcript.Process, _ string, m ledger.PaneMessage) error {
-	err := codex.Send(ctx, string(home), to.Session, codexText(m.UUID, m.From, string(m.Raw)))
+func (home codexIn) write(ctx context.Context, p *Panes, to transcript.Process, _ string, m ledger.PaneMessage) (err error) {
+	text := codexText(m.UUID, m.From, string(m.Raw))
+	if queues(to, m) {
+		proof := p.proof(sessionPane(p.opts.Root.Path(), to), m)
+		err = codex.Enqueue(ctx, string(home), to.PID, to.Session, m.UUID, text, func() bool { return proof.holds(ctx) })
+	} else {
+		err = codex.Send(ctx, string(home), to.Session, text)
+	}
 	if errors.Is(err, codex.ErrUnsent) {
 		return fmt.Errorf("%w: %s", peer.ErrUnsent, strings.TrimPrefix(err.Error(), codex.ErrUnsent.Error()+": "))
 	}

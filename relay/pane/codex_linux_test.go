@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/codex"
@@ -205,5 +206,119 @@ func TestCodexRefuses(t *testing.T) {
 	}
 	if _, err := s.FindSession(t.Context(), s.id); !errors.As(err, new(*SessionError)) {
 		t.Errorf("found: %v", err)
+	}
+}
+
+// enqueue puts a message for the queue of a session.
+func (s *threads) enqueue(text string) ledger.PaneMessage {
+	s.t.Helper()
+	to, refused, err := s.QueueSession(s.t.Context(), s.id)
+	if err != nil || refused != "" {
+		s.t.Fatal(err, refused)
+	}
+	m, _, err := s.Put(s.t.Context(), to, Message{Text: text, Policy: ByQueue})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+// queued is enqueue until it is there.
+func (s *threads) queued(text string) ledger.PaneMessage {
+	s.t.Helper()
+	m := s.enqueue(text)
+	s.until(m, "in the queue", func(ledger.PaneMessage) bool { return slices.Contains(s.codex.Queued(s.id), m.UUID) })
+	return m
+}
+
+// says has the session take its only message out of the queue and say it, and returns the turn.
+func (s *threads) says(m ledger.PaneMessage) (turn string) {
+	s.t.Helper()
+	texts := s.codex.Take()
+	text := texts[m.UUID]
+	if len(texts) != 1 || !strings.HasPrefix(text, codex.Queued) || !strings.Contains(text, string(m.Raw)) {
+		s.t.Fatalf("the queue has %q", texts)
+	}
+	return s.codex.Say(s.id, m.UUID, text)
+}
+
+// What is put into Codex's queue is there once, waits there for as long as it takes, and is proven by the transcript. It is put there again
+// only if it is in neither.
+func TestCodexQueue(t *testing.T) {
+	t.Parallel()
+	s := newThreads(t)
+	s.codex.Kill()
+	s.codex.Hold(s.id)
+	s.run()
+	one := s.queued("one")
+	s.codex.Answer(s.id, s.says(one), "done")
+	if got := s.until(one, "answered", ended); got.Reason != "" || got.Lost != "" {
+		t.Errorf("ended: %q, %q", got.Reason, got.Lost)
+	}
+
+	// While the session works, and while it is idle after its person has interrupted it, it stays there.
+	s.codex.Event(s.id, map[string]any{"type": "task_started", "turn_id": "busy"})
+	two := s.queued("two")
+	three := s.enqueue("three")
+	s.until(two, "held", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Busy) })
+	s.codex.Event(s.id, map[string]any{"type": "turn_aborted", "turn_id": "busy"})
+	s.until(two, "looked for again", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.NotProven) })
+	s.until(two, "looked for once more", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Unknown) })
+	if got := s.codex.Queued(s.id); !slices.Equal(got, []string{two.UUID}) {
+		t.Errorf("in the queue: %q, want %s once, and not yet %s", got, two.UUID, three.UUID)
+	}
+
+	// Its process ends, with the message in the queue, and another one goes on.
+	s.codex.Release(s.id)
+	s.until(two, "without a process", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Gone) })
+	s.codex.Hold(s.id)
+	s.codex.Answer(s.id, s.says(two), "done")
+	s.until(two, "answered", ended)
+
+	// What was taken out and is not recorded is put there again.
+	s.until(three, "in the queue", func(ledger.PaneMessage) bool { return slices.Contains(s.codex.Queued(s.id), three.UUID) })
+	s.codex.Take()
+	s.until(three, "again in the queue", func(ledger.PaneMessage) bool { return slices.Contains(s.codex.Queued(s.id), three.UUID) })
+	s.codex.Answer(s.id, s.says(three), "done")
+	s.until(three, "answered", ended)
+	if left := s.codex.Queued(s.id); len(left) > 0 {
+		t.Errorf("left in the queue: %q", left)
+	}
+	s.wasSent()
+}
+
+// What a resumed session has just taken out of the queue, and not recorded yet, is not put there again.
+func TestCodexQueueIsTakenByAnother(t *testing.T) {
+	t.Parallel()
+	s := newThreads(t)
+	s.timing.repeat = time.Minute
+	s.codex.Kill()
+	s.codex.Hold(s.id)
+	s.run()
+	m := s.queued("one")
+	s.codex.Release(s.id)
+	s.until(m, "without a process", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Gone) })
+	text := s.codex.Take()[m.UUID]
+	s.codex.Hold(s.id)
+	s.until(m, "looked for", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Unknown) })
+	s.codex.Answer(s.id, s.codex.Say(s.id, m.UUID, text), "done")
+	s.until(m, "answered", ended)
+	if left := s.codex.Queued(s.id); len(left) > 0 {
+		t.Errorf("left in the queue: %q", left)
+	}
+}
+
+// Nothing is put into the queue of a session that takes messages, or of codex exec.
+func TestCodexQueueRefuses(t *testing.T) {
+	t.Parallel()
+	s := newThreads(t)
+	exec := s.codex.Thread("exec")
+	for id, want := range map[string]string{s.id: "omit --via", exec: "codex exec"} {
+		if _, refused, err := s.QueueSession(t.Context(), id); err != nil || !strings.Contains(refused, want) {
+			t.Errorf("%s: %q, %v", id, refused, err)
+		}
+	}
+	if _, _, err := s.QueueSession(t.Context(), "nobody"); !errors.As(err, new(*SessionError)) {
+		t.Errorf("nobody: %v", err)
 	}
 }

@@ -176,7 +176,7 @@ func (p *Panes) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, e
 		if record, found, lerr := p.opts.Ledger.Pane(ctx, m.InboxKey); lerr != nil || !found {
 			err = lerr
 		} else if release, lerr := p.lock(ctx, paneOf(record), 1); lerr == nil {
-			err = errors.Join(p.opts.Ledger.Advance(ctx, m.Frame, ledger.Failed, Unknown+cmp.Or(m.Detail, "its delivery was broken off")), release())
+			err = errors.Join(p.opts.Ledger.Advance(ctx, m.Frame, ledger.Failed, Unknown+cmp.Or(m.Detail, brokenOff(m))), release())
 			p.changed(m.InboxKey)
 		} else if !errors.Is(lerr, ErrBusy) {
 			err = lerr
@@ -189,6 +189,14 @@ func (p *Panes) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, e
 		return m, err
 	}
 	return p.Message(ctx, uuid)
+}
+
+// brokenOff is what is known of a message whose delivery was broken off.
+func brokenOff(m ledger.PaneMessage) string {
+	if m.Policy == string(ByQueue) {
+		return "it may be in Codex's queue"
+	}
+	return "its delivery was broken off"
 }
 
 // end ends a message that is in no frame.

@@ -241,6 +241,11 @@ func (p *Panes) FindSession(ctx context.Context, name string) (Pane, error) {
 			all = append(all, k)
 		}
 	}
+	return find(name, all, living)
+}
+
+// find returns the session with a name among all; those that live come first.
+func find(name string, all, living []Pane) (Pane, error) {
 	pid, _ := strconv.Atoi(name)
 	for _, is := range []func(Pane) bool{
 		func(s Pane) bool { return s.Inbox == name },
@@ -345,7 +350,7 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 
 // Held says why a message would not be sent to a pane or session now, or "".
 func (p *Panes) Held(ctx context.Context, of Pane, policy tmux.Policy) (held tmux.Reason, why string, err error) {
-	if held, why, err = p.Closed(ctx, of); err != nil || held != "" {
+	if held, why, err = p.Closed(ctx, of); err != nil || held != "" && (policy != ByQueue || held != tmux.NotAgent) {
 		return held, why, err
 	}
 	if of.IsSession() {
@@ -368,7 +373,11 @@ func Check(to Pane, m Message) error {
 	if !to.IsSession() {
 		return tmux.Input{Nonce: "00000000", From: m.From, Text: m.Text, Policy: m.Policy, SaveDraft: m.SaveDraft}.Check()
 	}
-	if m.SaveDraft || m.Policy != "" && !slices.Contains([]tmux.Policy{tmux.Queued, tmux.Important, tmux.WhenIdle}, m.Policy) {
+	policies := []tmux.Policy{"", tmux.Queued, tmux.Important, tmux.WhenIdle}
+	if to.Profile == Codex {
+		policies = append(policies, ByQueue)
+	}
+	if m.SaveDraft || !slices.Contains(policies, m.Policy) {
 		return errors.New("a session is not typed into: there is no draft to save, and nothing to interrupt it with")
 	}
 	if program := (Homes{}).of(to.Profile); program != nil {
@@ -437,7 +446,11 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 			return err
 		}
 		tries = f.Tries
-		if now.PID == 0 || f.Session != sessionAt(now) {
+		switch {
+		case m.Policy == string(ByQueue) && now.PID != 0: // another process may be about to take it out of the queue
+		case m.Policy == string(ByQueue):
+			return hold(tmux.Gone, "the session has ended; what is in Codex's queue comes when it is resumed", p.soon(m))
+		case now.PID == 0, f.Session != sessionAt(now):
 			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
 		}
 		n, told, _ := p.mailbox.Told(toldAs(of, frame, m))
@@ -461,10 +474,13 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", p.soon(m))
 		case asleep != "": // nor could it be written again
 			return hold(asleep, "the session does not show it yet", p.soon(m))
+		case has != "" && m.Policy == string(ByQueue):
+			return hold(tmux.Busy, unseen(m), p.soon(m))
 		case has != "":
 			return hold(tmux.Busy, has, p.soon(m))
 		case m.Held != string(quiet) || time.Since(m.HeldSince) < p.timing.repeat:
-			return hold(quiet, "the session does not show it yet", p.soon(m))
+			return hold(quiet, unseen(m), p.soon(m))
+		case m.Policy == string(ByQueue): // it stays in the queue if its person has interrupted the session; then it is not put there again
 		case tries >= 2:
 			return ignoreMoved(l.FailFrame(keep, frame, Unknown+"the session was sent it twice and shows nothing of it", ledger.TaskNone), frame)
 		}
@@ -506,7 +522,7 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 // notYet is why a message is held that was written so often and of which the session shows nothing: another reason each
 // time, so that the time counts anew.
 func notYet(tries int) tmux.Reason {
-	if tries < 2 {
+	if tries < 2 || tries%2 == 1 {
 		return tmux.Unknown
 	}
 	return tmux.NotProven
@@ -568,7 +584,7 @@ func (p *Panes) settle(ctx, keep context.Context, of Pane, frame string, m ledge
 		case <-ctx.Done():
 			return nil // the next one finds out
 		case <-end.C:
-			return p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(quiet), "the session does not show it yet", p.soon(m))
+			return p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(quiet), unseen(m), p.soon(m))
 		case <-next:
 		case <-tick.C:
 		}
@@ -620,7 +636,7 @@ func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledge
 	switch {
 	case s.PID == 0:
 		return tmux.Gone, "the session has ended", nil
-	case p.reach(s) == Nowhere:
+	case p.reach(s) == Nowhere && !queues(s, m):
 		return tmux.NotAgent, Refuses(s), nil
 	case m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle:
 		return tmux.Busy, cmp.Or(whyBusy(s), "the agent works"), nil

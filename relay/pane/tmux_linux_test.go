@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/sim/simcodex"
 	"teambridge/relay/sim/simsession"
 	"teambridge/relay/sim/standin"
 	"teambridge/relay/tmux"
@@ -34,6 +35,7 @@ const (
 
 func TestMain(m *testing.M) {
 	simsession.Main() // does not return in a session
+	simcodex.Main()   // nor in an app server
 	if id, root, pid, ok := simsession.HookOf(); ok {
 		os.Exit(runHook(id, root, pid))
 	}

@@ -74,12 +74,13 @@ type PaneLook struct {
 const (
 	ViaPane    = "pane"    // the tmux pane that config.json has for the member
 	ViaSession = "session" // the session of the member's own process, by its socket or hook
+	ViaQueue   = "queue"   // Codex's own queue, for a session of Codex that takes no messages; only for a person
 )
 
 // PaneOptions are those of a message that is typed into a pane: a part of [NewMessage] and
 // [NewBroadcast]. From is then the person, a registered pane, or MEMBER@TEAM.
 type PaneOptions struct {
-	// Via, if not empty, is [ViaPane] or [ViaSession]: where the message is typed or written to, instead of putting it
+	// Via, if not empty, is [ViaPane], [ViaSession] or [ViaQueue]: where the message is typed or written to, instead of putting it
 	// into the inbox. Panes and sessions that are members themselves need no Via.
 	Via          string `json:"via,omitempty"`
 	Policy       string `json:"policy,omitempty"`       // [PolicyQueued] and its like; default: queued

@@ -76,6 +76,15 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	if _, err := b.Send(program, api.TeamPanes, "build", "", api.NewMessage{Text: "x"}); !errors.Is(err, api.CodeForbidden) {
 		t.Errorf("a program types into a pane: %v", err)
 	}
+	queued := api.NewMessage{Text: "x", PaneOptions: api.PaneOptions{Via: api.ViaQueue}}
+	for _, ctx := range []context.Context{program, bridge.WithAgent(t.Context())} {
+		if _, err := b.Send(ctx, api.TeamSessions, "codex-000000", "", queued); !errors.Is(err, api.CodeForbidden) {
+			t.Errorf("a program or an agent puts words of a person into a queue: %v", err)
+		}
+	}
+	if _, err := b.Send(person, api.TeamSessions, "codex-000000", "", queued); err == nil || errors.Is(err, api.CodeForbidden) {
+		t.Errorf("a person puts something into the queue of nobody: %v", err)
+	}
 	if s, err := b.Send(person, api.TeamPanes, "build", "", api.NewMessage{Text: "x"}); err != nil || s.State != api.Waiting {
 		t.Errorf("a person types into a pane: %+v, %v", s, err)
 	}

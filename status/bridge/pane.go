@@ -156,6 +156,12 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 	typed := pane.Message{
 		ID: m.id, Text: m.Text, Summary: m.Summary, Policy: tmux.Policy(cmp.Or(m.Policy, api.PolicyQueued)), SaveDraft: m.SaveDraft, Notify: m.NotifyOnStop,
 	}
+	switch {
+	case m.Via == api.ViaQueue:
+		typed.Policy = pane.ByQueue
+	case typed.Policy == pane.ByQueue:
+		return failed, api.Decide(api.CodeInvalid, seeDocument, "there is no policy %q", m.Policy)
+	}
 	if typed.From, typed.NotifyTo, err = panes.Sender(ctx, to, m.From); err != nil {
 		return failed, err
 	}
@@ -168,7 +174,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
 	}
-	if l.service == nil || m.RequireAgent && !to.IsSession() { // a session may be resumed
+	if typed.Policy != pane.ByQueue && (l.service == nil || m.RequireAgent && !to.IsSession()) { // a session may be resumed
 		if err := l.closed(ctx, to); err != nil {
 			return api.Sent{}, err
 		}
@@ -183,6 +189,31 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		l.mu.Unlock()
 	}
 	return view.PaneSent(recorded, again), nil
+}
+
+// enqueue sends a message to a session of Codex by its queue, where it counts as the words of its person.
+func (l *Local) enqueue(ctx context.Context, name string, m message) (api.Sent, error) {
+	if !Person(ctx) {
+		return api.Sent{}, api.Decide(api.CodeForbidden, "there it counts as the words of its person", "only a person can put something into Codex's queue")
+	}
+	if m.Policy != "" {
+		return api.Sent{}, api.Decide(api.CodeInvalid, seeDocument, "policy is not for Codex's queue, which keeps its order")
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return api.Sent{}, err
+	}
+	to, refused, err := panes.QueueSession(ctx, name)
+	if refused != "" {
+		err = api.Decide(api.CodeRefused, "nothing was sent", "%s@%s: %s", to.Inbox, to.Team, refused)
+	}
+	if err == nil {
+		err = l.speaks(ctx, &Target{Members: []string{name}, Panes: []pane.Pane{to}}, m.From)
+	}
+	if err != nil {
+		return api.Sent{}, err
+	}
+	return l.sendToPane(ctx, to, m)
 }
 
 // awaitPane waits for the outcome of a message to a pane until wait ends. A command that has put

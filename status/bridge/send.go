@@ -34,6 +34,8 @@ func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMess
 		return api.Sent{}, err
 	} else if of && member == mail.User {
 		return l.tell(ctx, id, m)
+	} else if of && m.Via == api.ViaQueue {
+		return l.enqueue(ctx, member, message{m, id})
 	}
 	to, err := l.In(ctx, team, member)
 	if err != nil {

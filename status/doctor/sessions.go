@@ -61,7 +61,7 @@ func (x *examination) other(s transcript.Process) {
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages "+by, "")
 	case codex && s.Interactive:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it is not in Codex's shared server",
-			"end it, and start it without --no-daemon and -c: codex resume "+s.Session)
+			"end it, and start it without --no-daemon and -c: codex resume "+s.Session+"; or have it take a message for your own words: teambridge send "+s.Session+" TEXT --via queue")
 	case codex:
 		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is one of codex exec, and takes no messages", "")
 	default:

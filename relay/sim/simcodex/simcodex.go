@@ -3,6 +3,8 @@
 package simcodex
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,6 +168,110 @@ func (c *Codex) Record(thread, text string) (turn string) {
 	c.Put(thread, text)
 	c.Event(thread, map[string]any{"type": "item_completed", "turn_id": turn, "item": map[string]any{"type": "FunctionCallOutput", "namespace": "teambridge", "output": text}})
 	return turn
+}
+
+// queueFile has the durable queue: of all threads, a row in each line.
+const queueFile = "queue.ndjson"
+
+// row is a message in the queue.
+type row struct {
+	ThreadID            string `json:"threadId"`
+	ClientUserMessageID string `json:"clientUserMessageId"`
+	Input               []struct {
+		Text string `json:"text"`
+	} `json:"input"`
+}
+
+// rows returns what is in the queue of a home.
+func rows(home string) (list []row) {
+	data, _ := os.ReadFile(filepath.Join(home, queueFile))
+	for line := range bytes.Lines(data) {
+		var r row
+		if json.Unmarshal(line, &r) == nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Queued are the ids of what is in the queue of a thread.
+func (c *Codex) Queued(thread string) (ids []string) {
+	for _, r := range rows(c.Home) {
+		if r.ThreadID == thread {
+			ids = append(ids, r.ClientUserMessageID)
+		}
+	}
+	return ids
+}
+
+// Take takes what is in the queue, which must be of one thread, out of it, and returns the texts by their ids. It records nothing.
+func (c *Codex) Take() map[string]string {
+	texts := map[string]string{}
+	for _, r := range rows(c.Home) {
+		texts[r.ClientUserMessageID] = r.Input[0].Text
+	}
+	_ = os.Remove(filepath.Join(c.Home, queueFile))
+	return texts
+}
+
+// Say begins a turn with what was in the queue, and returns its id.
+func (c *Codex) Say(thread, id, text string) (turn string) {
+	c.mu.Lock()
+	c.turns++
+	turn = fmt.Sprintf("turn-%d", c.turns)
+	c.mu.Unlock()
+	c.Event(thread, map[string]any{"type": "task_started", "turn_id": turn})
+	content := []any{map[string]any{"type": "text", "text": text}}
+	c.write(thread, "response_item", map[string]any{"type": "message", "role": "user", "content": content})
+	c.Event(thread, map[string]any{"type": "item_completed", "turn_id": turn, "item": map[string]any{"type": "UserMessage", "client_id": id, "content": content}})
+	return turn
+}
+
+// Main is "codex app-server", and does not return, if a program of a test was started as that.
+func Main() {
+	if len(os.Args) != 2 || os.Args[0] != "codex" || os.Args[1] != "app-server" {
+		return
+	}
+	home := os.Getenv("CODEX_HOME")
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params json.RawMessage
+		}
+		if json.Unmarshal(in.Bytes(), &m) != nil {
+			os.Exit(1)
+		}
+		var of row
+		_ = json.Unmarshal(m.Params, &of)
+		var result any = map[string]any{}
+		switch m.Method {
+		case "thread/queue/list":
+			list := []row{}
+			for _, r := range rows(home) {
+				if r.ThreadID == of.ThreadID {
+					list = append(list, r)
+				}
+			}
+			result = map[string]any{"data": list, "nextCursor": nil}
+		case "thread/queue/add":
+			line, _ := json.Marshal(of)
+			f, err := os.OpenFile(filepath.Join(home, queueFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, err = f.Write(append(line, '\n'))
+				err = errors.Join(err, f.Close())
+			}
+			if err != nil {
+				os.Exit(1)
+			}
+		}
+		if m.ID != nil {
+			answer, _ := json.Marshal(map[string]any{"id": m.ID, "result": result})
+			fmt.Printf("%s\n", answer)
+		}
+	}
+	os.Exit(0)
 }
 
 // Put puts a message into the conversation of a thread, without the line that says that it is there.
