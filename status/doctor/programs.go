@@ -193,14 +193,19 @@ func (x *examination) tools() {
 			x.add(api.LevelNote, "no_tools", "", settings, "the plugin is not enabled, which gives each session of Claude Code the tools and the hooks", "teambridge setup installs it, if you agree")
 		}
 	}
-	home := pane.HomesOf(x.LookupEnv).Codex
-	if _, err := x.lookPath("codex"); err != nil || home == "" {
-		return
-	}
-	config := filepath.Join(home, "config.toml")
-	if data, _ := os.ReadFile(config); bytes.Contains(data, []byte("[mcp_servers.teambridge]")) { // as "codex mcp add" writes it
-		x.add(api.LevelOK, "tools", "", config, "sessions of Codex have the tools", "")
-	} else {
-		x.add(api.LevelNote, "no_tools", "", config, "sessions of Codex have no tools to write to others", "teambridge setup adds them, if you agree")
+	homes := pane.HomesOf(x.LookupEnv)
+	for _, p := range []struct{ program, name, home, file, entry string }{ // as their commands "mcp add" write it
+		{"codex", "Codex", homes.Codex, "config.toml", "[mcp_servers.teambridge]"},
+		{"qwen", "Qwen Code", homes.Qwen, "settings.json", `"teambridge": {`},
+	} {
+		if _, err := x.lookPath(p.program); err != nil || p.home == "" {
+			continue
+		}
+		config := filepath.Join(p.home, p.file)
+		if data, _ := os.ReadFile(config); bytes.Contains(data, []byte(p.entry)) {
+			x.add(api.LevelOK, "tools", "", config, "sessions of "+p.name+" have the tools", "")
+		} else {
+			x.add(api.LevelNote, "no_tools", "", config, "sessions of "+p.name+" have no tools to write to others", "teambridge setup adds them, if you agree")
+		}
 	}
 }
