@@ -45,7 +45,7 @@ func overview(ctx context.Context, a *app) error {
 		if a.json {
 			return a.printJSON([]api.Session{})
 		}
-		return a.printf("%s", noAgents("No agent can be found: "+escape(view.Describe(err), false)+".", "Start claude, which makes it, or codex, and"))
+		return a.printf("%s", noAgents("No agent can be found: "+escape(view.Describe(err), false)+".", "Start claude, which makes it, codex or qwen, and"))
 	}
 	sessions, err := a.bridge(ctx).Sessions(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ each that begins, does something else, or ends. /clear ends a session and begins
 another one in the same process.
 
 Exit status: 0, even if there are none; 3 there is no Claude directory. For
-somebody with Codex, there need not be one.`,
+somebody with Codex or Qwen Code, there need not be one.`,
 		Example: `  teambridge sessions --watch`,
 		Args:    none,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), a, watch) },
@@ -58,7 +58,7 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 		return err
 	}
 	head := []string{"NAME", "PID", "STATE", "SINCE", "REACH", "AGENT", "VERSION", "SESSION", "DIRECTORY"}
-	none := "no process of Claude Code has a session under " + a.where() + ", and none of Codex has one"
+	none := "no process of Claude Code has a session under " + a.where() + ", and none of Codex or Qwen Code has one"
 	if !watch {
 		return printList(a, now, none, head, sessionRow)
 	}
