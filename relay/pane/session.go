@@ -441,6 +441,9 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		}
 		tries = f.Tries
 		if now.PID == 0 || f.Session != sessionAt(now) {
+			if ending(f.Session, now) {
+				return hold(tmux.Unknown, "the session is ending, and does not show it yet", p.soon(m))
+			}
 			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
 		}
 		n, told, _ := p.mailbox.Told(m.UUID)
@@ -524,6 +527,14 @@ const asksFirst = "held until its person allows it: the session bypasses permiss
 
 // sessionAt names a session in a process.
 func sessionAt(s transcript.Process) string { return strconv.Itoa(s.PID) + "@" + s.ProcStart }
+
+// ending reports whether the process at which a message was, as sessionAt names it, still ends: first it removes its file,
+// and then it writes what is missing in its transcript.
+func ending(session string, now transcript.Process) bool {
+	pid, start, _ := strings.Cut(session, "@")
+	n, err := strconv.Atoi(pid)
+	return err == nil && session != sessionAt(now) && teams.StateOf(transcript.Process{PID: n, ProcStart: start}) == teams.Alive
+}
 
 // soon is when to look again at a message that was written.
 func (p *Panes) soon(m ledger.PaneMessage) time.Time {
@@ -648,7 +659,7 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 		if err != nil {
 			return nil, err
 		}
-		if there && f.Session == sessionAt(now) {
+		if there && (f.Session == sessionAt(now) || ending(f.Session, now)) {
 			others = append(others, m)
 		} else {
 			gone = append(gone, m)

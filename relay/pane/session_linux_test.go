@@ -243,6 +243,45 @@ func TestSessionResumedAtOnce(t *testing.T) {
 	s.wants("queued", "next")
 }
 
+// A session that ends removes its file before it has written all of its transcript. What that shows then is not sent again.
+func TestSessionThatEnds(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.Tell("busy")
+	m, err := s.Deliver(t.Context(), s.put("queued").UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Tell("leave")
+	of, err := s.FindSession(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow := func() ledger.PaneMessage {
+		t.Helper()
+		if err := s.follow(t.Context(), of, []ledger.PaneMessage{m}); err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.Message(t.Context(), m.UUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	if now := follow(); now.State != ledger.Done || now.Task != ledger.TaskSent {
+		t.Errorf("while the session ends it is %s, %s", now.State, now.Task)
+	}
+	s.Tell("idle")
+	s.Kill()
+	if now := follow(); now.Task != ledger.TaskEnded || now.Lost != "" {
+		t.Errorf("after its end it is %s, %s, %q", now.State, now.Task, now.Lost)
+	}
+	s.Start()
+	s.run()
+	s.until(s.put("next"), "the next", ended)
+	s.wants("queued", "next")
+}
+
 func TestClearedSessionStaysTheMember(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)

@@ -178,7 +178,8 @@ func (s *Session) Start() {
 
 // Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, "tool" gives it that in the turn, and "idle" ends it; with "hold" it asks its
 // person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
-// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "say TEXT" its agent writes to whoever
+// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; "leave" is
+// the first step of its end, after which nobody finds it, although it still writes into its transcript; with "say TEXT" its agent writes to whoever
 // wrote last, and with "write NAME TEXT" to who is listed under a name.
 func (s *Session) Tell(line string) {
 	s.t.Helper()
@@ -225,6 +226,7 @@ type program struct {
 	recent map[string]bool // texts
 	from   string          // who wrote last
 	lose   bool
+	left   bool
 }
 
 type frameIn struct {
@@ -294,6 +296,9 @@ func (p *program) transcript(session string) {
 }
 
 func (p *program) save() {
+	if p.left {
+		return
+	}
 	data, _ := json.Marshal(p.record)
 	_ = os.WriteFile(p.path, data, 0o600)
 }
@@ -371,6 +376,9 @@ func (p *program) obey(line string) {
 		p.deaf = true
 	case "usual":
 		p.deaf = false
+	case "leave":
+		p.left = true
+		_, _ = os.Remove(p.path), os.Remove(fmt.Sprint(p.record["messagingSocketPath"]))
 	case "clear":
 		p.record["sessionId"] = "5e55104e-0000-4000-8000-00000000000c"
 		p.transcript("5e55104e-0000-4000-8000-00000000000c")
