@@ -45,7 +45,15 @@ type sessionUser struct {
 
 func newSessionUser(t *testing.T, v teams.Version, args ...string) *sessionUser {
 	t.Helper()
+	return newSessionUserWith(t, v, "{}", args...)
+}
+
+func newSessionUserWith(t *testing.T, v teams.Version, settings string, args ...string) *sessionUser {
+	t.Helper()
 	home := standin.NewHome(t, nil)
+	if err := os.WriteFile(filepath.Join(home.Root, "settings.json"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
 	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, terminal: standin.StartSession(t, v, home, args...)}
 	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
@@ -163,6 +171,28 @@ func TestRealHeldBySession(t *testing.T) {
 		p.once("[held]")
 		if n := p.home.API.Count(standin.Any, "[denied]"); n != 0 {
 			t.Errorf("what was denied was given %d times", n)
+		}
+	})
+}
+
+// What the person has set for messages of others counts in every mode: they are refused, held, or delivered, and it is said so.
+func TestRealSettingOfASession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		for _, test := range []struct {
+			setting, mode, state, says string
+		}{
+			{"refuse", "default", api.NotSent, "its settings refuse messages"},
+			{"hold", "default", api.Unconfirmed, "its settings hold messages"},
+			{"accept", "bypassPermissions", api.Seen, ""},
+		} {
+			p := newSessionUserWith(t, v, `{"crossSessionInbound":"`+test.setting+`"}`, "--permission-mode", test.mode)
+			_, out, errs := p.run("send", p.name(), "[set]", "--wait", "seen", "--timeout", "4s", "--json")
+			if !strings.Contains(out, `"state":"`+test.state+`"`) || !strings.Contains(errs, test.says) {
+				t.Errorf("%s in the mode %s: %s%s", test.setting, test.mode, out, errs)
+			}
+			if n := p.home.API.Count(standin.Any, "[set]"); (n == 1) != (test.state == api.Seen) {
+				t.Errorf("%s in the mode %s: it was given %d times", test.setting, test.mode, n)
+			}
 		}
 	})
 }

@@ -523,7 +523,22 @@ func takesNone(s transcript.Process) string {
 }
 
 // asksFirst says why a message is held.
-const asksFirst = "held until its person allows it: the session bypasses permissions, and asks first"
+const asksFirst = "held until its person allows it: the session bypasses permissions, or its settings hold messages"
+
+// refusals say why a session has not taken a message, by what it said.
+var refusals = map[peer.Status]string{
+	peer.Denied: "its person did not allow it", peer.Expired: "its person did not answer whether it may come", peer.Refused: "its settings refuse messages of others",
+}
+
+// Refusal reports whether the reason of a message that was not sent is that the session, or its person, did not want it.
+func Refusal(reason string) bool {
+	for _, why := range refusals {
+		if strings.TrimPrefix(reason, NotSent) == why {
+			return true
+		}
+	}
+	return false
+}
 
 // sessionAt names a session in a process.
 func sessionAt(s transcript.Process) string { return strconv.Itoa(s.PID) + "@" + s.ProcStart }
@@ -587,10 +602,7 @@ func (p *Panes) heed(ctx context.Context, frame string, m ledger.PaneMessage, n 
 		return true, l.HoldPaneMessage(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
 	case peer.Denied, peer.Expired, peer.Refused:
 		p.mailbox.Forget(m.UUID)
-		why := map[peer.Status]string{
-			peer.Denied: "its person did not allow it", peer.Expired: "its person did not answer whether it may come", peer.Refused: "its settings refuse messages of others",
-		}[n.Status]
-		return true, ignoreMoved(l.FailFrame(ctx, frame, NotSent+why, ledger.TaskNone), frame)
+		return true, ignoreMoved(l.FailFrame(ctx, frame, NotSent+refusals[n.Status], ledger.TaskNone), frame)
 	}
 	return false, nil
 }

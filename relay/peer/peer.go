@@ -118,6 +118,7 @@ type frame struct {
 	Action  string   `json:"action,omitempty"` // of type control
 	Of      string   `json:"orig_msg_id,omitempty"`
 	Status  string   `json:"status,omitempty"`
+	Detail  string   `json:"status_detail,omitempty"` // refused, with the status expired
 	Reason  string   `json:"reason,omitempty"`
 	Drop    string   `json:"drop_reason,omitempty"`
 	Dropped []string `json:"dropped_msg_ids,omitempty"`
@@ -417,8 +418,12 @@ func (b *Mailbox) read(c *net.UnixConn) {
 		if f.Drop != "" {
 			reason = f.Drop
 		}
+		status := Status(f.Status)
+		if f.Detail == string(Refused) {
+			status = Refused
+		}
 		for _, id := range append(f.Dropped, f.Of) {
-			b.notice(id, pid, Notice{Status(f.Status), reason})
+			b.notice(id, pid, Notice{status, reason})
 		}
 	}
 }

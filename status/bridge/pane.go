@@ -223,7 +223,11 @@ func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, erro
 		return now, api.Decide(api.CodeTimeout, "the service goes on for "+longest(panes.Expiry(record))+"; to give it up: teambridge relay drop "+s.Delivery,
 			"the message to %s@%s still waits: %s", s.Member, s.Team, now.Reason)
 	}
-	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for "+longest(panes.Expiry(record)))
+	hint := "it will not be sent later; with a service (teambridge serve), messages wait for " + longest(panes.Expiry(record))
+	if pane.Refusal(record.Reason) {
+		hint = "to send it again: teambridge relay retry " + s.Delivery
+	}
+	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), hint)
 }
 
 // inPane reports whether a message is one to a pane or a session.
