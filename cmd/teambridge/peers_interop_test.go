@@ -474,6 +474,18 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 			if n := home.API.Count(standin.Any, "[taken]"); n != 1 {
 				t.Errorf("it was given %d times", n)
 			}
+			if _, err := program.Send("SLEEP:3 [work]"); err != nil {
+				t.Fatal(err)
+			}
+			if err := home.API.WaitCount(ctx, standin.Any, "[work]", 1); err != nil {
+				t.Fatal(err)
+			}
+			u.must("wait", "--for", "idle", "--member", s.Name, "--team", "sessions", "--timeout", "1m")
+			soon, cancel := context.WithTimeout(ctx, time.Second)
+			if _, err := program.Wait(soon, func(f standin.Frame) bool { return f.Type == "result" && strings.Contains(f.Result, "[work]") }); err != nil {
+				t.Errorf("it was said to be idle before the end of its turn: %v", err)
+			}
+			cancel()
 			if err := program.End(ctx); err != nil {
 				t.Errorf("it does not end: %v", err)
 			}

@@ -402,9 +402,25 @@ func (p *Panes) seeSession(ctx context.Context, of Pane) (View, error) {
 	case s.Status == transcript.ProcessBusy, s.Status == transcript.ProcessShell:
 		v.State = tmux.StateBusy
 	default:
-		v.State, v.Why = tmux.StateUnknown, "the session does not say what it does"
+		v.State, v.Why = tmux.StateUnknown, saysNothing
 	}
 	return v, err
+}
+
+// saysNothing is why it is not known what a session does: a headless one of 2.1.248 does not say it in its file.
+const saysNothing = "the session does not say what it does"
+
+// saysIdle asks a session whether it is idle, and waits for a while for it to say so.
+func (p *Panes) saysIdle(ctx context.Context, of Pane) bool {
+	s, err := p.processOf(ctx, &of)
+	if err != nil || p.reach(s) != BySocket {
+		return false
+	}
+	end := p.useMailbox()
+	defer func() { _ = end() }() // what may be left of it is removed by the next one
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return p.mailbox.Idle(ctx, of.Root, s) == nil
 }
 
 // messageOf is a message as it is sent to a session.

@@ -34,6 +34,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"teambridge/teams/transcript"
 )
 
@@ -119,6 +121,7 @@ type frame struct {
 	Of      string   `json:"orig_msg_id,omitempty"`
 	Status  string   `json:"status,omitempty"`
 	Detail  string   `json:"status_detail,omitempty"` // refused, with the status expired
+	State   string   `json:"state,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 	Drop    string   `json:"drop_reason,omitempty"`
 	Dropped []string `json:"dropped_msg_ids,omitempty"`
@@ -140,6 +143,9 @@ const (
 	Expired   Status = "expired"   // nobody allowed it in time
 	Refused   Status = "refused"   // its settings take no messages
 	Dropped   Status = "dropped"   // too many, or the same text again
+
+	idle   Status = "idle" // these two to [Mailbox.Idle]
+	exited Status = "exited"
 )
 
 // Incoming is what an agent wrote to us with its own tool, or what somebody says that one did.
@@ -229,6 +235,33 @@ func unsent(err error) error { return fmt.Errorf("%w: %w", ErrUnsent, err) }
 // Send writes a message to a session that listens. The error is [ErrUnsent] if that certainly came to nothing,
 // and otherwise the session may have the message. It must have been checked.
 func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, m Message) error {
+	return b.send(ctx, root, to, func(from string) frame {
+		return frame{ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next"}
+	})
+}
+
+// Idle waits until a session says that it is idle, which it does at once if it is, or that it ends. It costs a message: see [Burst].
+func (b *Mailbox) Idle(ctx context.Context, root string, to transcript.Process) error {
+	id := uuid.NewString()
+	defer b.Forget(id)
+	if err := b.send(ctx, root, to, func(string) frame { return frame{ID: id, Type: "control", Action: "notify_when_idle"} }); err != nil {
+		return err
+	}
+	for {
+		n, told, next := b.Told(id)
+		if told && (n.Status == idle || n.Status == exited) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-next:
+		}
+	}
+}
+
+// send writes a frame to a session, which is made with our address.
+func (b *Mailbox) send(ctx context.Context, root string, to transcript.Process, made func(from string) frame) error {
 	from, err := b.listen(filepath.Dir(to.Socket))
 	if err != nil {
 		return unsent(err)
@@ -237,14 +270,12 @@ func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, 
 	if err != nil {
 		return unsent(err)
 	}
-	from = "uds:" + from
+	f := made("uds:" + from)
+	f.Version, f.From = 1, "uds:"+from
 	var lines strings.Builder
 	enc := json.NewEncoder(&lines)
 	enc.SetEscapeHTML(false)
-	err = errors.Join(enc.Encode(frame{Type: "auth", Token: auth}), enc.Encode(frame{
-		Version: 1, ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next", From: from,
-	}))
-	if err != nil {
+	if err := errors.Join(enc.Encode(frame{Type: "auth", Token: auth}), enc.Encode(f)); err != nil {
 		return unsent(err)
 	}
 	var d net.Dialer
@@ -254,8 +285,8 @@ func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, 
 	}
 	defer c.Close()
 	b.mu.Lock()
-	b.to[m.ID] = to.PID
-	delete(b.notices, m.ID)
+	b.to[f.ID] = to.PID
+	delete(b.notices, f.ID)
 	b.mu.Unlock()
 	until := time.Now().Add(5 * time.Second)
 	if at, ok := ctx.Deadline(); ok && at.Before(until) {
@@ -410,6 +441,9 @@ func (b *Mailbox) read(c *net.UnixConn) {
 		if f.Type == "user" && f.Message != nil && b.Admits(pid) {
 			name, text := unwrapped(f.Message.Content)
 			b.take(Incoming{ID: f.ID, PID: pid, Name: name, Text: text})
+		}
+		if f.Type == "control" && f.Action == "peer_idle_notice" {
+			b.notice(f.Of, pid, Notice{Status: Status(f.State)})
 		}
 		if f.Type != "control" || f.Action != "peer_message_status" {
 			continue
