@@ -197,6 +197,46 @@ func TestRealSettingOfASession(t *testing.T) {
 	})
 }
 
+// Where a session of another Claude directory lives is said, and there it is found, asked and answers like others, and its agent
+// finds us, although its socket is beside those of the first.
+func TestRealSessionOfAnotherDirectory(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v)
+		there := *p.home
+		there.Root = filepath.Join(there.Dir, "work's claude")
+		if err := os.Mkdir(there.Root, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(there.Root, os.DirFS(p.home.Root)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(there.Root, "sessions")); err != nil {
+			t.Fatal(err)
+		}
+		other := standin.StartSession(t, v, &there, "--permission-mode", "default", "--allowedTools", "SendMessage")
+		for _, args := range [][]string{{"sessions"}, {"doctor"}} {
+			if _, out, errs := p.run(args...); !strings.Contains(out+errs, there.Root) && !strings.Contains(out+errs, strings.ReplaceAll(there.Root, "'", `'\''`)) {
+				t.Errorf("%s does not name %s:\n%s%s", args, there.Root, out, errs)
+			}
+		}
+		if list := p.sessions(); len(list) != 1 || list[0].PID != p.terminal.Pid() {
+			t.Errorf("sessions of the first directory: %+v", list)
+		}
+		in := *p.user
+		in.team = &standin.Team{API: p.home.API, Home: &there, Root: there.Root}
+		s := in.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == other.Pid() && s.Socket && s.Word == api.WordIdle })
+		if socketOf(t, &there, s.PID) == "" || filepath.Dir(socketOf(t, &there, s.PID)) != filepath.Dir(socketOf(t, p.home, p.terminal.Pid())) {
+			t.Errorf("its socket is %s", socketOf(t, &there, s.PID))
+		}
+		question := "[asked] how far?\n" + standin.CallLine("SendMessage", map[string]string{"to": "operator", "message": "<far>", "summary": "news"})
+		var a api.Answered
+		if err := json.Unmarshal([]byte(p.must("--claude-dir", there.Root, "ask", s.Name, question, "--json")), &a); err != nil || a.Text != "<far>" || a.Via != api.ViaMessage {
+			t.Errorf("ask: %+v, %v", a, err)
+		}
+		p.once("[asked]")
+	})
+}
+
 // What a session had not given its model when it was killed comes to the one that is resumed, once; so does what was
 // sent while there was none.
 func TestRealKilledSession(t *testing.T) {

@@ -40,6 +40,11 @@ func (x *examination) sessions(ctx context.Context) error {
 			x.session(s)
 		}
 	}
+	if home, ok := x.LookupEnv("HOME"); ok {
+		for _, dir := range pane.Elsewhere(x.Root, home) {
+			x.add(api.LevelOK, "sessions_elsewhere", pane.SessionTeam, dir, "sessions live in another Claude directory, too", "write to them with: teambridge --claude-dir "+shell.Quote(dir))
+		}
+	}
 	for _, s := range pane.CodexProcesses(codex.Home(x.LookupEnv)) {
 		name := fmt.Sprintf("the session %s of Codex (process %d)", s.Name, s.PID)
 		if _, by := pane.ReachOf(x.State, s); by == pane.ByCodex {
