@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -514,6 +516,9 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 			if n := home.API.Count(standin.Any, "[taken]"); n != 1 {
 				t.Errorf("it was given %d times", n)
 			}
+			if status, _, errs := u.run("broadcast", "[all]", "--team", "sessions"); status != int(api.CodeNotFound.Exit()) || home.API.Count(standin.Any, "[all]") != 0 {
+				t.Errorf("broadcast: %d, %s", status, errs)
+			}
 			if _, err := program.Send("SLEEP:3 [work]"); err != nil {
 				t.Fatal(err)
 			}
@@ -530,6 +535,41 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 				t.Errorf("it does not end: %v", err)
 			}
 		}
+	})
+}
+
+// "claude -p" ends by itself with what its program has asked for, whatever is sent to all sessions while it works; what is sent to it by
+// its name is given to the model, once, before it ends.
+func TestRealSessionThatPrints(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v)
+		for _, named := range []bool{false, true} {
+			marker := fmt.Sprintf("[named-%t]", named)
+			command := append(standin.Require(t, v), "-p", "SLEEP:2 "+marker, "--model", "sonnet", "--permission-mode", "default")
+			cmd := exec.CommandContext(p.ctx, command[0], command[1:]...)
+			cmd.Dir, cmd.Env = p.home.Work, p.home.Env()
+			var out bytes.Buffer
+			cmd.Stdout = &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			s := p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == cmd.Process.Pid && s.Socket && s.Headless })
+			if err := p.home.API.WaitCount(p.ctx, standin.Any, marker, 1); err != nil {
+				t.Fatal(err)
+			}
+			if named {
+				p.must("send", s.Name, "[to it]", "--wait", "seen", "--timeout", "1m")
+			} else {
+				p.must("broadcast", "[to all]", "--team", "sessions")
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("claude -p: %v", err)
+			}
+			if !named && strings.TrimSpace(out.String()) != "ACK: SLEEP:2 "+marker {
+				t.Errorf("claude -p prints %q", out.String())
+			}
+		}
+		p.once("[to all]", "[to it]")
 	})
 }
 

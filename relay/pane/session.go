@@ -376,6 +376,12 @@ func Check(to Pane, m Message) error {
 	return peer.Message{From: m.From, Text: m.Text}.Check()
 }
 
+// Headless reports whether a session is one that another program runs, such as "claude -p", so that what it answers goes there.
+func (p *Panes) Headless(of Pane) bool {
+	s, _ := transcript.ProcessWith(p.opts.Root.Path(), of.Ref.PID)
+	return of.IsSession() && strings.HasPrefix(s.Entrypoint, "sdk")
+}
+
 // sessionPane is a session that nothing was sent to.
 func sessionPane(root string, s transcript.Process) Pane {
 	profile := Session

@@ -42,11 +42,20 @@ func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, o
 		return api.Decide(api.CodeInvalid, seeDocument, "via is not for panes")
 	}
 	list, err := pane.Audience(to.Panes, m.From, m.Except)
-	if err == nil && len(list) == 0 {
-		err = api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
-	}
 	if err != nil {
 		return err
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, panes.Headless)
+	switch {
+	case len(list) > 0:
+	case to.Way() == api.WaySession:
+		return api.Decide(api.CodeNotFound, "those that other programs run are left out; name them: teambridge send NAME TEXT", "there is no session to send to")
+	default:
+		return api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
 	}
 	for _, p := range list {
 		one(p.Inbox, func(id string) (api.Sent, error) {
