@@ -127,6 +127,9 @@ func TestRealWaitingHook(t *testing.T) {
 		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
 			t.Errorf("asked: %+v, %v", a, err)
 		}
+		if _, _, errs := p.run("send", p.name(), "[dry]", "--dry-run", "-v"); !strings.Contains(errs, "the waiting hook") {
+			t.Errorf("which way it would go: %s", errs)
+		}
 		texts := []string{"[seen]", "[asked]"}
 		for i := range 5 {
 			texts = append(texts, fmt.Sprintf("[burst-%d]", i))

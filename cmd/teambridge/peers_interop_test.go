@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/peer"
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -56,6 +57,11 @@ func newSessionUserWith(t *testing.T, v teams.Version, settings string, args ...
 	if err := os.WriteFile(filepath.Join(home.Root, "settings.json"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return newSessionUserIn(t, v, home, args...)
+}
+
+func newSessionUserIn(t *testing.T, v teams.Version, home *standin.Home, args ...string) *sessionUser {
+	t.Helper()
 	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
 	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, terminal: standin.StartSession(t, v, home, args...)}
 	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
@@ -99,8 +105,21 @@ func TestRealSessionIsAMember(t *testing.T) {
 			p.once(fmt.Sprintf("[m-%d]", i))
 		}
 		var sent api.Sent
-		if err := json.Unmarshal([]byte(p.must("send", s.Name, "[seen]", "--wait", "seen", "--json")), &sent); err != nil || sent.State != api.Seen || p.home.API.Count(standin.Any, "[seen]") != 1 {
-			t.Errorf("sent until it is seen: %+v, %v; it was given %d times", sent, err, p.home.API.Count(standin.Any, "[seen]"))
+		_, out, errs := p.run("send", s.Name, "[seen]", "--wait", "seen", "--json", "-v")
+		if !strings.Contains(errs, "the session's own socket") {
+			t.Errorf("which way it went: %s", errs)
+		}
+		if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen {
+			t.Errorf("sent until it is seen: %+v, %v", sent, err)
+		}
+		p.once("[seen]")
+		if err := p.terminal.Prompt(p.ctx, "SLEEP:2 [short]"); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
+		p.must("wait", "--for", "idle", "--member", s.Name, "--timeout", "1m")
+		if len(p.records("ACK: SLEEP:2 [short]")) == 0 {
+			t.Error("it is said to be idle before the end of its turn")
 		}
 		if err := p.terminal.Prompt(p.ctx, "SLEEP:5 work"); err != nil {
 			t.Fatal(err)
@@ -123,13 +142,33 @@ func TestRealSessionIsAMember(t *testing.T) {
 		if text, _, err := p.terminal.Composer(p.ctx); err != nil || !strings.Contains(text, "a draft") {
 			t.Errorf("the draft became %q, %v", text, err)
 		}
-		out := p.must("history", "--team", "sessions", "--json")
+		out = p.must("history", "--team", "sessions", "--json")
 		if n := strings.Count(out, `"text":"[m-0] what is up?"`); n != 1 {
 			t.Errorf("the history has it %d times:\n%s", n, out)
 		}
 		if left, err := os.ReadDir(filepath.Join(p.home.Dir, "tmp", "cc-socks")); err != nil || len(left) != 1 {
 			t.Errorf("sockets: %v, %v; want that of the session", left, err)
 		}
+	})
+}
+
+// An answer is printed whole, however long it is, and so is what is asked.
+func TestRealAnswerInFull(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		answer := strings.Repeat("One line of it, with <tags> and \"quotes\".\n", 2000) + "The end."
+		home := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
+			if !r.Side && strings.Contains(r.Text(), "[long]") {
+				return standin.Answer{Text: answer}
+			}
+			return standin.Script(ctx, r)
+		}))
+		p := newSessionUserIn(t, v, home, "--permission-mode", "plan")
+		question := "[long] " + strings.Repeat("x", peer.MaxText-len("[long] [end]")) + "[end]"
+		var a api.Answered
+		if err := json.Unmarshal([]byte(p.must("ask", p.name(), question, "--json")), &a); err != nil || a.Text != answer {
+			t.Errorf("the answer has %d bytes of %d, %v", len(a.Text), len(answer), err)
+		}
+		p.once("[end]")
 	})
 }
 
