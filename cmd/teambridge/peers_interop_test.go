@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -405,6 +406,54 @@ func TestRealSessionWrites(t *testing.T) {
 		}
 		if out := <-waited; !strings.Contains(out, "while it waits") {
 			t.Errorf("wait prints %s", out)
+		}
+	})
+}
+
+// With --keep-transcripts sessions, what the agent of a session says to its person is in the history, once, after /clear too, and
+// although the service is killed.
+func TestRealKeepTranscriptOfASession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		marker := regexp.MustCompile(`<(one|two|three)>`)
+		home := standin.NewHome(t, standin.StartAPI(t, func(_ context.Context, r standin.Request) standin.Answer {
+			return standin.Answer{Text: "I say " + marker.FindString(r.Text())}
+		}))
+		p := newSessionUserIn(t, v, home)
+		member := p.session().Name
+		var stderr lockedBuffer
+		state := filepath.Join(p.user.home, ".local", "state", "teambridge")
+		service := serve(t, p.home, state, &stderr, "--keep-transcripts", "sessions")
+		said := func() (texts []string) {
+			var page api.Page
+			service.ask(p.ctx, "GET", "/v1/teams/sessions/messages?limit=500", "", "", 200, &page)
+			for _, m := range page.Messages {
+				if m.Work != nil && m.From == member {
+					texts = append(texts, m.Text)
+				}
+			}
+			return texts
+		}
+		var want []string
+		for _, text := range []string{"<one>", "<two>", "<three>"} {
+			switch text {
+			case "<two>":
+				service.kill()
+				service = serve(t, p.home, state, &stderr, "--keep-transcripts", "sessions")
+			case "<three>":
+				if err := p.terminal.Prompt(p.ctx, "/clear"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.terminal.Prompt(p.ctx, text); err != nil {
+				t.Fatal(err)
+			}
+			for want = append(want, "I say "+text); !slices.Equal(said(), want); {
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-p.ctx.Done():
+					t.Fatalf("the history has %q, want %q\n%s\n%s", said(), want, &stderr, p.terminal.Screen())
+				}
+			}
 		}
 	})
 }
