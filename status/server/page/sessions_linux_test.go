@@ -45,6 +45,7 @@ func TestSessions(t *testing.T) {
 	s.Tell("hold")
 	p.write("May I?")
 	p.until(own("May I?") + `?.textContent.startsWith("… waiting: held until its person allows it")`)
+	p.until(`document.querySelector(".head .doing").textContent.startsWith("Waiting for you · permission prompt")`)
 	p.picture("session-held")
 	s.Tell("deny")
 	p.until(own("May I?") + `?.textContent.includes("not sent: its person did not allow it")`)
