@@ -209,7 +209,7 @@ func (a *app) wayTo(ctx context.Context, to api.Target) string {
 		case api.WaySession:
 			return "the way is the session's own socket: it is in no team"
 		case api.WayHook:
-			return "the way is the waiting hook: the session is in no team, and has no socket"
+			return "the way is the waiting hook: the session is in no team, and has no socket, or its hook was installed with --unasked"
 		case api.WayCodex:
 			return "the way is the shared server of Codex"
 		}
