@@ -279,6 +279,37 @@ func TestRealSessionOfAnotherDirectory(t *testing.T) {
 	})
 }
 
+// Of two sessions that are given one name, each is reached under the name or the id that it has. What fits both, such as their
+// directory, is refused, and the ids are named.
+func TestRealSessionsOfOneName(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v, "--name", "same", "--permission-mode", "default")
+		other := standin.StartSession(t, v, p.home, "--name", "same", "--permission-mode", "default")
+		first := p.session()
+		second := p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == other.Pid() && s.Socket && s.Word == api.WordIdle })
+		status, _, errs := p.run("send", p.home.Work, "[both]")
+		if status != int(api.CodeConflict.Exit()) && status != int(api.CodeUsage.Exit()) || !strings.Contains(errs, first.Session) || !strings.Contains(errs, second.Session) {
+			t.Errorf("send to the directory of both: %d, %s", status, errs)
+		}
+		for i, s := range []api.Session{first, second} {
+			for j, name := range []string{s.Name, s.Session[:8]} {
+				text := fmt.Sprintf("[%d-%d]", i, j)
+				var a api.Answered
+				if err := json.Unmarshal([]byte(p.must("ask", name, text, "--json")), &a); err != nil || !strings.Contains(a.Text, text) {
+					t.Errorf("ask %s: %+v, %v", name, a, err)
+				}
+				for _, one := range []api.Session{first, second} {
+					path, ok := transcript.Session(p.home.Root, p.home.Work, one.Session)
+					data, err := os.ReadFile(path)
+					if has := ok && err == nil && strings.Contains(string(data), text); has != (one.PID == s.PID) {
+						t.Errorf("the transcript of %s has %s, to %s: %t", one.Session, text, name, has)
+					}
+				}
+			}
+		}
+	})
+}
+
 // What a session had not given its model when it was killed comes to the one that is resumed, once; so does what was
 // sent while there was none.
 func TestRealKilledSession(t *testing.T) {
@@ -478,6 +509,9 @@ func TestRealSessionThatAsks(t *testing.T) {
 			}
 		}
 		dialog()
+		if out := p.must("inbox"); !strings.Contains(out, "permission prompt") || !strings.Contains(out, "at its terminal") {
+			t.Errorf("that it asks is not said:\n%s", out)
+		}
 		sent := make(chan string, 1)
 		go func() {
 			_, out, errs := p.run("send", p.name(), "[meanwhile]", "--wait", "seen", "--timeout", "2m", "--json")

@@ -16,7 +16,7 @@ import (
 // pane that is gone is no error. It takes two readings of the screen.
 func (p *Panes) Look(ctx context.Context, of Pane) (View, error) {
 	v, err := p.see(ctx, of)
-	if err != nil {
+	if err != nil || p.opts.Ledger == nil { // nothing was sent
 		return v, err
 	}
 	v.Messages, err = p.opts.Ledger.PaneMessages(ctx, of.InboxKey)

@@ -309,6 +309,9 @@ func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, er
 		return now, nil
 	}
 	of.Ref.PID, of.Ref.ID, of.Ref.Socket, of.Start, of.Cwd = now.PID, now.Session, now.Socket, now.ProcStart, now.Cwd
+	if p.opts.Ledger == nil {
+		return now, nil
+	}
 	_, err := p.recordSession(ctx, *of)
 	return now, err
 }

@@ -243,6 +243,36 @@ func TestSessionResumedAtOnce(t *testing.T) {
 	s.wants("queued", "next")
 }
 
+// A session that does not say in its file whether it is idle is asked, and says so at the end of its turn.
+func TestSessionThatIsAsked(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.Tell("busy")
+	s.Tell("mute")
+	of, err := s.FindSession(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := s.processOf(t.Context(), &of)
+	if err != nil || now.Status != "" {
+		t.Fatalf("the session says that it is %q, %v", now.Status, err)
+	}
+	asked := make(chan error)
+	go func() { asked <- s.mailbox.Idle(t.Context(), s.Root, now) }()
+	soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.mailbox.Idle(soon, s.Root, now); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it works it says: %v", err)
+	}
+	s.Tell("idle")
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+	if why, err := s.Busy(t.Context(), of); why != "" || err != nil {
+		t.Errorf("it is busy: %q, %v", why, err)
+	}
+}
+
 // A session that ends removes its file before it has written all of its transcript. What that shows then is not sent again.
 func TestSessionThatEnds(t *testing.T) {
 	t.Parallel()
