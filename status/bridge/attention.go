@@ -137,7 +137,7 @@ func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cac
 	}
 	opts := attention.Options{Root: root, State: l.opts.State, Source: source, Idle: l.unserved(), Narrow: true}
 	if source.Ledger == nil {
-		opts.Panes = pane.New(pane.Options{Root: root, State: l.opts.State, Codex: l.codex()})
+		opts.Panes = pane.New(pane.Options{Root: root, State: l.opts.State, Homes: l.homes()})
 	} else if opts.Panes, err = l.OpenPanes(ctx); err != nil {
 		return nil, err
 	}
