@@ -244,6 +244,7 @@ func TestRealSettingOfASession(t *testing.T) {
 func TestRealSessionOfAnotherDirectory(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
+		p.user.home = p.home.Dir // whose sessions these are
 		there := *p.home
 		there.Root = filepath.Join(there.Dir, "work's claude")
 		if err := os.Mkdir(there.Root, 0o700); err != nil {

@@ -10,15 +10,15 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Elsewhere returns the Claude directories besides that of root in which sessions of this user live: that of home, and, on
-// Linux, those that $CLAUDE_CONFIG_DIR is in processes.
+// Elsewhere returns the Claude directories besides that of root in which sessions of this user live, whose home directory is
+// home: that of home, and, on Linux, those that $CLAUDE_CONFIG_DIR is in processes with this $HOME.
 func Elsewhere(root *teams.Root, home string) (dirs []string) {
 	here, err := os.Stat(root.Path())
 	if err != nil {
 		return nil
 	}
 	seen := []os.FileInfo{here}
-	for _, dir := range append(process.Values("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")) {
+	for _, dir := range append(process.Values("CLAUDE_CONFIG_DIR", "HOME="+home), filepath.Join(home, ".claude")) {
 		info, err := os.Stat(dir)
 		if err != nil || !filepath.IsAbs(dir) || slices.ContainsFunc(seen, func(s os.FileInfo) bool { return os.SameFile(s, info) }) {
 			continue

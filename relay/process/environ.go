@@ -30,10 +30,10 @@ func With(entry string) (pids []int) {
 	return pids
 }
 
-// Values returns the values that a variable has in the environments of those processes, sorted, each once.
-func Values(name string) (values []string) {
+// Values returns the values that a variable has in the environments of the processes that [With] returns, sorted, each once.
+func Values(name, entry string) (values []string) {
 	for _, env := range environments {
-		if v, ok := Lookup(env, name); ok {
+		if v, ok := Lookup(env, name); ok && slices.Contains(env, entry) {
 			values = append(values, v)
 		}
 	}

@@ -42,7 +42,7 @@ func (x *examination) sessions(ctx context.Context) error {
 	}
 	if home, ok := x.LookupEnv("HOME"); ok {
 		for _, dir := range pane.Elsewhere(x.Root, home) {
-			x.add(api.LevelOK, "sessions_elsewhere", pane.SessionTeam, dir, "sessions live in another Claude directory, too", "write to them with: teambridge --claude-dir "+shell.Quote(dir))
+			x.add(api.LevelOK, "sessions_elsewhere", "", dir, "sessions live in another Claude directory, too", "write to them with: teambridge --claude-dir "+shell.Quote(dir))
 		}
 	}
 	for _, s := range pane.HomesOf(x.LookupEnv).Processes() {
