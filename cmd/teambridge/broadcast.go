@@ -28,7 +28,9 @@ func newBroadcast(a *app) *cobra.Command {
 Each agent gets a message with an id of its own. People who joined the team get
 none. If one inbox cannot be written, the others still get the message; the
 output says what was sent and what went wrong. --team tmux types it into all
-panes, each within 30 s.
+panes, each within 30 s. --team sessions sends it to the sessions in no team,
+but not to headless ones ("claude -p"): what they answer would be in the output
+of the program that runs them. Name these in "teambridge send".
 
 Exit status: the worst of what "teambridge send" gives for each member; 3 if
 there is nobody to send to.`,

@@ -31,7 +31,8 @@ func newHook(a *app) *cobra.Command {
 type hookOptions struct {
 	user bool
 	file string
-	wake bool // of install alone
+
+	wake, unasked bool // of install alone
 }
 
 func (o *hookOptions) flags(cmd *cobra.Command) {
@@ -57,10 +58,15 @@ that needs 5 to 7 MiB and no time. A message wakes the model even if the session
 is idle; one that works takes those that wait in its next turn. It is for Linux
 and macOS.
 
+A session that bypasses permissions, or whose settings hold messages, asks its
+person about each message on its socket. With --wake --unasked, messages come
+through the hook even where there is a socket, and nobody is asked: each program
+of yours can then make these sessions work.
+
 The file is .claude/settings.local.json in this directory, which is for this
 project on this machine alone. All that is in the file stays as it is, byte for
 byte, and a file that is not valid is not changed. Installing again changes only
-the path of this program. Claude Code reads hooks when it starts.
+the path of this program and --unasked. Claude Code reads hooks when it starts.
 
 Exit status: 0; 1 the file could not be written; 2 this system has no waiting
 hook; 5 it is not a regular file; 6 it is no settings file.`,
@@ -70,6 +76,7 @@ hook; 5 it is not a regular file; 6 it is no settings file.`,
 	}
 	o.flags(cmd)
 	cmd.Flags().BoolVar(&o.wake, "wake", false, "let sessions without a socket take messages too")
+	cmd.Flags().BoolVar(&o.unasked, "unasked", false, "with --wake: for sessions with a socket as well, whose persons are then not asked")
 	return cmd
 }
 
@@ -108,26 +115,28 @@ Exit status: 0; 1 it could not be recorded.`,
 }
 
 func newHookWait(a *app) *cobra.Command {
-	pid := 0
+	pid, unasked := 0, false
 	cmd := &cobra.Command{
 		Use:   "wait",
 		Short: "Wait for a message to a session; Claude Code runs it",
 		Long: `Wait for a message to a session at a terminal, as a hook with asyncRewake.
 
 The JSON of the hook is on standard input, and the message comes on standard
-error. It ends at once if the session is headless, listens for messages itself,
-or has such a process already; and when the session ends.
+error. It ends at once if the session is headless, listens for messages itself
+(unless --unasked is given), or has such a process already; and when the session
+ends.
 
 Exit status: 0 there was no message; 1 it could not wait; 42 there is a message.`,
 		Example: `  teambridge hook wait --pid $PPID < hook.json`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return waitForMessage(cmd.Context(), a, pid) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return waitForMessage(cmd.Context(), a, pid, unasked) },
 	}
 	cmd.Flags().IntVar(&pid, "pid", 0, "the process of Claude Code")
+	cmd.Flags().BoolVar(&unasked, "unasked", false, "wait even if the session listens for messages itself")
 	return cmd
 }
 
 // waitForMessage hands a message to the session in which it is a hook.
-func waitForMessage(ctx context.Context, a *app, pid int) error {
+func waitForMessage(ctx context.Context, a *app, pid int, unasked bool) error {
 	if entry, _ := a.lookup("CLAUDE_CODE_ENTRYPOINT"); entry != "cli" || pid <= 1 || !wake.Supported {
 		return nil // "claude -p" would not end
 	}
@@ -139,12 +148,12 @@ func waitForMessage(ctx context.Context, a *app, pid int) error {
 	if err != nil {
 		return err
 	}
-	if p, ok := transcript.ProcessWith(root.Path(), pid); ok && p.Socket != "" {
+	if p, ok := transcript.ProcessWith(root.Path(), pid); ok && p.Socket != "" && !unasked {
 		if _, err := os.Stat(p.Socket); err == nil {
 			return nil
 		}
 	}
-	text, err := wake.Wait(ctx, a.state, wake.Session{PID: pid, Root: root.Path(), ID: in.Session, Cwd: in.Cwd}, func(ctx context.Context) {
+	text, err := wake.Wait(ctx, a.state, wake.Session{PID: pid, Root: root.Path(), ID: in.Session, Cwd: in.Cwd, Unasked: unasked}, func(ctx context.Context) {
 		if !a.unread(ctx) && !wake.Exited(ctx, pid) {
 			<-ctx.Done()
 		}
@@ -260,6 +269,9 @@ func installHook(ctx context.Context, a *app, o hookOptions) (err error) {
 	if o.wake && !wake.Supported {
 		return usage("omit --wake", "the waiting hook is for Linux and macOS")
 	}
+	if o.unasked && !o.wake {
+		return usage("add --wake", "--unasked is for the waiting hook")
+	}
 	own, err := ownBinary()
 	if err != nil {
 		return err
@@ -269,7 +281,11 @@ func installHook(ctx context.Context, a *app, o hookOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	commands := hookCommands(a, own)
+	flags := a.ownFlags()
+	if o.unasked {
+		flags = append(flags, stophook.Unasked)
+	}
+	commands := stophook.CommandsOf(own, flags...)
 	if !o.wake {
 		commands.Wait = ""
 	}
@@ -293,11 +309,6 @@ func openHooks(ctx context.Context, a *app, o hookOptions) (*stophook.File, erro
 		return nil, err
 	}
 	return stophook.Open(ctx, a.state, path, a.debug)
-}
-
-// hookCommands are the commands of the hooks, which run own.
-func hookCommands(a *app, own string) stophook.Commands {
-	return stophook.CommandsOf(own, a.ownFlags()...)
 }
 
 // ownFlags are the flags for the directories that this program would not find by itself later.

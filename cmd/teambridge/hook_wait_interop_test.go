@@ -37,6 +37,12 @@ func forEachHooked(t *testing.T, test func(t *testing.T, v teams.Version)) {
 
 func newHookedUser(t *testing.T, v teams.Version) *hookedUser {
 	t.Helper()
+	return newHookedUserWith(t, v, nil)
+}
+
+// newHookedUserWith gives "hook install" more flags, and the session arguments. Its socket stays if there are flags.
+func newHookedUserWith(t *testing.T, v teams.Version, flags []string, args ...string) *hookedUser {
+	t.Helper()
 	home := standin.NewHome(t, nil)
 	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
 	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
@@ -46,8 +52,14 @@ func newHookedUser(t *testing.T, v teams.Version) *hookedUser {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &hookedUser{version: v, state: filepath.Join(dir, ".local", "state", "teambridge"), sessionUser: &sessionUser{ctx: deadline(t, 2*time.Minute), home: home}}
 	p.user = &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: dir}
-	p.hook("install", "--wake")
-	p.start()
+	p.hook(append([]string{"install", "--wake"}, flags...)...)
+	if flags != nil {
+		p.terminal = standin.StartSession(t, v, home, args...)
+		p.team.Lead = p.terminal
+		p.session()
+	} else {
+		p.start()
+	}
 	return p
 }
 
@@ -127,6 +139,9 @@ func TestRealWaitingHook(t *testing.T) {
 		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
 			t.Errorf("asked: %+v, %v", a, err)
 		}
+		if _, _, errs := p.run("send", p.name(), "[dry]", "--dry-run", "-v"); !strings.Contains(errs, "the waiting hook") {
+			t.Errorf("which way it would go: %s", errs)
+		}
 		texts := []string{"[seen]", "[asked]"}
 		for i := range 5 {
 			texts = append(texts, fmt.Sprintf("[burst-%d]", i))
@@ -187,6 +202,28 @@ func TestRealWaitingHook(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// With --unasked, the hook is the way even if the session has a socket, so that one that bypasses permissions takes messages
+// without a question.
+func TestRealWaitingHookUnasked(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newHookedUserWith(t, v, []string{"--unasked"}, "--dangerously-skip-permissions")
+		var a api.Answered
+		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
+			t.Errorf("asked: %+v, %v", a, err)
+		}
+		p.must("send", p.name(), "[sent]", "--wait", "seen", "--timeout", "1m")
+		p.once("[asked]", "[sent]")
+		if s, ok := transcript.ProcessWith(p.home.Root, p.terminal.Pid()); !ok || s.Socket == "" {
+			t.Errorf("it has no socket: %+v", s)
+		}
+		if err := p.terminal.End(p.ctx); err != nil {
+			t.Fatal(err)
+		}
+		p.ended(p.terminal.Pid())
+		p.hook("uninstall")
 	})
 }
 

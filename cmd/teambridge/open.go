@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -181,9 +184,37 @@ func (a *app) target(ctx context.Context, names ...string) (api.Target, error) {
 	if err == nil {
 		a.chosen = to.Team
 		a.debug("team %s", to.Team)
-		a.debug("reached as: %s", to.Way)
+		if a.verbose && len(names) > 0 {
+			a.debug("%s", a.wayTo(ctx, to))
+		}
 	}
 	return to, err
+}
+
+// wayTo says how a message reaches a target, and why so.
+func (a *app) wayTo(ctx context.Context, to api.Target) string {
+	switch to.Way {
+	case api.WayInbox:
+		return "the way is the inbox or, if the service runs the agent, a prompt: it is in a team; --via session and --via pane are others"
+	case api.WayPane:
+		return "the way is the pane, which is registered under this name"
+	}
+	all, _ := a.bridge(ctx).Sessions(ctx) // without an answer, less is said
+	for _, s := range all {
+		name := to.Member()
+		if s.Member != "" || !slices.Contains([]string{s.As, s.Name, strconv.Itoa(s.PID), s.Cwd}, name) && (len(name) < 8 || !strings.HasPrefix(s.Session, name)) {
+			continue
+		}
+		switch s.Way {
+		case api.WaySession:
+			return "the way is the session's own socket: it is in no team"
+		case api.WayHook:
+			return "the way is the waiting hook: the session is in no team, and has no socket, or its hook was installed with --unasked"
+		case api.WayCodex:
+			return "the way is the shared server of Codex"
+		}
+	}
+	return "the way is the session's own socket or, if it has none, its waiting hook: it is in no team"
 }
 
 // local does operations on the files.

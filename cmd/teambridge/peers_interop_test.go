@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,13 +10,16 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"teambridge/relay/peer"
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -45,7 +49,20 @@ type sessionUser struct {
 
 func newSessionUser(t *testing.T, v teams.Version, args ...string) *sessionUser {
 	t.Helper()
+	return newSessionUserWith(t, v, "{}", args...)
+}
+
+func newSessionUserWith(t *testing.T, v teams.Version, settings string, args ...string) *sessionUser {
+	t.Helper()
 	home := standin.NewHome(t, nil)
+	if err := os.WriteFile(filepath.Join(home.Root, "settings.json"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return newSessionUserIn(t, v, home, args...)
+}
+
+func newSessionUserIn(t *testing.T, v teams.Version, home *standin.Home, args ...string) *sessionUser {
+	t.Helper()
 	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
 	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, terminal: standin.StartSession(t, v, home, args...)}
 	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
@@ -89,8 +106,21 @@ func TestRealSessionIsAMember(t *testing.T) {
 			p.once(fmt.Sprintf("[m-%d]", i))
 		}
 		var sent api.Sent
-		if err := json.Unmarshal([]byte(p.must("send", s.Name, "[seen]", "--wait", "seen", "--json")), &sent); err != nil || sent.State != api.Seen || p.home.API.Count(standin.Any, "[seen]") != 1 {
-			t.Errorf("sent until it is seen: %+v, %v; it was given %d times", sent, err, p.home.API.Count(standin.Any, "[seen]"))
+		_, out, errs := p.run("send", s.Name, "[seen]", "--wait", "seen", "--json", "-v")
+		if !strings.Contains(errs, "the session's own socket") {
+			t.Errorf("which way it went: %s", errs)
+		}
+		if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen {
+			t.Errorf("sent until it is seen: %+v, %v", sent, err)
+		}
+		p.once("[seen]")
+		if err := p.terminal.Prompt(p.ctx, "SLEEP:2 [short]"); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
+		p.must("wait", "--for", "idle", "--member", s.Name, "--timeout", "1m")
+		if len(p.records("ACK: SLEEP:2 [short]")) == 0 {
+			t.Error("it is said to be idle before the end of its turn")
 		}
 		if err := p.terminal.Prompt(p.ctx, "SLEEP:5 work"); err != nil {
 			t.Fatal(err)
@@ -113,13 +143,33 @@ func TestRealSessionIsAMember(t *testing.T) {
 		if text, _, err := p.terminal.Composer(p.ctx); err != nil || !strings.Contains(text, "a draft") {
 			t.Errorf("the draft became %q, %v", text, err)
 		}
-		out := p.must("history", "--team", "sessions", "--json")
+		out = p.must("history", "--team", "sessions", "--json")
 		if n := strings.Count(out, `"text":"[m-0] what is up?"`); n != 1 {
 			t.Errorf("the history has it %d times:\n%s", n, out)
 		}
 		if left, err := os.ReadDir(filepath.Join(p.home.Dir, "tmp", "cc-socks")); err != nil || len(left) != 1 {
 			t.Errorf("sockets: %v, %v; want that of the session", left, err)
 		}
+	})
+}
+
+// An answer is printed whole, however long it is, and so is what is asked.
+func TestRealAnswerInFull(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		answer := strings.Repeat("One line of it, with <tags> and \"quotes\".\n", 2000) + "The end."
+		home := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
+			if !r.Side && strings.Contains(r.Text(), "[long]") {
+				return standin.Answer{Text: answer}
+			}
+			return standin.Script(ctx, r)
+		}))
+		p := newSessionUserIn(t, v, home, "--permission-mode", "plan")
+		question := "[long] " + strings.Repeat("x", peer.MaxText-len("[long] [end]")) + "[end]"
+		var a api.Answered
+		if err := json.Unmarshal([]byte(p.must("ask", p.name(), question, "--json")), &a); err != nil || a.Text != answer {
+			t.Errorf("the answer has %d bytes of %d, %v", len(a.Text), len(answer), err)
+		}
+		p.once("[end]")
 	})
 }
 
@@ -163,6 +213,100 @@ func TestRealHeldBySession(t *testing.T) {
 		p.once("[held]")
 		if n := p.home.API.Count(standin.Any, "[denied]"); n != 0 {
 			t.Errorf("what was denied was given %d times", n)
+		}
+	})
+}
+
+// What the person has set for messages of others counts in every mode: they are refused, held, or delivered, and it is said so.
+func TestRealSettingOfASession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		for _, test := range []struct {
+			setting, mode, state, says string
+		}{
+			{"refuse", "default", api.NotSent, "its settings refuse messages"},
+			{"hold", "default", api.Unconfirmed, "its settings hold messages"},
+			{"accept", "bypassPermissions", api.Seen, ""},
+		} {
+			p := newSessionUserWith(t, v, `{"crossSessionInbound":"`+test.setting+`"}`, "--permission-mode", test.mode)
+			_, out, errs := p.run("send", p.name(), "[set]", "--wait", "seen", "--timeout", "4s", "--json")
+			if !strings.Contains(out, `"state":"`+test.state+`"`) || !strings.Contains(errs, test.says) {
+				t.Errorf("%s in the mode %s: %s%s", test.setting, test.mode, out, errs)
+			}
+			if n := p.home.API.Count(standin.Any, "[set]"); (n == 1) != (test.state == api.Seen) {
+				t.Errorf("%s in the mode %s: it was given %d times", test.setting, test.mode, n)
+			}
+		}
+	})
+}
+
+// Where a session of another Claude directory lives is said, and there it is found, asked and answers like others, and its agent
+// finds us, although its socket is beside those of the first.
+func TestRealSessionOfAnotherDirectory(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v)
+		p.user.home = p.home.Dir // whose sessions these are
+		there := *p.home
+		there.Root = filepath.Join(there.Dir, "work's claude")
+		if err := os.Mkdir(there.Root, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(there.Root, os.DirFS(p.home.Root)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(there.Root, "sessions")); err != nil {
+			t.Fatal(err)
+		}
+		other := standin.StartSession(t, v, &there, "--permission-mode", "default", "--allowedTools", "SendMessage")
+		for _, args := range [][]string{{"sessions"}, {"doctor"}} {
+			if _, out, errs := p.run(args...); !strings.Contains(out+errs, there.Root) && !strings.Contains(out+errs, strings.ReplaceAll(there.Root, "'", `'\''`)) {
+				t.Errorf("%s does not name %s:\n%s%s", args, there.Root, out, errs)
+			}
+		}
+		if list := p.sessions(); len(list) != 1 || list[0].PID != p.terminal.Pid() {
+			t.Errorf("sessions of the first directory: %+v", list)
+		}
+		in := *p.user
+		in.team = &standin.Team{API: p.home.API, Home: &there, Root: there.Root}
+		s := in.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == other.Pid() && s.Socket && s.Word == api.WordIdle })
+		if socketOf(t, &there, s.PID) == "" || filepath.Dir(socketOf(t, &there, s.PID)) != filepath.Dir(socketOf(t, p.home, p.terminal.Pid())) {
+			t.Errorf("its socket is %s", socketOf(t, &there, s.PID))
+		}
+		question := "[asked] how far?\n" + standin.CallLine("SendMessage", map[string]string{"to": "operator", "message": "<far>", "summary": "news"})
+		var a api.Answered
+		if err := json.Unmarshal([]byte(p.must("--claude-dir", there.Root, "ask", s.Name, question, "--json")), &a); err != nil || a.Text != "<far>" || a.Via != api.ViaMessage {
+			t.Errorf("ask: %+v, %v", a, err)
+		}
+		p.once("[asked]")
+	})
+}
+
+// Of two sessions that are given one name, each is reached under the name or the id that it has. What fits both, such as their
+// directory, is refused, and the ids are named.
+func TestRealSessionsOfOneName(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v, "--name", "same", "--permission-mode", "default")
+		other := standin.StartSession(t, v, p.home, "--name", "same", "--permission-mode", "default")
+		first := p.session()
+		second := p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == other.Pid() && s.Socket && s.Word == api.WordIdle })
+		status, _, errs := p.run("send", p.home.Work, "[both]")
+		if status != int(api.CodeConflict.Exit()) && status != int(api.CodeUsage.Exit()) || !strings.Contains(errs, first.Session) || !strings.Contains(errs, second.Session) {
+			t.Errorf("send to the directory of both: %d, %s", status, errs)
+		}
+		for i, s := range []api.Session{first, second} {
+			for j, name := range []string{s.Name, s.Session[:8]} {
+				text := fmt.Sprintf("[%d-%d]", i, j)
+				var a api.Answered
+				if err := json.Unmarshal([]byte(p.must("ask", name, text, "--json")), &a); err != nil || !strings.Contains(a.Text, text) {
+					t.Errorf("ask %s: %+v, %v", name, a, err)
+				}
+				for _, one := range []api.Session{first, second} {
+					path, ok := transcript.Session(p.home.Root, p.home.Work, one.Session)
+					data, err := os.ReadFile(path)
+					if has := ok && err == nil && strings.Contains(string(data), text); has != (one.PID == s.PID) {
+						t.Errorf("the transcript of %s has %s, to %s: %t", one.Session, text, name, has)
+					}
+				}
+			}
 		}
 	})
 }
@@ -298,6 +442,54 @@ func TestRealSessionWrites(t *testing.T) {
 	})
 }
 
+// With --keep-transcripts sessions, what the agent of a session says to its person is in the history, once, after /clear too, and
+// although the service is killed.
+func TestRealKeepTranscriptOfASession(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		marker := regexp.MustCompile(`<(one|two|three)>`)
+		home := standin.NewHome(t, standin.StartAPI(t, func(_ context.Context, r standin.Request) standin.Answer {
+			return standin.Answer{Text: "I say " + marker.FindString(r.Text())}
+		}))
+		p := newSessionUserIn(t, v, home)
+		member := p.session().Name
+		var stderr lockedBuffer
+		state := filepath.Join(p.user.home, ".local", "state", "teambridge")
+		service := serve(t, p.home, state, &stderr, "--keep-transcripts", "sessions")
+		said := func() (texts []string) {
+			var page api.Page
+			service.ask(p.ctx, "GET", "/v1/teams/sessions/messages?limit=500", "", "", 200, &page)
+			for _, m := range page.Messages {
+				if m.Work != nil && m.From == member {
+					texts = append(texts, m.Text)
+				}
+			}
+			return texts
+		}
+		var want []string
+		for _, text := range []string{"<one>", "<two>", "<three>"} {
+			switch text {
+			case "<two>":
+				service.kill()
+				service = serve(t, p.home, state, &stderr, "--keep-transcripts", "sessions")
+			case "<three>":
+				if err := p.terminal.Prompt(p.ctx, "/clear"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.terminal.Prompt(p.ctx, text); err != nil {
+				t.Fatal(err)
+			}
+			for want = append(want, "I say "+text); !slices.Equal(said(), want); {
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-p.ctx.Done():
+					t.Fatalf("the history has %q, want %q\n%s\n%s", said(), want, &stderr, p.terminal.Screen())
+				}
+			}
+		}
+	})
+}
+
 // What is sent while a session asks its person about a tool waits, leaves the dialog alone, and is given once after the
 // answer, in the same turn.
 func TestRealSessionThatAsks(t *testing.T) {
@@ -318,6 +510,9 @@ func TestRealSessionThatAsks(t *testing.T) {
 			}
 		}
 		dialog()
+		if out := p.must("inbox"); !strings.Contains(out, "permission prompt") || !strings.Contains(out, "at its terminal") {
+			t.Errorf("that it asks is not said:\n%s", out)
+		}
 		sent := make(chan string, 1)
 		go func() {
 			_, out, errs := p.run("send", p.name(), "[meanwhile]", "--wait", "seen", "--timeout", "2m", "--json")
@@ -444,10 +639,60 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 			if n := home.API.Count(standin.Any, "[taken]"); n != 1 {
 				t.Errorf("it was given %d times", n)
 			}
+			if status, _, errs := u.run("broadcast", "[all]", "--team", "sessions"); status != int(api.CodeNotFound.Exit()) || home.API.Count(standin.Any, "[all]") != 0 {
+				t.Errorf("broadcast: %d, %s", status, errs)
+			}
+			if _, err := program.Send("SLEEP:3 [work]"); err != nil {
+				t.Fatal(err)
+			}
+			if err := home.API.WaitCount(ctx, standin.Any, "[work]", 1); err != nil {
+				t.Fatal(err)
+			}
+			u.must("wait", "--for", "idle", "--member", s.Name, "--team", "sessions", "--timeout", "1m")
+			soon, cancel := context.WithTimeout(ctx, time.Second)
+			if _, err := program.Wait(soon, func(f standin.Frame) bool { return f.Type == "result" && strings.Contains(f.Result, "[work]") }); err != nil {
+				t.Errorf("it was said to be idle before the end of its turn: %v", err)
+			}
+			cancel()
 			if err := program.End(ctx); err != nil {
 				t.Errorf("it does not end: %v", err)
 			}
 		}
+	})
+}
+
+// "claude -p" ends by itself with what its program has asked for, whatever is sent to all sessions while it works; what is sent to it by
+// its name is given to the model, once, before it ends.
+func TestRealSessionThatPrints(t *testing.T) {
+	withSocket(t, func(t *testing.T, v teams.Version) {
+		p := newSessionUser(t, v)
+		for _, named := range []bool{false, true} {
+			marker := fmt.Sprintf("[named-%t]", named)
+			command := append(standin.Require(t, v), "-p", "SLEEP:2 "+marker, "--model", "sonnet", "--permission-mode", "default")
+			cmd := exec.CommandContext(p.ctx, command[0], command[1:]...)
+			cmd.Dir, cmd.Env = p.home.Work, p.home.Env()
+			var out bytes.Buffer
+			cmd.Stdout = &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			s := p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == cmd.Process.Pid && s.Socket && s.Headless })
+			if err := p.home.API.WaitCount(p.ctx, standin.Any, marker, 1); err != nil {
+				t.Fatal(err)
+			}
+			if named {
+				p.must("send", s.Name, "[to it]", "--wait", "seen", "--timeout", "1m")
+			} else {
+				p.must("broadcast", "[to all]", "--team", "sessions")
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("claude -p: %v", err)
+			}
+			if !named && strings.TrimSpace(out.String()) != "ACK: SLEEP:2 "+marker {
+				t.Errorf("claude -p prints %q", out.String())
+			}
+		}
+		p.once("[to all]", "[to it]")
 	})
 }
 

@@ -175,6 +175,9 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
+	if o.via != "" {
+		a.debug("with --via, the way is the %s", o.via)
+	}
 	return a.sendTo(ctx, to, body, o)
 }
 

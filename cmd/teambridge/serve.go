@@ -49,7 +49,7 @@ $ENABLE_SESSION_PROTOCOL_SEND says which of their forms is dropped, as in run.
 
 With --keep-transcripts TEAM, the history also has what that team's interactive
 agents say and do. Their transcripts are only read, but can hold secrets, which
-are then in journal.db too.
+are then in journal.db too. TEAM can be "sessions", for the sessions in no team.
 
 Sessions of Claude Code that are in no team list you as "operator", or as --as
 says, and their agents can write to you: "teambridge inbox" shows it, and

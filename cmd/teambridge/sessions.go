@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay/pane"
+	"teambridge/relay/shell"
 	"teambridge/status/api"
 )
 
@@ -42,6 +44,9 @@ With --watch, a line is printed for each session that there is, and then for
 each that begins, does something else, or ends. /clear ends a session and begins
 another one in the same process.
 
+Those of another Claude directory ($CLAUDE_CONFIG_DIR) are not listed; a note
+names the directory, and with --claude-dir all commands work there.
+
 Exit status: 0, even if there are none; 3 there is no Claude directory. For
 somebody with Codex or Qwen Code, there need not be one.`,
 		Example: `  teambridge sessions --watch`,
@@ -60,7 +65,10 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 	head := []string{"NAME", "PID", "STATE", "SINCE", "REACH", "AGENT", "VERSION", "SESSION", "DIRECTORY"}
 	none := "no process of Claude Code has a session under " + a.where() + ", and none of Codex or Qwen Code has one"
 	if !watch {
-		return printList(a, now, none, head, sessionRow)
+		if err := printList(a, now, none, head, sessionRow); err != nil || a.json {
+			return err
+		}
+		return a.noteElsewhere()
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
@@ -79,6 +87,22 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 			return err
 		}
 	}
+}
+
+// noteElsewhere notes where else sessions live.
+func (a *app) noteElsewhere() error {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	home, err := a.home()
+	if err != nil {
+		return nil // then there is no directory of it either
+	}
+	for _, dir := range pane.Elsewhere(root, home) {
+		a.note("other sessions are in another Claude directory: teambridge --claude-dir %s sessions", shell.Quote(escape(dir, false)))
+	}
+	return nil
 }
 
 // sessionInterval is how often "sessions --watch" looks.

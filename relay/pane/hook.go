@@ -30,7 +30,7 @@ const (
 )
 
 // ReachOf returns how messages get into the session of a process, and the process as its hook knows it. The socket comes
-// first, if it is there.
+// first, if it is there, unless the person wants the hook to be the way.
 func ReachOf(state string, s transcript.Process) (transcript.Process, Reach) {
 	if program := (Homes{}).of(ProgramOf(s)); program != nil {
 		switch {
@@ -42,10 +42,11 @@ func ReachOf(state string, s transcript.Process) (transcript.Process, Reach) {
 		return s, ByCodex
 	}
 	s = wake.Started(s) // even if the hook is gone, it is the same process
-	if _, err := os.Stat(s.Socket); s.Socket != "" && !errors.Is(err, fs.ErrNotExist) {
+	h, hooked := wake.Of(state, s)
+	if _, err := os.Stat(s.Socket); s.Socket != "" && !errors.Is(err, fs.ErrNotExist) && !(hooked && h.Unasked) {
 		return s, BySocket
 	}
-	if h, ok := wake.Of(state, s); ok {
+	if hooked {
 		if known := h.Complete(s); teams.StateOf(known) != teams.Gone {
 			return known, ByHook
 		}

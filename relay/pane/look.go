@@ -16,7 +16,7 @@ import (
 // pane that is gone is no error. It takes two readings of the screen.
 func (p *Panes) Look(ctx context.Context, of Pane) (View, error) {
 	v, err := p.see(ctx, of)
-	if err != nil {
+	if err != nil || p.opts.Ledger == nil { // nothing was sent
 		return v, err
 	}
 	v.Messages, err = p.opts.Ledger.PaneMessages(ctx, of.InboxKey)
@@ -120,7 +120,10 @@ func (p *Panes) Busy(ctx context.Context, of Pane) (why string, err error) {
 	if why, err = p.unfinished(ctx, of); err != nil || why != "" {
 		return why, err
 	}
-	if why, err = p.atWork(ctx, of, false); err != nil || why != "" {
+	if why, err = p.atWork(ctx, of, false); why == saysNothing && p.saysIdle(ctx, of) {
+		why = ""
+	}
+	if err != nil || why != "" {
 		return why, err
 	}
 	// It may have been given something while it was looked at.

@@ -315,6 +315,9 @@ func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, er
 		return now, nil
 	}
 	of.Ref.PID, of.Ref.ID, of.Ref.Socket, of.Start, of.Cwd = now.PID, now.Session, now.Socket, now.ProcStart, now.Cwd
+	if p.opts.Ledger == nil {
+		return now, nil
+	}
 	_, err := p.recordSession(ctx, *of)
 	return now, err
 }
@@ -386,6 +389,12 @@ func Check(to Pane, m Message) error {
 	return peer.Message{From: m.From, Text: m.Text}.Check()
 }
 
+// Headless reports whether a session is one that another program runs, such as "claude -p", so that what it answers goes there.
+func (p *Panes) Headless(of Pane) bool {
+	s, _ := transcript.ProcessWith(p.opts.Root.Path(), of.Ref.PID)
+	return of.IsSession() && strings.HasPrefix(s.Entrypoint, "sdk")
+}
+
 // sessionPane is a session that nothing was sent to.
 func sessionPane(root string, s transcript.Process) Pane {
 	return Pane{
@@ -408,9 +417,25 @@ func (p *Panes) seeSession(ctx context.Context, of Pane) (View, error) {
 	case s.Status == transcript.ProcessBusy, s.Status == transcript.ProcessShell:
 		v.State = tmux.StateBusy
 	default:
-		v.State, v.Why = tmux.StateUnknown, "the session does not say what it does"
+		v.State, v.Why = tmux.StateUnknown, saysNothing
 	}
 	return v, err
+}
+
+// saysNothing is why it is not known what a session does: a headless one of 2.1.248 does not say it in its file.
+const saysNothing = "the session does not say what it does"
+
+// saysIdle asks a session whether it is idle, and waits for a while for it to say so.
+func (p *Panes) saysIdle(ctx context.Context, of Pane) bool {
+	s, err := p.processOf(ctx, &of)
+	if err != nil || of.Profile != Session || p.reach(s) != BySocket {
+		return false
+	}
+	end := p.useMailbox()
+	defer func() { _ = end() }() // what may be left of it is removed by the next one
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return p.mailbox.Idle(ctx, of.Root, s) == nil
 }
 
 // messageOf is a message as it is sent to a session.
@@ -446,11 +471,13 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 			return err
 		}
 		tries = f.Tries
-		switch {
+		switch gone := now.PID == 0 || f.Session != sessionAt(now); {
 		case m.Policy == string(ByQueue) && now.PID != 0: // another process may be about to take it out of the queue
 		case m.Policy == string(ByQueue):
 			return hold(tmux.Gone, "the session has ended; what is in Codex's queue comes when it is resumed", p.soon(m))
-		case now.PID == 0, f.Session != sessionAt(now):
+		case gone && ending(f.Session, now):
+			return hold(tmux.Unknown, "the session is ending, and does not show it yet", p.soon(m))
+		case gone:
 			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
 		}
 		n, told, _ := p.mailbox.Told(toldAs(of, frame, m))
@@ -541,7 +568,7 @@ func asksFirst(of Pane) string {
 	if of.Profile == Qwen {
 		return "held until its person allows it: with /peers, and then /peers accept, in the session"
 	}
-	return "held until its person allows it: the session bypasses permissions, and asks first"
+	return "held until its person allows it: the session bypasses permissions, or its settings hold messages"
 }
 
 // toldAs is the id under which a session says what becomes of a message. A session of Qwen Code repeats what it has said
@@ -553,8 +580,31 @@ func toldAs(of Pane, frame string, m ledger.PaneMessage) string {
 	return m.UUID
 }
 
+// refusals say why a session has not taken a message, by what it said.
+var refusals = map[peer.Status]string{
+	peer.Denied: "its person did not allow it", peer.Expired: "its person did not answer whether it may come", peer.Refused: "its settings refuse messages of others",
+}
+
+// Refusal reports whether the reason of a message that was not sent is that the session, or its person, did not want it.
+func Refusal(reason string) bool {
+	for _, why := range refusals {
+		if strings.TrimPrefix(reason, NotSent) == why {
+			return true
+		}
+	}
+	return false
+}
+
 // sessionAt names a session in a process.
 func sessionAt(s transcript.Process) string { return strconv.Itoa(s.PID) + "@" + s.ProcStart }
+
+// ending reports whether the process at which a message was, as sessionAt names it, still ends: first it removes its file,
+// and then it writes what is missing in its transcript.
+func ending(session string, now transcript.Process) bool {
+	pid, start, _ := strings.Cut(session, "@")
+	n, err := strconv.Atoi(pid)
+	return err == nil && session != sessionAt(now) && teams.StateOf(transcript.Process{PID: n, ProcStart: start}) == teams.Alive
+}
 
 // soon is when to look again at a message that was written.
 func (p *Panes) soon(m ledger.PaneMessage) time.Time {
@@ -611,10 +661,7 @@ func (p *Panes) heed(ctx context.Context, of Pane, frame string, m ledger.PaneMe
 		return true, l.HoldPaneMessage(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
 	case peer.Denied, peer.Expired, peer.Refused:
 		p.mailbox.Forget(id)
-		why := map[peer.Status]string{
-			peer.Denied: "its person did not allow it", peer.Expired: "its person did not answer whether it may come", peer.Refused: "its settings refuse messages of others",
-		}[n.Status]
-		return true, ignoreMoved(l.FailFrame(ctx, frame, NotSent+why, ledger.TaskNone), frame)
+		return true, ignoreMoved(l.FailFrame(ctx, frame, NotSent+refusals[n.Status], ledger.TaskNone), frame)
 	}
 	return false, nil
 }
@@ -684,7 +731,7 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 		if err != nil {
 			return nil, err
 		}
-		if there && f.Session == sessionAt(now) {
+		if there && (f.Session == sessionAt(now) || ending(f.Session, now)) {
 			others = append(others, m)
 		} else {
 			gone = append(gone, m)

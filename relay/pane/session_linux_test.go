@@ -243,6 +243,75 @@ func TestSessionResumedAtOnce(t *testing.T) {
 	s.wants("queued", "next")
 }
 
+// A session that does not say in its file whether it is idle is asked, and says so at the end of its turn.
+func TestSessionThatIsAsked(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.Tell("busy")
+	s.Tell("mute")
+	of, err := s.FindSession(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := s.processOf(t.Context(), &of)
+	if err != nil || now.Status != "" {
+		t.Fatalf("the session says that it is %q, %v", now.Status, err)
+	}
+	asked := make(chan error)
+	go func() { asked <- s.mailbox.Idle(t.Context(), s.Root, now) }()
+	soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.mailbox.Idle(soon, s.Root, now); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it works it says: %v", err)
+	}
+	s.Tell("idle")
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+	if why, err := s.Busy(t.Context(), of); why != "" || err != nil {
+		t.Errorf("it is busy: %q, %v", why, err)
+	}
+}
+
+// A session that ends removes its file before it has written all of its transcript. What that shows then is not sent again.
+func TestSessionThatEnds(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.Tell("busy")
+	m, err := s.Deliver(t.Context(), s.put("queued").UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Tell("leave")
+	of, err := s.FindSession(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow := func() ledger.PaneMessage {
+		t.Helper()
+		if err := s.follow(t.Context(), of, []ledger.PaneMessage{m}); err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.Message(t.Context(), m.UUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	if now := follow(); now.State != ledger.Done || now.Task != ledger.TaskSent {
+		t.Errorf("while the session ends it is %s, %s", now.State, now.Task)
+	}
+	s.Tell("idle")
+	s.Kill()
+	if now := follow(); now.Task != ledger.TaskEnded || now.Lost != "" {
+		t.Errorf("after its end it is %s, %s, %q", now.State, now.Task, now.Lost)
+	}
+	s.Start()
+	s.run()
+	s.until(s.put("next"), "the next", ended)
+	s.wants("queued", "next")
+}
+
 func TestClearedSessionStaysTheMember(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)

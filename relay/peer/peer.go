@@ -34,6 +34,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"teambridge/teams/transcript"
 )
 
@@ -118,6 +120,8 @@ type frame struct {
 	Action  string   `json:"action,omitempty"` // of type control
 	Of      string   `json:"orig_msg_id,omitempty"`
 	Status  string   `json:"status,omitempty"`
+	Detail  string   `json:"status_detail,omitempty"` // refused, with the status expired
+	State   string   `json:"state,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 	Drop    string   `json:"drop_reason,omitempty"`
 	Dropped []string `json:"dropped_msg_ids,omitempty"`
@@ -139,6 +143,9 @@ const (
 	Expired   Status = "expired"   // nobody allowed it in time
 	Refused   Status = "refused"   // its settings take no messages
 	Dropped   Status = "dropped"   // too many, or the same text again
+
+	idle   Status = "idle" // these two to [Mailbox.Idle]
+	exited Status = "exited"
 )
 
 // Incoming is what an agent wrote to us with its own tool, or what somebody says that one did.
@@ -229,6 +236,33 @@ func unsent(err error) error { return fmt.Errorf("%w: %w", ErrUnsent, err) }
 // Send writes a message to a session that listens. The error is [ErrUnsent] if that certainly came to nothing,
 // and otherwise the session may have the message. It must have been checked.
 func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, m Message) error {
+	return b.send(ctx, root, to, func(from string) frame {
+		return frame{ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next"}
+	})
+}
+
+// Idle waits until a session says that it is idle, which it does at once if it is, or that it ends. It costs a message: see [Burst].
+func (b *Mailbox) Idle(ctx context.Context, root string, to transcript.Process) error {
+	id := uuid.NewString()
+	defer b.Forget(id)
+	if err := b.send(ctx, root, to, func(string) frame { return frame{ID: id, Type: "control", Action: "notify_when_idle"} }); err != nil {
+		return err
+	}
+	for {
+		n, told, next := b.Told(id)
+		if told && (n.Status == idle || n.Status == exited) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-next:
+		}
+	}
+}
+
+// send writes a frame to a session, which is made with our address.
+func (b *Mailbox) send(ctx context.Context, root string, to transcript.Process, made func(from string) frame) error {
 	from, err := b.listen(filepath.Dir(to.Socket))
 	if err != nil {
 		return unsent(err)
@@ -237,10 +271,9 @@ func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, 
 	if err != nil {
 		return unsent(err)
 	}
-	from = "uds:" + from
-	return b.put(ctx, to.PID, to.Socket, m.ID, frame{Type: "auth", Token: auth}, frame{
-		Version: 1, ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next", From: from,
-	})
+	f := made("uds:" + from)
+	f.Version, f.From = 1, "uds:"+from
+	return b.put(ctx, to.PID, to.Socket, f.ID, frame{Type: "auth", Token: auth}, f)
 }
 
 // put writes the lines of a message to the socket of a process.
@@ -421,9 +454,15 @@ func (b *Mailbox) read(c *net.UnixConn) {
 			name, text := unwrapped(f.Message.Content)
 			b.take(Incoming{ID: cmp.Or(f.ID, q.ID), PID: pid, Name: cmp.Or(name, q.Name), Text: text})
 		case f.Type == "control" && f.Action == "peer_message_status":
-			for _, id := range append(f.Dropped, f.Of) {
-				b.notice(id, pid, Notice{Status(f.Status), cmp.Or(f.Drop, f.Reason)}, nil)
+			status := Status(f.Status)
+			if f.Detail == string(Refused) {
+				status = Refused
 			}
+			for _, id := range append(f.Dropped, f.Of) {
+				b.notice(id, pid, Notice{status, cmp.Or(f.Drop, f.Reason)}, nil)
+			}
+		case f.Type == "control" && f.Action == "peer_idle_notice":
+			b.notice(f.Of, pid, Notice{Status: Status(f.State)}, nil)
 		case f.Type == "control" && f.Action == "delivery_status":
 			for _, id := range append(q.Dropped, q.Of) {
 				b.notice(id, pid, Notice{Status(f.Status), cmp.Or(q.Drop, f.Reason)}, qwenStatus)

@@ -62,10 +62,14 @@ type Commands struct {
 	Wait string // "": the waiting hook is left as it is
 }
 
+// Unasked is the flag of the waiting hook for sessions that have a socket, too.
+const Unasked = "--unasked"
+
 // CommandsOf returns the commands of hooks that run program with flags: --state-dir or
-// --claude-dir, each followed by its value.
+// --claude-dir, each followed by its value, and [Unasked].
 func CommandsOf(program string, flags ...string) Commands {
-	return Commands{Stop: stop.command(program, flags), Wait: waiting[0].command(program, flags)}
+	others := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == Unasked })
+	return Commands{Stop: stop.command(program, others), Wait: waiting[0].command(program, flags)}
 }
 
 func (h hook) command(program string, flags []string) string {
@@ -81,7 +85,7 @@ func (h hook) command(program string, flags []string) string {
 var ours = sync.OnceValue(func() map[string]*regexp.Regexp {
 	byVerb := map[string]*regexp.Regexp{}
 	for _, h := range all[:2] {
-		byVerb[h.verb] = regexp.MustCompile(strings.ReplaceAll(`^(WORD) hook `+h.verb+`(?: --(?:state|claude)-dir WORD)*(?:`+regexp.QuoteMeta(h.guard)+`)?$`,
+		byVerb[h.verb] = regexp.MustCompile(strings.ReplaceAll(`^(WORD) hook `+h.verb+`(?: --(?:state|claude)-dir WORD| `+Unasked+`)*(?:`+regexp.QuoteMeta(h.guard)+`)?$`,
 			"WORD", `(?:'(?:[^']|'\\'')+'|[0-9A-Za-z@%+=:,./_-]+)`))
 	}
 	return byVerb

@@ -163,8 +163,11 @@ func TestHookProgram(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/usr/bin/teambridge", "/a b/it's/teambridge"} {
-		c := CommandsOf(path, "--state-dir", "/x y")
-		for command, h := range map[string]hook{c.Stop: stop, c.Wait: waiting[1]} {
+		c, unasked := CommandsOf(path, "--state-dir", "/x y"), CommandsOf(path, "--state-dir", "/x y", Unasked)
+		if unasked.Stop != c.Stop || unasked.Wait == c.Wait {
+			t.Errorf("unasked, they are %+v", unasked)
+		}
+		for command, h := range map[string]hook{c.Stop: stop, c.Wait: waiting[1], unasked.Wait: waiting[2]} {
 			if got, ok := h.programOf(command, ""); !ok || got != path {
 				t.Errorf("%s: got %q, %v", command, got, ok)
 			}

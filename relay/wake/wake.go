@@ -1,7 +1,8 @@
 // Package wake hands messages to sessions of Claude Code that have the waiting hook: a process of ours that Claude
 // Code starts at the side of a session, and whose end wakes the model.
 //
-// It serves sessions without a socket for messages: those before 2.1.248, and those where that is switched off.
+// It serves sessions without a socket for messages: those before 2.1.248, and those where that is switched off. It can serve
+// others, too: those that ask their person about each message on their socket do not ask about what a hook says.
 // Measured on 2.1.80 to 2.1.330:
 //
 //   - A hook with asyncRewake runs beside the session. If it ends with status 2, what it wrote to standard error
@@ -48,6 +49,8 @@ type Session struct {
 	Root  string `json:"root"`            // the Claude directory
 	ID    string `json:"session"`         // the conversation that it has now
 	Cwd   string `json:"cwd"`
+
+	Unasked bool `json:"unasked,omitempty"` // its person wants it to be the way, even if the session has a socket
 }
 
 // Of returns what the hook of a process has said of it, and whether it has one.

@@ -38,7 +38,7 @@ type Options struct {
 
 	// Without its ledger, no relays and panes are known; without either, nothing waits.
 	status.Source
-	Panes *pane.Panes // needed with a ledger
+	Panes *pane.Panes // without a ledger, only sessions are known
 
 	Fleet *fleet.Fleet // that runs the relays; nil: none does
 	Idle  string       // why no relay runs, if there is no fleet
@@ -158,12 +158,28 @@ func (c *Cache) Dismiss(ctx context.Context, id string) (a api.Attention, err er
 // held.
 func (c *Cache) look(ctx context.Context, team string) error {
 	if c.opts.Ledger == nil || c.opts.Journal == nil {
-		return nil
+		return c.lookAtSessions(ctx, team) // all else has to be recorded
 	}
 	if c.opts.Narrow {
 		c.only = team
 	}
 	return c.refresh(ctx)
+}
+
+// lookAtSessions reads what is known of the sessions in no team. c.mu is held.
+func (c *Cache) lookAtSessions(ctx context.Context, team string) error {
+	if team != "" && team != pane.SessionTeam {
+		return nil
+	}
+	e, again, err := c.readPanes(ctx, pane.SessionTeam, time.Now())
+	if err != nil || e == nil {
+		return err
+	}
+	c.entries, c.list = map[string]*cachedTeam{pane.SessionTeam: e}, []api.Team{e.team}
+	if !again {
+		return nil
+	}
+	return c.show(e)
 }
 
 // Status returns what each agent of a team does now. It reads the team, whatever the cache has.

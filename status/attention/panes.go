@@ -29,6 +29,10 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		}
 	case c.opts.Watch != nil:
 		list = c.opts.Watch.sessions()
+	case c.opts.Panes != nil: // a command, in which a session is looked at in its files
+		if list, err = c.opts.Panes.Around(ctx); err != nil {
+			return nil, false, err
+		}
 	}
 	if len(list) == 0 {
 		return nil, false, nil
@@ -49,7 +53,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 	if e.waits, err = c.paneWaits(ctx, e, views, now); err != nil {
 		return nil, false, err
 	}
-	if name == pane.SessionTeam {
+	if name == pane.SessionTeam && c.opts.Ledger != nil {
 		said, err := c.opts.Panes.Said(ctx)
 		if err != nil {
 			return nil, false, err
@@ -127,6 +131,9 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 				From: first.From, Count: len(waiting), Message: first.ID,
 			})
 		}
+		if c.opts.Ledger == nil {
+			continue // nothing was sent
+		}
 		failed, err := c.opts.Ledger.Deliveries(ctx, ledger.DeliveryQuery{
 			Root: v.Pane.Root, Team: v.Pane.Team, CreatedAt: v.Pane.CreatedAt, Inbox: v.Pane.Inbox, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxFailed,
 		})
@@ -150,6 +157,9 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 				What: what + reason, Do: "teambridge relay retry " + m.UUID + ", or relay drop", From: m.From, Count: 1, Message: m.ID, Delivery: m.UUID,
 			}, m.UUID)
 		}
+	}
+	if c.opts.Ledger == nil {
+		return list, nil
 	}
 	notices, err := c.opts.Panes.Notices(ctx)
 	for _, n := range notices {
@@ -183,6 +193,14 @@ func about(m ledger.PaneMessage) string {
 func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
 	views := make([]pane.View, 0, len(list))
 	for _, p := range list {
+		if c.opts.Watch == nil && p.IsSession() {
+			v, err := c.opts.Panes.Look(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			views = append(views, v)
+			continue
+		}
 		v := c.opts.Watch.view(p)
 		var err error
 		if v.Messages, err = c.opts.Ledger.PaneMessages(ctx, p.InboxKey); err != nil {

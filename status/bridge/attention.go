@@ -7,6 +7,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/attention"
@@ -135,10 +136,10 @@ func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cac
 		return nil, err
 	}
 	opts := attention.Options{Root: root, State: l.opts.State, Source: source, Idle: l.unserved(), Narrow: true}
-	if source.Ledger != nil {
-		if opts.Panes, err = l.OpenPanes(ctx); err != nil {
-			return nil, err
-		}
+	if source.Ledger == nil {
+		opts.Panes = pane.New(pane.Options{Root: root, State: l.opts.State, Homes: l.homes()})
+	} else if opts.Panes, err = l.OpenPanes(ctx); err != nil {
+		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

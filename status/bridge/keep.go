@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	conversation "teambridge/relay/claude/session"
+	"teambridge/relay/pane"
 	"teambridge/relay/wire"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -28,9 +29,10 @@ type keeper struct {
 
 // keeping is one transcript that is followed.
 type keeping struct {
-	path string
-	stop context.CancelFunc
-	done chan struct{} // closed when it is not followed any more
+	path  string
+	stop  context.CancelFunc
+	done  chan struct{} // closed when it is not followed any more
+	ended bool          // its session was not there at the last look
 }
 
 // overlap is how much of what is recorded is read again: records can be written late.
@@ -58,9 +60,13 @@ func (k *keeper) run(ctx context.Context) error {
 	})
 }
 
-// look follows the transcripts of a team's members that are not followed yet.
+// look follows the transcripts of a team's members that are not followed yet, and no longer those of sessions that have
+// ended.
 func (k *keeper) look(ctx context.Context, name string) error {
 	t, err := k.opts.Root.Team(name)
+	if errors.As(err, new(*teams.NotFoundError)) && name == pane.SessionTeam {
+		return k.lookAtSessions(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -70,38 +76,66 @@ func (k *keeper) look(ctx context.Context, name string) error {
 		return err
 	}
 	for _, m := range c.Members {
-		key := journal.InboxKey{Root: k.opts.Root.Path(), Team: c.Instance(), Inbox: m.Name}
 		_, relayed, err := k.ledger.Session(ctx, ledger.KeyOf(t, c, m.Name))
 		if err != nil {
 			return err
 		}
-		paths := t.Agent(c, m.Name).Transcripts()
-		if relayed || len(paths) == 0 {
-			continue
+		if paths := t.Agent(c, m.Name).Transcripts(); !relayed && len(paths) > 0 { // older ones are of earlier sessions, or copied into it
+			k.keep(ctx, journal.InboxKey{Root: k.opts.Root.Path(), Team: c.Instance(), Inbox: m.Name}, paths[0])
 		}
-		path := paths[0] // older ones are of earlier sessions, or copied into it
-		if was := k.kept[key]; was != nil {
-			select {
-			case <-was.done: // it failed
-			default:
-				if was.path == path {
-					continue
-				}
-				was.stop()
-			}
-		}
-		following, stop := context.WithCancel(ctx)
-		now := &keeping{path, stop, make(chan struct{})}
-		k.kept[key] = now
-		k.wait.Go(func() {
-			defer close(now.done)
-			defer stop()
-			if err := k.follow(following, key, path); err != nil && following.Err() == nil {
-				k.log.Warn("a transcript is not recorded for now", "member", m.Name, "team", name, "err", view.Describe(err))
-			}
-		})
 	}
 	return nil
+}
+
+// lookAtSessions is look for the sessions of Claude Code in no team.
+func (k *keeper) lookAtSessions(ctx context.Context) error {
+	list, err := k.panes.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	live := map[journal.InboxKey]bool{}
+	for _, s := range list {
+		key := journal.InboxKey{Root: s.Root, Team: teams.Instance{Team: s.Team, CreatedAt: s.CreatedAt}, Inbox: s.Inbox}
+		if path, ok := transcript.Session(s.Root, s.Cwd, s.Ref.ID); ok && s.Profile == pane.Session && !live[key] {
+			live[key] = true
+			k.keep(ctx, key, path)
+		}
+	}
+	for key, was := range k.kept {
+		if key.Team.Team != pane.SessionTeam || live[key] {
+			was.ended = false
+		} else if was.ended { // a look ago: all is written
+			was.stop()
+			delete(k.kept, key)
+		} else {
+			was.ended = true
+		}
+	}
+	return nil
+}
+
+// keep follows the transcript of a member unless it is followed.
+func (k *keeper) keep(ctx context.Context, key journal.InboxKey, path string) {
+	if was := k.kept[key]; was != nil {
+		select {
+		case <-was.done: // it failed
+		default:
+			if was.path == path {
+				return
+			}
+			was.stop()
+		}
+	}
+	following, stop := context.WithCancel(ctx)
+	now := &keeping{path: path, stop: stop, done: make(chan struct{})}
+	k.kept[key] = now
+	k.wait.Go(func() {
+		defer close(now.done)
+		defer stop()
+		if err := k.follow(following, key, path); err != nil && following.Err() == nil {
+			k.log.Warn("a transcript is not recorded for now", "member", key.Inbox, "team", key.Team.Team, "err", view.Describe(err))
+		}
+	})
 }
 
 // together is how many envelopes are recorded at once.

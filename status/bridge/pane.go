@@ -42,11 +42,20 @@ func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, o
 		return api.Decide(api.CodeInvalid, seeDocument, "via is not for panes")
 	}
 	list, err := pane.Audience(to.Panes, m.From, m.Except)
-	if err == nil && len(list) == 0 {
-		err = api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
-	}
 	if err != nil {
 		return err
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, panes.Headless)
+	switch {
+	case len(list) > 0:
+	case to.Way() == api.WaySession:
+		return api.Decide(api.CodeNotFound, "those that other programs run are left out; name them: teambridge send NAME TEXT", "there is no session to send to")
+	default:
+		return api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
 	}
 	for _, p := range list {
 		one(p.Inbox, func(id string) (api.Sent, error) {
@@ -254,7 +263,11 @@ func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, erro
 		return now, api.Decide(api.CodeTimeout, "the service goes on for "+longest(panes.Expiry(record))+"; to give it up: teambridge relay drop "+s.Delivery,
 			"the message to %s@%s still waits: %s", s.Member, s.Team, now.Reason)
 	}
-	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), "it will not be sent later; with a service (teambridge serve), messages wait for "+longest(panes.Expiry(record)))
+	hint := "it will not be sent later; with a service (teambridge serve), messages wait for " + longest(panes.Expiry(record))
+	if pane.Refusal(record.Reason) {
+		hint = "to send it again: teambridge relay retry " + s.Delivery
+	}
+	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), hint)
 }
 
 // inPane reports whether a message is one to a pane or a session.

@@ -40,6 +40,11 @@ func (x *examination) sessions(ctx context.Context) error {
 			x.session(s)
 		}
 	}
+	if home, ok := x.LookupEnv("HOME"); ok {
+		for _, dir := range pane.Elsewhere(x.Root, home) {
+			x.add(api.LevelOK, "sessions_elsewhere", "", dir, "sessions live in another Claude directory, too", "write to them with: teambridge --claude-dir "+shell.Quote(dir))
+		}
+	}
 	for _, s := range pane.HomesOf(x.LookupEnv).Processes() {
 		x.other(s)
 	}
@@ -76,7 +81,7 @@ func (x *examination) session(s teams.Session) {
 	switch version, _ := teams.ParseVersion(s.Version); {
 	case by == pane.BySocket:
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
-			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked`)
+			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked; or: teambridge hook install --wake --unasked`)
 	case by == pane.ByHook:
 		advice := "with 2.1.248 or later it has a socket, which takes them at any time"
 		if version.Has(teams.SessionSocket) == teams.Yes {

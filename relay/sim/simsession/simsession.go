@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -192,7 +193,8 @@ func (s *Session) Start() {
 
 // Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, "tool" gives it that in the turn, and "idle" ends it; with "hold" it asks its
 // person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
-// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "say TEXT" its agent writes to whoever
+// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "mute" its file does not say what it does, as those of some headless ones; "leave" is
+// the first step of its end, after which nobody finds it, although it still writes into its transcript; with "say TEXT" its agent writes to whoever
 // wrote last, and with "write NAME TEXT" to who is listed under a name.
 func (s *Session) Tell(line string) {
 	s.t.Helper()
@@ -239,6 +241,9 @@ type program struct {
 	recent map[string]bool // texts
 	from   string          // who wrote last
 	lose   bool
+	left   bool
+	mute   bool      // it does not say what it does
+	asked  []frameIn // who is told when it is idle
 }
 
 type frameIn struct {
@@ -246,6 +251,7 @@ type frameIn struct {
 	Type    string
 	From    string
 	Token   string
+	Action  string
 	Message struct{ Content string }
 }
 
@@ -308,7 +314,14 @@ func (p *program) transcript(session string) {
 }
 
 func (p *program) save() {
-	data, _ := json.Marshal(p.record)
+	if p.left {
+		return
+	}
+	record := maps.Clone(p.record)
+	if p.mute {
+		delete(record, "status")
+	}
+	data, _ := json.Marshal(record)
 	_ = os.WriteFile(p.path, data, 0o600)
 }
 
@@ -344,6 +357,7 @@ func (p *program) obey(line string) {
 	case "idle":
 		p.busy, p.record["status"] = false, "idle"
 		p.turn()
+		p.tellIdle()
 	case "tool": // ends: what waits is given in the middle of the turn
 		for _, f := range p.queue {
 			p.write(object{"type": "queue-operation", "operation": "remove", "content": f.Message.Content})
@@ -385,6 +399,11 @@ func (p *program) obey(line string) {
 		p.deaf = true
 	case "usual":
 		p.deaf = false
+	case "mute":
+		p.mute = true
+	case "leave":
+		p.left = true
+		_, _ = os.Remove(p.path), os.Remove(fmt.Sprint(p.record["messagingSocketPath"]))
 	case "clear":
 		p.record["sessionId"] = "5e55104e-0000-4000-8000-00000000000c"
 		p.transcript("5e55104e-0000-4000-8000-00000000000c")
@@ -398,7 +417,15 @@ func (p *program) take(lines []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var auth, f frameIn
-	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &auth) != nil || auth.Token != "secret" || json.Unmarshal([]byte(lines[1]), &f) != nil || f.Type != "user" {
+	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &auth) != nil || auth.Token != "secret" || json.Unmarshal([]byte(lines[1]), &f) != nil {
+		return
+	}
+	if f.Action == "notify_when_idle" {
+		if p.asked = append(p.asked, f); !p.busy {
+			p.tellIdle()
+		}
+	}
+	if f.Type != "user" {
 		return
 	}
 	p.from = f.From
@@ -484,6 +511,14 @@ func (p *program) hook() {
 
 func (p *program) tell(f frameIn, status, reason string) {
 	connect(f.From, object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
+}
+
+// tellIdle tells those who asked that it is idle.
+func (p *program) tellIdle() {
+	for _, f := range p.asked {
+		connect(f.From, object{"type": "control", "action": "peer_idle_notice", "orig_msg_id": f.ID, "state": "idle"})
+	}
+	p.asked = nil
 }
 
 // listed returns the address of the process that is listed under a name.

@@ -3,14 +3,16 @@ package page_test
 import (
 	"testing"
 
+	"teambridge/relay/pane"
 	"teambridge/relay/sim/simsession"
+	"teambridge/status/server"
 )
 
 // A session that is in no team is written to, and each message says what became of it: also one that its person has to allow,
 // and one that waits because the session has ended.
 func TestSessions(t *testing.T) {
 	browser := launch(t)
-	w := newWorld(t, t.TempDir())
+	w := newWorld(t, t.TempDir(), func(o *server.Options) { o.KeepTranscripts = []string{pane.SessionTeam} })
 	s := simsession.Start(t, w.Root.Path(), "5e55104e-0000-4000-8000-000000000001")
 	p := open(t, browser, w, w.address())
 	p.live()
@@ -43,6 +45,7 @@ func TestSessions(t *testing.T) {
 	s.Tell("hold")
 	p.write("May I?")
 	p.until(own("May I?") + `?.textContent.startsWith("… waiting: held until its person allows it")`)
+	p.until(`document.querySelector(".head .doing").textContent.startsWith("Waiting for you · permission prompt")`)
 	p.picture("session-held")
 	s.Tell("deny")
 	p.until(own("May I?") + `?.textContent.includes("not sent: its person did not allow it")`)

@@ -1,0 +1,32 @@
+package pane
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"teambridge/relay/process"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// Elsewhere returns the Claude directories besides that of root in which sessions of this user live, whose home directory is
+// home: that of home, and, on Linux, those that $CLAUDE_CONFIG_DIR is in processes with this $HOME.
+func Elsewhere(root *teams.Root, home string) (dirs []string) {
+	here, err := os.Stat(root.Path())
+	if err != nil {
+		return nil
+	}
+	seen := []os.FileInfo{here}
+	for _, dir := range append(process.Values("CLAUDE_CONFIG_DIR", "HOME="+home), filepath.Join(home, ".claude")) {
+		info, err := os.Stat(dir)
+		if err != nil || !filepath.IsAbs(dir) || slices.ContainsFunc(seen, func(s os.FileInfo) bool { return os.SameFile(s, info) }) {
+			continue
+		}
+		seen = append(seen, info)
+		if slices.ContainsFunc(transcript.Processes(dir), func(p transcript.Process) bool { return teams.StateOf(p) == teams.Alive }) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
