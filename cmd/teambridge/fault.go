@@ -8,6 +8,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/ssh"
 	"teambridge/status/view"
 )
 
@@ -44,6 +45,10 @@ func explain(ctx context.Context, err error) (api.Error, int) {
 		f.Code = api.CodeError // nobody interrupted us
 	default:
 		f.Message = strings.ReplaceAll(f.Message, context.Canceled.Error(), context.Cause(ctx).Error())
+	}
+	if e, ok := errors.AsType[*ssh.Error](err); ok && f.Code == api.CodeError {
+		f.Code, f.Hint = sshFault(e)
+		return f, f.Code.Exit()
 	}
 	if errors.Is(err, client.ErrUnreachable) && (f.Code == api.CodeError || f.Code == api.CodeTimeout) {
 		f.Code, f.Hint = api.CodeTimeout, "see what is wrong with it: teambridge doctor"
