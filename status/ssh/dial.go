@@ -229,13 +229,13 @@ const maxNoise = 64 << 10
 
 // greeted waits for the greeting.
 func (c *conn) greeted() error {
-	var got []byte
+	got := []byte{'\n'} // so that the greeting is a line, even if it is the first
 	buf := make([]byte, 4096)
 	for {
 		n, err := c.in.Read(buf)
 		got = append(got, buf[:n]...)
-		if i := bytes.Index(got, []byte(Greeting)); i >= 0 && (i == 0 || got[i-1] == '\n') {
-			c.early = got[i+len(Greeting):]
+		if _, after, ok := bytes.Cut(got, []byte("\n"+Greeting)); ok {
+			c.early = after
 			return nil
 		}
 		if err == nil && len(got) < maxNoise {
