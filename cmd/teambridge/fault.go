@@ -50,7 +50,7 @@ func explain(ctx context.Context, err error) (api.Error, int) {
 		f.Code, f.Hint = sshFault(e)
 		return f, f.Code.Exit()
 	}
-	if errors.Is(err, client.ErrUnreachable) && (f.Code == api.CodeError || f.Code == api.CodeTimeout) {
+	if errors.Is(err, client.ErrUnreachable) && f.Hint == "" && (f.Code == api.CodeError || f.Code == api.CodeTimeout) {
 		f.Code, f.Hint = api.CodeTimeout, "see what is wrong with it: teambridge doctor"
 	}
 	return f, f.Code.Exit()
