@@ -53,11 +53,12 @@ var mayImport = map[string][]string{
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
-	"relay/sim/simsession":     {"teams/transcript"},                             // the names of its files
+	"relay/sim/simsession":     {"relay/qwen", "teams/transcript"},               // the names and lines of its files
 	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/transcript"},
-	"relay/codex":              {},
-	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/peer", "relay/pipe", "relay/process", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
+	"relay/codex":              {"teams/transcript"},
+	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/transcript"},
+	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
@@ -77,13 +78,13 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/codex", "relay/fleet", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
 		"status", "status/api", "status/attention", "status/doctor", "status/plain", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/codex", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
-		"status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
+		"status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile", "teams/transcript",
 	},
 	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"status/server/page": {}, // files alone

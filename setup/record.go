@@ -23,7 +23,7 @@ type record struct {
 	After     string   `json:"after,omitempty"`     // the sum of the file with the change
 	Added     added    `json:"added"`               // to Claude Code's settings
 	Directory bool     `json:"directory,omitempty"` // it was made for the file
-	Command   []string `json:"command,omitempty"`   // that Codex runs
+	Command   []string `json:"command,omitempty"`   // that the program runs
 }
 
 func (s *Setup) dir() string { return filepath.Join(s.State, "setup") }
@@ -51,16 +51,18 @@ func (s *Setup) records() (list []record, err error) {
 }
 
 // find returns the record of a step, if it was done.
-func (s *Setup) find(step string) (r record, ok bool, err error) {
+func (s *Setup) find(st *Step) (r record, ok bool, err error) {
 	list, err := s.records()
-	i := slices.IndexFunc(list, func(r record) bool { return s.same(r, step) })
+	i := slices.IndexFunc(list, func(r record) bool { return s.same(r, st) })
 	if i < 0 {
 		return r, false, err
 	}
 	return list[i], true, nil
 }
 
-func (s *Setup) same(r record, step string) bool { return r.Step == step && r.Target == s.target(step) }
+func (s *Setup) same(r record, st *Step) bool { return r.Step == st.Name && r.Target == s.target(st) }
+
+func (r record) replaces(o record) bool { return r.Step == o.Step && r.Target == o.Target }
 
 // remember keeps a record, and a copy of the file as it was.
 func (s *Setup) remember(r record, file string, data []byte) error {
@@ -76,7 +78,7 @@ func (s *Setup) remember(r record, file string, data []byte) error {
 			return err
 		}
 	}
-	return s.write(append(slices.DeleteFunc(list, func(o record) bool { return s.same(o, r.Step) }), r))
+	return s.write(append(slices.DeleteFunc(list, r.replaces), r))
 }
 
 // forget removes the record of a step and the copy.
@@ -85,7 +87,7 @@ func (s *Setup) forget(r record, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(slices.DeleteFunc(list, func(o record) bool { return s.same(o, r.Step) })); err != nil {
+	if err := s.write(slices.DeleteFunc(list, r.replaces)); err != nil {
 		return err
 	}
 	if err := os.Remove(s.copyOf(r, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {

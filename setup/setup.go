@@ -1,7 +1,7 @@
 // Package setup gives the programs of agents on a machine what they need for teambridge, and takes it away again.
 //
-// Claude Code gets the plugin, and the variable in its settings that turns agent teams on. Codex gets the tools, by its own
-// commands. Of OpenCode and Qwen Code it only says what works.
+// Claude Code gets the plugin, and the variable in its settings that turns agent teams on. Codex and Qwen Code get the tools, by their
+// own commands. Of OpenCode it only says what works.
 //
 // Each step is looked at, and done, by itself: see [Setup.Look] and [Setup.Do]. What was done is recorded in the folder setup of
 // the state directory, with a copy of the file that was changed, and only that is undone: see [Setup.Made]. A file that
@@ -10,9 +10,7 @@ package setup
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,11 +18,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"teambridge/plugin"
-	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -35,6 +31,7 @@ type Setup struct {
 	Root    string   // Claude Code's directory, which need not exist
 	Env     []string // what Claude Code needs in its environment to use Root, besides our own
 	Codex   string   // Codex's directory, which need not exist
+	Qwen    string   // Qwen Code's
 	State   string   // ours
 	Program string   // teambridge, by its absolute path
 	Flags   []string // of Program
@@ -56,9 +53,8 @@ const (
 const (
 	Plugin = "plugin" // of Claude Code
 	Teams  = "teams"  // turned on in Claude Code
-	Tools  = "tools"  // of "teambridge mcp", in Codex
+	Tools  = "tools"  // of "teambridge mcp", in Codex and Qwen Code
 	Run    = "run"    // nothing is set up: "teambridge run" runs it
-	None   = "none"   // nothing can be set up
 )
 
 // State is how a step stands.
@@ -93,7 +89,7 @@ func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
 var steps = []Step{
 	{Program: Claude, Name: Plugin}, {Program: Claude, Name: Teams}, {Program: Codex, Name: Tools},
 	{Program: OpenCode, Name: Run, State: Done, Detail: "nothing to set up: run an agent with teambridge run --runtime opencode"},
-	{Program: Qwen, Name: None, State: Other, Detail: "nothing can be set up for Qwen Code yet"},
+	{Program: Qwen, Name: Tools},
 }
 
 // Look returns how the steps of the programs in $PATH stand. It changes nothing.
@@ -112,12 +108,12 @@ func (s *Setup) Made() (list []*Step, err error) {
 	records, err := s.records()
 	for _, r := range slices.Backward(records) {
 		for _, st := range steps {
-			if s.same(r, st.Name) {
+			if s.same(r, &st) {
 				st.Path, st.State, st.undo = s.lookPath(st.Program), Done, true
 				st.Plan = map[string]string{
 					Plugin: "remove the plugin",
 					Teams:  "take " + teams.EnableVariable + " out of " + s.settings(),
-					Tools:  "take teambridge out of the MCP servers of Codex",
+					Tools:  "take teambridge out of the MCP servers of " + title(st.Program),
 				}[st.Name]
 				st.Detail = "done by setup"
 				list = append(list, &st)
@@ -173,11 +169,19 @@ func (s *Setup) look(ctx context.Context, st *Step) {
 }
 
 // target is the directory in which a step is done.
-func (s *Setup) target(step string) string {
-	if step == Tools {
+func (s *Setup) target(st *Step) string {
+	switch st.Program {
+	case Codex:
 		return s.Codex
+	case Qwen:
+		return s.Qwen
 	}
 	return s.Root
+}
+
+// title is the name of a program for people.
+func title(program string) string {
+	return map[string]string{Claude: "Claude Code", Codex: "Codex", OpenCode: "OpenCode", Qwen: "Qwen Code"}[program]
 }
 
 // lookPath finds a program; "" if it is not there.
@@ -255,7 +259,7 @@ func (s *Setup) installPlugin(ctx context.Context, st *Step) error {
 }
 
 func (s *Setup) uninstallPlugin(ctx context.Context, st *Step) error {
-	r, ok, err := s.find(Plugin)
+	r, ok, err := s.find(st)
 	if err != nil || !ok {
 		return err
 	}
@@ -342,7 +346,7 @@ func (s *Setup) enableTeams(ctx context.Context, st *Step) (err error) {
 }
 
 func (s *Setup) disableTeams(ctx context.Context, st *Step) (err error) {
-	r, ok, err := s.find(Teams)
+	r, ok, err := s.find(st)
 	if err != nil || !ok {
 		return err
 	}
@@ -369,170 +373,6 @@ func (s *Setup) disableTeams(ctx context.Context, st *Step) (err error) {
 		_ = os.Remove(s.Root) // fails if it is not empty
 	}
 	return s.forget(r, settingsFile)
-}
-
-// commandTime is how long a command of Codex may take.
-const commandTime = time.Minute
-
-const configFile = "config.toml"
-
-// entry is an MCP server, as "codex mcp list --json" prints it.
-type entry struct {
-	Name      string
-	Enabled   bool
-	Transport struct {
-		URL     string
-		Command string
-		Args    []string
-	}
-}
-
-// runs is what an entry runs.
-func (e *entry) runs() []string {
-	return append([]string{cmp.Or(e.Transport.Command, e.Transport.URL)}, e.Transport.Args...)
-}
-
-// quoted is a command as a shell reads it.
-func quoted(command []string) string {
-	var words []string
-	for _, w := range command {
-		words = append(words, shell.Quote(w))
-	}
-	return strings.Join(words, " ")
-}
-
-// command is what Codex is to run.
-func (s *Setup) command() []string { return append([]string{s.Program, "mcp"}, s.Flags...) }
-
-// codex runs "codex mcp ARGS", and returns what it prints.
-func (s *Setup) codex(ctx context.Context, st *Step, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, st.Path, append([]string{"mcp"}, args...)...)
-	if _, err := os.Stat(s.Codex); err == nil {
-		cmd.Dir = s.Codex // a project can have servers of its own
-	}
-	cmd.Env = append(os.Environ(), "RUST_BACKTRACE=0")
-	cmd.WaitDelay = time.Second
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		text := said.String()
-		if i := strings.LastIndex(text, "Error: "); i >= 0 {
-			text = text[i+len("Error: "):] // warnings come before it
-		}
-		return nil, fmt.Errorf("codex mcp %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(text))
-	}
-	return out, nil
-}
-
-// entry returns our entry in Codex; nil if there is none.
-func (s *Setup) entry(ctx context.Context, st *Step) (*entry, error) {
-	out, err := s.codex(ctx, st, "list", "--json")
-	if err != nil {
-		return nil, err
-	}
-	var all []*entry
-	if err := json.Unmarshal(out, &all); err != nil {
-		return nil, fmt.Errorf("codex mcp list --json: %w", err)
-	}
-	if i := slices.IndexFunc(all, func(e *entry) bool { return e.Name == "teambridge" }); i >= 0 {
-		return all[i], nil
-	}
-	return nil, nil
-}
-
-func (s *Setup) lookTools(ctx context.Context, st *Step) error {
-	if s.Codex == "" {
-		return errors.New("the directory of Codex is not known: set $HOME or $CODEX_HOME to an absolute path")
-	}
-	e, err := s.entry(ctx, st)
-	if err != nil {
-		return err
-	}
-	switch {
-	case e == nil:
-		st.State, st.Detail = Missing, "Codex has no MCP server called teambridge"
-		st.Plan = "add the tools: codex mcp add teambridge -- " + quoted(s.command())
-	case !slices.Equal(e.runs(), s.command()):
-		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of Codex runs %s; to have it replaced, remove it with codex mcp remove teambridge, and try again", quoted(e.runs()))
-	case !e.Enabled:
-		st.State, st.Detail = Other, "the MCP server teambridge of Codex is disabled; enable it in "+filepath.Join(s.Codex, configFile)
-	default:
-		st.State, st.Detail = Done, "Codex has the tools, and runs "+s.Program
-	}
-	return nil
-}
-
-func (s *Setup) addTools(ctx context.Context, st *Step) (err error) {
-	f, err := stophook.Open(ctx, s.State, filepath.Join(s.Codex, configFile), s.Debug)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	e, err := s.entry(ctx, st)
-	if err != nil {
-		return err
-	}
-	if e != nil { // it was added since we looked
-		return nil
-	}
-	r := record{Step: Tools, Target: s.Codex, Command: s.command()}
-	if err := s.remember(r, configFile, f.Data()); err != nil {
-		return err
-	}
-	_, failed := s.codex(ctx, st, append([]string{"add", "teambridge", "--"}, s.command()...)...)
-	now, err := readIfAny(f.Path)
-	st.Changed = !bytes.Equal(now, f.Data())
-	switch {
-	case failed != nil && err == nil && !st.Changed:
-		return errors.Join(failed, s.forget(r, configFile))
-	case failed != nil || err != nil:
-		return errors.Join(failed, err)
-	case st.Changed:
-		r.After = sum(now)
-		return s.remember(r, configFile, f.Data())
-	}
-	// It may be in another file, in place of a link to this one.
-	if e, err = s.entry(ctx, st); err != nil {
-		return err
-	}
-	if st.Changed = e != nil; !st.Changed {
-		return s.forget(r, configFile)
-	}
-	return nil
-}
-
-func (s *Setup) removeTools(ctx context.Context, st *Step) (err error) {
-	r, ok, err := s.find(Tools)
-	if err != nil || !ok {
-		return err
-	}
-	f, err := stophook.Open(ctx, s.State, filepath.Join(s.Codex, configFile), s.Debug)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if st.Changed, err = s.restore(f, r, configFile); err != nil {
-		return err
-	}
-	if !st.Changed {
-		if err := s.needs(st); err != nil {
-			return err
-		}
-		e, err := s.entry(ctx, st)
-		if err != nil {
-			return err
-		}
-		if e != nil && slices.Equal(e.runs(), r.Command) { // else somebody has replaced it
-			if _, err := s.codex(ctx, st, "remove", "teambridge"); err != nil {
-				return err
-			}
-			st.Changed = true
-		}
-	}
-	return s.forget(r, configFile)
 }
 
 // readIfAny reads a file; nil if there is none.

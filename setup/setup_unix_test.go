@@ -36,7 +36,7 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	m := &machine{&Setup{
-		Root: filepath.Join(dir, "claude"), Codex: filepath.Join(dir, "codex"), State: filepath.Join(dir, "state"), Path: filepath.Join(dir, "bin"),
+		Root: filepath.Join(dir, "claude"), Codex: filepath.Join(dir, "codex"), Qwen: filepath.Join(dir, "qwen"), State: filepath.Join(dir, "state"), Path: filepath.Join(dir, "bin"),
 		Program: "/it's here/teambridge", Flags: []string{"--state-dir", "/x y"}, Debug: t.Logf,
 	}, t}
 	m.write(m.settings(), settingsBefore)
@@ -81,7 +81,7 @@ esac
 	return m
 }
 
-func (m *machine) config() string { return filepath.Join(m.Codex, configFile) }
+func (m *machine) config() string { return filepath.Join(m.Codex, configFile(Codex)) }
 
 func (m *machine) write(path, text string) {
 	m.t.Helper()
@@ -216,7 +216,7 @@ func TestSetUpAndUndo(t *testing.T) {
 			m.stand(list, "plugin:done", "teams:done", "tools:done")
 			m.changed(list)
 			m.as(done)
-			if copies, _ := filepath.Glob(filepath.Join(m.dir(), "*-tools-"+configFile)); fresh != (len(copies) == 0) || !fresh && m.read(copies[0]) != configBefore {
+			if copies, _ := filepath.Glob(filepath.Join(m.dir(), "*-tools-"+configFile(Codex))); fresh != (len(copies) == 0) || !fresh && m.read(copies[0]) != configBefore {
 				t.Errorf("the copies are %q", copies)
 			}
 			slices.Reverse(order)
@@ -403,7 +403,7 @@ func TestKilledBeforeTheChange(t *testing.T) {
 	m := newMachine(t)
 	before := m.files()
 	for _, r := range []record{{Step: Plugin, Target: m.Root}, {Step: Teams, Target: m.Root, After: sum([]byte("{}"))}, {Step: Tools, Target: m.Codex, Command: m.command()}} {
-		if err := m.remember(r, map[bool]string{true: configFile, false: settingsFile}[r.Step == Tools], []byte("{}")); err != nil {
+		if err := m.remember(r, map[bool]string{true: configFile(Codex), false: settingsFile}[r.Step == Tools], []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -452,5 +452,76 @@ func TestPlaceOfTheSettings(t *testing.T) {
 	other.Do(context.Background(), made[0])
 	if _, err := os.Stat(other.Root); !os.IsNotExist(err) {
 		t.Errorf("the directory is left: %v; %+v", err, made[0])
+	}
+}
+
+// Qwen Code writes its settings at each start, so that only our entry can be removed from them.
+func TestQwenHasTheTools(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	settings := filepath.Join(m.Qwen, "settings.json")
+	const before = "{\"mine\": 1}\n"
+	m.write(settings, before)
+	m.write(filepath.Join(m.Path, "qwen"), `#!/bin/sh
+cd '`+m.Qwen+`' || exit
+case "$*" in
+"mcp add --scope user teambridge "*)
+	shift 5
+	command=$1 args=
+	shift
+	for a; do args="$args,\"$a\""; done
+	printf '{"mine":1,"mcpServers":{"teambridge":{"command":"%s","args":[%s]}}}' "$command" "${args#,}" >settings.json ;;
+"mcp remove --scope user teambridge") printf '{"mine":1,"mcpServers":{},"$version":4}' >settings.json ;;
+*) echo "unknown: $*" >&2; exit 1 ;;
+esac
+`)
+	step := func() *Step {
+		t.Helper()
+		list := m.Look(t.Context())
+		st := list[len(list)-1]
+		if st.Program != Qwen || st.Name != Tools {
+			t.Fatalf("the last step is %+v", st)
+		}
+		return st
+	}
+	undo := func() *Step {
+		t.Helper()
+		made, err := m.Made()
+		if err != nil || len(made) != 1 || made[0].Program != Qwen {
+			t.Fatalf("done is %+v, %v", made, err)
+		}
+		m.Do(t.Context(), made[0])
+		return made[0]
+	}
+	for _, started := range []bool{false, true} {
+		st := step()
+		if st.State != Missing || !strings.Contains(st.Plan, "qwen mcp add --scope user teambridge '/it'") || !strings.Contains(st.Plan, "without asking you") {
+			t.Fatalf("before: %+v", st)
+		}
+		if m.Do(t.Context(), st); st.State != Done || !st.Changed {
+			t.Fatalf("done: %+v", st)
+		}
+		want := before
+		if started {
+			m.write(settings, strings.Replace(m.read(settings), "{", `{"$version":4,`, 1))
+			want = `{"mine":1,"mcpServers":{},"$version":4}`
+		}
+		if st := undo(); st.State != Missing || !st.Changed || m.read(settings) != want {
+			t.Errorf("undone: %+v, %s", st, m.read(settings))
+		}
+		m.write(settings, before)
+	}
+	for text, want := range map[string]State{
+		"":           Missing,
+		"{} // mine": Failed,
+		`{"mcpServers":{"teambridge":{"command":"x"}}}`:        Other,
+		`{"mcpServers":{"teambridge":{"httpUrl":"http://x"}}}`: Other,
+		`{"mcpServers":{"teambridge":{"command":"` + m.Program + `","args":["mcp","--state-dir","/x y"]}},"mcp":{"excluded":["teambridge"]}}`: Other,
+		`{"mcpServers":{"teambridge":{"command":"` + m.Program + `","args":["mcp","--state-dir","/x y"]}}}`:                                   Done,
+	} {
+		m.write(settings, text)
+		if st := step(); st.State != want || m.read(settings) != text {
+			t.Errorf("%s: %+v", text, st)
+		}
 	}
 }

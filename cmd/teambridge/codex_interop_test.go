@@ -49,7 +49,7 @@ func newCodexUser(t *testing.T, responder standin.Responder) *codexUser {
 // thread is a session of Codex at a terminal.
 type thread struct {
 	*codexUser
-	terminal *standin.CodexTerminal
+	terminal *standin.PromptTerminal
 	id       string
 }
 

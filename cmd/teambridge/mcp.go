@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/relay/process"
+	"teambridge/relay/qwen"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/status/mcp"
@@ -39,15 +41,22 @@ Exit status: 0 when standard input ends; 1 it could not be read.`,
 	}
 }
 
-func serveMCP(ctx context.Context, a *app) error {
+func serveMCP(ctx context.Context, a *app) (err error) {
 	a.agent = true
 	dir, err := a.cwd()
 	if err != nil {
 		return err
 	}
 	ctx = bridge.WithAgent(ctx)
+	parents := ancestors(os.Getppid())
+	forget, err := qwen.KeepToken(a.state, a.lookup, parents)
+	if err != nil { // it can be used even so
+		a.warn("the token of the session of Qwen Code is not kept: %v; messages to it are held for its person", err)
+	} else {
+		defer func() { err = errors.Join(err, forget()) }()
+	}
 	return mcp.Serve(ctx, a.stdin, a.stdout, mcp.Options{
-		Once: a.onceForAgent, Parents: ancestors(os.Getppid()), Dir: dir, Version: build().Version, Rest: process.GiveBack,
+		Once: a.onceForAgent, Parents: parents, Dir: dir, Version: build().Version, Rest: process.GiveBack,
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/relay/codex"
+	"teambridge/relay/qwen"
 	"teambridge/setup"
 	"teambridge/teams"
 )
@@ -25,7 +26,7 @@ func newSetup(a *app) *cobra.Command {
 	var o setupOptions
 	cmd := &cobra.Command{
 		Use:   "setup",
-		Short: "Give Claude Code and Codex what they need for teambridge",
+		Short: "Give the programs of agents what they need for teambridge",
 		Long: `Find the programs of agents in $PATH, and set up what they lack.
 
 It asks before each step. Without a terminal and without --yes, it only says
@@ -35,7 +36,9 @@ what it would do.
             teams   CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 in "env" of
                     settings.json, which turns agent teams on
   codex     tools   the MCP server teambridge, by "codex mcp add"
-  opencode, qwen    nothing; it says what works
+  qwen      tools   the same, by "qwen mcp add"; its sessions then take messages
+                    without asking you about each
+  opencode          nothing; it says what works
 
 The state of a step is "done", "missing", "declined", "other" (somebody else has
 set it up in another way, or there is nothing to set up; it stays as it is) or
@@ -169,7 +172,7 @@ func (a *app) setup() (*setup.Setup, error) {
 	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(root)); err == nil {
 		root = filepath.Join(dir, filepath.Base(root))
 	}
-	s := &setup.Setup{Root: root, Codex: codex.Home(a.lookup), State: a.state, Program: own, Flags: a.ownFlags(), Debug: a.debug}
+	s := &setup.Setup{Root: root, Codex: codex.Home(a.lookup), Qwen: qwen.Home(a.lookup), State: a.state, Program: own, Flags: a.ownFlags(), Debug: a.debug}
 	s.Path, _ = a.lookup("PATH")
 	if a.claudeDir != "" {
 		s.Env = []string{"CLAUDE_CONFIG_DIR=" + root}

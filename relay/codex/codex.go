@@ -20,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"teambridge/teams/transcript"
 )
 
 // Thread is a session of Codex that a living process holds.
@@ -143,23 +145,12 @@ const maxFirst = 4 << 20
 
 // works reports whether a turn runs, and since when it does or does not, by the last line that says so.
 func works(file *os.File, size int64) (busy bool, since time.Time) {
-	for part := int64(64 << 10); ; part *= 8 {
-		data, err := io.ReadAll(io.NewSectionReader(file, max(0, size-part), min(part, size)))
-		if err != nil {
-			return false, time.Time{}
-		}
-		for len(data) > 0 {
-			data = bytes.TrimSuffix(data, []byte("\n"))
-			i := bytes.LastIndexByte(data, '\n') + 1
-			if e, ok := Parse(data[i:]); ok && (e.Kind == Begun || e.Kind == Ended || e.Kind == Aborted) {
-				return e.Kind == Begun, e.At
-			}
-			data = data[:i]
-		}
-		if part >= size {
-			return false, time.Time{}
+	for line := range transcript.Backward(file, size) {
+		if e, ok := Parse(line); ok && (e.Kind == Begun || e.Kind == Ended || e.Kind == Aborted) {
+			return e.Kind == Begun, e.At
 		}
 	}
+	return false, time.Time{}
 }
 
 // Rollout returns the path of the transcript of a thread, which has one once it has a prompt.

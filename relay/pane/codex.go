@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/codex"
@@ -17,24 +18,18 @@ import (
 // Codex is the profile of a session of Codex.
 const Codex tmux.Profile = "codex"
 
-// codexEntrypoint is the Entrypoint of the process of a session of Codex; codexAlone is that of one that takes no messages, and
-// codexExec that of one that has no person.
+// codexAlone is the Entrypoint of the process of a session of Codex that takes no messages, codexExec that of one that has no person, and
+// [Codex] that of others.
 const (
-	codexEntrypoint = "codex"
-	codexAlone      = "codex-alone"
-	codexExec       = "codex-exec"
+	codexAlone = "codex-alone"
+	codexExec  = "codex-exec"
 )
 
-// IsCodex reports whether a process is one of [CodexProcesses].
-func IsCodex(s transcript.Process) bool { return strings.HasPrefix(s.Entrypoint, codexEntrypoint) }
+// codexIn are the sessions of Codex, given its directory.
+type codexIn string
 
-// CodexProcesses returns the sessions of Codex that processes hold, as those of Claude Code are described. A process can have several, so
-// that ProcStart names the session as well.
-func CodexProcesses(home string) (list []transcript.Process) {
-	if home == "" {
-		return nil
-	}
-	for _, t := range codex.Threads(home) {
+func (home codexIn) processes() (list []transcript.Process) {
+	for _, t := range codex.Threads(string(home)) {
 		s := transcript.Process{
 			PID: t.PID, Session: t.ID, Version: t.Version, StartedAt: t.Begun.UnixMilli(), Cwd: t.Cwd, Name: "codex-" + t.ID[len(t.ID)-6:],
 			Interactive: !t.Exec, Entrypoint: codexAlone, Status: transcript.ProcessIdle, Changed: t.Changed, Path: t.Rollout,
@@ -44,7 +39,7 @@ func CodexProcesses(home string) (list []transcript.Process) {
 		case t.Exec:
 			s.Entrypoint = codexExec
 		case t.Shared:
-			s.Entrypoint = codexEntrypoint
+			s.Entrypoint = string(Codex)
 		}
 		if t.Busy {
 			s.Status = transcript.ProcessBusy
@@ -54,33 +49,26 @@ func CodexProcesses(home string) (list []transcript.Process) {
 	return list
 }
 
-func codexReach(s transcript.Process) Reach {
-	if s.Entrypoint == codexEntrypoint {
-		return ByCodex
+func (codexIn) takes(s transcript.Process) string {
+	if s.Entrypoint == string(Codex) {
+		return ""
 	}
-	return Nowhere
+	return "the session takes no messages: it is not in Codex's shared server, as those of codex exec and of codex --no-daemon are not"
 }
 
-// codexProcessOf is processOf for a session of Codex.
-func (p *Panes) codexProcessOf(ctx context.Context, of *Pane) (transcript.Process, error) {
-	// A list of locks that is read while others change can lack one. That a session has ended must be true, or a message would come twice.
-	for range 3 {
-		for _, s := range CodexProcesses(p.opts.Codex) {
-			if s.Session != of.Ref.ID {
-				continue
-			}
-			var err error
-			if s.PID != of.Ref.PID || s.ProcStart != of.Start || s.Cwd != of.Cwd {
-				of.Ref.PID, of.Start, of.Cwd = s.PID, s.ProcStart, s.Cwd
-				_, err = p.recordSession(ctx, *of)
-			}
-			return s, err
-		}
-		if start := wake.Started(transcript.Process{PID: of.Ref.PID}).ProcStart; start == "" || start+"/"+of.Ref.ID != of.Start {
-			break // nor does the process live that had it
-		}
+// has: a message is recorded when the model is given it.
+func (codexIn) has(_ *Panes, s transcript.Process, _ string, _ int) string {
+	if s.Status == transcript.ProcessIdle {
+		return ""
 	}
-	return transcript.Process{}, nil
+	return "the session works, and does not show it yet"
+}
+
+func (home codexIn) transcripts(of Pane, _ time.Time) (paths []string) {
+	if path, ok := codex.Rollout(string(home), of.Ref.ID); ok {
+		paths = append(paths, path)
+	}
+	return paths
 }
 
 // codexText is what the model of a session of Codex is given.
@@ -88,7 +76,7 @@ func codexText(id, from, text string) string {
 	return wake.Text([]wake.Message{{ID: id, From: from, Text: text}})
 }
 
-func checkCodex(m Message) error {
+func (codexIn) check(m Message) error {
 	if err := (peer.Message{From: m.From, Text: m.Text}).Check(); err != nil {
 		return err
 	}
@@ -99,9 +87,8 @@ func checkCodex(m Message) error {
 	return nil
 }
 
-// writeCodex is write for a session of Codex.
-func (p *Panes) writeCodex(ctx context.Context, to transcript.Process, m ledger.PaneMessage) error {
-	err := codex.Send(ctx, p.opts.Codex, to.Session, codexText(m.UUID, m.From, string(m.Raw)))
+func (home codexIn) write(ctx context.Context, _ *Panes, to transcript.Process, _ string, m ledger.PaneMessage) error {
+	err := codex.Send(ctx, string(home), to.Session, codexText(m.UUID, m.From, string(m.Raw)))
 	if errors.Is(err, codex.ErrUnsent) {
 		return fmt.Errorf("%w: %s", peer.ErrUnsent, strings.TrimPrefix(err.Error(), codex.ErrUnsent.Error()+": "))
 	}
@@ -125,10 +112,10 @@ func (c *conversation) rollout(line []byte) {
 			s.kept = true
 		}
 	case codex.Worked:
-		c.worked(e)
+		c.worked(e.At, e.Turn)
 	case codex.Ended:
 		if e.Text != "" {
-			c.worked(e)
+			c.worked(e.At, e.Turn)
 		}
 		c.over(e, func(s *progress) { s.ended, s.endedAt, s.answer = true, e.At, e.Text })
 	case codex.Aborted:
@@ -136,12 +123,12 @@ func (c *conversation) rollout(line []byte) {
 	}
 }
 
-// worked notes that the model of a session of Codex was given what is recorded.
-func (c *conversation) worked(e codex.Event) {
+// worked notes that the model was given what is recorded, in a turn; "": the program does not name them.
+func (c *conversation) worked(at time.Time, turn string) {
 	c.given(c.recorded)
 	for _, nonce := range c.recorded {
 		s := c.of(nonce)
-		s.at, s.turn = e.At, e.Turn
+		s.at, s.turn = at, turn
 	}
 	c.recorded = nil
 }

@@ -45,7 +45,7 @@ func newThreads(t *testing.T) *threads {
 			t.Error(err)
 		}
 	})
-	s.opts.Codex = s.codex.Home
+	s.opts.Homes.Codex = s.codex.Home
 	s.id = s.codex.Thread("vscode")
 	s.codex.Turn = func(_, text string) error {
 		s.mu.Lock()

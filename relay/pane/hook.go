@@ -32,8 +32,14 @@ const (
 // ReachOf returns how messages get into the session of a process, and the process as its hook knows it. The socket comes
 // first, if it is there.
 func ReachOf(state string, s transcript.Process) (transcript.Process, Reach) {
-	if IsCodex(s) {
-		return s, codexReach(s)
+	if program := (Homes{}).of(ProgramOf(s)); program != nil {
+		switch {
+		case program.takes(s) != "":
+			return s, Nowhere
+		case s.Socket != "":
+			return s, BySocket
+		}
+		return s, ByCodex
 	}
 	s = wake.Started(s) // even if the hook is gone, it is the same process
 	if _, err := os.Stat(s.Socket); s.Socket != "" && !errors.Is(err, fs.ErrNotExist) {
@@ -98,10 +104,10 @@ func uuids(messages []ledger.PaneMessage) (list []string) {
 	return list
 }
 
-// write writes messages to a session, those to a socket for the try-th time. The error is [peer.ErrUnsent] if they certainly did not come there.
-func (p *Panes) write(ctx context.Context, root string, to transcript.Process, messages []ledger.PaneMessage, try int) error {
-	if IsCodex(to) {
-		return p.writeCodex(ctx, to, messages[0])
+// write writes messages of a frame to a session, those to a socket for the try-th time. The error is [peer.ErrUnsent] if they certainly did not come there.
+func (p *Panes) write(ctx context.Context, root string, to transcript.Process, frame string, messages []ledger.PaneMessage, try int) error {
+	if program := p.opts.Homes.of(ProgramOf(to)); program != nil {
+		return program.write(ctx, p, to, frame, messages[0])
 	}
 	if to.Socket != "" && p.reach(to) != ByHook {
 		return p.mailbox.Send(ctx, root, to, messageOf(messages[0], try))

@@ -89,7 +89,33 @@ func (p *Panes) appear() error {
 			failed = append(failed, p.mailbox.List(root, p.opts.As, start, s))
 		}
 	}
+	for _, s := range p.opts.Homes.Processes() {
+		if ProgramOf(s) != Qwen || s.Socket == "" {
+			continue
+		}
+		if start == "" {
+			failed = append(failed, p.mailbox.Listen(s))
+		} else {
+			failed = append(failed, p.mailbox.ListQwen(p.opts.Homes.Qwen, p.opts.As, start, s.Socket))
+		}
+	}
 	return errors.Join(failed...)
+}
+
+// writer is the session of a process that can write to us.
+func (p *Panes) writer(pid int) (s transcript.Process, ok bool) {
+	if pid == 0 {
+		return s, false
+	}
+	if s, ok = transcript.ProcessWith(p.opts.Root.Path(), pid); ok && teams.StateOf(s) != teams.Gone {
+		return s, true
+	}
+	for _, s := range p.opts.Homes.Processes() {
+		if s.PID == pid && ProgramOf(s) == Qwen && s.Interactive { // else it has several
+			return s, true
+		}
+	}
+	return s, false
 }
 
 // take records what was written to us. It is said by the member that the session of its process is or, if that has none, by
@@ -103,7 +129,7 @@ func (p *Panes) take(in peer.Incoming) {
 	if in.PID == 0 {
 		claims = fmt.Sprintf("which process has written it is not known; it claims to be %q", strings.ToValidUTF8(in.Name, "?"))
 	}
-	if s, ok := transcript.ProcessWith(root, in.PID); in.PID != 0 && ok && teams.StateOf(s) != teams.Gone {
+	if s, ok := p.writer(in.PID); ok {
 		var of Pane
 		if of, err = p.recordSession(ctx, sessionPane(root, s)); err == nil {
 			from, claims = of.Inbox, ""

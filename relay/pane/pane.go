@@ -67,8 +67,8 @@ type Options struct {
 	Ledger *ledger.Ledger
 	State  string // our state directory
 
-	// Codex is the directory of Codex, whose sessions are there, too; "": they are not.
-	Codex string
+	// Homes are where the sessions of other programs are.
+	Homes Homes
 
 	// Locker is needed to notify members of other teams.
 	Locker *lockedfile.Locker
@@ -169,7 +169,7 @@ var real = actions{
 type Pane struct {
 	ledger.InboxKey          // Inbox is the name
 	Ref             tmux.Ref // of a session: its socket, its id and its process
-	Start           string   // of a session: when its process started, as it says itself; see also [CodexProcesses]
+	Start           string   // of a session: when its process started, as it says itself; see also [Homes.Processes]
 	Cwd             string   // of a session
 	Profile         tmux.Profile
 	At              time.Time // when it was recorded

@@ -66,7 +66,7 @@ func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 		}
 		list = append(list, sessionAmong(known, root.Path(), process))
 	}
-	for _, s := range CodexProcesses(p.opts.Codex) {
+	for _, s := range p.opts.Homes.Processes() {
 		if p.reach(s) != Nowhere {
 			list = append(list, sessionAmong(known, root.Path(), s))
 		}
@@ -107,7 +107,8 @@ func (p *Panes) Around(ctx context.Context) ([]Pane, error) {
 	return list, nil
 }
 
-// Processes returns an opaque text that changes whenever Claude Code writes the file of a process, or Codex begins or ends a turn.
+// Processes returns an opaque text that changes whenever Claude Code writes the file of a process, or another program begins or ends a
+// turn.
 func (p *Panes) Processes() string {
 	var all strings.Builder
 	files, _ := os.ReadDir(filepath.Join(p.opts.Root.Path(), "sessions")) // none, if it cannot be read
@@ -116,8 +117,8 @@ func (p *Panes) Processes() string {
 			fmt.Fprintln(&all, f.Name(), info.ModTime().UnixNano(), info.Size())
 		}
 	}
-	for _, s := range CodexProcesses(p.opts.Codex) {
-		fmt.Fprintln(&all, s.ProcStart, s.Entrypoint, s.Status, s.Changed)
+	for _, s := range p.opts.Homes.Processes() {
+		fmt.Fprintln(&all, s.PID, s.ProcStart, s.Session, s.Entrypoint, s.Status, s.Changed)
 	}
 	return all.String()
 }
@@ -275,7 +276,7 @@ func (p *Panes) sessionWith(ctx context.Context, id string) (Pane, error) {
 			return p.recordSession(ctx, sessionPane(p.opts.Root.Path(), s))
 		}
 	}
-	for _, s := range CodexProcesses(p.opts.Codex) {
+	for _, s := range p.opts.Homes.Processes() {
 		if s.Session == id {
 			return p.recordSession(ctx, sessionPane(p.opts.Root.Path(), s))
 		}
@@ -293,8 +294,8 @@ func (p *Panes) recordSession(ctx context.Context, of Pane) (Pane, error) {
 // it. It is zero if none lives.
 func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, error) {
 	root := p.opts.Root.Path()
-	if of.Profile == Codex {
-		return p.codexProcessOf(ctx, of)
+	if program := p.opts.Homes.of(of.Profile); program != nil {
+		return p.processIn(ctx, program, of)
 	}
 	now, ok := transcript.ProcessWith(root, of.Ref.PID)
 	if now = p.known(now); !ok || now.ProcStart != of.Start || teams.StateOf(now) == teams.Gone {
@@ -337,7 +338,7 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 	case s.PID == 0:
 		held, why = tmux.Gone, "the session has ended"
 	case p.reach(s) == Nowhere:
-		held, why = tmux.NotAgent, takesNone(s)
+		held, why = tmux.NotAgent, Refuses(s)
 	}
 	return held, why, err
 }
@@ -370,20 +371,16 @@ func Check(to Pane, m Message) error {
 	if m.SaveDraft || m.Policy != "" && !slices.Contains([]tmux.Policy{tmux.Queued, tmux.Important, tmux.WhenIdle}, m.Policy) {
 		return errors.New("a session is not typed into: there is no draft to save, and nothing to interrupt it with")
 	}
-	if to.Profile == Codex {
-		return checkCodex(m)
+	if program := (Homes{}).of(to.Profile); program != nil {
+		return program.check(m)
 	}
 	return peer.Message{From: m.From, Text: m.Text}.Check()
 }
 
 // sessionPane is a session that nothing was sent to.
 func sessionPane(root string, s transcript.Process) Pane {
-	profile := Session
-	if IsCodex(s) {
-		profile = Codex
-	}
 	return Pane{
-		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: SessionName(s.Name, s.Session)}, Profile: profile,
+		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: SessionName(s.Name, s.Session)}, Profile: ProgramOf(s),
 		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd,
 	}
 }
@@ -443,9 +440,9 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		if now.PID == 0 || f.Session != sessionAt(now) {
 			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
 		}
-		n, told, _ := p.mailbox.Told(m.UUID)
+		n, told, _ := p.mailbox.Told(toldAs(of, frame, m))
 		if told {
-			if ended, err := p.heed(keep, frame, m, n); ended || err != nil {
+			if ended, err := p.heed(keep, of, frame, m, n); ended || err != nil {
 				return err
 			}
 		}
@@ -453,15 +450,19 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		// not in the transcript at once.
 		quiet := notYet(tries)
 		asleep, _ := p.wakes(now)
+		has := ""
+		if program := p.opts.Homes.of(of.Profile); program != nil {
+			has = program.has(p, now, frame, tries)
+		}
 		switch {
 		case told && n.Status == peer.Held:
-			return hold(tmux.Dialog, asksFirst, p.soon(m))
+			return hold(tmux.Dialog, asksFirst(of), p.soon(m))
 		case now.Status == transcript.ProcessWaiting:
 			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", p.soon(m))
 		case asleep != "": // nor could it be written again
 			return hold(asleep, "the session does not show it yet", p.soon(m))
-		case of.Profile == Codex && now.Status != transcript.ProcessIdle: // it is recorded when the model is given it
-			return hold(tmux.Busy, "the session works, and does not show it yet", p.soon(m))
+		case has != "":
+			return hold(tmux.Busy, has, p.soon(m))
 		case m.Held != string(quiet) || time.Since(m.HeldSince) < p.timing.repeat:
 			return hold(quiet, "the session does not show it yet", p.soon(m))
 		case tries >= 2:
@@ -494,12 +495,12 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 	if err := l.Tried(keep, frame, sessionAt(now)); err != nil {
 		return err
 	}
-	err = p.write(ctx, of.Root, now, list, max(m.Tries, tries)+1)
+	err = p.write(ctx, of.Root, now, frame, list, max(m.Tries, tries)+1)
 	if errors.Is(err, peer.ErrUnsent) && tries == 0 {
 		why := strings.TrimPrefix(err.Error(), peer.ErrUnsent.Error()+": ")
 		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.again(now, m)))
 	}
-	return errors.Join(err, p.settle(ctx, keep, frame, m, notYet(tries+1), proof))
+	return errors.Join(err, p.settle(ctx, keep, of, frame, m, notYet(tries+1), proof))
 }
 
 // notYet is why a message is held that was written so often and of which the session shows nothing: another reason each
@@ -511,16 +512,30 @@ func notYet(tries int) tmux.Reason {
 	return tmux.NotProven
 }
 
-// takesNone says why nothing can be sent to a session.
-func takesNone(s transcript.Process) string {
-	if IsCodex(s) {
-		return "the session takes no messages: it is not in Codex's shared server, as those of codex exec and of codex --no-daemon are not"
+// Refuses says why a session takes no messages, which [ReachOf] says of it.
+func Refuses(s transcript.Process) string {
+	if program := (Homes{}).of(ProgramOf(s)); program != nil {
+		return program.takes(s)
 	}
 	return "the session takes no messages: it has no socket for them, nor the waiting hook (teambridge hook install --wake)"
 }
 
-// asksFirst says why a message is held.
-const asksFirst = "held until its person allows it: the session bypasses permissions, and asks first"
+// asksFirst says why a message is held by a session.
+func asksFirst(of Pane) string {
+	if of.Profile == Qwen {
+		return "held until its person allows it: with /peers, and then /peers accept, in the session"
+	}
+	return "held until its person allows it: the session bypasses permissions, and asks first"
+}
+
+// toldAs is the id under which a session says what becomes of a message. A session of Qwen Code repeats what it has said
+// of an id, even if the message was never in its queue: so, each frame has another one.
+func toldAs(of Pane, frame string, m ledger.PaneMessage) string {
+	if of.Profile == Qwen {
+		return frame
+	}
+	return m.UUID
+}
 
 // sessionAt names a session in a process.
 func sessionAt(s transcript.Process) string { return strconv.Itoa(s.PID) + "@" + s.ProcStart }
@@ -532,7 +547,7 @@ func (p *Panes) soon(m ledger.PaneMessage) time.Time {
 
 // settle waits until the transcript shows a message that was just written, or the session says something of it, for
 // a while. quiet is why it is held if neither happens.
-func (p *Panes) settle(ctx, keep context.Context, frame string, m ledger.PaneMessage, quiet tmux.Reason, proof *proof) error {
+func (p *Panes) settle(ctx, keep context.Context, of Pane, frame string, m ledger.PaneMessage, quiet tmux.Reason, proof *proof) error {
 	end := time.NewTimer(p.timing.settle)
 	defer end.Stop()
 	tick := time.NewTicker(p.timing.record / 2)
@@ -541,11 +556,11 @@ func (p *Panes) settle(ctx, keep context.Context, frame string, m ledger.PaneMes
 		if proof.holds(ctx) {
 			return p.confirmSession(keep, frame, m, proof)
 		}
-		n, told, next := p.mailbox.Told(m.UUID)
+		n, told, next := p.mailbox.Told(toldAs(of, frame, m))
 		if told && n.Status != peer.Delivered {
-			ended, err := p.heed(keep, frame, m, n)
+			ended, err := p.heed(keep, of, frame, m, n)
 			if !ended && err == nil {
-				err = p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Dialog), asksFirst, p.soon(m))
+				err = p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Dialog), asksFirst(of), p.soon(m))
 			}
 			return err
 		}
@@ -561,11 +576,15 @@ func (p *Panes) settle(ctx, keep context.Context, frame string, m ledger.PaneMes
 }
 
 // heed acts on what a session said of a message. ended says that its frame has ended.
-func (p *Panes) heed(ctx context.Context, frame string, m ledger.PaneMessage, n peer.Notice) (ended bool, err error) {
+func (p *Panes) heed(ctx context.Context, of Pane, frame string, m ledger.PaneMessage, n peer.Notice) (ended bool, err error) {
 	l := p.opts.Ledger
+	id := toldAs(of, frame, m)
 	switch n.Status {
+	case peer.Returned:
+		p.mailbox.Forget(id)
+		return true, errors.Join(ignoreMoved(l.ReturnFrame(ctx, frame, n.Reason), frame), l.HoldPaneMessage(ctx, m.UUID, string(tmux.Unknown), n.Reason, time.Now().Add(p.timing.look)))
 	case peer.Dropped:
-		p.mailbox.Forget(m.UUID)
+		p.mailbox.Forget(id)
 		if err := ignoreMoved(l.ReturnFrame(ctx, frame, "the session dropped it: "+n.Reason), frame); err != nil {
 			return true, err
 		}
@@ -575,7 +594,7 @@ func (p *Panes) heed(ctx context.Context, frame string, m ledger.PaneMessage, n 
 		}
 		return true, l.HoldPaneMessage(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
 	case peer.Denied, peer.Expired, peer.Refused:
-		p.mailbox.Forget(m.UUID)
+		p.mailbox.Forget(id)
 		why := map[peer.Status]string{
 			peer.Denied: "its person did not allow it", peer.Expired: "its person did not answer whether it may come", peer.Refused: "its settings refuse messages of others",
 		}[n.Status]
@@ -587,6 +606,7 @@ func (p *Panes) heed(ctx context.Context, frame string, m ledger.PaneMessage, n 
 // confirmSession records that a session has a message.
 func (p *Panes) confirmSession(ctx context.Context, frame string, m ledger.PaneMessage, proof *proof) error {
 	p.mailbox.Forget(m.UUID)
+	p.mailbox.Forget(frame)
 	task := ledger.TaskSent
 	found, _ := proof.find(ctx)
 	if found.given {
@@ -601,7 +621,7 @@ func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledge
 	case s.PID == 0:
 		return tmux.Gone, "the session has ended", nil
 	case p.reach(s) == Nowhere:
-		return tmux.NotAgent, takesNone(s), nil
+		return tmux.NotAgent, Refuses(s), nil
 	case m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle:
 		return tmux.Busy, cmp.Or(whyBusy(s), "the agent works"), nil
 	}
@@ -621,7 +641,7 @@ func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledge
 	if queued >= peer.Queue {
 		return tmux.HasQueue, fmt.Sprintf("%d messages wait in the session", queued), nil
 	}
-	if IsCodex(s) {
+	if ProgramOf(s) == Codex {
 		return "", "", nil // it has no limit
 	}
 	// Its bucket, as far as we have taken something out of it.

@@ -72,7 +72,7 @@ func openSessions(dir string) (*Panes, *ledger.Ledger, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := New(Options{Root: root, Ledger: l, State: dir})
+	p := New(Options{Root: root, Ledger: l, State: dir, Homes: Homes{Qwen: filepath.Join(dir, "qwen")}})
 	p.timing.settle, p.timing.repeat, p.timing.follow, p.timing.every = 300*time.Millisecond, time.Second, 50*time.Millisecond, 20*time.Millisecond
 	p.timing.firstTry, p.timing.maxTry, p.timing.look, p.timing.refill = 20*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond, 10*time.Millisecond
 	return p, l, nil

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/codex"
 	"teambridge/relay/peer"
+	"teambridge/relay/qwen"
 	"teambridge/relay/wake"
 	"teambridge/teams/transcript"
 )
@@ -46,7 +47,7 @@ type conversation struct {
 
 	prompted bool // it has a prompt
 
-	recorded []string // of Codex: nonces of messages that are in the conversation, and not given yet
+	recorded []string // of Codex and Qwen Code: nonces of messages that are in the conversation, and not given yet
 }
 
 // stopped is the end of a turn.
@@ -242,9 +243,12 @@ func (p *Panes) found(paths ...string) map[string]progress {
 			if err != nil {
 				break // a transcript that cannot be read says nothing
 			}
-			if codex.IsRollout(path) {
+			switch {
+			case codex.IsRollout(path):
 				c.rollout(line)
-			} else {
+			case qwen.IsChat(path):
+				c.chat(line)
+			default:
 				c.line(line, c.tail.Left() < nearEnd)
 			}
 		}
@@ -291,11 +295,8 @@ func (p *Panes) dir(ctx context.Context, of Pane) string {
 // its directory that have changed since.
 func (p *Panes) transcripts(of Pane, dir string, since time.Time) (paths []string) {
 	root := p.opts.Root.Path()
-	if of.Profile == Codex {
-		if path, ok := codex.Rollout(p.opts.Codex, of.Ref.ID); ok {
-			paths = append(paths, path)
-		}
-		return paths
+	if program := p.opts.Homes.of(of.Profile); program != nil {
+		return program.transcripts(of, since)
 	}
 	if of.Team == ledger.SessionTeam {
 		if path, ok := transcript.Session(root, dir, of.Ref.ID); ok {

@@ -17,14 +17,17 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// listing is how the sessions of a Claude directory know us: as another one.
+// listing is how the sessions of a directory know us: as another one.
 type listing struct {
-	root, socket string
-	unlock       func() error // what keeps others of ours from the name
+	socket string
+	files  []string
+	unlock func() error // what keeps others of ours from the name
 }
 
-func (l *listing) files() []string {
-	return []string{transcript.ProcessFile(l.root, os.Getpid()), keyFile(l.root, os.Getpid(), l.socket)}
+// described is a file that says that we are there.
+type described struct {
+	path    string
+	content any
 }
 
 // record is what sessions/PID.json says of a process that others can write to.
@@ -49,17 +52,30 @@ type record struct {
 // can write to us first. If another process of ours has the name there, it only listens. It may be called again and
 // again, and then makes sure that it is still so. start is when this process started, as sessions say it.
 func (b *Mailbox) List(root, name, start string, beside transcript.Process) error {
-	socket, err := b.listen(filepath.Dir(beside.Socket))
+	return b.list(root, name, filepath.Dir(beside.Socket), func(socket string) []described {
+		return []described{
+			{keyFile(root, os.Getpid(), socket), key{Token: rand.Text(), Start: start, Domain: beside.Domain}},
+			{transcript.ProcessFile(root, os.Getpid()), record{
+				PID: os.Getpid(), Session: uuid.NewString(), Cwd: "/", StartedAt: time.Now().UnixMilli(), Start: start, Domain: beside.Domain,
+				Version: beside.Version, Protocol: 1, Kind: "interactive", Entry: "cli", Name: name, Status: "idle", Socket: socket, Ours: true,
+			}},
+		}
+	})
+}
+
+// list is [Mailbox.List], given the directory of our socket and what says that we listen at one.
+func (b *Mailbox) list(root, name, dir string, describe func(socket string) []described) error {
+	socket, err := b.listen(dir)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := b.listed
+	l := b.listed[root]
 	if l != nil {
 		if b.listeners[filepath.Dir(l.socket)] == nil {
 			l.socket = socket
-		} else if _, err := os.Lstat(l.files()[0]); err == nil {
+		} else if _, err := os.Lstat(l.files[len(l.files)-1]); err == nil {
 			return nil
 		}
 	} else {
@@ -68,42 +84,43 @@ func (b *Mailbox) List(root, name, start string, beside transcript.Process) erro
 		if err != nil || !ok {
 			return err
 		}
-		l = &listing{root: root, socket: socket, unlock: unlock}
+		l = &listing{socket: socket, unlock: unlock}
+		b.listed[root] = l
 	}
-	b.listed = l
-	if err := b.keep(); err != nil {
-		return err
+	l.files = nil
+	all := describe(l.socket)
+	for _, d := range all {
+		l.files = append(l.files, d.path)
 	}
-	files := l.files()
-	return errors.Join(
-		write(files[1], key{Token: rand.Text(), Start: start, Domain: beside.Domain}),
-		write(files[0], record{
-			PID: os.Getpid(), Session: uuid.NewString(), Cwd: "/", StartedAt: time.Now().UnixMilli(), Start: start, Domain: beside.Domain,
-			Version: beside.Version, Protocol: 1, Kind: "interactive", Entry: "cli", Name: name, Status: "idle", Socket: l.socket, Ours: true,
-		}))
+	failed := []error{b.keep()}
+	if failed[0] == nil {
+		for _, d := range all {
+			failed = append(failed, write(d.path, d.content))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // Listed reports whether sessions list us.
 func (b *Mailbox) Listed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.listed != nil
+	return len(b.listed) > 0
 }
 
 // unlist removes what [Mailbox.List] has made. b.mu is held.
 func (b *Mailbox) unlist() error {
-	l := b.listed
-	if l == nil {
-		return nil
-	}
-	b.listed = nil
 	var failed []error
-	for _, path := range l.files() {
-		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
-			failed = append(failed, err)
+	for root, l := range b.listed {
+		delete(b.listed, root)
+		for _, path := range l.files {
+			if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+				failed = append(failed, err)
+			}
 		}
+		failed = append(failed, l.unlock())
 	}
-	return errors.Join(append(failed, l.unlock())...)
+	return errors.Join(failed...)
 }
 
 // write writes a file that only we may read, in one piece.

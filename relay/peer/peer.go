@@ -167,7 +167,7 @@ type Mailbox struct {
 	to        map[string]int          // the process to which a message was sent, by the same
 	told      chan struct{}           // is closed, and another one made, with each notice
 	taken     map[int]bucket          // by the process that writes to us
-	listed    *listing                // nil: sessions know us only from our messages
+	listed    map[string]*listing     // by directory; if there is none, sessions know us only from our messages
 }
 
 // bucket is how much more a process may write to us.
@@ -183,6 +183,7 @@ func Open(state string, take func(Incoming)) *Mailbox {
 	return &Mailbox{
 		state: filepath.Join(state, "sockets"), take: take,
 		listeners: map[string]net.Listener{}, notices: map[string]Notice{}, to: map[string]int{}, told: make(chan struct{}), taken: map[int]bucket{},
+		listed: map[string]*listing{},
 	}
 }
 
@@ -237,24 +238,30 @@ func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, 
 		return unsent(err)
 	}
 	from = "uds:" + from
-	var lines strings.Builder
-	enc := json.NewEncoder(&lines)
-	enc.SetEscapeHTML(false)
-	err = errors.Join(enc.Encode(frame{Type: "auth", Token: auth}), enc.Encode(frame{
+	return b.put(ctx, to.PID, to.Socket, m.ID, frame{Type: "auth", Token: auth}, frame{
 		Version: 1, ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next", From: from,
-	}))
-	if err != nil {
-		return unsent(err)
+	})
+}
+
+// put writes the lines of a message to the socket of a process.
+func (b *Mailbox) put(ctx context.Context, pid int, socket, id string, lines ...any) error {
+	var text strings.Builder
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	for _, line := range lines {
+		if err := enc.Encode(line); err != nil {
+			return unsent(err)
+		}
 	}
 	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", to.Socket)
+	c, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
-		return unsent(fmt.Errorf("the session with pid %d does not listen: %w", to.PID, err))
+		return unsent(fmt.Errorf("the session with pid %d does not listen: %w", pid, err))
 	}
 	defer c.Close()
 	b.mu.Lock()
-	b.to[m.ID] = to.PID
-	delete(b.notices, m.ID)
+	b.to[id] = pid
+	delete(b.notices, id)
 	b.mu.Unlock()
 	until := time.Now().Add(5 * time.Second)
 	if at, ok := ctx.Deadline(); ok && at.Before(until) {
@@ -263,8 +270,8 @@ func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, 
 	if err := c.SetDeadline(until); err != nil {
 		return unsent(err)
 	}
-	if _, err := io.WriteString(c, lines.String()); err != nil {
-		return fmt.Errorf("write to the session with pid %d: %w", to.PID, err)
+	if _, err := io.WriteString(c, text.String()); err != nil {
+		return fmt.Errorf("write to the session with pid %d: %w", pid, err)
 	}
 	return c.(*net.UnixConn).CloseWrite()
 }
@@ -335,8 +342,8 @@ func (b *Mailbox) keep(files ...string) error {
 	for dir := range b.listeners {
 		files = append(files, filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock"))
 	}
-	if b.listed != nil {
-		files = append(files, b.listed.files()...)
+	for _, l := range b.listed {
+		files = append(files, l.files...)
 	}
 	return os.WriteFile(b.note(os.Getpid()), []byte(strings.Join(files, "\n")+"\n"), 0o600)
 }
@@ -354,7 +361,8 @@ func (b *Mailbox) sweep() {
 			continue
 		}
 		for path := range strings.Lines(string(files)) {
-			if path = strings.TrimSuffix(path, "\n"); strings.HasPrefix(filepath.Base(path), n.Name()+".") {
+			path = strings.TrimSuffix(path, "\n")
+			if rest, ok := strings.CutPrefix(filepath.Base(path), n.Name()); ok && (rest[:1] == "." || rest[:1] == "-") {
 				_ = os.Remove(path)
 			}
 		}
@@ -406,19 +414,20 @@ func (b *Mailbox) read(c *net.UnixConn) {
 		if json.Unmarshal(lines.Bytes(), &f) != nil {
 			continue
 		}
-		if f.Type == "user" && f.Message != nil && b.Admits(pid) {
+		var q qwenNotice
+		_ = json.Unmarshal(lines.Bytes(), &q) // the same line
+		switch {
+		case f.Type == "user" && f.Message != nil && b.Admits(pid):
 			name, text := unwrapped(f.Message.Content)
-			b.take(Incoming{ID: f.ID, PID: pid, Name: name, Text: text})
-		}
-		if f.Type != "control" || f.Action != "peer_message_status" {
-			continue
-		}
-		reason := f.Reason
-		if f.Drop != "" {
-			reason = f.Drop
-		}
-		for _, id := range append(f.Dropped, f.Of) {
-			b.notice(id, pid, Notice{Status(f.Status), reason})
+			b.take(Incoming{ID: cmp.Or(f.ID, q.ID), PID: pid, Name: cmp.Or(name, q.Name), Text: text})
+		case f.Type == "control" && f.Action == "peer_message_status":
+			for _, id := range append(f.Dropped, f.Of) {
+				b.notice(id, pid, Notice{Status(f.Status), cmp.Or(f.Drop, f.Reason)}, nil)
+			}
+		case f.Type == "control" && f.Action == "delivery_status":
+			for _, id := range append(q.Dropped, q.Of) {
+				b.notice(id, pid, Notice{Status(f.Status), cmp.Or(q.Drop, f.Reason)}, qwenStatus)
+			}
 		}
 	}
 }
@@ -465,13 +474,19 @@ func (b *Mailbox) Listen(beside transcript.Process) error {
 }
 
 // notice takes a notice from a process; 0 if it is not known. Only the session that has the message can say
-// something of it.
-func (b *Mailbox) notice(id string, pid int, n Notice) {
+// something of it. after, if not nil, says what the notice means after the last one, if it says anything new.
+func (b *Mailbox) notice(id string, pid int, n Notice, after func(was, now Status) (Status, bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	to, sent := b.to[id]
 	if !sent || pid != 0 && pid != to {
 		return
+	}
+	if after != nil {
+		var news bool
+		if n.Status, news = after(b.notices[id].Status, n.Status); !news {
+			return
+		}
 	}
 	b.notices[id] = n
 	close(b.told)

@@ -115,7 +115,7 @@ type Status struct {
 	Basis     string    `json:"basis"`         // what Word rests on: [BasisMessage] and its like
 	PID       int       `json:"pid,omitempty"` // the process that Word rests on
 
-	Program string `json:"program,omitempty"` // of a session: whose it is, if it is not Claude Code's: [ProgramCodex]
+	Program string `json:"program,omitempty"` // of a session: whose it is, if it is not Claude Code's: [ProgramCodex], [ProgramQwen]
 }
 
 // Evidence names the message that a status rests on.

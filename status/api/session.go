@@ -34,12 +34,15 @@ type Session struct {
 	// [WaySession], [WayHook] or [WayCodex]. It is empty if none does.
 	Way string `json:"way,omitempty"`
 
-	// Program is whose session it is, [ProgramCodex], if it is not Claude Code's.
+	// Program is whose session it is, [ProgramCodex] or [ProgramQwen], if it is not Claude Code's.
 	Program string `json:"program,omitempty"`
 }
 
-// ProgramCodex is the Codex CLI.
-const ProgramCodex = "codex"
+// The programs other than Claude Code.
+const (
+	ProgramCodex = "codex" // the Codex CLI
+	ProgramQwen  = "qwen"  // Qwen Code
+)
 
 // WhoIs returns the id of the session that has a name in messages, since a new one can be called the same. It is the name itself
 // if none of them has it.

@@ -24,7 +24,6 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/codex"
 	"teambridge/relay/pane"
 	"teambridge/status"
 	"teambridge/status/api"
@@ -113,17 +112,17 @@ func (l *Local) OpenPanes(ctx context.Context) (*pane.Panes, error) {
 	}
 	lg, err := l.opts.Ledger(ctx)
 	if err == nil {
-		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Codex: l.codex(), Locker: l.opts.Locker, As: api.Guest, Warn: l.opts.Warn})
+		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Homes: l.homes(), Locker: l.opts.Locker, As: api.Guest, Warn: l.opts.Warn})
 	}
 	return l.panes, err
 }
 
-// codex is the directory of Codex, or "".
-func (l *Local) codex() string {
+// homes are where the sessions of programs other than Claude Code are.
+func (l *Local) homes() pane.Homes {
 	if l.opts.LookupEnv == nil {
-		return ""
+		return pane.Homes{}
 	}
-	return codex.Home(l.opts.LookupEnv)
+	return pane.HomesOf(l.opts.LookupEnv)
 }
 
 // attend has agents of sessions write to the person until end is called, if they are of that team, or if it is "". A service

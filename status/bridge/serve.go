@@ -115,7 +115,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	})
 	s.service = s
 	s.panes = pane.New(pane.Options{
-		Root: opts.Root, Ledger: s.ledger, State: opts.State, Codex: s.codex(), Locker: s.locker, As: opts.As, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
+		Root: opts.Root, Ledger: s.ledger, State: opts.State, Homes: s.homes(), Locker: s.locker, As: opts.As, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
 		Changed: func(ledger.InboxKey) {
 			signal(s.paneNews)
 			signal(s.dirty)

@@ -49,7 +49,7 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 			return nil, err
 		}
 	}
-	for _, p := range pane.CodexProcesses(l.codex()) {
+	for _, p := range l.homes().Processes() {
 		all = append(all, teams.Session{Process: p, Liveness: teams.Alive})
 	}
 	shown := make([]api.Session, 0, len(all))
@@ -75,8 +75,8 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 		case by == pane.ByCodex:
 			one.Way = api.WayCodex
 		}
-		if pane.IsCodex(s.Process) {
-			one.Program, one.Headless = api.ProgramCodex, !s.Interactive
+		if program := pane.ProgramOf(s.Process); program != pane.Session {
+			one.Program, one.Headless = string(program), !s.Interactive
 		}
 		shown = append(shown, one)
 	}

@@ -125,7 +125,7 @@ func (l *Local) sessions(ctx context.Context, names []string) ([]pane.Pane, erro
 	if err != nil {
 		return nil, err
 	}
-	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Codex: l.codex()})
+	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Homes: l.homes()})
 	if len(names) == 0 {
 		return panes.Around(ctx)
 	}

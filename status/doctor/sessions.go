@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"teambridge/relay/codex"
 	"teambridge/relay/pane"
 	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // sessions reports how messages reach the sessions that are in no team, or what keeps them from it.
@@ -40,18 +40,33 @@ func (x *examination) sessions(ctx context.Context) error {
 			x.session(s)
 		}
 	}
-	for _, s := range pane.CodexProcesses(codex.Home(x.LookupEnv)) {
-		name := fmt.Sprintf("the session %s of Codex (process %d)", s.Name, s.PID)
-		if _, by := pane.ReachOf(x.State, s); by == pane.ByCodex {
-			x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages from Codex's shared server", "")
-		} else if s.Interactive {
-			x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it is not in Codex's shared server",
-				"end it, and start it without --no-daemon and -c: codex resume "+s.Session)
-		} else {
-			x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is one of codex exec, and takes no messages", "")
-		}
+	for _, s := range pane.HomesOf(x.LookupEnv).Processes() {
+		x.other(s)
 	}
 	return nil
+}
+
+// other reports how messages reach a session of another program.
+func (x *examination) other(s transcript.Process) {
+	codex := pane.ProgramOf(s) == pane.Codex
+	name, by := fmt.Sprintf("the session %s of Qwen Code (process %d)", s.Name, s.PID), "on its socket"
+	if codex {
+		name, by = fmt.Sprintf("the session %s of Codex (process %d)", s.Name, s.PID), "from Codex's shared server"
+	}
+	switch _, reach := pane.ReachOf(x.State, s); {
+	case reach == pane.BySocket:
+		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages "+by,
+			"unless it has the tools of teambridge, it asks its person about each; they answer with /peers, and then /peers accept")
+	case reach != pane.Nowhere:
+		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages "+by, "")
+	case codex && s.Interactive:
+		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it is not in Codex's shared server",
+			"end it, and start it without --no-daemon and -c: codex resume "+s.Session)
+	case codex:
+		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is one of codex exec, and takes no messages", "")
+	default:
+		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+": "+pane.Refuses(s), "")
+	}
 }
 
 // session reports how messages reach a session, and what would be a better way.

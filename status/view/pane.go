@@ -119,8 +119,8 @@ func PaneStatus(v pane.View) api.Status {
 	if v.Pane.IsSession() {
 		s.Basis = api.BasisProcess
 	}
-	if v.Pane.Profile == pane.Codex {
-		s.Program = api.ProgramCodex
+	if v.Pane.Profile == pane.Codex || v.Pane.Profile == pane.Qwen {
+		s.Program = string(v.Pane.Profile)
 	}
 	for _, m := range v.Messages {
 		if !m.State.Ended() {

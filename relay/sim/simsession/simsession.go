@@ -39,6 +39,13 @@ type object map[string]any
 // Main is the session, in a process that [Begin] or [Start] has started; in others it does nothing. It belongs at the beginning of
 // TestMain, or of main.
 func Main() {
+	if home := os.Getenv(envQwen); home != "" {
+		if err := runQwen(home); err != nil {
+			fmt.Fprintln(os.Stderr, "session:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if root := os.Getenv(env); root != "" {
 		run(root)
 		os.Exit(0)
@@ -49,6 +56,7 @@ func Main() {
 type Process struct {
 	Root, ID, Name string
 	Hooked         bool // it has no socket, but hooks: see [HookOf]
+	Qwen           bool // it is one of Qwen Code: see [StartQwen]
 
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -68,6 +76,9 @@ func (p *Process) begin() (err error) {
 	}
 	p.cmd = exec.Command(exe, p.ID, p.Name)
 	p.cmd.Env = append(os.Environ(), env+"="+p.Root)
+	if p.Qwen {
+		p.cmd.Env = append(os.Environ(), envQwen+"="+p.Root)
+	}
 	if p.Hooked {
 		p.cmd.Env = append(p.cmd.Env, envHooked+"=1")
 	}
@@ -101,6 +112,9 @@ func (p *Process) Dir() string { return filepath.Dir(p.Root) }
 
 // Texts returns the texts that the models of the sessions below its Claude directory were given, by their transcripts, in order.
 func (p *Process) Texts() (texts []string, err error) {
+	if p.Qwen {
+		return qwenTexts(p.Root)
+	}
 	paths, err := filepath.Glob(filepath.Join(p.Root, "projects", "*", "*.jsonl"))
 	if err != nil {
 		return nil, err
@@ -318,7 +332,7 @@ func (p *program) obey(line string) {
 		}
 	}
 	if says {
-		p.connect(to, object{
+		connect(to, object{
 			"msgV": 1, "msg_id": "5a000000-0000-4000-8000-" + fmt.Sprintf("%012x", len(text)), "type": "user",
 			"message": object{"role": "user", "content": "<cross-session-message from=\"uds:x\" from-name=\"" + fmt.Sprint(p.record["name"]) + "\">\n" + text + "\n</cross-session-message>"},
 		})
@@ -469,7 +483,7 @@ func (p *program) hook() {
 }
 
 func (p *program) tell(f frameIn, status, reason string) {
-	p.connect(f.From, object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
+	connect(f.From, object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
 }
 
 // listed returns the address of the process that is listed under a name.
@@ -487,7 +501,7 @@ func (p *program) listed(name string) string {
 	return ""
 }
 
-func (p *program) connect(to string, o object) {
+func connect(to string, o object) {
 	c, err := net.Dial("unix", strings.TrimPrefix(to, "uds:"))
 	if err != nil {
 		return

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"teambridge/relay/process"
@@ -72,77 +70,14 @@ trust_level = "trusted"
 	return program
 }
 
-// CodexTerminal is an interactive Codex in a tmux server of its own.
-type CodexTerminal struct{ *Terminal }
-
 // StartCodex starts a program of [Home.Codex] with args, and returns when a prompt can be typed.
-func StartCodex(t testing.TB, h *Home, program string, args ...string) *CodexTerminal {
+func StartCodex(t testing.TB, h *Home, program string, args ...string) *PromptTerminal {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	p := &CodexTerminal{startCommand(ctx, t, h, []string{"env", "-i"}, append([]string{program}, args...))}
-	if err := p.shows(ctx, func(screen string) bool {
-		return strings.Contains(screen, "gpt-5 ") && strings.Contains(screen, "\n› ")
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return startPromptTerminal(t, h, "› ", "gpt-5 ", append([]string{program}, args...))
 }
 
 // Thread is the id of the thread of the terminal that was given the marker as a prompt.
 func (h *Home) Thread(ctx context.Context, marker string) (string, error) {
 	r, err := h.API.Wait(ctx, func(r Request) bool { return !r.Side && r.Has(marker) })
 	return r.Session, err
-}
-
-// Prompt types a text of one line, and sends it off.
-func (p *CodexTerminal) Prompt(ctx context.Context, text string) error {
-	if err := p.Keys(ctx, "-l", text); err != nil {
-		return err
-	}
-	last := func(screen string) string { // what is in the composer
-		lines := strings.Split(screen, "\n")
-		for _, line := range slices.Backward(lines) {
-			if in, ok := strings.CutPrefix(line, "› "); ok {
-				return in
-			}
-		}
-		return ""
-	}
-	start := text[:min(len(text), 30)]
-	if err := p.shows(ctx, func(screen string) bool { return strings.HasPrefix(last(screen), start) }); err != nil {
-		return err
-	}
-	for {
-		if err := p.Keys(ctx, "Enter"); err != nil {
-			return err
-		}
-		soon, cancel := context.WithTimeout(ctx, settle)
-		err := p.shows(soon, func(screen string) bool { return !strings.HasPrefix(last(screen), start) })
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-// shows waits until the screen is as wanted, in two looks in a row.
-func (p *CodexTerminal) shows(ctx context.Context, want func(screen string) bool) error {
-	looks := 0
-	err := poll(ctx, func() (bool, error) {
-		screen, err := p.capture(ctx)
-		if err != nil {
-			return false, err
-		}
-		if want(screen) {
-			looks++
-		} else {
-			looks = 0
-		}
-		return looks >= 2, nil
-	})
-	if err != nil {
-		return fmt.Errorf("standin: Codex: %w; the terminal shows:\n%s", err, p.Screen())
-	}
-	return nil
 }

@@ -124,7 +124,7 @@ func (p *Terminal) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Composer is what the box where a prompt is typed shows, and whether there is one.
+// PromptTerminal is what the box where a prompt is typed shows, and whether there is one.
 func (p *Terminal) Composer(ctx context.Context) (text string, ok bool, err error) {
 	screen, err := p.capture(ctx)
 	if err != nil {

@@ -1,0 +1,122 @@
+package pane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/peer"
+	"teambridge/relay/qwen"
+	"teambridge/relay/tmux"
+	"teambridge/teams/transcript"
+)
+
+// Qwen is the profile of a session of Qwen Code.
+const Qwen tmux.Profile = "qwen"
+
+// qwenAlone is the Entrypoint of the process of a session of Qwen Code that another program runs, and [Qwen] that of others.
+const qwenAlone = "qwen-alone"
+
+// qwenIn are the sessions of Qwen Code, given its directory.
+type qwenIn string
+
+func (home qwenIn) processes() (list []transcript.Process) {
+	for _, q := range qwen.Sessions(string(home)) {
+		s := transcript.Process{
+			PID: q.PID, ProcStart: q.Start, Session: q.ID, Version: q.Version, StartedAt: q.Begun.UnixMilli(), Cwd: q.Cwd, Name: q.Name, Socket: q.Socket,
+			Interactive: q.Terminal, Entrypoint: string(Qwen), Status: q.Status, Changed: q.Changed, Path: q.Path,
+		}
+		if !q.Terminal { // one process can have several
+			s.Entrypoint, s.ProcStart = qwenAlone, s.ProcStart+"/"+q.ID
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func (qwenIn) takes(s transcript.Process) string {
+	switch _, err := os.Stat(s.Socket); {
+	case s.Entrypoint == qwenAlone:
+		return "the session takes no messages: another program runs it, and Qwen Code refuses them"
+	case s.Socket == "":
+		return "the session takes no messages: agents.crossSessionMessaging is off in the settings of Qwen Code"
+	case errors.Is(err, fs.ErrNotExist):
+		return "the session does not listen on its socket: end it, and resume it with qwen --resume " + s.Session
+	}
+	return ""
+}
+
+func (qwenIn) check(m Message) error { return peer.Message{From: m.From, Text: m.Text}.Check() }
+
+// has: the session says that it has a message in its queue, and records it when the model is given it. What is written again under the id of
+// its frame comes to nothing if the process has it.
+func (qwenIn) has(p *Panes, s transcript.Process, frame string, tries int) string {
+	n, told, _ := p.mailbox.Told(frame)
+	switch {
+	case s.Status == transcript.ProcessIdle:
+		return ""
+	case told && n.Status == peer.Delivered:
+		return "the session has it, and works"
+	case tries >= 2:
+		return "the session works, and does not show it yet"
+	}
+	return ""
+}
+
+func (home qwenIn) write(ctx context.Context, p *Panes, to transcript.Process, frame string, m ledger.PaneMessage) error {
+	token, ok := qwen.Token(p.opts.State, to.Path, to.Session)
+	if !ok {
+		return fmt.Errorf("%w: the session has just ended, or has another conversation now", peer.ErrUnsent)
+	}
+	text := fmt.Sprintf("[teambridge %s] %s", Nonce(m.UUID), m.Raw)
+	return p.mailbox.SendQwen(ctx, peer.QwenSession{PID: to.PID, Socket: to.Socket, ID: to.Session, Token: token}, peer.Message{ID: frame, From: m.From, Text: text})
+}
+
+// transcripts: after /clear, what waits in the process comes into another one.
+func (home qwenIn) transcripts(of Pane, since time.Time) (paths []string) {
+	if path, ok := qwen.Chat(string(home), of.Cwd, of.Ref.ID); ok {
+		paths = append(paths, path)
+	}
+	for _, path := range qwen.Recent(string(home), of.Cwd, since.Add(-2*time.Second)) { // a file system may have coarse times
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// chat takes one line of a transcript of Qwen Code. A message is recorded when the model is asked about it, and given with the next
+// answer of the model. If the API fails, Qwen Code asks, and records it, again and again.
+func (c *conversation) chat(line []byte) {
+	e, ok := qwen.Parse(line)
+	if !ok {
+		return
+	}
+	switch e.Kind {
+	case qwen.Begun, qwen.Mail:
+		for _, s := range c.open {
+			s.interrupted = s.interrupted || !s.ended // nothing is recorded when its person interrupts a turn
+		}
+		c.begin()
+		if at := marker().FindStringSubmatchIndex(e.Text); e.Kind == qwen.Mail && at != nil && at[0] == 0 {
+			nonce := e.Text[at[2]:at[3]]
+			s := c.of(nonce)
+			if !s.kept {
+				c.recorded = append(c.recorded, nonce)
+			}
+			s.kept = true
+		}
+	case qwen.Worked:
+		c.worked(e.At, "")
+	case qwen.Ended:
+		c.worked(e.At, "")
+		for _, s := range c.open {
+			s.ended, s.endedAt, s.answer = true, e.At, e.Text
+		}
+	}
+}

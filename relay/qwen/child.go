@@ -1,0 +1,79 @@
+package qwen
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"teambridge/relay/process"
+	"teambridge/teams/atomicfile"
+)
+
+// A session gives the processes that it starts a token, with which a message is not held for its person: the model is told that a
+// process of the session wrote it, without the authority of its user. A server of ours that a session has started keeps the token in the
+// state directory, for whoever of us delivers, as long as it runs.
+
+// child is what is kept.
+type child struct {
+	Socket string                `json:"socket"`
+	Token  string                `json:"token"`
+	Above  []process.Predecessor `json:"above"` // who has started the server, one of which is the session
+}
+
+func childFile(state, socket string) string {
+	return filepath.Join(state, "qwen", filepath.Base(socket)+".json")
+}
+
+// KeepToken keeps the token that a session has given this process, which has that environment and was started by the processes
+// parents, until forget is called. It does nothing in a process that no session of Qwen Code has started.
+func KeepToken(state string, lookup func(string) (string, bool), parents []int) (forget func() error, err error) {
+	c := child{}
+	c.Socket, _ = lookup("QWEN_CODE_MESSAGING_SOCKET")
+	c.Token, _ = lookup("QWEN_CODE_MESSAGING_TOKEN")
+	if c.Socket == "" || c.Token == "" {
+		return func() error { return nil }, nil
+	}
+	for _, pid := range parents {
+		c.Above = append(c.Above, process.Identify(pid))
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	path := childFile(state, c.Socket)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if err := atomicfile.Write(path, data); err != nil {
+		return nil, err
+	}
+	return func() error {
+		now, err := os.ReadFile(path)
+		if err == nil && string(now) == string(data) { // else it is another server's
+			err = os.Remove(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}, nil
+}
+
+// childToken returns the token that the process of a session has given a server of ours, if it is kept. That of another process would have
+// a message dropped without a word.
+func childToken(state string, s record, start string) string {
+	data, err := os.ReadFile(childFile(state, s.Socket))
+	var c child
+	if err != nil || json.Unmarshal(data, &c) != nil || c.Socket != s.Socket {
+		return ""
+	}
+	for _, p := range c.Above {
+		if ticks, _, _ := strings.Cut(p.Start, "@"); p.PID == s.PID && ticks == start {
+			return c.Token
+		}
+	}
+	return ""
+}

@@ -1,0 +1,298 @@
+package simsession
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/relay/qwen"
+	"teambridge/teams/transcript"
+)
+
+// envQwen says that the session is one of Qwen Code, in its directory.
+const envQwen = env + "_QWEN"
+
+// The tokens of a session of Qwen Code: that of its file, and that of its children.
+const (
+	QwenToken = "peer"
+	QwenChild = "child"
+)
+
+// StartQwen starts a session of Qwen Code, given its directory. It can be told "busy" and "idle"; "hold" has it ask its person about what comes
+// with the token of its file, and "allow" and "deny" are the answers; it drops the next message with "drop", takes it for one to the conversation before with "move", and drops all of them, without a word,
+// from "deaf" to "usual"; "fail" has the API fail until "usual", while it asks again and again; with "clear" it gets another id; with
+// "exit" it begins to end, as by its person; with "write NAME TEXT" its agent writes to who is listed under a name.
+func StartQwen(t T, home, id string) *Session {
+	t.Helper()
+	return start(t, &Process{Root: home, ID: id, Name: Name, Qwen: true})
+}
+
+// qwenTexts is [Process.Texts] for a session of Qwen Code.
+func qwenTexts(home string) (texts []string, err error) {
+	paths, err := filepath.Glob(filepath.Join(home, "projects", "*", "chats", "*.jsonl"))
+	for _, path := range paths {
+		tail := transcript.Tail{Path: path}
+		for line, lerr := range tail.Lines() {
+			if lerr != nil {
+				return nil, lerr
+			}
+			if e, ok := qwen.Parse(line); ok && e.Kind == qwen.Mail {
+				text, _, _ := strings.Cut(e.Text, "\n</cross_session_message>")
+				_, text, _ = strings.Cut(text, "] ")
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts, err
+}
+
+// qwenProgram is the process of a session of Qwen Code.
+type qwenProgram struct {
+	mu      sync.Mutex
+	home    string
+	record  object
+	path    string
+	queue   []qwenIn
+	held    []qwenIn
+	settled map[string]string // what was said of an id
+	busy    bool
+	hold    bool
+	deaf    bool
+	fails   bool
+	drops   int
+	moved   bool
+	ending  bool
+}
+
+type qwenIn struct {
+	ID      string `json:"msgId"`
+	Type    string
+	From    string
+	Name    string `json:"fromName"`
+	To      string `json:"toSessionId"`
+	Token   string
+	Message struct{ Content string }
+}
+
+func runQwen(home string) error {
+	pid := fmt.Sprint(os.Getpid())
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return err
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return err
+	}
+	var space uint64
+	if link, err := os.Readlink("/proc/self/ns/pid"); err != nil {
+		return err
+	} else if _, err := fmt.Sscanf(link, "pid:[%d]", &space); err != nil {
+		return err
+	}
+	start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
+	dir := filepath.Dir(home)
+	socket := filepath.Join(dir, "qwen-socks", pid+".sock")
+	p := &qwenProgram{home: home, path: filepath.Join(home, "sessions", pid+".json"), settled: map[string]string{}}
+	p.record = object{
+		"schemaVersion": 1, "pid": os.Getpid(), "procStart": strings.TrimSpace(string(boot)) + ":" + start, "pidNs": space, "sessionId": os.Args[1], "cwd": dir,
+		"name": os.Args[2], "startedAt": time.Now().UnixMilli(), "qwenVersion": "0.24.4", "kind": "tui", "ipcPath": socket, "ipcToken": QwenToken,
+	}
+	for _, d := range []string{filepath.Dir(socket), filepath.Join(home, "sessions"), filepath.Dir(p.chat())} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return err
+		}
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	if err := p.save(); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			data, _ := io.ReadAll(c)
+			c.Close()
+			p.take(strings.Split(strings.TrimSpace(string(data)), "\n"))
+		}
+	}()
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		err := p.obey(in.Text())
+		fmt.Println("done")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var strange = regexp.MustCompile(`[^a-zA-Z0-9]`)
+
+func (p *qwenProgram) chat() string {
+	return filepath.Join(p.home, "projects", strange.ReplaceAllString(filepath.Dir(p.home), "-"), "chats", fmt.Sprint(p.record["sessionId"])+".jsonl")
+}
+
+func (p *qwenProgram) save() error {
+	data, err := json.Marshal(p.record)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.path+".tmp", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(p.path+".tmp", p.path)
+}
+
+func (p *qwenProgram) write(o object) {
+	o["timestamp"] = time.Now().UTC()
+	data, _ := json.Marshal(o)
+	f, err := os.OpenFile(p.chat(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, _ = f.Write(append(data, '\n'))
+		_ = f.Close()
+	}
+}
+
+func said(text string) object { return object{"parts": []object{{"text": text}}} }
+
+func (p *qwenProgram) obey(line string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if rest, ok := strings.CutPrefix(line, "write "); ok {
+		name, text, _ := strings.Cut(rest, " ")
+		connect(p.listed(name), object{
+			"msgV": 1, "msgId": "5a000000-0000-4000-8000-" + fmt.Sprintf("%012x", len(text)), "type": "user", "from": p.record["ipcPath"], "fromName": p.record["name"],
+			"message": object{"role": "user", "content": text},
+		})
+		return nil
+	}
+	switch line {
+	case "busy":
+		p.busy = true
+		p.write(object{"type": "user", "provenance": "real_user", "message": said("a prompt")})
+	case "idle":
+		if p.busy {
+			p.write(object{"type": "assistant", "message": said("done")})
+		}
+		p.busy = false
+		p.turn()
+	case "hold":
+		p.hold = true
+	case "allow", "deny":
+		for _, f := range p.held {
+			if line == "allow" {
+				p.say(f, "delivered", "")
+				p.queue = append(p.queue, f)
+			} else {
+				p.say(f, "denied", "")
+			}
+		}
+		p.held, p.hold = nil, false
+		p.turn()
+	case "drop":
+		p.drops = 1
+	case "move":
+		p.moved = true
+	case "deaf":
+		p.deaf = true
+	case "fail":
+		p.fails = true
+	case "usual":
+		p.deaf, p.fails = false, false
+		p.turn()
+	case "clear":
+		p.record["sessionId"] = "5e55104e-0000-4000-8000-00000000000c"
+		return p.save()
+	case "exit":
+		for _, f := range append(p.queue, p.held...) {
+			p.say(f, "expired", "")
+		}
+		p.ending = true
+	}
+	return nil
+}
+
+func (p *qwenProgram) take(lines []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var auth, f qwenIn
+	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &auth) != nil || json.Unmarshal([]byte(lines[1]), &f) != nil || f.Type != "user" || p.deaf {
+		return
+	}
+	if auth.Token != QwenToken && auth.Token != QwenChild {
+		return
+	}
+	switch was := p.settled[f.ID]; {
+	case p.drops > 0:
+		p.drops--
+		connect(f.From, object{"type": "control", "action": "delivery_status", "status": "dropped", "dropReason": "rate-limited", "droppedMsgIds": []string{f.ID}})
+	case p.ending:
+		p.say(f, "expired", "")
+	case was != "":
+		p.say(f, was, "")
+	case f.To != p.record["sessionId"], p.moved:
+		p.moved = false
+		p.say(f, "misaddressed", "")
+	case p.hold && auth.Token != QwenChild:
+		p.held = append(p.held, f)
+		p.say(f, "held", "")
+	default:
+		p.say(f, "delivered", "")
+		p.queue = append(p.queue, f)
+		p.turn()
+	}
+}
+
+// turn gives the model what is queued, unless it is busy: one message in a turn.
+func (p *qwenProgram) turn() {
+	for len(p.queue) > 0 && !p.busy {
+		f := p.queue[0]
+		for range 3 {
+			text := fmt.Sprintf("<cross_session_message from=%q name=%q>\n%s\n</cross_session_message>\n\nThis came from another session.", f.From, f.Name,
+				strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(f.Message.Content))
+			p.write(object{"type": "user", "provenance": "system", "subtype": "notification", "message": said(text)})
+			if !p.fails {
+				break
+			}
+			p.write(object{"type": "system", "subtype": "ui_telemetry", "systemPayload": object{"uiEvent": object{"event.name": "qwen-code.api_error"}}})
+		}
+		if p.fails {
+			return
+		}
+		p.write(object{"type": "assistant", "message": object{"parts": []object{{"text": "thinking", "thought": true}, {"text": "done with " + f.ID}}}})
+		p.queue = p.queue[1:]
+	}
+}
+
+func (p *qwenProgram) say(f qwenIn, status, reason string) {
+	p.settled[f.ID] = status
+	connect(f.From, object{"type": "control", "action": "delivery_status", "status": status, "origMsgId": f.ID, "reason": reason})
+}
+
+func (p *qwenProgram) listed(name string) string {
+	files, _ := filepath.Glob(filepath.Join(p.home, "sessions", "*.json"))
+	for _, path := range files {
+		var r struct {
+			Name   string
+			Socket string `json:"ipcPath"`
+		}
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &r) == nil && r.Name == name {
+			return r.Socket
+		}
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package standin
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// RequireQwen returns the command that is Qwen Code, which needs a newer Node.js than the one of the system, or skips or fails the test as
+// Require does.
+func RequireQwen(t testing.TB) []string {
+	t.Helper()
+	dir, err := interop()
+	if err != nil {
+		missing(t, fmt.Errorf("Qwen Code is not used: %w; %s", err, howToInstall))
+	}
+	node, err := filepath.Glob(filepath.Join(dir, "node", "node_modules", "node-*", "bin", "node"))
+	if err != nil || len(node) == 0 {
+		missing(t, fmt.Errorf("Node.js is not installed for Qwen Code: no node-*/bin/node is in %s; %s", dir, howToInstall))
+	}
+	program := filepath.Join(dir, "qwen", "node_modules", "@qwen-code", "qwen-code", "cli-entry.js")
+	if _, err := os.Stat(program); err != nil {
+		missing(t, fmt.Errorf("Qwen Code is not installed: %w; %s", err, howToInstall))
+	}
+	return []string{node[0], program}
+}
+
+// Qwen makes the home one for Qwen Code, too, and returns its command. What settings says is added to its settings.
+func (h *Home) Qwen(t testing.TB, settings map[string]any) []string {
+	t.Helper()
+	command := RequireQwen(t)
+	all := object{
+		"security": object{"auth": object{"selectedType": "openai"}, "folderTrust": object{"enabled": false}}, "telemetry": object{"enabled": false},
+		"general": object{"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": object{"usageStatisticsEnabled": false},
+		"ui": object{"enableFollowupSuggestions": false, "enableWelcomeBack": false}, "memory": object{"enableManagedAutoMemory": false},
+	}
+	for name, value := range settings {
+		all[name] = value
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(h.Dir, ".qwen")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "settings.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.Extra = append(h.Extra, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+h.API.URL+"/v1", "OPENAI_MODEL=standin", "NO_PROXY=127.0.0.1", "NODE_NO_WARNINGS=1")
+	return command
+}
+
+// StartQwen starts a command of [Home.Qwen] with args, and returns when a prompt can be typed.
+func StartQwen(t testing.TB, h *Home, command []string, args ...string) *PromptTerminal {
+	t.Helper()
+	return startPromptTerminal(t, h, "> ", "Type your message", append(command[:len(command):len(command)], args...))
+}

@@ -1,0 +1,238 @@
+package setup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/relay/shell"
+	"teambridge/relay/stophook"
+)
+
+// commandTime is how long a command of a program may take.
+const commandTime = time.Minute
+
+// configFile is the file of a program that names its MCP servers.
+func configFile(program string) string {
+	if program == Qwen {
+		return settingsFile
+	}
+	return "config.toml"
+}
+
+// adding are the arguments of a program that add an MCP server, but for the command.
+func adding(program string) []string {
+	if program == Qwen {
+		return []string{"add", "--scope", "user", "teambridge"}
+	}
+	return []string{"add", "teambridge", "--"}
+}
+
+// removing are the arguments of a program that remove it.
+func removing(program string) []string {
+	if program == Qwen {
+		return []string{"remove", "--scope", "user", "teambridge"}
+	}
+	return []string{"remove", "teambridge"}
+}
+
+// entry is an MCP server, as "codex mcp list --json" prints it.
+type entry struct {
+	Name      string
+	Enabled   bool
+	Transport struct {
+		URL     string
+		Command string
+		Args    []string
+	}
+}
+
+// runs is what an entry runs.
+func (e *entry) runs() []string {
+	return append([]string{cmp.Or(e.Transport.Command, e.Transport.URL)}, e.Transport.Args...)
+}
+
+// quoted is a command as a shell reads it.
+func quoted(command []string) string {
+	var words []string
+	for _, w := range command {
+		words = append(words, shell.Quote(w))
+	}
+	return strings.Join(words, " ")
+}
+
+// command is what a program is to run.
+func (s *Setup) command() []string { return append([]string{s.Program, "mcp"}, s.Flags...) }
+
+// mcp runs the command "mcp" of a program, and returns what it prints.
+func (s *Setup) mcp(ctx context.Context, st *Step, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, st.Path, append([]string{"mcp"}, args...)...)
+	if _, err := os.Stat(s.target(st)); err == nil {
+		cmd.Dir = s.target(st) // a project can have servers of its own
+	}
+	cmd.Env = append(os.Environ(), "RUST_BACKTRACE=0")
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		text := said.String()
+		if i := strings.LastIndex(text, "Error: "); i >= 0 {
+			text = text[i+len("Error: "):] // warnings come before it
+		}
+		return nil, fmt.Errorf("%s mcp %s: %w: %s", st.Program, strings.Join(args, " "), err, strings.TrimSpace(text))
+	}
+	return out, nil
+}
+
+// entry returns our entry in a program; nil if there is none.
+func (s *Setup) entry(ctx context.Context, st *Step) (*entry, error) {
+	if st.Program == Qwen { // its command starts the servers
+		return s.qwenEntry()
+	}
+	out, err := s.mcp(ctx, st, "list", "--json")
+	if err != nil {
+		return nil, err
+	}
+	var all []*entry
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("codex mcp list --json: %w", err)
+	}
+	if i := slices.IndexFunc(all, func(e *entry) bool { return e.Name == "teambridge" }); i >= 0 {
+		return all[i], nil
+	}
+	return nil, nil
+}
+
+// qwenEntry is entry for Qwen Code.
+func (s *Setup) qwenEntry() (*entry, error) {
+	path := filepath.Join(s.Qwen, settingsFile)
+	data, err := readIfAny(path)
+	if err != nil || len(bytes.TrimSpace(data)) == 0 {
+		return nil, err
+	}
+	var settings struct {
+		Servers map[string]struct {
+			URL, HTTPURL, Command string
+			Args                  []string
+		} `json:"mcpServers"`
+		MCP struct{ Excluded []string }
+	}
+	if err := json.Unmarshal(data, &settings); err != nil {
+		return nil, fmt.Errorf("%s: %w; nothing was changed: add the tools by hand with qwen mcp add, if the file has comments", path, err)
+	}
+	found, ok := settings.Servers["teambridge"]
+	if !ok {
+		return nil, nil
+	}
+	e := &entry{Name: "teambridge", Enabled: !slices.Contains(settings.MCP.Excluded, "teambridge")}
+	e.Transport.URL, e.Transport.Command, e.Transport.Args = cmp.Or(found.URL, found.HTTPURL), found.Command, found.Args
+	return e, nil
+}
+
+func (s *Setup) lookTools(ctx context.Context, st *Step) error {
+	if s.target(st) == "" {
+		return fmt.Errorf("the directory of %s is not known: set $HOME or $%s_HOME to an absolute path", title(st.Program), strings.ToUpper(st.Program))
+	}
+	e, err := s.entry(ctx, st)
+	if err != nil {
+		return err
+	}
+	name := title(st.Program)
+	switch {
+	case e == nil:
+		st.State, st.Detail = Missing, name+" has no MCP server called teambridge"
+		st.Plan = "add the tools: " + st.Program + " mcp " + quoted(append(adding(st.Program), s.command()...))
+		if st.Program == Qwen {
+			st.Plan += "; its sessions then take messages without asking you"
+		}
+	case !slices.Equal(e.runs(), s.command()):
+		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s runs %s; to have it replaced, remove it with %s mcp remove teambridge, and try again", name, quoted(e.runs()), st.Program)
+	case !e.Enabled:
+		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s is disabled; enable it in %s", name, filepath.Join(s.target(st), configFile(st.Program)))
+	default:
+		st.State, st.Detail = Done, name+" has the tools, and runs "+s.Program
+	}
+	return nil
+}
+
+func (s *Setup) addTools(ctx context.Context, st *Step) (err error) {
+	f, err := stophook.Open(ctx, s.State, filepath.Join(s.target(st), configFile(st.Program)), s.Debug)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	e, err := s.entry(ctx, st)
+	if err != nil {
+		return err
+	}
+	if e != nil { // it was added since we looked
+		return nil
+	}
+	r := record{Step: Tools, Target: s.target(st), Command: s.command()}
+	if err := s.remember(r, configFile(st.Program), f.Data()); err != nil {
+		return err
+	}
+	_, failed := s.mcp(ctx, st, append(adding(st.Program), s.command()...)...)
+	now, err := readIfAny(f.Path)
+	st.Changed = !bytes.Equal(now, f.Data())
+	switch {
+	case failed != nil && err == nil && !st.Changed:
+		return errors.Join(failed, s.forget(r, configFile(st.Program)))
+	case failed != nil || err != nil:
+		return errors.Join(failed, err)
+	case st.Changed:
+		r.After = sum(now)
+		return s.remember(r, configFile(st.Program), f.Data())
+	}
+	// It may be in another file, in place of a link to this one.
+	if e, err = s.entry(ctx, st); err != nil {
+		return err
+	}
+	if st.Changed = e != nil; !st.Changed {
+		return s.forget(r, configFile(st.Program))
+	}
+	return nil
+}
+
+func (s *Setup) removeTools(ctx context.Context, st *Step) (err error) {
+	r, ok, err := s.find(st)
+	if err != nil || !ok {
+		return err
+	}
+	f, err := stophook.Open(ctx, s.State, filepath.Join(s.target(st), configFile(st.Program)), s.Debug)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if st.Changed, err = s.restore(f, r, configFile(st.Program)); err != nil {
+		return err
+	}
+	if !st.Changed {
+		if err := s.needs(st); err != nil {
+			return err
+		}
+		e, err := s.entry(ctx, st)
+		if err != nil {
+			return err
+		}
+		if e != nil && slices.Equal(e.runs(), r.Command) { // else somebody has replaced it
+			if _, err := s.mcp(ctx, st, removing(st.Program)...); err != nil {
+				return err
+			}
+			st.Changed = true
+		}
+	}
+	return s.forget(r, configFile(st.Program))
+}
