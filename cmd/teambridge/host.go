@@ -138,7 +138,7 @@ func (a *app) dial(ctx context.Context, batch bool) (*client.Client, error) {
 	if e := a.there; e.socket != "" {
 		opts.Socket, opts.Patience = e.socket, cmp.Or(a.wait, answerWait)
 	} else {
-		later := io.Discard
+		var later io.Writer // none: what the attempts to connect again say would come for ever
 		if a.verbose {
 			later = a.stderr
 		}
