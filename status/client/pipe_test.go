@@ -15,12 +15,15 @@ import (
 )
 
 // pipe is a client that has one connection at a time to a socket, and how many there were.
-func (w *world) pipe(address string) (*client.Client, *atomic.Int64) {
+func (w *world) pipe(address string, before ...func()) (*client.Client, *atomic.Int64) {
 	w.t.Helper()
 	dialed := &atomic.Int64{}
 	c, err := client.New(client.Options{
 		Pipe: true, Where: "the other machine", Dial: func(ctx context.Context) (net.Conn, error) {
 			dialed.Add(1)
+			for _, f := range before {
+				f()
+			}
 			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(address, "unix:"))
 		},
 	})
@@ -36,7 +39,9 @@ func TestPipeIsOneConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	addrs, _ := w.serve()
-	c, dialed := w.pipe(addrs[0])
+	var asking sync.WaitGroup // those that are about to ask, for which a connection waits
+	asking.Add(50)
+	c, dialed := w.pipe(addrs[0], asking.Wait)
 	ctx, stop := context.WithCancel(t.Context())
 	var all, begun sync.WaitGroup
 	for range 3 {
@@ -54,6 +59,7 @@ func TestPipeIsOneConnection(t *testing.T) {
 	var asked sync.WaitGroup
 	for i := range 50 {
 		asked.Go(func() {
+			asking.Done()
 			if _, err := c.Send(t.Context(), older, "worker", fmt.Sprint("m-", i), api.NewMessage{Text: "x"}); err != nil {
 				t.Error(err)
 			}
