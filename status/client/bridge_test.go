@@ -20,6 +20,9 @@ func TestBridge(t *testing.T) {
 		})
 	})
 	t.Run("pipe", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("not with -short: it is the same over HTTP/2")
+		}
 		t.Parallel()
 		bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge {
 			w := &world{f, t}
