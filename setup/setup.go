@@ -54,6 +54,7 @@ const (
 	Plugin = "plugin" // of Claude Code
 	Teams  = "teams"  // turned on in Claude Code
 	Tools  = "tools"  // of "teambridge mcp", in Codex and Qwen Code
+	Rights = "rights" // what the person sends to Qwen Code counts as theirs
 	Run    = "run"    // nothing is set up: "teambridge run" runs it
 )
 
@@ -78,6 +79,8 @@ type Step struct {
 	Detail  string `json:"detail"`
 	Changed bool   `json:"changed"`
 
+	// Grants says that it gives teambridge rights of the person, who should agree to it alone.
+	Grants bool `json:"-"`
 	// Plan is what [Setup.Do] would do, as an order; "": nothing.
 	Plan string `json:"-"`
 	undo bool
@@ -89,7 +92,7 @@ func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
 var steps = []Step{
 	{Program: Claude, Name: Plugin}, {Program: Claude, Name: Teams}, {Program: Codex, Name: Tools},
 	{Program: OpenCode, Name: Run, State: Done, Detail: "nothing to set up: run an agent with teambridge run --runtime opencode"},
-	{Program: Qwen, Name: Tools},
+	{Program: Qwen, Name: Tools}, {Program: Qwen, Name: Rights, Grants: true},
 }
 
 // Look returns how the steps of the programs in $PATH stand. It changes nothing.
@@ -109,11 +112,12 @@ func (s *Setup) Made() (list []*Step, err error) {
 	for _, r := range slices.Backward(records) {
 		for _, st := range steps {
 			if s.same(r, &st) {
-				st.Path, st.State, st.undo = s.lookPath(st.Program), Done, true
+				st.Path, st.State, st.undo, st.Grants = s.lookPath(st.Program), Done, true, false
 				st.Plan = map[string]string{
 					Plugin: "remove the plugin",
 					Teams:  "take " + teams.EnableVariable + " out of " + s.settings(),
 					Tools:  "take teambridge out of the MCP servers of " + title(st.Program),
+					Rights: "revoke the controller " + r.controller(),
 				}[st.Name]
 				st.Detail = "done by setup"
 				list = append(list, &st)
@@ -129,9 +133,9 @@ func (s *Setup) Do(ctx context.Context, st *Step) {
 	st.Plan = ""
 	release, err := lockedfile.HoldWithin(ctx, time.Minute, filepath.Join(s.State, "locks"), "setup")
 	if err == nil {
-		do := map[string]func(context.Context, *Step) error{Plugin: s.installPlugin, Teams: s.enableTeams, Tools: s.addTools}[st.Name]
+		do := map[string]func(context.Context, *Step) error{Plugin: s.installPlugin, Teams: s.enableTeams, Tools: s.addTools, Rights: s.addController}[st.Name]
 		if st.undo {
-			do = map[string]func(context.Context, *Step) error{Plugin: s.uninstallPlugin, Teams: s.disableTeams, Tools: s.removeTools}[st.Name]
+			do = map[string]func(context.Context, *Step) error{Plugin: s.uninstallPlugin, Teams: s.disableTeams, Tools: s.removeTools, Rights: s.removeController}[st.Name]
 		}
 		err = errors.Join(do(ctx, st), release())
 	}
@@ -159,7 +163,7 @@ func (st *Step) Decline() { st.State, st.Detail, st.Plan = Declined, "declined: 
 
 // look fills in how a step stands.
 func (s *Setup) look(ctx context.Context, st *Step) {
-	look := map[string]func(context.Context, *Step) error{Plugin: s.lookPlugin, Teams: s.lookTeams, Tools: s.lookTools}[st.Name]
+	look := map[string]func(context.Context, *Step) error{Plugin: s.lookPlugin, Teams: s.lookTeams, Tools: s.lookTools, Rights: s.lookController}[st.Name]
 	if look == nil {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"teambridge/plugin"
+	"teambridge/relay/qwen"
 	"teambridge/teams"
 )
 
@@ -455,13 +456,9 @@ func TestPlaceOfTheSettings(t *testing.T) {
 	}
 }
 
-// Qwen Code writes its settings at each start, so that only our entry can be removed from them.
-func TestQwenHasTheTools(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	settings := filepath.Join(m.Qwen, "settings.json")
-	const before = "{\"mine\": 1}\n"
-	m.write(settings, before)
+// qwen installs one that is a script.
+func (m *machine) qwen() {
+	m.t.Helper()
 	m.write(filepath.Join(m.Path, "qwen"), `#!/bin/sh
 cd '`+m.Qwen+`' || exit
 case "$*" in
@@ -472,13 +469,28 @@ case "$*" in
 	for a; do args="$args,\"$a\""; done
 	printf '{"mine":1,"mcpServers":{"teambridge":{"command":"%s","args":[%s]}}}' "$command" "${args#,}" >settings.json ;;
 "mcp remove --scope user teambridge") printf '{"mine":1,"mcpServers":{},"$version":4}' >settings.json ;;
+"sessions controllers add --label teambridge")
+	[ ! -e full ] || { echo "no space is left" >&2; exit 1; }
+	printf '{"controllers":[{"id":"c_4f226c69"}]}' >peer-controllers.json
+	printf 'Controller "teambridge" added (c_4f226c69).\n\nToken:\n  qpc_`+strings.Repeat("0a", 32)+`\n' ;;
+"sessions controllers remove c_4f226c69") printf '{"controllers":[]}' >peer-controllers.json ;;
 *) echo "unknown: $*" >&2; exit 1 ;;
 esac
 `)
+}
+
+// Qwen Code writes its settings at each start, so that only our entry can be removed from them.
+func TestQwenHasTheTools(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	settings := filepath.Join(m.Qwen, "settings.json")
+	const before = "{\"mine\": 1}\n"
+	m.write(settings, before)
+	m.qwen()
 	step := func() *Step {
 		t.Helper()
 		list := m.Look(t.Context())
-		st := list[len(list)-1]
+		st := list[len(list)-2]
 		if st.Program != Qwen || st.Name != Tools {
 			t.Fatalf("the last step is %+v", st)
 		}
@@ -522,6 +534,63 @@ esac
 		m.write(settings, text)
 		if st := step(); st.State != want || m.read(settings) != text {
 			t.Errorf("%s: %+v", text, st)
+		}
+	}
+}
+
+// Only a controller that the person has agreed to, and has not revoked, is used.
+func TestControllerOfQwen(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.write(filepath.Join(m.Qwen, "settings.json"), "{}")
+	m.qwen()
+	step := func() *Step {
+		list := m.Look(t.Context())
+		st := list[len(list)-1]
+		if st.Program != Qwen || st.Name != Rights || !st.Grants {
+			t.Fatalf("the last step is %+v", st)
+		}
+		return st
+	}
+	m.write(filepath.Join(m.Qwen, "full"), "")
+	st := step()
+	if m.Do(t.Context(), st); st.State != Failed || st.Changed || !strings.Contains(st.Detail, "no space is left") {
+		t.Errorf("without space: %+v", st)
+	}
+	if err := os.Remove(filepath.Join(m.Qwen, "full")); err != nil {
+		t.Fatal(err)
+	}
+	for _, revoked := range []bool{false, true} {
+		if st = step(); st.State != Missing {
+			t.Fatalf("before: %+v", st)
+		}
+		if m.Do(t.Context(), st); st.State != Done || !st.Changed {
+			t.Fatalf("done: %+v", st)
+		}
+		if c, ok := qwen.ControllerOf(m.State, m.Qwen); !ok || c.Token != "qpc_"+strings.Repeat("0a", 32) {
+			t.Errorf("the controller is %+v, %t", c, ok)
+		}
+		if _, ok := qwen.ControllerOf(m.State, filepath.Join(m.Qwen, "other")); ok {
+			t.Error("it is one in another directory, too")
+		}
+		if revoked {
+			m.write(qwen.ControllersFile(m.Qwen), `{"controllers":[]}`)
+			if st = step(); st.State != Missing {
+				t.Errorf("revoked: %+v", st)
+			}
+		}
+		made, err := m.Made()
+		if err != nil || len(made) != 1 || made[0].Grants || !strings.Contains(made[0].Plan, "c_4f226c69") {
+			t.Fatalf("done is %+v, %v", made, err)
+		}
+		if m.Do(t.Context(), made[0]); made[0].State != Missing || !made[0].Changed {
+			t.Errorf("undone: %+v", made[0])
+		}
+		if got := m.read(qwen.ControllersFile(m.Qwen)); got != `{"controllers":[]}` {
+			t.Errorf("the controllers are %s", got)
+		}
+		if left, err := os.ReadDir(filepath.Join(m.State, "qwen")); err != nil || len(left) != 0 {
+			t.Errorf("left is %v, %v", left, err)
 		}
 	}
 }

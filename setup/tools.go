@@ -75,9 +75,14 @@ func (s *Setup) command() []string { return append([]string{s.Program, "mcp"}, s
 
 // mcp runs the command "mcp" of a program, and returns what it prints.
 func (s *Setup) mcp(ctx context.Context, st *Step, args ...string) ([]byte, error) {
+	return s.runs(ctx, st, append([]string{"mcp"}, args...)...)
+}
+
+// runs runs a program, and returns what it prints.
+func (s *Setup) runs(ctx context.Context, st *Step, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, st.Path, append([]string{"mcp"}, args...)...)
+	cmd := exec.CommandContext(ctx, st.Path, args...)
 	if _, err := os.Stat(s.target(st)); err == nil {
 		cmd.Dir = s.target(st) // a project can have servers of its own
 	}
@@ -91,7 +96,7 @@ func (s *Setup) mcp(ctx context.Context, st *Step, args ...string) ([]byte, erro
 		if i := strings.LastIndex(text, "Error: "); i >= 0 {
 			text = text[i+len("Error: "):] // warnings come before it
 		}
-		return nil, fmt.Errorf("%s mcp %s: %w: %s", st.Program, strings.Join(args, " "), err, strings.TrimSpace(text))
+		return nil, fmt.Errorf("%s %s: %w: %s", st.Program, strings.Join(args, " "), err, strings.TrimSpace(text))
 	}
 	return out, nil
 }

@@ -66,7 +66,7 @@ func overview(ctx context.Context, a *app) error {
 	}
 	a.warnUnheard(ctx, "")
 	if len(list) == 0 {
-		return a.printf("%s", noAgents("No agent runs on "+machine+".", "Start claude or codex, and"))
+		return a.printf("%s", noAgents("No agent runs on "+machine+".", "Start claude, codex or qwen, and"))
 	}
 	return a.print([]byte(overviewText(list, a.width())))
 }
@@ -133,8 +133,8 @@ func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedA
 	}
 	for _, s := range sessions {
 		one := listedAgent{name: s.Member + "@" + s.Team, kind: "session", word: doing(s.Word, s.Why), way: s.Way, dir: s.Cwd}
-		if s.Program == api.ProgramCodex {
-			one.kind = "codex session"
+		if s.Program != "" {
+			one.kind = s.Program + " session"
 		}
 		switch {
 		case shown[one.name]:

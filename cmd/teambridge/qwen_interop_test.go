@@ -12,7 +12,9 @@ import (
 
 	"teambridge/relay/process"
 	"teambridge/relay/qwen"
+	"teambridge/relay/shell"
 	"teambridge/relay/sim/standin"
+	"teambridge/setup"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -123,7 +125,9 @@ func TestRealQwenAsksItsPerson(t *testing.T) {
 	answers := func(answer, shown string) {
 		t.Helper()
 		p.prompts("/peers")
-		if err := p.screen.Shows(p.ctx, func(screen string) bool { return strings.Contains(screen, shown) && strings.Contains(screen, "minutes left") }); err != nil {
+		if err := p.screen.Shows(p.ctx, func(screen string) bool {
+			return strings.Contains(screen, shown) && strings.Contains(screen, "minutes left")
+		}); err != nil {
 			t.Fatal(err)
 		}
 		p.prompts("/peers " + answer + " all")
@@ -195,6 +199,49 @@ func TestRealQwen(t *testing.T) {
 	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), "operator") {
 		t.Errorf("Qwen Code lists %s, %v", out, err)
 	}
+}
+
+// What the person sends counts as theirs once they have agreed to it, and no longer when they have revoked it.
+func TestRealQwenController(t *testing.T) {
+	t.Parallel()
+	p := newQwenUser(t, false, nil)
+	bin := t.TempDir()
+	script := "#!/bin/sh\nexec env -i"
+	for _, v := range p.home.Env() {
+		script += " " + shell.Quote(v)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "qwen"), []byte(script+" "+strings.Join(p.command, " ")+` "$@"`), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	set := &setup.Setup{Root: p.home.Root, Qwen: filepath.Join(p.home.Dir, ".qwen"), State: p.state, Program: "/bin/true", Path: bin, Debug: t.Logf}
+	list := set.Look(p.ctx)
+	if len(list) != 2 || list[1].Name != setup.Rights || list[1].State != setup.Missing {
+		t.Fatalf("the steps are %+v", list)
+	}
+	for _, st := range list {
+		if set.Do(p.ctx, st); st.State != setup.Done {
+			t.Fatalf("%+v", *st)
+		}
+	}
+	if said := p.must("send", p.id, "(mine)", "--wait", "seen"); !strings.Contains(said, "seen") {
+		t.Errorf("sent: %s", said)
+	}
+	if text := p.given("(mine)").Text(); !strings.Contains(text, `origin="controller" controller="teambridge"`) {
+		t.Errorf("the model is given %s", text)
+	}
+	made, err := set.Made()
+	if err != nil || len(made) != 2 {
+		t.Fatalf("done is %+v, %v", made, err)
+	}
+	for _, st := range made {
+		if set.Do(p.ctx, st); st.State != setup.Missing {
+			t.Errorf("undone: %+v", *st)
+		}
+	}
+	if status, out, errs := p.run("send", p.id, "(not mine)", "--timeout", "10s"); status == 0 || !strings.Contains(out+errs, "/peers") {
+		t.Errorf("after it was revoked: %d, %s%s", status, out, errs)
+	}
+	p.once("(mine)")
 }
 
 // What waits in a session that works is given after its turn, and what its person interrupts loses nothing.

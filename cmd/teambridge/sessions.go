@@ -17,7 +17,7 @@ func newSessions(a *app) *cobra.Command {
 	watch := false
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List the sessions of Claude Code and Codex here",
+		Short: "List the sessions of agents on this machine",
 		Long: `List all processes of Claude Code that live on this machine with their sessions,
 whether they are in a team or not: at terminals, in editors, and headless.
 
@@ -26,11 +26,12 @@ up. Up to 2.1.160 it gives them no names. What they do is "unknown" up to
 2.1.112 and, if they are headless, up to 2.1.248. AGENT is the member of a team
 whose session it is; "(relayed)" marks those that teambridge runs.
 
-On Linux, the sessions of Codex are there, too, once they have a prompt. They
-are called "codex-" and the end of their id.
+The sessions of Qwen Code are there, too, and on Linux those of Codex, once they
+have a prompt, which are called "codex-" and the end of their id.
 
 REACH is how a message gets there: "inbox" for members of teams; "session" for
-the others from 2.1.248 on, which listen on sockets of their own; "hook" for
+the others from 2.1.248 on, and those of Qwen Code, which listen on sockets of
+their own; "hook" for
 those that have the waiting hook instead ("teambridge hook install --wake");
 "codex" for those in the shared server of Codex; and "-" for those that cannot
 be reached, of which doctor says what they need. send and ask take the names of

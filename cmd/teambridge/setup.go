@@ -38,6 +38,9 @@ what it would do.
   codex     tools   the MCP server teambridge, by "codex mcp add"
   qwen      tools   the same, by "qwen mcp add"; its sessions then take messages
                     without asking you about each
+            rights  what you send, and no agent, counts as your own words in
+                    its sessions: teambridge becomes a controller there. --yes
+                    does not agree to this
   opencode          nothing; it says what works
 
 The state of a step is "done", "missing", "declined", "other" (somebody else has
@@ -102,6 +105,8 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions) error
 			switch {
 			case only:
 				st.Detail += "; would " + st.Plan
+			case o.yes && st.Grants:
+				st.Detail += "; without --yes, you are asked whether to " + st.Plan
 			case agreed:
 				done := a.working("%s: %s", st.Program, st.Name)
 				s.Do(ctx, st)

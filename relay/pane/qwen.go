@@ -69,7 +69,8 @@ func (qwenIn) has(p *Panes, s transcript.Process, frame string, tries int) strin
 }
 
 func (home qwenIn) write(ctx context.Context, p *Panes, to transcript.Process, frame string, m ledger.PaneMessage) error {
-	token, ok := qwen.Token(p.opts.State, to.Path, to.Session)
+	// An agent always has a name.
+	token, ok := qwen.Token(p.opts.State, to.Path, to.Session, m.From == "")
 	if !ok {
 		return fmt.Errorf("%w: the session has just ended, or has another conversation now", peer.ErrUnsent)
 	}

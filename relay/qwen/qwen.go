@@ -132,12 +132,17 @@ func Sessions(home string) (list []Session) {
 	return list
 }
 
-// Token returns what a session wants to be shown before it takes a message; "" if nothing: the token that [KeepToken] has kept in a state
-// directory, or that of its file. ok is false if the file at that path is no longer the one of the session.
-func Token(state, path, session string) (token string, ok bool) {
+// Token returns what a session wants to be shown before it takes a message; "" if nothing: for what the person wrote, that of the
+// controller, or else the token that [KeepToken] has kept in a state directory, or that of its file. ok is false if the file at that path is no longer the one of the session.
+func Token(state, path, session string, person bool) (token string, ok bool) {
 	r, start, ok := read(path)
 	if !ok || r.Session != session {
 		return "", false
+	}
+	if person {
+		if c, ok := ControllerOf(state, filepath.Dir(filepath.Dir(path))); ok {
+			return c.Token, true
+		}
 	}
 	return cmp.Or(childToken(state, r, start), r.Token), true
 }
@@ -242,7 +247,7 @@ const (
 type Event struct {
 	Kind Kind
 	At   time.Time
-	Text string // of Mail, what was written, with < and > as character references; of Ended, what the agent said
+	Text string // of Mail, what was written, with &lt; for <; of Ended, what the agent said
 }
 
 // envelope begins what another process wrote.

@@ -20,10 +20,11 @@ import (
 // envQwen says that the session is one of Qwen Code, in its directory.
 const envQwen = env + "_QWEN"
 
-// The tokens of a session of Qwen Code: that of its file, and that of its children.
+// The tokens that a session of Qwen Code takes: that of its file, that of its children, and that of a controller.
 const (
-	QwenToken = "peer"
-	QwenChild = "child"
+	QwenToken      = "peer"
+	QwenChild      = "child"
+	QwenController = "controller"
 )
 
 // StartQwen starts a session of Qwen Code, given its directory. It can be told "busy" and "idle"; "hold" has it ask its person about what comes
@@ -233,7 +234,7 @@ func (p *qwenProgram) take(lines []string) {
 	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &auth) != nil || json.Unmarshal([]byte(lines[1]), &f) != nil || f.Type != "user" || p.deaf {
 		return
 	}
-	if auth.Token != QwenToken && auth.Token != QwenChild {
+	if auth.Token != QwenToken && auth.Token != QwenChild && auth.Token != QwenController {
 		return
 	}
 	switch was := p.settled[f.ID]; {
@@ -247,7 +248,7 @@ func (p *qwenProgram) take(lines []string) {
 	case f.To != p.record["sessionId"], p.moved:
 		p.moved = false
 		p.say(f, "misaddressed", "")
-	case p.hold && auth.Token != QwenChild:
+	case p.hold && auth.Token == QwenToken:
 		p.held = append(p.held, f)
 		p.say(f, "held", "")
 	default:
@@ -263,7 +264,7 @@ func (p *qwenProgram) turn() {
 		f := p.queue[0]
 		for range 3 {
 			text := fmt.Sprintf("<cross_session_message from=%q name=%q>\n%s\n</cross_session_message>\n\nThis came from another session.", f.From, f.Name,
-				strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(f.Message.Content))
+				strings.ReplaceAll(f.Message.Content, "<", "&lt;"))
 			p.write(object{"type": "user", "provenance": "system", "subtype": "notification", "message": said(text)})
 			if !p.fails {
 				break

@@ -23,9 +23,11 @@ export function head({ team, member }, t, { status: s, label }) {
 const at = ({ relay: r }) => r?.place ? [h("span", { class: "place" }, r.place.at === "local" ? "at a terminal" : "at its relay"), " "] : null;
 
 // way says how messages reach a session, and what that can promise.
-const way = ({ program }) => h("span", { class: "way" }, program === "codex"
-  ? " · Codex, as the output of a tool: each message once, as its transcript proves"
-  : " · Claude Code: each message once, as its transcript proves");
+const ways = {
+  codex: " · Codex, as the output of a tool: each message once, as its transcript proves",
+  qwen: " · Qwen Code, which may ask its person first: each message once, as its transcript proves",
+};
+const way = ({ program }) => h("span", { class: "way" }, ways[program] ?? " · Claude Code: each message once, as its transcript proves");
 
 function relay({ relay: r, why }) {
   if (!r) return null;

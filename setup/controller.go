@@ -1,0 +1,87 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"teambridge/relay/qwen"
+)
+
+// controllersFile is the name of [qwen.ControllersFile].
+const controllersFile = "peer-controllers.json"
+
+func (r record) controller() string {
+	if len(r.Command) == 0 {
+		return ""
+	}
+	return r.Command[0]
+}
+
+func (s *Setup) lookController(_ context.Context, st *Step) error {
+	if s.Qwen == "" {
+		return errors.New("the directory of Qwen Code is not known: set $HOME or $QWEN_HOME to an absolute path")
+	}
+	if c, ok := qwen.ControllerOf(s.State, s.Qwen); ok {
+		st.State, st.Detail = Done, "what you send counts as your own words: teambridge is the controller "+c.ID
+		return nil
+	}
+	st.State, st.Detail = Missing, "what you send comes without your authority"
+	st.Plan = "make teambridge a controller of Qwen Code: what you send, and no agent, then counts as your own words there, and nobody is asked"
+	return nil
+}
+
+var minted = regexp.MustCompile(`\((c_[0-9a-f]+)\)[^\x00]*?\b(qpc_[0-9a-f]{64})\b`)
+
+func (s *Setup) addController(ctx context.Context, st *Step) error {
+	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // it was added since we looked
+		return nil
+	}
+	before, err := readIfAny(qwen.ControllersFile(s.Qwen))
+	if err != nil {
+		return err
+	}
+	out, err := s.runs(ctx, st, "sessions", "controllers", "add", "--label", "teambridge")
+	if err != nil {
+		return err
+	}
+	st.Changed = true
+	found := minted.FindSubmatch(out)
+	if found == nil {
+		return errors.New("qwen sessions controllers add has printed no token; see what it has added with: qwen sessions controllers list")
+	}
+	c := qwen.Controller{Home: s.Qwen, ID: string(found[1]), Token: string(found[2])}
+	err = s.remember(record{Step: Rights, Target: s.Qwen, Command: []string{c.ID}}, controllersFile, before)
+	if err == nil {
+		err = qwen.KeepController(s.State, c)
+	}
+	if err != nil {
+		_, left := s.runs(ctx, st, "sessions", "controllers", "remove", c.ID)
+		return errors.Join(err, left)
+	}
+	return nil
+}
+
+func (s *Setup) removeController(ctx context.Context, st *Step) error {
+	r, ok, err := s.find(st)
+	if err != nil || !ok {
+		return err
+	}
+	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // else the person has revoked it
+		if err := s.needs(st); err != nil {
+			return err
+		}
+		if _, err := s.runs(ctx, st, "sessions", "controllers", "remove", r.controller()); err != nil {
+			return err
+		}
+		if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok {
+			return fmt.Errorf("qwen sessions controllers remove %s has not removed it", r.controller())
+		}
+	}
+	if err := qwen.ForgetController(s.State); err != nil {
+		return err
+	}
+	st.Changed = true
+	return s.forget(r, controllersFile)
+}
