@@ -90,6 +90,7 @@ var mayImport = map[string][]string{
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
 	"status/mcp":         {"status/api", "status/view"},
+	"status/ssh":         {"relay/shell", "status/api"},
 	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile"},
 	"setup":              {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"demo": {

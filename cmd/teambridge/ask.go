@@ -65,7 +65,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		return err
 	}
 	q := api.NewQuestion{NewMessage: o.message(body)}
-	if q.Dir, err = a.cwd(); err != nil {
+	if q.Dir, err = a.personDir(); err != nil {
 		return err
 	}
 	if o.timeout > 0 {
@@ -79,7 +79,8 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		done = func() { noted(); working() }
 	}
 	answer, err := once(ctx, a, a.bridge(ctx), id, true, func(b api.Bridge, id string) (api.Answered, error) {
-		return b.Ask(ctx, to.Team, to.Member(), id, q)
+		answer, err := b.Ask(ctx, to.Team, to.Member(), id, q)
+		return answer, a.unsure(err, id)
 	})
 	done()
 	if err == nil && answer.Joined != "" {

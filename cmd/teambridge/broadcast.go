@@ -63,9 +63,10 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	m := o.message(body)
 	m.RequireAgent = to.Way != api.WayInbox
 	all, err := once(ctx, a, a.messenger(ctx), "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
-		return b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
+		all, err := b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
 			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
 		})
+		return all, a.unsure(err, id+"-MEMBER")
 	})
 	if err != nil {
 		return err

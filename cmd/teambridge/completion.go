@@ -81,6 +81,9 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 // completeTeams completes the names of teams; for commands that read the journal also of
 // those that have ended.
 func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if !a.completesState() {
+		return nil, noFiles
+	}
 	root, err := a.root()
 	if err != nil {
 		return nil, noFiles
@@ -108,11 +111,13 @@ func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]st
 	return names, noFiles
 }
 
-// completesState finds the state directory, which is not done before a completion.
+// completesState finds the state directory, which is not done before a completion. Nothing is
+// completed that a service elsewhere knows: ssh could ask something.
 func (a *app) completesState() bool {
 	var err error
 	a.state, err = a.findState(a.state)
-	return err == nil
+	there, _ := a.lookup("TEAMBRIDGE_HOST")
+	return err == nil && a.hostName == "" && there == ""
 }
 
 // completeFirst completes the first argument from what list returns: words that may have a
@@ -215,7 +220,10 @@ func (a *app) completeMembers(n int) cobra.CompletionFunc {
 			return found, noFiles
 		}
 		var names []string
-		if named, err := a.namedTeam(""); err == nil && (named == "" || named == pane.Team) && a.completesState() {
+		if !a.completesState() {
+			return nil, noFiles
+		}
+		if named, err := a.namedTeam(""); err == nil && (named == "" || named == pane.Team) {
 			names = a.paneNames(cmd.Context())
 		}
 		if t, err := a.team(cmd.Context(), ""); err == nil {

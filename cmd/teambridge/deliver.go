@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/status/client"
 )
 
 // deliver sends a message, and waits for what was asked for, or until it is typed into a pane. It
@@ -20,6 +22,7 @@ func (a *app) deliver(ctx context.Context, to api.Target, m api.NewMessage, o se
 	var first api.Sent // what the service answered, if that failed later
 	do := func(b api.Bridge, id string) (api.Sent, error) {
 		sent, err := b.Send(ctx, to.Team, to.Member(), id, m)
+		err = a.unsure(err, id)
 		switch {
 		case err != nil && sent.State == "" && id != o.id:
 			return api.Sent{Team: to.Team, Member: to.Member(), ID: id, State: api.Failed}, err
@@ -35,7 +38,11 @@ func (a *app) deliver(ctx context.Context, to api.Target, m api.NewMessage, o se
 			a.debug("the service has sent it, and waits")
 		}
 		defer a.showsWait(ctx, sent)()
-		return b.Await(ctx, sent, until, o.timeout)
+		now, err := b.Await(ctx, sent, until, o.timeout)
+		if a.there != nil && errors.Is(err, client.ErrUnreachable) {
+			err = api.Decide(api.CodeTimeout, "it stays sent; to wait again, send it again under the same id: teambridge send --id "+id, "the message %s is %s, and what becomes of it is not known: %w", id, sent.State, err)
+		}
+		return now, err
 	}
 	sent, err := once(ctx, a, a.messenger(ctx), o.id, !o.needsRelay(), do)
 	if err == nil && o.dryRun && sent.Reason != "" {

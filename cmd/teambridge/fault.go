@@ -8,6 +8,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/ssh"
 	"teambridge/status/view"
 )
 
@@ -45,7 +46,11 @@ func explain(ctx context.Context, err error) (api.Error, int) {
 	default:
 		f.Message = strings.ReplaceAll(f.Message, context.Canceled.Error(), context.Cause(ctx).Error())
 	}
-	if errors.Is(err, client.ErrUnreachable) && (f.Code == api.CodeError || f.Code == api.CodeTimeout) {
+	if e, ok := errors.AsType[*ssh.Error](err); ok && f.Code == api.CodeError {
+		f.Code, f.Hint = sshFault(e)
+		return f, f.Code.Exit()
+	}
+	if errors.Is(err, client.ErrUnreachable) && f.Hint == "" && (f.Code == api.CodeError || f.Code == api.CodeTimeout) {
 		f.Code, f.Hint = api.CodeTimeout, "see what is wrong with it: teambridge doctor"
 	}
 	return f, f.Code.Exit()

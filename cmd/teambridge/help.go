@@ -51,14 +51,18 @@ is alive, else the one whose lead runs in this directory. Commands that read,
 watch or write to members first look for the only living team that has them,
 and "status" without one shows all teams that could be meant.
 
+With --host ssh://box, or $TEAMBRIDGE_HOST, the service of that machine does
+what is asked, through ssh. No file of this machine is read. Commands that can
+only run here say so, and what to type.
+
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
 refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
 is unknown what became of it; 8 the agent's turn ended without an answer; 130
 interrupted; 141 the reader of the output went away, as head does.`
 
 const rootFlags = `About a command: teambridge COMMAND --help. The flags of every command (--team,
---json, --verbose, --claude-dir, --state-dir), how a team is chosen, and the
-exit statuses: teambridge --help-all.`
+--host, --json, --verbose, --claude-dir, --state-dir), how a team is chosen, and
+the exit statuses: teambridge --help-all.`
 
 // printHelp prints the help of a command, with flags wrapped at 80 columns. A template could
 // do it, but text/template keeps the linker from dropping unused methods: it makes the program

@@ -35,7 +35,7 @@ join; 6 config.json is corrupt or could not be locked.`,
 			if err != nil {
 				return err
 			}
-			dir, err := a.cwd()
+			dir, err := a.personDir()
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 
 // once lets do do something with b and, if b is a service that fails, on the files. A message that
 // it sends under the id, which is "" for a new one, is sent once. If again is not set, what the
-// service may have done is not done on the files.
+// service may have done is not done on the files. A service elsewhere that fails is an error.
 func once[T any](ctx context.Context, a *app, b api.Bridge, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
 	if b == api.Bridge(a.local()) {
 		return do(b, id)
@@ -21,7 +21,7 @@ func once[T any](ctx context.Context, a *app, b api.Bridge, id string, again boo
 	key := cmp.Or(id, uuid.NewString())
 	v, err := do(b, key)
 	failed, sent := serviceFailed(err)
-	if !failed || sent && !again || ctx.Err() != nil {
+	if !failed || sent && !again || ctx.Err() != nil || a.there != nil {
 		return v, err
 	}
 	a.debug("going on without the service: %v", err)

@@ -38,7 +38,7 @@ const (
 func (a *app) bridge(ctx context.Context) api.Bridge {
 	a.choosing.Lock()
 	defer a.choosing.Unlock()
-	if a.core == nil {
+	if a.core == nil { // with --host, there is one
 		a.core = a.local()
 		a.use(a.findService(ctx))
 	}
@@ -174,7 +174,7 @@ func (a *app) warnUnheard(ctx context.Context, team string) {
 func (a *app) scope() api.Scope {
 	s := api.Scope{Team: a.teamName}
 	s.Default, _ = a.lookup("TEAMBRIDGE_TEAM")
-	s.Dir, _ = a.cwd() // without it, teams are not told apart by it
+	s.Dir, _ = a.personDir() // without it, teams are not told apart by it
 	return s
 }
 
@@ -239,6 +239,9 @@ func (a *app) local() *bridge.Local {
 
 // where is the Claude directory, for messages.
 func (a *app) where() string {
+	if a.there != nil {
+		return a.there.name
+	}
 	if root, err := a.root(); err == nil {
 		return root.Path()
 	}
@@ -249,6 +252,9 @@ func (a *app) where() string {
 // service ends meanwhile, the files tell what comes next, and if one begins to answer, that does.
 // The iterator may be used by another goroutine than the rest of a.
 func (a *app) events(ctx context.Context, team string) iter.Seq2[api.Event, error] {
+	if a.there != nil {
+		return a.eventsThere(ctx, team)
+	}
 	a.bridge(ctx)
 	return func(yield func(api.Event, error) bool) {
 		for after := client.Now; ctx.Err() == nil; {

@@ -32,6 +32,7 @@ import (
 	"teambridge/cmd/stdio"
 	"teambridge/status/api"
 	"teambridge/status/plain"
+	"teambridge/status/ssh"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -141,6 +142,13 @@ func sayLine(what, text string) []byte {
 
 // fail reports err and returns the exit status for it.
 func (a *app) fail(ctx context.Context, err error) int {
+	if lost, ok := errors.AsType[*ssh.Error](err); ok && lost.Why == ssh.Lost {
+		select { // Ctrl+C ends ssh, too, perhaps first
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-time.After(interruptWithin):
+		}
+	}
 	f, status := explain(ctx, err)
 	if f.Code == "" {
 		return status
@@ -161,6 +169,9 @@ func (a *app) fail(ctx context.Context, err error) int {
 	}
 	return status
 }
+
+// interruptWithin is how long the signal may take that has ended ssh.
+const interruptWithin = 200 * time.Millisecond
 
 // Colours, as SGR parameters.
 const (

@@ -41,7 +41,13 @@ var promises = []struct {
 // overview shows the agents on this machine and how to write to one: what teambridge prints without
 // arguments.
 func overview(ctx context.Context, a *app) error {
-	if _, err := a.root(); err != nil {
+	machine := "this machine"
+	if a.there != nil {
+		machine = a.there.name
+		if err := a.connect(ctx); err != nil {
+			return err
+		}
+	} else if _, err := a.root(); err != nil {
 		if a.json {
 			return a.printJSON([]api.Session{})
 		}
@@ -60,7 +66,7 @@ func overview(ctx context.Context, a *app) error {
 	}
 	a.warnUnheard(ctx, "")
 	if len(list) == 0 {
-		return a.printf("%s", noAgents("No agent runs on this machine.", "Start claude, codex or qwen, and"))
+		return a.printf("%s", noAgents("No agent runs on "+machine+".", "Start claude, codex or qwen, and"))
 	}
 	return a.print([]byte(overviewText(list, a.width())))
 }

@@ -126,6 +126,9 @@ no agent is in the pane.`,
 // socket is the socket of the tmux server that a flag names, else of the one of this
 // terminal; "" is the default server.
 func (a *app) socket(flag string) (string, error) {
+	if a.there != nil {
+		return flag, dirThere("socket", &flag)
+	}
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
@@ -218,7 +221,10 @@ func testPane(ctx context.Context, a *app, args []string, n api.NewPane, policy 
 	var t api.PaneTest
 	if len(args) > 0 {
 		t, err = a.bridge(ctx).TestPane(ctx, args[0], policy)
-	} else if n.Socket, err = a.socket(n.Socket); err == nil {
+	} else if err = a.onlyHere("pane test --pane"); err == nil {
+		if n.Socket, err = a.socket(n.Socket); err != nil {
+			return err
+		}
 		t, err = a.local().TestUnregistered(ctx, n, policy)
 	}
 	if err != nil {
@@ -293,6 +299,9 @@ func printTested(a *app, t api.PaneTest) error {
 
 // completeTargets completes the panes of the tmux server.
 func (a *app) completeTargets(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if !a.completesState() {
+		return nil, noFiles
+	}
 	flag, _ := cmd.Flags().GetString("socket")
 	socket, err := a.socket(flag)
 	if err != nil {

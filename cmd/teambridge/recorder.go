@@ -14,6 +14,9 @@ import (
 func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, sqlite.Patience))
 	defer cancel()
+	if a.there != nil {
+		return nil, a.errNoFiles()
+	}
 	j, err := journal.Open(ctx, filepath.Join(a.state, "journal.db"))
 	if err == nil {
 		a.atEnd(j.Close)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -92,10 +93,13 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 	if r.Member, r.Team, err = memberOfAnyTeam(ctx, a, address); err != nil {
 		return err
 	}
-	if err := absolute(&r.PasswordFile); err != nil {
+	if a.there != nil {
+		if err := errors.Join(dirThere("dir", &r.Dir), dirThere("password-file", &r.PasswordFile)); err != nil {
+			return err
+		}
+	} else if err := absolute(&r.PasswordFile); err != nil {
 		return err
-	}
-	if r.Dir, err = filepath.Abs(r.Dir); err != nil {
+	} else if r.Dir, err = filepath.Abs(r.Dir); err != nil {
 		return err
 	}
 	n := api.NewRelay{
@@ -110,7 +114,9 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 	if err != nil {
 		return err
 	}
-	profileNote(a, ledger.Relay{Root: a.where(), Runtime: e.Runtime, Profile: e.Profile, Dir: e.Dir})
+	if a.there == nil {
+		profileNote(a, ledger.Relay{Root: a.where(), Runtime: e.Runtime, Profile: e.Profile, Dir: e.Dir})
+	}
 	switch {
 	case a.silent != nil:
 		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(a.silent))

@@ -66,6 +66,9 @@ type app struct {
 	host
 	out       *stdio.Output // what stdout is
 	claudeDir string
+	hostName  string     // --host, else $TEAMBRIDGE_HOST
+	there     *elsewhere // what it names; nil: the service, or the files, of this machine
+	broken    bool       // the connection there broke, and a person was told
 	teamName  string
 	chosen    string // the team that was opened last
 	state     string // the directory of our own files
@@ -149,7 +152,7 @@ var commands = []commandGroup{
 		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"wire", newWire}, {"mcp", newMCP}, {"plugin", newPlugin}, {"setup", newSetup},
 	}},
 	{"service", "Service", []lazyCommand{
-		{"serve", newServe}, {"ui", newUI}, {"service", newService},
+		{"serve", newServe}, {"ui", newUI}, {"service", newService}, {"dial-stdio", newDialStdio},
 	}},
 	{"upkeep", "Upkeep", []lazyCommand{
 		{"doctor", newDoctor}, {"demo", newDemo}, {"gc", newGC}, {"export", newExport}, {"completion", newCompletion}, {"version", newVersion},
@@ -180,10 +183,10 @@ func newRoot(a *app, only string) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          unknownCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if a.state, err = a.findState(a.state); slices.Contains(stateless, cmd.Name()) {
-				return nil
+			if a.state, err = a.findState(a.state); err != nil && !slices.Contains(stateless, cmd.Name()) {
+				return err
 			}
-			return err
+			return a.chooseHost(cmd)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -205,6 +208,7 @@ func newRoot(a *app, only string) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")
 	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see 'teambridge --help-all')")
+	flags.StringVar(&a.hostName, "host", "", "the service of another machine: ssh://[USER@]HOST[:PORT][/SOCKET], or unix:PATH (default $TEAMBRIDGE_HOST)")
 	flags.StringVar(&a.state, "state-dir", "", "directory of teambridge's own files (default $TEAMBRIDGE_STATE, else $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
 	flags.BoolVar(&a.json, "json", false, "print JSON: the result on stdout, errors on stderr")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
@@ -364,7 +368,10 @@ func (a *app) closeUnwritten(c io.Closer) {
 }
 
 func (a *app) root() (*teams.Root, error) {
-	if a.dir != nil {
+	switch {
+	case a.there != nil:
+		return nil, a.errNoFiles()
+	case a.dir != nil:
 		return a.dir, nil
 	}
 	dir, err := teams.Find(a.claudeDir, a.lookup)
@@ -474,6 +481,9 @@ func (a *app) locks() *lockedfile.Locker {
 }
 
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
+	if a.there != nil {
+		return nil, a.errNoFiles()
+	}
 	if a.sends == nil && a.sendsErr == nil {
 		if a.sends, a.sendsErr = ledger.Open(ctx, filepath.Join(a.state, "ledger.db")); a.sendsErr == nil {
 			a.atEnd(a.sends.Close)

@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 		"claude":    simulated,           // for the commands of the README
 		"prompt":    func() { prompt() }, // for panes
 		"mcpserver": mcpServer,
+		"ssh":       fakeSSH,
 	})
 }
 

@@ -62,7 +62,7 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) (err err
 		member, team = to.Member(), to.Team
 	}
 	q := api.TranscriptQuery{Follow: follow}
-	if q.Dir, err = a.cwd(); err != nil {
+	if q.Dir, err = a.personDir(); err != nil {
 		return err
 	}
 	if follow {

@@ -13,6 +13,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/server"
 )
 
 func newUI(a *app) *cobra.Command {
@@ -27,6 +28,9 @@ sends messages. The printed address signs in one browser, once, within a minute;
 the session lasts a week. Since other users can read the arguments of a browser,
 it is given a file in your home directory that only you can read and that
 forwards to the address; the service removes the file after use.
+
+With --host, the page of that service is offered on a loopback port here, for as
+long as the command runs: until Ctrl+C. ssh may ask nothing for it.
 
 To end all sessions, remove api.token from the state directory; the service then
 makes another one. It must listen on a loopback address ("teambridge serve
@@ -44,10 +48,38 @@ Exit status: 0 opened or printed; 1 unexpected answer; 3 no service is running;
 
 func openPage(ctx context.Context, a *app, only bool) error {
 	only = only || a.json
+	if a.there != nil {
+		return openPageThere(ctx, a, only)
+	}
 	in, err := signIn(ctx, a, !only)
 	if err != nil {
 		return err
 	}
+	return openAddress(ctx, a, in, only)
+}
+
+// openPageThere offers the page of a service elsewhere here, until ctx ends.
+func openPageThere(ctx context.Context, a *app, only bool) error {
+	c, err := a.dial(ctx, true)
+	if err != nil {
+		return err
+	}
+	p := server.Proxy{To: c}
+	if !only {
+		p.Dirs = []string{a.state}
+		if home, err := a.home(); err == nil {
+			p.Dirs = []string{home, a.state}
+		}
+	}
+	return p.Run(ctx, func(in api.SignIn) error {
+		err := openAddress(ctx, a, in, only)
+		a.note("the page of %s is here until this command ends", a.where())
+		return err
+	})
+}
+
+// openAddress prints an address that signs in or, without only, opens it.
+func openAddress(ctx context.Context, a *app, in api.SignIn, only bool) error {
 	if a.json {
 		return a.printJSON(in)
 	}

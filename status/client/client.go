@@ -62,6 +62,15 @@ type Options struct {
 	Dial  func(context.Context) (net.Conn, error)
 	Where string
 
+	// Pipe says that a connection is expensive, such as one to another machine: there is one at a
+	// time, with all requests and streams on it (HTTP/2 without TLS, which the socket of a service
+	// takes). If it is silent, it is asked for a sign of life after 15 s, and is broken 15 s later.
+	Pipe bool
+
+	// Broken, if it is not nil, is called when a stream of [Client.Events] broke, or could not be
+	// connected again, and another attempt follows. It is called by who iterates.
+	Broken func(error)
+
 	// Patience is how long an answer may take before the service is asked whether it is there,
 	// and how long that may take: a request can wait for the lock of an inbox, but not for a
 	// service that was stopped. 0: for ever.
@@ -85,6 +94,7 @@ type Client struct {
 	silence time.Duration
 	patient time.Duration // see [Options.Patience]
 	back    backOff
+	broken  func(error)
 }
 
 var _ api.Bridge = (*Client)(nil)
@@ -125,7 +135,7 @@ func New(opts Options) (*Client, error) {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	c := &Client{
 		base: "http://teambridge", where: opts.Where, token: opts.Token, agent: opts.Agent, silence: cmp.Or(opts.Silence, 45*time.Second), patient: opts.Patience,
-		back: backOff{100 * time.Millisecond, 5 * time.Second},
+		back: backOff{100 * time.Millisecond, 5 * time.Second}, broken: opts.Broken,
 	}
 	dial := opts.Dial
 	switch {
@@ -140,23 +150,34 @@ func New(opts Options) (*Client, error) {
 	case dial == nil:
 		return nil, errors.New("client: neither a socket nor an address nor dial is set")
 	}
-	c.http = &http.Client{
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				conn, err := dial(ctx)
-				if err != nil && !errors.As(err, new(*net.OpError)) {
-					err = &net.OpError{Op: "dial", Net: "teambridge", Err: err} // nothing was sent
-				}
-				return conn, err
-			},
-			DisableCompression: true,
-			MaxIdleConns:       4,
-			IdleConnTimeout:    30 * time.Second,
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := dial(ctx)
+			if err != nil && !errors.As(err, new(*net.OpError)) {
+				err = &net.OpError{Op: "dial", Net: "teambridge", Err: err} // nothing was sent
+			}
+			return conn, err
 		},
+		DisableCompression: true,
+		MaxIdleConns:       4,
+		IdleConnTimeout:    30 * time.Second,
+	}
+	if opts.Pipe {
+		transport.Protocols = new(http.Protocols)
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: signOfLife, PingTimeout: signOfLife}
+		transport.MaxConnsPerHost, transport.IdleConnTimeout = 1, 0
+	}
+	c.http = &http.Client{
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
 }
+
+// signOfLife is how long a pipe may be silent before it is asked for a sign of life, and how long
+// that may take.
+const signOfLife = 15 * time.Second
 
 // Find returns a client of the service for the Claude directory with the real path root,
 // whose files are in the directory state. The error is fs.ErrNotExist if no service runs,
@@ -202,6 +223,18 @@ func FindWith(state, root string, opts Options) (*Client, error) {
 
 // Where returns where the service is: unix:PATH or HOST:PORT.
 func (c *Client) Where() string { return c.where }
+
+// RoundTrip passes a request on to the service as it is, for a proxy. Its URL is that of the
+// service in path and query alone.
+func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
+	base, err := url.Parse(c.base)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host = base.Scheme, base.Host
+	return c.http.Transport.RoundTrip(r)
+}
 
 // Close closes idle connections. Streams and requests in progress go on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -63,6 +63,9 @@ func (c *Client) lasting(ctx context.Context, after string, stream func(after st
 						yield(Event{}, err)
 						return
 					}
+					if c.broken != nil {
+						c.broken(err)
+					}
 					break // an error is the last thing that Stream yields
 				}
 				wait = c.back.first

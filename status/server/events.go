@@ -138,5 +138,8 @@ func (e *eventWriter) flush() error {
 		return err
 	}
 	e.buf.Reset()
-	return e.control.Flush()
+	if err := e.control.Flush(); err != nil {
+		return err
+	}
+	return e.control.SetWriteDeadline(time.Time{}) // HTTP/2 resets a stream whose deadline passes, even if nothing is written
 }

@@ -159,7 +159,9 @@ func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error)
 			_, err = w.Write(append(line, '\n'))
 		}
 		if err == nil && q.Follow {
-			err = control.Flush()
+			if err = control.Flush(); err == nil {
+				err = control.SetWriteDeadline(time.Time{}) // as [eventWriter.flush] does
+			}
 		}
 		if err != nil {
 			return nil, nil // its end is missing, so nobody takes it for the whole

@@ -20,6 +20,9 @@
 // token end within a second. Whoever passes is a person, with a person's authority: see [bridge.Person].
 // Requests from pages of other sites are refused on every listener.
 //
+// The socket also takes HTTP/2 without TLS, for clients on other machines that have a single
+// connection, which "teambridge dial-stdio" passes on.
+//
 // A browser sends cookies to all ports of an address. If pages of other users of the
 // machine are opened there too, give this service its own, such as 127.7.4.2.
 //
@@ -75,6 +78,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"teambridge/relay"
@@ -283,18 +287,16 @@ func (s *Server) serve(ctx, running context.Context, part bridge.Part) (err erro
 	if err != nil {
 		return err
 	}
-	server := &http.Server{
-		Handler:           s.handler(),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       s.limits.request,
-		WriteTimeout:      s.limits.request + s.limits.write,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		BaseContext:       func(net.Listener) context.Context { return running },
-		ConnContext:       connContext,
-	}
+	// A pipe from another machine is one connection, so HTTP/2 is needed on the socket. Over TCP, it
+	// would let a stranger have many requests on each connection.
+	handler := s.handler()
+	tcp, unix := s.http(running, handler), s.http(running, handler)
+	unix.Protocols.SetUnencryptedHTTP2(true)
 	for _, l := range listeners {
+		server := tcp
+		if l.Addr().Network() == "unix" {
+			server = unix
+		}
 		part("listening", func(context.Context) error {
 			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				return err
@@ -302,8 +304,8 @@ func (s *Server) serve(ctx, running context.Context, part bridge.Part) (err erro
 			return nil
 		})
 	}
-	// server.Close alone leaves listeners open that Serve has not seen yet.
-	defer func() { err = errors.Join(err, closeListeners(listeners), server.Close()) }()
+	// Close alone leaves listeners open that Serve has not seen yet.
+	defer func() { err = errors.Join(err, closeListeners(listeners), tcp.Close(), unix.Close()) }()
 	if err := s.announce(); err != nil {
 		return err
 	}
@@ -319,10 +321,34 @@ func (s *Server) serve(ctx, running context.Context, part bridge.Part) (err erro
 	close(s.ending)
 	drain, cancel := context.WithTimeout(running, s.limits.drain)
 	defer cancel()
-	if err := server.Shutdown(drain); err != nil {
-		s.log.Warn("not all requests were answered", "err", err)
+	var both sync.WaitGroup
+	for _, server := range []*http.Server{tcp, unix} {
+		both.Go(func() {
+			if err := server.Shutdown(drain); err != nil {
+				s.log.Warn("not all requests were answered", "err", err)
+			}
+		})
 	}
+	both.Wait()
 	return nil
+}
+
+// http returns a server for HTTP/1.1, whose requests end with running.
+func (s *Server) http(running context.Context, h http.Handler) *http.Server {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       s.limits.request,
+		WriteTimeout:      s.limits.request + s.limits.write,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return running },
+		ConnContext:       connContext,
+		Protocols:         new(http.Protocols),
+	}
+	server.Protocols.SetHTTP1(true)
+	return server
 }
 
 // announce writes the card by which clients find the service.

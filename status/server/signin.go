@@ -172,7 +172,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) (any, error) {
 	in := api.SignIn{URL: "http://" + s.addrs[i] + "/?code=" + code, Until: until.UTC()}
 	if file {
 		var err error
-		if in.File, err = s.forward(in.URL); err != nil {
+		if in.File, err = forward(in.URL, s.opts.Home, s.opts.State); err != nil {
 			return nil, err
 		}
 		s.codes.attach(code, token, in.File)

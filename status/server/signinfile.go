@@ -18,10 +18,10 @@ import (
 // in a sandbox, such as those of Ubuntu, may read no hidden files of the home directory.
 const signInFiles = "teambridge-sign-in-*.html"
 
-// forward makes a file that sends a browser to a URL.
-func (s *Server) forward(to string) (path string, err error) {
+// forward makes a file that sends a browser to a URL, in the first directory that it can be in.
+func forward(to string, dirs ...string) (path string, err error) {
 	var f *os.File
-	for _, dir := range []string{s.opts.Home, s.opts.State} {
+	for _, dir := range dirs {
 		if dir == "" {
 			continue
 		}

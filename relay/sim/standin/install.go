@@ -68,6 +68,12 @@ func RequireTmux(t testing.TB) string {
 	return requireProgram(t, "tmux", "install tmux 3.3 or newer")
 }
 
+// RequireSSHD returns the path of OpenSSH's server, or skips or fails the test as Require does.
+func RequireSSHD(t testing.TB) string {
+	t.Helper()
+	return requireProgram(t, "sshd", "install it, on Debian with: apt-get install openssh-server", "/usr/sbin/sshd")
+}
+
 // RequireChromium returns the path of a Chromium, or skips or fails the test as Require does.
 func RequireChromium(t testing.TB) string {
 	t.Helper()

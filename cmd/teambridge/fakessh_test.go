@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fakeSSH is an ssh whose other machine is the directory $TEST_SSH_THERE of this one, with claude, state
+// and home in it. It writes its options and the machine to ssh.log there. $TEST_SSH says what else it does:
+//
+//	refused    fails as ssh does
+//	noise      prints something first, as a start file of a shell may do
+//	cut FILE TEXT  ends when something comes from the machine and FILE there has TEXT
+//	held FILE  prints nothing until FILE there exists
+func fakeSSH() {
+	there := os.Getenv("TEST_SSH_THERE")
+	end := slices.Index(os.Args, "--")
+	if there == "" || end < 0 || len(os.Args) != end+3 {
+		fmt.Fprintf(os.Stderr, "ssh: not as expected: %q in %q\n", os.Args, there)
+		os.Exit(255)
+	}
+	log, err := os.OpenFile(filepath.Join(there, "ssh.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(log, strings.Join(os.Args[1:end+2], " "))
+	}
+	if err != nil {
+		panic(err)
+	}
+	mode := strings.Fields(os.Getenv("TEST_SSH"))
+	if len(mode) > 0 && mode[0] == "refused" {
+		fmt.Fprintf(os.Stderr, "ssh: connect to host %s port 22: Connection refused\n", os.Args[end+1])
+		os.Exit(255)
+	}
+	cmd := exec.Command("sh", "-c", os.Args[end+2])
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TEAMBRIDGE_") })
+	cmd.Env = append(cmd.Env, "CLAUDE_CONFIG_DIR="+filepath.Join(there, "claude"), "TEAMBRIDGE_STATE="+filepath.Join(there, "state"), "HOME="+filepath.Join(there, "home"))
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = there, os.Stdin, os.Stdout, os.Stderr
+	if len(mode) > 0 {
+		switch mode[0] {
+		case "noise":
+			fmt.Println("Welcome to box.")
+		case "cut":
+			cmd.Stdout = &cutting{filepath.Join(there, mode[1]), mode[2]}
+		case "held":
+			for {
+				if _, err := os.Stat(filepath.Join(there, mode[1])); err == nil {
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+	}
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		os.Exit(exit.ExitCode())
+	} else if err != nil {
+		panic(err)
+	}
+	os.Exit(0)
+}
+
+// cutting is an output that is cut when a file has a text.
+type cutting struct{ file, text string }
+
+func (c *cutting) Write(b []byte) (int, error) {
+	if got, err := os.ReadFile(c.file); err == nil && bytes.Contains(got, []byte(c.text)) {
+		os.Exit(255)
+	}
+	return os.Stdout.Write(b)
+}
