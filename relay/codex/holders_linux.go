@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"net"
@@ -20,18 +19,19 @@ func holders(dir string) map[string]int {
 	if err != nil || len(files) == 0 {
 		return nil
 	}
-	locks, err := os.Open("/proc/locks")
-	if err != nil {
-		return nil
-	}
-	defer locks.Close()
 	exact, by := map[string]int{}, map[string]int{} // by device and inode, and by inode alone
-	for s := bufio.NewScanner(locks); s.Scan(); {
-		// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
-		if f := strings.Fields(s.Text()); len(f) >= 6 && f[1] == "FLOCK" {
-			if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
-				exact[f[5]] = pid
-				by[f[5][strings.LastIndexByte(f[5], ':')+1:]] = pid
+	for range 2 { // the system gives it in parts, and leaves one out if others are released meanwhile
+		locks, err := os.ReadFile("/proc/locks")
+		if err != nil {
+			return nil
+		}
+		for line := range strings.Lines(string(locks)) {
+			// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
+			if f := strings.Fields(line); len(f) >= 6 && f[1] == "FLOCK" {
+				if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+					exact[f[5]] = pid
+					by[f[5][strings.LastIndexByte(f[5], ':')+1:]] = pid
+				}
 			}
 		}
 	}
