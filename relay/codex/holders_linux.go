@@ -20,7 +20,7 @@ func holders(dir string) map[string]int {
 		return nil
 	}
 	exact, by := map[string]int{}, map[string]int{} // by device and inode, and by inode alone
-	for range 2 { // the system gives it in parts, and leaves one out if others are released meanwhile
+	for range 2 {                                   // the system gives it in parts, and leaves one out if others are released meanwhile
 		locks, err := os.ReadFile("/proc/locks")
 		if err != nil {
 			return nil
