@@ -15,7 +15,6 @@
 package peer
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -148,14 +147,6 @@ const (
 	exited Status = "exited"
 )
 
-// Incoming is what an agent wrote to us with its own tool, or what somebody says that one did.
-type Incoming struct {
-	ID   string // that its session gave it
-	PID  int    // of the process that has connected; 0 if the system does not tell
-	Name string // of its session, as it says itself
-	Text string
-}
-
 // Notice is what a session said last of a message.
 type Notice struct {
 	Status Status
@@ -175,12 +166,6 @@ type Mailbox struct {
 	told      chan struct{}           // is closed, and another one made, with each notice
 	taken     map[int]bucket          // by the process that writes to us
 	listed    map[string]*listing     // by directory; if there is none, sessions know us only from our messages
-}
-
-// bucket is how much more a process may write to us.
-type bucket struct {
-	left float64
-	at   time.Time
 }
 
 // Open returns a mailbox, which begins to listen with its first message. In the directory state it notes
@@ -413,121 +398,8 @@ func running(pid int) bool {
 	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// serve takes what sessions write to us.
-func (b *Mailbox) serve(l net.Listener) {
-	const most = 16 // connections at a time
-	slots := make(chan struct{}, most)
-	for {
-		c, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // too many files
-			time.Sleep(10 * time.Millisecond)
-			continue
-		}
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
-			defer c.Close()
-			b.read(c.(*net.UnixConn))
-		}()
-	}
-}
-
-// read takes the lines of one connection.
-func (b *Mailbox) read(c *net.UnixConn) {
-	const most = 1 << 20
-	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
-	pid := peerOf(c)
-	lines := bufio.NewScanner(io.LimitReader(c, most))
-	lines.Buffer(nil, most)
-	for lines.Scan() {
-		var f frame
-		if json.Unmarshal(lines.Bytes(), &f) != nil {
-			continue
-		}
-		var q qwenNotice
-		_ = json.Unmarshal(lines.Bytes(), &q) // the same line
-		switch {
-		case f.Type == "user" && f.Message != nil && b.Admits(pid):
-			name, text := unwrapped(f.Message.Content)
-			b.take(Incoming{ID: cmp.Or(f.ID, q.ID), PID: pid, Name: cmp.Or(name, q.Name), Text: text})
-		case f.Type == "control" && f.Action == "peer_message_status":
-			status := Status(f.Status)
-			if f.Detail == string(Refused) {
-				status = Refused
-			}
-			for _, id := range append(f.Dropped, f.Of) {
-				b.notice(id, pid, Notice{status, cmp.Or(f.Drop, f.Reason)}, nil)
-			}
-		case f.Type == "control" && f.Action == "peer_idle_notice":
-			b.notice(f.Of, pid, Notice{Status: Status(f.State)}, nil)
-		case f.Type == "control" && f.Action == "delivery_status":
-			for _, id := range append(q.Dropped, q.Of) {
-				b.notice(id, pid, Notice{Status(f.Status), cmp.Or(q.Drop, f.Reason)}, qwenStatus)
-			}
-		}
-	}
-}
-
-// Admits reports whether a process may write one more message to us, and counts that. Take is not called with what it does
-// not admit. 0 stands for all that nobody knows.
-func (b *Mailbox) Admits(pid int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now, was := time.Now(), b.taken[pid]
-	left := float64(Burst)
-	if !was.at.IsZero() {
-		left = min(left, was.left+float64(now.Sub(was.at))/float64(Refill))
-	}
-	if left < 1 {
-		return false
-	}
-	b.taken[pid] = bucket{left - 1, now}
-	for pid, other := range b.taken { // one that has been quiet for so long is full
-		if now.Sub(other.at) > Burst*Refill {
-			delete(b.taken, pid)
-		}
-	}
-	return true
-}
-
-// unwrapped is the text in the wrapper of a message, and the name that its sender gives itself.
-func unwrapped(content string) (name, text string) {
-	head, text, ok := strings.Cut(content, ">\n")
-	if !ok || !strings.HasPrefix(head, "<cross-session-message ") {
-		return "", content
-	}
-	if _, rest, ok := strings.Cut(head, ` from-name="`); ok {
-		name, _, _ = strings.Cut(rest, `"`)
-	}
-	text, _, _ = strings.Cut(text, "\n"+closing)
-	return name, text
-}
-
 // Listen opens our socket beside that of a session.
 func (b *Mailbox) Listen(beside transcript.Process) error {
 	_, err := b.listen(filepath.Dir(beside.Socket))
 	return err
-}
-
-// notice takes a notice from a process; 0 if it is not known. Only the session that has the message can say
-// something of it. after, if not nil, says what the notice means after the last one, if it says anything new.
-func (b *Mailbox) notice(id string, pid int, n Notice, after func(was, now Status) (Status, bool)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	to, sent := b.to[id]
-	if !sent || pid != 0 && pid != to {
-		return
-	}
-	if after != nil {
-		var news bool
-		if n.Status, news = after(b.notices[id].Status, n.Status); !news {
-			return
-		}
-	}
-	b.notices[id] = n
-	close(b.told)
-	b.told = make(chan struct{})
 }

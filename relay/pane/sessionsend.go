@@ -1,0 +1,344 @@
+package pane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/peer"
+	"teambridge/relay/tmux"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// messageOf is a message as it is sent to a session.
+func messageOf(m ledger.PaneMessage, try int) peer.Message {
+	return peer.Message{ID: m.UUID, From: m.From, Text: string(m.Raw), Try: try}
+}
+
+// sendToSession sends one message to a session, or finds out what became of it, and records that.
+//
+// Of what was written, the transcript of a living session says within a second that it was queued. If it does not, the
+// session asks its person first, or has dropped it, and mostly says so. What is written again is never in a
+// transcript: a session that has ended writes no more, and a living one is given the time in which it would
+// have said something.
+func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage) error {
+	keep := context.WithoutCancel(ctx) // what is known is recorded even if ctx has ended
+	l := p.opts.Ledger
+	defer p.changed(m.InboxKey)
+	hold := func(reason tmux.Reason, detail string, next time.Time) error {
+		return l.HoldPaneMessage(keep, m.UUID, string(reason), detail, next)
+	}
+	now, err := p.processOf(ctx, &of)
+	if err != nil {
+		return err
+	}
+	proof := p.proof(of, m)
+	frame, tries := m.Frame, 0
+	if frame != "" { // the process was looked at before
+		if proof.holds(ctx) {
+			return p.confirmSession(keep, frame, m, proof)
+		}
+		f, found, err := l.Frame(ctx, frame)
+		if err != nil || !found {
+			return err
+		}
+		tries = f.Tries
+		switch gone := now.PID == 0 || f.Session != sessionAt(now); {
+		case m.Policy == string(ByQueue) && now.PID != 0: // another process may be about to take it out of the queue
+		case m.Policy == string(ByQueue):
+			return hold(tmux.Gone, "the session has ended; what is in Codex's queue comes when it is resumed", p.soon(m))
+		case gone && ending(f.Session, now):
+			return hold(tmux.Unknown, "the session is ending, and does not show it yet", p.soon(m))
+		case gone:
+			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
+		}
+		n, told, _ := p.mailbox.Told(toldAs(of, frame, m))
+		if told {
+			if ended, err := p.heed(keep, of, frame, m, n); ended || err != nil {
+				return err
+			}
+		}
+		// The time counts from when the session was last seen to ask nothing: what its person has just allowed is
+		// not in the transcript at once.
+		quiet := notYet(tries)
+		asleep, _ := p.wakes(now)
+		has := ""
+		if program := p.opts.Homes.of(of.Profile); program != nil {
+			has = program.has(p, now, frame, tries)
+		}
+		switch {
+		case told && n.Status == peer.Held:
+			return hold(tmux.Dialog, asksFirst(of), p.soon(m))
+		case now.Status == transcript.ProcessWaiting:
+			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", p.soon(m))
+		case asleep != "": // nor could it be written again
+			return hold(asleep, "the session does not show it yet", p.soon(m))
+		case has != "" && m.Policy == string(ByQueue):
+			return hold(tmux.Busy, unseen(m), p.soon(m))
+		case has != "":
+			return hold(tmux.Busy, has, p.soon(m))
+		case m.Held != string(quiet) || time.Since(m.HeldSince) < p.timing.repeat:
+			return hold(quiet, unseen(m), p.soon(m))
+		case m.Policy == string(ByQueue): // it stays in the queue if its person has interrupted the session; then it is not put there again
+		case tries >= 2:
+			return ignoreMoved(l.FailFrame(keep, frame, Unknown+"the session was sent it twice and shows nothing of it", ledger.TaskNone), frame)
+		}
+	} else if held, why, err := p.heldBySession(ctx, now, m); err != nil || held != "" {
+		return cmp.Or(err, hold(held, why, p.again(now, m)))
+	}
+	list, err := p.together(ctx, now, m)
+	if err != nil || !slices.Contains(uuids(list), m.UUID) { // it has just been dropped
+		return err
+	}
+	if frame == "" {
+		frame = uuid.NewString()
+		bytes, err := json.Marshal(string(m.Raw))
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err = l.PasteFrame(ctx, ledger.Frame{
+			UUID: frame, InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: bytes, Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now(),
+		}, uuids(list)...)
+		if err != nil {
+			return ignoreMoved(err, uuids(list)...)
+		}
+		m.SentAt = time.Now()
+	}
+	if err := l.Tried(keep, frame, sessionAt(now)); err != nil {
+		return err
+	}
+	err = p.write(ctx, of.Root, now, frame, list, max(m.Tries, tries)+1)
+	if errors.Is(err, peer.ErrUnsent) && tries == 0 {
+		why := strings.TrimPrefix(err.Error(), peer.ErrUnsent.Error()+": ")
+		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.again(now, m)))
+	}
+	return errors.Join(err, p.settle(ctx, keep, of, frame, m, notYet(tries+1), proof))
+}
+
+// notYet is why a message is held that was written so often and of which the session shows nothing: another reason each
+// time, so that the time counts anew.
+func notYet(tries int) tmux.Reason {
+	if tries < 2 || tries%2 == 1 {
+		return tmux.Unknown
+	}
+	return tmux.NotProven
+}
+
+// Refuses says why a session takes no messages, which [ReachOf] says of it.
+func Refuses(s transcript.Process) string {
+	if program := (Homes{}).of(ProgramOf(s)); program != nil {
+		return program.takes(s)
+	}
+	return "the session takes no messages: it has no socket for them, nor the waiting hook (teambridge hook install --wake)"
+}
+
+// asksFirst says why a message is held by a session.
+func asksFirst(of Pane) string {
+	if of.Profile == Qwen {
+		return "held until its person allows it: with /peers, and then /peers accept, in the session"
+	}
+	return "held until its person allows it: the session bypasses permissions, or its settings hold messages"
+}
+
+// toldAs is the id under which a session says what becomes of a message. A session of Qwen Code repeats what it has said
+// of an id, even if the message was never in its queue: so, each frame has another one.
+func toldAs(of Pane, frame string, m ledger.PaneMessage) string {
+	if of.Profile == Qwen {
+		return frame
+	}
+	return m.UUID
+}
+
+// refusals say why a session has not taken a message, by what it said.
+var refusals = map[peer.Status]string{
+	peer.Denied: "its person did not allow it", peer.Expired: "its person did not answer whether it may come", peer.Refused: "its settings refuse messages of others",
+}
+
+// Refusal reports whether the reason of a message that was not sent is that the session, or its person, did not want it.
+func Refusal(reason string) bool {
+	for _, why := range refusals {
+		if strings.TrimPrefix(reason, NotSent) == why {
+			return true
+		}
+	}
+	return false
+}
+
+// sessionAt names a session in a process.
+func sessionAt(s transcript.Process) string { return strconv.Itoa(s.PID) + "@" + s.ProcStart }
+
+// ending reports whether the process at which a message was, as sessionAt names it, still ends: first it removes its file,
+// and then it writes what is missing in its transcript.
+func ending(session string, now transcript.Process) bool {
+	pid, start, _ := strings.Cut(session, "@")
+	n, err := strconv.Atoi(pid)
+	return err == nil && session != sessionAt(now) && teams.StateOf(transcript.Process{PID: n, ProcStart: start}) == teams.Alive
+}
+
+// soon is when to look again at a message that was written.
+func (p *Panes) soon(m ledger.PaneMessage) time.Time {
+	return time.Now().Add(min(time.Since(m.SentAt)/4+p.timing.look, p.timing.repeat/8))
+}
+
+// settle waits until the transcript shows a message that was just written, or the session says something of it, for
+// a while. quiet is why it is held if neither happens.
+func (p *Panes) settle(ctx, keep context.Context, of Pane, frame string, m ledger.PaneMessage, quiet tmux.Reason, proof *proof) error {
+	end := time.NewTimer(p.timing.settle)
+	defer end.Stop()
+	tick := time.NewTicker(p.timing.record / 2)
+	defer tick.Stop()
+	for {
+		if proof.holds(ctx) {
+			return p.confirmSession(keep, frame, m, proof)
+		}
+		n, told, next := p.mailbox.Told(toldAs(of, frame, m))
+		if told && n.Status != peer.Delivered {
+			ended, err := p.heed(keep, of, frame, m, n)
+			if !ended && err == nil {
+				err = p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Dialog), asksFirst(of), p.soon(m))
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil // the next one finds out
+		case <-end.C:
+			return p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(quiet), unseen(m), p.soon(m))
+		case <-next:
+		case <-tick.C:
+		}
+	}
+}
+
+// heed acts on what a session said of a message. ended says that its frame has ended.
+func (p *Panes) heed(ctx context.Context, of Pane, frame string, m ledger.PaneMessage, n peer.Notice) (ended bool, err error) {
+	l := p.opts.Ledger
+	id := toldAs(of, frame, m)
+	switch n.Status {
+	case peer.Returned:
+		p.mailbox.Forget(id)
+		return true, errors.Join(ignoreMoved(l.ReturnFrame(ctx, frame, n.Reason), frame), l.HoldPaneMessage(ctx, m.UUID, string(tmux.Unknown), n.Reason, time.Now().Add(p.timing.look)))
+	case peer.Dropped:
+		p.mailbox.Forget(id)
+		if err := ignoreMoved(l.ReturnFrame(ctx, frame, "the session dropped it: "+n.Reason), frame); err != nil {
+			return true, err
+		}
+		next := time.Now().Add(2 * p.timing.refill)
+		if strings.Contains(n.Reason, "duplicate") {
+			next = time.Now().Add(p.timing.repeat)
+		}
+		return true, l.HoldPaneMessage(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
+	case peer.Denied, peer.Expired, peer.Refused:
+		p.mailbox.Forget(id)
+		return true, ignoreMoved(l.FailFrame(ctx, frame, NotSent+refusals[n.Status], ledger.TaskNone), frame)
+	}
+	return false, nil
+}
+
+// confirmSession records that a session has a message.
+func (p *Panes) confirmSession(ctx context.Context, frame string, m ledger.PaneMessage, proof *proof) error {
+	p.mailbox.Forget(m.UUID)
+	p.mailbox.Forget(frame)
+	task := ledger.TaskSent
+	found, _ := proof.find(ctx)
+	if found.given {
+		task = ledger.TaskGiven
+	}
+	return ignoreMoved(p.opts.Ledger.ConfirmFrame(ctx, frame, "", task, found.path), frame)
+}
+
+// heldBySession says why a message must not be written to a session now; "" if it may.
+func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledger.PaneMessage) (tmux.Reason, string, error) {
+	switch {
+	case s.PID == 0:
+		return tmux.Gone, "the session has ended", nil
+	case p.reach(s) == Nowhere && !queues(s, m):
+		return tmux.NotAgent, Refuses(s), nil
+	case m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle:
+		return tmux.Busy, cmp.Or(whyBusy(s), "the agent works"), nil
+	}
+	if why, detail := p.wakes(s); why != "" {
+		return why, detail, nil
+	}
+	open, err := p.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+	if err != nil {
+		return "", "", err
+	}
+	queued := 0
+	for _, o := range open {
+		if o.Task == ledger.TaskSent {
+			queued++
+		}
+	}
+	if queued >= peer.Queue {
+		return tmux.HasQueue, fmt.Sprintf("%d messages wait in the session", queued), nil
+	}
+	if ProgramOf(s) == Codex {
+		return "", "", nil // it has no limit
+	}
+	// Its bucket, as far as we have taken something out of it.
+	sent, err := p.opts.Ledger.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*p.timing.refill))
+	left, last := float64(peer.Burst), time.Time{}
+	for _, at := range append(sent, time.Now()) {
+		if !last.IsZero() {
+			left = min(peer.Burst, left+float64(at.Sub(last))/float64(p.timing.refill))
+		}
+		left, last = left-1, at
+	}
+	if left < 0 {
+		return tmux.TooSoon, "the session takes one message in two seconds now", err
+	}
+	return "", "", err
+}
+
+// left ends the tasks of messages that a process had that has ended, and returns the others. What its model was not
+// given waits again, and nobody sees the end of what it was given. What was found must have been read after now.
+func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open []ledger.PaneMessage, found map[string]progress) (others []ledger.PaneMessage, err error) {
+	var gone []ledger.PaneMessage
+	for _, m := range open {
+		f, there, err := p.opts.Ledger.Frame(ctx, m.Frame)
+		if err != nil {
+			return nil, err
+		}
+		if there && (f.Session == sessionAt(now) || ending(f.Session, now)) {
+			others = append(others, m)
+		} else {
+			gone = append(gone, m)
+		}
+	}
+	var again, lost []string
+	for _, m := range gone {
+		switch s := found[Nonce(m.UUID)]; {
+		case s.over():
+			if err := p.endTasks(ctx, of.InboxKey, gone, found, s, true); err != nil {
+				return nil, err
+			}
+		case s.given, s.kept:
+			lost = append(lost, m.UUID)
+		case !s.removed:
+			again = append(again, m.UUID)
+		}
+	}
+	if len(again)+len(lost) == 0 {
+		return others, nil
+	}
+	err = p.opts.Ledger.SendAgain(ctx, of.InboxKey, again...)
+	if err == nil && len(lost) > 0 {
+		_, err = p.opts.Ledger.EndTasks(ctx, of.InboxKey, "", "the session ended", lost...)
+	}
+	p.changed(of.InboxKey)
+	return others, errors.Join(err, p.notify(ctx))
+}
