@@ -14,15 +14,15 @@ func RequireQwen(t testing.TB) []string {
 	t.Helper()
 	dir, err := interop()
 	if err != nil {
-		missing(t, fmt.Errorf("Qwen Code is not used: %w; %s", err, howToInstall))
+		missing(t, fmt.Errorf("use Qwen Code: %w; %s", err, howToInstall))
 	}
 	node, err := filepath.Glob(filepath.Join(dir, "node", "node_modules", "node-*", "bin", "node"))
 	if err != nil || len(node) == 0 {
-		missing(t, fmt.Errorf("Node.js is not installed for Qwen Code: no node-*/bin/node is in %s; %s", dir, howToInstall))
+		missing(t, fmt.Errorf("no Node.js is installed for Qwen Code: no node-*/bin/node is in %s; %s", dir, howToInstall))
 	}
 	program := filepath.Join(dir, "qwen", "node_modules", "@qwen-code", "qwen-code", "cli-entry.js")
 	if _, err := os.Stat(program); err != nil {
-		missing(t, fmt.Errorf("Qwen Code is not installed: %w; %s", err, howToInstall))
+		missing(t, fmt.Errorf("no Qwen Code is installed: %w; %s", err, howToInstall))
 	}
 	return []string{node[0], program}
 }
