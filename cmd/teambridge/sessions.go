@@ -91,6 +91,9 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 
 // noteElsewhere notes where else sessions live.
 func (a *app) noteElsewhere() error {
+	if a.there != nil {
+		return nil // it is for the person there to know
+	}
 	root, err := a.root()
 	if err != nil {
 		return err
