@@ -242,9 +242,10 @@ func TestInstallScript(t *testing.T) {
 	standin.RequireAxe(t)
 	standin.RequireOpenCode(t)
 	standin.RequireCodex(t)
+	standin.RequireQwen(t)
 	out, err := run(packages)
-	// With OpenCode, Codex, proper-lockfile and axe-core.
-	if want := len(versions) + 4; err != nil || strings.Count(out, "there already") != want {
+	// With OpenCode, Codex, Node.js, Qwen Code, proper-lockfile and axe-core.
+	if want := len(versions) + 6; err != nil || strings.Count(out, "there already") != want {
 		t.Errorf("complete: got %q, %v, want %d packages that are there", out, err, want)
 	}
 	out, err = run(t.TempDir())
