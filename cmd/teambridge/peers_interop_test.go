@@ -221,14 +221,14 @@ func TestRealHeldBySession(t *testing.T) {
 func TestRealSettingOfASession(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {
 		for _, test := range []struct {
-			setting, mode, state, says string
+			setting, mode, state, says, timeout string
 		}{
-			{"refuse", "default", api.NotSent, "its settings refuse messages"},
-			{"hold", "default", api.Unconfirmed, "its settings hold messages"},
-			{"accept", "bypassPermissions", api.Seen, ""},
+			{"refuse", "default", api.NotSent, "its settings refuse messages", "1m"},
+			{"hold", "default", api.Unconfirmed, "its settings hold messages", "15s"}, // as long as it may take to say so on a busy machine
+			{"accept", "bypassPermissions", api.Seen, "", "1m"},
 		} {
 			p := newSessionUserWith(t, v, `{"crossSessionInbound":"`+test.setting+`"}`, "--permission-mode", test.mode)
-			_, out, errs := p.run("send", p.name(), "[set]", "--wait", "seen", "--timeout", "4s", "--json")
+			_, out, errs := p.run("send", p.name(), "[set]", "--wait", "seen", "--timeout", test.timeout, "--json")
 			if !strings.Contains(out, `"state":"`+test.state+`"`) || !strings.Contains(errs, test.says) {
 				t.Errorf("%s in the mode %s: %s%s", test.setting, test.mode, out, errs)
 			}
