@@ -56,7 +56,7 @@ type qwenNotice struct {
 	Dropped []string `json:"droppedMsgIds"`
 }
 
-// SendQwen is [Mailbox.Send] for a session of Qwen Code. The session is told nothing of Try.
+// SendQwen is [Mailbox.Send] for a session of Qwen Code. Try is not sent.
 func (b *Mailbox) SendQwen(ctx context.Context, to QwenSession, m Message) error {
 	from, err := b.listen(filepath.Dir(to.Socket))
 	if err != nil {

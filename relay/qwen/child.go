@@ -12,9 +12,9 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// A session gives the processes that it starts a token, with which a message is not held for its person: the model is told that a
-// process of the session wrote it, without the authority of its user. A server of ours that a session has started keeps the token in the
-// state directory, for whoever of us delivers, as long as it runs.
+// A session gives each process that it starts a token. A message sent with it is not held for the person, and the model is told that it
+// comes from a process of the session and carries none of the user's authority. While a server of ours runs in a session, it keeps the
+// token in the state directory, where any process of ours that delivers messages finds it.
 
 // child is what is kept.
 type child struct {
@@ -62,8 +62,8 @@ func KeepToken(state string, lookup func(string) (string, bool), parents []int) 
 	}, nil
 }
 
-// childToken returns the token that the process of a session has given a server of ours, if it is kept. That of another process would have
-// a message dropped without a word.
+// childToken returns the token that the process of a session has given a server of ours, if it is kept. The session drops a message silently if the
+// token is that of another process.
 func childToken(state string, s record, start string) string {
 	data, err := os.ReadFile(childFile(state, s.Socket))
 	var c child
