@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,6 +79,34 @@ func TestQwenAsksItsPerson(t *testing.T) {
 	s.Tell("deny")
 	if m = s.until(m, "after it was denied", func(m ledger.PaneMessage) bool { return m.State.Ended() }); m.State != ledger.Failed || !strings.HasPrefix(m.Reason, NotSent) {
 		t.Errorf("it is %s: %s", m.State, m.Reason)
+	}
+	s.wants("allowed")
+}
+
+// What its person has to allow stays held however often we are killed.
+func TestQwenAsksWhileWeAreKilled(t *testing.T) {
+	t.Parallel()
+	s := newQwen(t)
+	s.Tell("hold")
+	m := s.put("allowed")
+	for i := range 3 {
+		ours := exec.Command(os.Args[0])
+		ours.Env, ours.Stderr = append(os.Environ(), envPeer+"="+s.dir), os.Stderr
+		if err := ours.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = ours.Process.Kill(), ours.Wait() })
+		s.until(m, "held", func(m ledger.PaneMessage) bool {
+			f, found, err := s.ledger.Frame(t.Context(), m.Frame)
+			return m.State.Ended() || err == nil && found && f.Tries == i+1 && m.Held == string(tmux.Dialog)
+		})
+		_, _ = ours.Process.Kill(), ours.Wait()
+	}
+	s.Tell("allow")
+	s.run()
+	s.until(m, "allowed", func(m ledger.PaneMessage) bool { return ended(m) || m.State == ledger.Failed })
+	if m, err := s.Message(t.Context(), m.UUID); err != nil || m.State != ledger.Done {
+		t.Errorf("it is %s: %s, %v", m.State, m.Reason, err)
 	}
 	s.wants("allowed")
 }

@@ -90,8 +90,8 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		case m.Held != string(quiet) || time.Since(m.HeldSince) < p.timing.repeat:
 			return hold(quiet, unseen(m), p.soon(m))
 		case m.Policy == string(ByQueue): // it stays in the queue if its person has interrupted the session; then it is not put there again
-		case tries >= 2:
-			return ignoreMoved(l.FailFrame(keep, frame, Unknown+"the session was sent it twice and shows nothing of it", ledger.TaskNone), frame)
+		case tries >= mostTries(of):
+			return ignoreMoved(l.FailFrame(keep, frame, Unknown+fmt.Sprintf("the session was sent it %d times and shows nothing of it", tries), ledger.TaskNone), frame)
 		}
 	} else if held, why, err := p.heldBySession(ctx, now, m); err != nil || held != "" {
 		return cmp.Or(err, hold(held, why, p.again(now, m)))
@@ -126,6 +126,15 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.again(now, m)))
 	}
 	return errors.Join(err, p.settle(ctx, keep, of, frame, m, notYet(tries+1), proof))
+}
+
+// mostTries is how often a frame is written to a session that shows nothing of it. Writing it again to Qwen Code is harmless: a session
+// that has it only repeats its last notice, which is lost when our process is killed.
+func mostTries(of Pane) int {
+	if of.Profile == Qwen {
+		return 5
+	}
+	return 2
 }
 
 // notYet is why a message is held that was written so often and of which the session shows nothing: another reason each
