@@ -54,6 +54,8 @@ var mayImport = map[string][]string{
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
 	"relay/sim/simsession":     {"relay/qwen", "teams/transcript"},               // the names and lines of its files
+	"relay/link/nats":          {"relay/link"},
+	"relay/link/hub":           {"relay/link/nats", "teams/atomicfile", "teams/flock"},
 	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/codex":              {"teams/transcript"},
@@ -118,6 +120,9 @@ var onlyUser = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk":      {"status/mcp"},
 	"github.com/coder/websocket":                  {"relay/codex", "relay/sim/simcodex"},
 	"golang.org/x/net":                            {}, // of tests alone
+	"github.com/nats-io/nats.go":                  {"relay/link/nats"},
+	"github.com/nats-io/nkeys":                    {"relay/link/nats"},
+	"github.com/nats-io/nats-server":              {"relay/link/hub"}, // so that no other binary has it
 }
 
 func TestImportsGoOneWay(t *testing.T) {

@@ -1,0 +1,405 @@
+// Package hub is a NATS server for the links between machines (see package
+// teambridge/relay/link/nats), for those who have none. It is for one account and one stream,
+// and it syncs to the disk before it says that a frame is stored.
+//
+// The directory of a hub has the machines that may use it (machines.json), what waits for them
+// (jetstream), and how to reach it while it runs (hub.json).
+package hub
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"teambridge/relay/link/nats"
+	"teambridge/teams/atomicfile"
+	"teambridge/teams/flock"
+)
+
+// Options are those of [Open].
+type Options struct {
+	Dir      string
+	Listen   string // host and port; "" for 127.0.0.1:4222
+	TLSCert  string // files of a certificate and its key; "" for no encryption, which Listen allows on loopback alone
+	TLSKey   string
+	MaxBytes int64 // what waits for all machines; 0 for 1 GiB
+	Log      *slog.Logger
+
+	now   func() time.Time
+	poll  time.Duration // of machines.json
+	probe time.Duration
+}
+
+// ErrRunning means that a hub runs in this directory.
+var ErrRunning = errors.New("a hub runs in this directory")
+
+// A Hub is a server that runs.
+type Hub struct {
+	o      Options
+	unlock func() error
+	admin  *nats.Key // made at each start, and in no file
+	tls    *tls.Config
+
+	listed  []Machine // machines.json as it was read last
+	badList string    // the error of reading it
+	failed  int       // probes, one after the other
+
+	mu       sync.Mutex // for what follows, which WriteMetrics reads
+	addr     net.Addr
+	server   *server.Server // nil if it could not be started again
+	queues   *nats.Admin
+	live     map[string]Machine // those that may use it now
+	failures int                // of probes
+	restarts int
+}
+
+// Open starts a hub, which answers when Open returns. Call Run then.
+func Open(ctx context.Context, o Options) (_ *Hub, err error) {
+	o.Listen, o.MaxBytes = cmp.Or(o.Listen, "127.0.0.1:4222"), cmp.Or(o.MaxBytes, 1<<30)
+	o.poll, o.probe = cmp.Or(o.poll, time.Second), cmp.Or(o.probe, 10*time.Second)
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Hub{o: o}
+	if err := h.checkListen(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	unlock, ok, err := flock.TryLock(filepath.Join(o.Dir, "hub.lock"))
+	if err != nil {
+		return nil, fmt.Errorf("start the hub: %w", err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrRunning, o.Dir)
+	}
+	h.unlock = unlock
+	defer func() {
+		if err != nil {
+			h.Close()
+		}
+	}()
+	if h.admin, err = nats.NewKey(); err != nil {
+		return nil, err
+	}
+	if h.listed, err = List(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := h.start(ctx); err != nil {
+		return nil, err
+	}
+	card, err := json.Marshal(Card{Address: h.addr.String(), TLS: h.tls != nil, PID: os.Getpid()})
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.Write(cardPath(o.Dir), append(card, '\n')); err != nil {
+		return nil, fmt.Errorf("say where the hub is: %w", err)
+	}
+	return h, nil
+}
+
+// Run is [Open] and [Hub.Run].
+func Run(ctx context.Context, o Options) error {
+	h, err := Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	return h.Run(ctx)
+}
+
+// A Card says how a hub that runs is reached on its machine.
+type Card struct {
+	Address string `json:"address"`
+	TLS     bool   `json:"tls,omitempty"`
+	PID     int    `json:"pid"`
+}
+
+func cardPath(dir string) string { return filepath.Join(dir, "hub.json") }
+
+// Find returns the card of the hub that runs in dir. The error is [fs.ErrNotExist] if none runs.
+func Find(dir string) (Card, error) {
+	held, err := flock.Held(filepath.Join(dir, "hub.lock"))
+	if err != nil {
+		return Card{}, err
+	}
+	data, err := os.ReadFile(cardPath(dir))
+	if err == nil && !held {
+		err = fs.ErrNotExist // it was killed
+	}
+	if err != nil {
+		return Card{}, fmt.Errorf("no hub runs in %s: %w", dir, err)
+	}
+	var c Card
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Card{}, fmt.Errorf("%s: %w", cardPath(dir), err)
+	}
+	return c, nil
+}
+
+func (h *Hub) checkListen() error {
+	host, port, err := net.SplitHostPort(h.o.Listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no address to listen on: use HOST:PORT", h.o.Listen)
+	}
+	if (h.o.TLSCert == "") != (h.o.TLSKey == "") {
+		return errors.New("a certificate needs its key, and a key its certificate")
+	}
+	if h.o.TLSCert == "" {
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return fmt.Errorf("%s can be reached by others, so the hub needs a certificate and its key; or listen on 127.0.0.1, and let machines come by ssh", h.o.Listen)
+		}
+		return nil
+	}
+	cert, err := tls.LoadX509KeyPair(h.o.TLSCert, h.o.TLSKey)
+	if err != nil {
+		return fmt.Errorf("read the certificate of the hub: %w", err)
+	}
+	h.tls = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	return nil
+}
+
+// options returns those of the server, and the machines that may use it.
+func (h *Hub) options() (*server.Options, map[string]Machine) {
+	host, p, _ := net.SplitHostPort(h.o.Listen)
+	port, _ := strconv.Atoi(p)
+	if h.addr != nil {
+		port = h.addr.(*net.TCPAddr).Port // the one that it had before a restart
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	o := &server.Options{
+		ServerName: "teambridge-hub", Host: host, Port: port, NoSigs: true,
+		JetStream: true, StoreDir: h.o.Dir, // the server adds jetstream
+		SyncAlways: true, SyncInterval: 2 * time.Minute,
+		JetStreamMaxStore: h.o.MaxBytes + 16<<20, JetStreamMaxMemory: 16 << 20,
+		MaxPayload: nats.MaxPayload, PingInterval: 10 * time.Second, MaxPingsOut: 2, WriteDeadline: 10 * time.Second,
+		Nkeys: []*server.NkeyUser{{Nkey: h.admin.Card("").Key, AllowedConnectionTypes: map[string]struct{}{"IN_PROCESS": {}}}},
+	}
+	if h.tls != nil {
+		o.TLS, o.TLSConfig, o.TLSTimeout = true, h.tls, 5
+	}
+	live := map[string]Machine{}
+	now := h.o.now()
+	for _, m := range h.listed {
+		if !m.Expires.IsZero() && !m.Expires.After(now) {
+			continue
+		}
+		live[m.Card.Name] = m
+		publish, subscribe := nats.Permissions(m.Card.Name)
+		o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: m.Card.Key, Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: publish},
+			Subscribe: &server.SubjectPermission{Allow: subscribe},
+		}})
+	}
+	return o, live
+}
+
+// start starts the server, and makes what is missing.
+func (h *Hub) start(ctx context.Context) error {
+	o, live := h.options()
+	s, err := server.NewServer(o)
+	if err != nil {
+		return fmt.Errorf("start the hub: %w", err)
+	}
+	var said lastError
+	s.SetLogger(logger{h.o.Log, &said}, false, false)
+	s.Start()
+	stop := func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+	if !s.ReadyForConnections(20 * time.Second) {
+		stop()
+		return fmt.Errorf("start the hub on %s: %w", h.o.Listen, cmp.Or(said.err(), errors.New("it is not ready after 20 s")))
+	}
+	queues, err := nats.AdminOf(s, h.admin)
+	if err != nil {
+		stop()
+		return fmt.Errorf("start the hub: %w", err)
+	}
+	if err := queues.Stream(ctx, h.o.MaxBytes); err != nil {
+		queues.Close()
+		stop()
+		return fmt.Errorf("start the hub: %w", err)
+	}
+	h.mu.Lock()
+	h.server, h.queues, h.addr = s, queues, s.Addr()
+	h.mu.Unlock()
+	return h.makeQueues(ctx, live)
+}
+
+// makeQueues makes the queues of those that may use the hub, and removes those of others.
+func (h *Hub) makeQueues(ctx context.Context, live map[string]Machine) error {
+	there, err := h.queues.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range there {
+		old, known := h.live[name]
+		// Another machine under the same name could open nothing of what waits.
+		if m, ok := live[name]; !ok || known && old.Card != m.Card {
+			if err := h.queues.Remove(ctx, name); err != nil {
+				return err
+			}
+			h.o.Log.Info("queue removed", "machine", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(live)) {
+		if err := h.queues.Add(ctx, name); err != nil {
+			return err
+		}
+	}
+	h.mu.Lock()
+	h.live = live
+	h.mu.Unlock()
+	return nil
+}
+
+// Run lets machines in and out as machines.json says, until ctx ends. It starts the server again
+// if it stores nothing any more, and ends it at the end.
+func (h *Hub) Run(ctx context.Context) error {
+	defer h.Close()
+	poll, probe := time.NewTicker(h.o.poll), time.NewTicker(h.o.probe)
+	defer poll.Stop()
+	defer probe.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return h.Close()
+		case <-poll.C:
+			if err := h.look(ctx); err != nil && ctx.Err() == nil {
+				h.o.Log.Error("cannot change who may use the hub", "err", err)
+			}
+		case <-probe.C:
+			h.check(ctx)
+		}
+	}
+}
+
+// look looks whether other machines may use the hub.
+func (h *Hub) look(ctx context.Context) error {
+	now := h.o.now()
+	expired := func(m Machine) bool { return !m.Expires.IsZero() && !m.Expires.After(now) }
+	listed, err := List(h.o.Dir)
+	if err != nil { // those that it knows stay
+		if h.badList != err.Error() {
+			h.badList = err.Error()
+			return err
+		}
+		return nil
+	}
+	h.badList = ""
+	if slices.ContainsFunc(listed, expired) {
+		err := edit(ctx, h.o.Dir, func(all []Machine) ([]Machine, error) {
+			listed = slices.DeleteFunc(all, expired)
+			return listed, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	h.listed = listed
+	if h.server == nil {
+		return nil // the next start does it
+	}
+	o, live := h.options()
+	if maps.Equal(live, h.live) {
+		return nil
+	}
+	// First the permissions: whoever is removed is disconnected, and sends nothing more to what
+	// is removed next.
+	if err := h.server.ReloadOptions(o); err != nil {
+		return err
+	}
+	if err := h.makeQueues(ctx, live); err != nil {
+		return err
+	}
+	h.o.Log.Info("machines may use the hub", "machines", slices.Sorted(maps.Keys(live)))
+	return nil
+}
+
+// check has something stored. If the disk was full, JetStream stays off when there is room again,
+// and what is published only times out (nats-server 7654). So the server is started again.
+func (h *Hub) check(ctx context.Context) {
+	if h.server != nil {
+		err := h.queues.Probe(ctx)
+		if err == nil || ctx.Err() != nil {
+			h.failed = 0
+			return
+		}
+		h.failed++
+		h.mu.Lock()
+		h.failures++
+		h.mu.Unlock()
+		h.o.Log.Error("the hub stores nothing", "err", err, "times", h.failed)
+		if h.failed < 2 {
+			return
+		}
+	}
+	h.stop()
+	err := h.start(ctx)
+	if err != nil {
+		h.o.Log.Error("the hub cannot be started again: it is tried again", "in", h.o.probe, "err", err)
+		return
+	}
+	h.failed = 0
+	h.mu.Lock()
+	h.restarts++
+	h.mu.Unlock()
+	h.o.Log.Info("the hub was started again")
+}
+
+func (h *Hub) stop() {
+	h.mu.Lock()
+	s, queues := h.server, h.queues
+	h.server, h.queues = nil, nil
+	h.mu.Unlock()
+	if queues != nil {
+		queues.Close()
+	}
+	if s != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// Addr returns the address that the hub listens on.
+func (h *Hub) Addr() net.Addr { return h.addr }
+
+// Close ends the hub.
+func (h *Hub) Close() error {
+	h.stop()
+	if h.unlock == nil {
+		return nil
+	}
+	err := os.Remove(cardPath(h.o.Dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	err = errors.Join(err, h.unlock())
+	h.unlock = nil
+	return err
+}

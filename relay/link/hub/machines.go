@@ -1,0 +1,131 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"teambridge/relay/link/nats"
+	"teambridge/teams/atomicfile"
+	"teambridge/teams/flock"
+)
+
+// A Machine may use the hub.
+type Machine struct {
+	Card    nats.Card `json:"card"`
+	Added   time.Time `json:"added"`
+	Expires time.Time `json:"expires,omitzero"` // it is removed then; zero: never
+}
+
+var (
+	// ErrOther means that a machine of that name has other keys.
+	ErrOther = errors.New("a machine of that name has other keys")
+	// ErrNone means that there is no machine of that name.
+	ErrNone = errors.New("the hub knows no machine of that name")
+)
+
+// AddOptions are those of [Add].
+type AddOptions struct {
+	Expires time.Time // zero: never
+	Replace bool      // a machine of that name that has other keys; what waits for it is lost
+}
+
+// Add lets a machine use the hub in dir, whether or not it runs; one that runs learns it within
+// a second. If the machine may use it already, it is changed when that ends. The error is
+// [ErrOther] if another one has its name.
+func Add(ctx context.Context, dir string, card nats.Card, o AddOptions) error {
+	if _, err := nats.ParseCard(card.String()); err != nil {
+		return err
+	}
+	return edit(ctx, dir, func(all []Machine) ([]Machine, error) {
+		for _, m := range all {
+			if m.Card.Name != card.Name && (m.Card.Key == card.Key || m.Card.Box == card.Box) {
+				return nil, fmt.Errorf("%s has the keys of %s: one identity is one machine", card.Name, m.Card.Name)
+			}
+		}
+		i := slices.IndexFunc(all, func(m Machine) bool { return m.Card.Name == card.Name })
+		if i < 0 {
+			return append(all, Machine{card, time.Now().UTC(), o.Expires}), nil
+		}
+		if all[i].Card != card {
+			if !o.Replace {
+				return nil, fmt.Errorf("%s: %w", card.Name, ErrOther)
+			}
+			all[i] = Machine{Card: card, Added: time.Now().UTC()}
+		}
+		all[i].Expires = o.Expires
+		return all, nil
+	})
+}
+
+// Remove takes the right to use the hub in dir from a machine. What waits for it is lost. The
+// error is [ErrNone] if it did not have that right.
+func Remove(ctx context.Context, dir, name string) error {
+	return edit(ctx, dir, func(all []Machine) ([]Machine, error) {
+		i := slices.IndexFunc(all, func(m Machine) bool { return m.Card.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: %w", name, ErrNone)
+		}
+		return slices.Delete(all, i, i+1), nil
+	})
+}
+
+// List returns the machines that may use the hub in dir, in the order in which they were added.
+func List(dir string) ([]Machine, error) {
+	path := filepath.Join(dir, "machines.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("list the machines of the hub: %w", err)
+	}
+	var file machinesFile
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("%s is corrupt: %w; correct it, or delete it and add the machines again", path, err)
+	}
+	for i, m := range file.Machines {
+		for _, n := range file.Machines[:i] {
+			if n.Card.Name == m.Card.Name {
+				return nil, fmt.Errorf("%s is corrupt: %s is in it twice; correct it", path, m.Card.Name)
+			}
+		}
+	}
+	return file.Machines, nil
+}
+
+type machinesFile struct {
+	Machines []Machine `json:"machines"`
+}
+
+// edit changes machines.json.
+func edit(ctx context.Context, dir string, change func([]Machine) ([]Machine, error)) (err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	unlock, err := flock.Lock(ctx, filepath.Join(dir, "machines.lock"))
+	if err != nil {
+		return fmt.Errorf("change the machines of the hub: %w", err)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	all, err := List(dir)
+	if err != nil {
+		return err
+	}
+	if all, err = change(all); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(machinesFile{all}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(filepath.Join(dir, "machines.json"), append(data, '\n')); err != nil {
+		return fmt.Errorf("change the machines of the hub: %w", err)
+	}
+	return nil
+}

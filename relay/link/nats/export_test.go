@@ -1,0 +1,20 @@
+package nats
+
+import "time"
+
+// Quick returns options with times that a test can wait for.
+func Quick(o Options) Options {
+	o.times = times{hello: 100 * time.Millisecond, gone: 2 * time.Second, answer: time.Second, retry: 50 * time.Millisecond}
+	return o
+}
+
+// Seal seals a frame of another machine, or something else.
+func (k *Key) Seal(what byte, from string, to Card, body []byte) ([]byte, error) {
+	return k.seal(kind(what), from, to, body)
+}
+
+// SealRaw seals a text with a header of its own.
+func (k *Key) SealRaw(to Card, text []byte) ([]byte, error) { return k.box.Seal(text, to.Box) }
+
+// Sign signs the hub's nonce.
+func (k *Key) Sign(nonce []byte) ([]byte, error) { return k.user.Sign(nonce) }

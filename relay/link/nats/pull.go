@@ -1,0 +1,265 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"teambridge/relay/link"
+)
+
+// pulled is how many frames a pull asks for. The hub sends one at a time all the same; with
+// more in a pull the next one comes with the acknowledgment of the last.
+const pulled = 64
+
+// A reader takes frames from the queue of this machine.
+//
+// It asks for them itself, not with package jetstream: that one takes a stored message without
+// a body for an answer of the server if it has a header Status, and never acknowledges it, so
+// a peer could block the queue. It also cannot end a former pull before the reset.
+type reader struct {
+	*Wire
+	unpin   bool
+	met     bool // whether an older service would have said so
+	listens *nats.Subscription
+	pin     string // how the hub knows who takes the queue
+}
+
+// receive takes frames until ctx ends.
+func (w *Wire) receive(ctx context.Context) {
+	r := reader{Wire: w, unpin: w.Unpin}
+	wait := time.NewTimer(0)
+	for {
+		select {
+		case <-wait.C:
+		case <-w.relinked:
+		case <-ctx.Done():
+			return
+		}
+		if !w.nc.IsConnected() {
+			// nats.go calls no handler for this as long as it never was connected.
+			if err := w.nc.LastError(); unknown(err) {
+				w.disconnected(err)
+			}
+			wait.Reset(w.retry)
+			continue
+		}
+		pause := w.retry
+		err := r.read(ctx)
+		switch {
+		case errors.Is(err, link.ErrTwin):
+			w.update(func() { w.state.Err, w.state.Waiting, w.frame = err.Error(), -1, nil })
+			pause = min(max(w.older(), time.Millisecond), w.retry)
+		case err == nil:
+			pause = 0 // connected again
+		case w.nc.IsConnected() && ctx.Err() == nil:
+			w.fail(err)
+		}
+		wait.Reset(pause)
+	}
+}
+
+// request asks the hub about this machine's queue.
+func (r *reader) request(ctx context.Context, what string, body string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	m, err := r.nc.RequestWithContext(ctx, "$JS.API.CONSUMER."+what+"."+stream+"."+r.Name, []byte(body))
+	if err != nil {
+		return err
+	}
+	var failed struct{ Error *apiError }
+	if err = json.Unmarshal(m.Data, &failed); err == nil && failed.Error != nil {
+		return failed.Error
+	}
+	if err == nil && answer != nil {
+		err = json.Unmarshal(m.Data, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("the hub's answer is not understood: %w", err)
+	}
+	return nil
+}
+
+// meet begins to take what is told, and returns [link.ErrTwin] if an older service has this
+// identity.
+func (r *reader) meet(ctx context.Context) error {
+	if !r.met {
+		somebody, err := r.somebody(ctx)
+		if err != nil {
+			return err
+		}
+		if r.listens == nil {
+			if r.listens, err = r.nc.Subscribe("tb.p."+r.Name+".*", r.onTold); err != nil {
+				return err
+			}
+		}
+		if err := r.tell(helloKind, r.Name, r.twins.hello()); err != nil {
+			return err
+		}
+		if somebody {
+			select {
+			case <-time.After(r.answer):
+			case <-r.yield:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		r.met = true
+	}
+	select {
+	case <-r.yield:
+	default:
+	}
+	if r.older() > 0 {
+		return link.ErrTwin
+	}
+	return nil
+}
+
+// somebody reports whether somebody else listens to what this machine is told. If nobody does,
+// the hub says so at once, so that the usual start waits for nothing.
+func (r *reader) somebody(ctx context.Context) (bool, error) {
+	if r.listens != nil {
+		return true, nil
+	}
+	answer, err := r.nc.SubscribeSync(r.nc.NewInbox())
+	if err != nil {
+		return false, err
+	}
+	defer answer.Unsubscribe()
+	if err := r.nc.PublishRequest("tb.p."+r.Name+"."+r.Name, answer.Subject, nil); err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := r.nc.FlushWithContext(ctx); err != nil {
+		return false, err
+	}
+	n, _, err := answer.Pending() // what the hub said came before its answer to the flush
+	return n == 0, err
+}
+
+// read takes frames until something is wrong. It returns nil if that is the connection.
+func (r *reader) read(ctx context.Context) error {
+	// Whatever was connected before is served by what follows.
+	select {
+	case <-r.relinked:
+	default:
+	}
+	if err := r.meet(ctx); err != nil {
+		return err
+	}
+	if r.unpin {
+		if err := r.request(ctx, "UNPIN", `{"group":"`+group+`"}`, nil); err != nil {
+			return err
+		}
+		r.unpin = false
+	}
+	// What was on its way to a connection that is gone comes again at once, and first.
+	var queue struct {
+		Created time.Time
+		Pending int `json:"num_pending"`
+	}
+	if err := r.request(ctx, "RESET", "", &queue); err != nil {
+		return err
+	}
+	r.update(func() {
+		r.state.Queue, r.state.Waiting, r.state.Err = queue.Created.UTC().Format(time.RFC3339Nano), queue.Pending, ""
+	})
+	msgs := make(chan *nats.Msg, 4*pulled)
+	inbox := r.nc.NewInbox()
+	sub, err := r.nc.ChanSubscribe(inbox, msgs)
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	const beat = 2 // heartbeats of a pull
+	silence := time.NewTimer(r.expires)
+	defer silence.Stop()
+	for left := 0; ; {
+		if left == 0 {
+			left = pulled
+			pull, _ := json.Marshal(map[string]any{"batch": pulled, "expires": r.expires, "idle_heartbeat": r.expires / (beat + 1), "group": group, "id": r.pin})
+			if err := r.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+stream+"."+r.Name, inbox, pull); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.relinked:
+			notify(r.relinked) // of the next read
+			return nil
+		case <-r.yield:
+			if r.older() > 0 {
+				return link.ErrTwin
+			}
+		case <-silence.C:
+			return errors.New("the hub does not answer: it sends nothing, and no heartbeat")
+		case m := <-msgs:
+			silence.Reset(r.expires)
+			// Only the server gives a reply subject under $JS.ACK to a message under tb.m: this
+			// one was stored, whatever its headers say.
+			if strings.HasPrefix(m.Reply, "$JS.ACK.") && strings.HasPrefix(m.Subject, "tb.m.") {
+				left--
+				// The server adds its header at the end, after one that a peer made up.
+				if pins := m.Header["Nats-Pin-Id"]; len(pins) > 0 {
+					r.pin = pins[len(pins)-1]
+				}
+				r.take(m)
+				continue
+			}
+			switch status, text := m.Header.Get("Status"), m.Header.Get("Description"); status {
+			case "100": // heartbeat
+			case "408": // expired
+				left = 0
+			case "423": // the queue is pinned to another client, or was to none for too long
+				r.pin, left = "", 0
+			default:
+				return fmt.Errorf("the hub ends a pull: %s %s", status, text)
+			}
+		}
+	}
+}
+
+// take hands out a frame, or throws it away if it cannot be opened.
+func (r *reader) take(m *nats.Msg) {
+	from := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	behind, err := strconv.Atoi(m.Reply[strings.LastIndexByte(m.Reply, '.')+1:])
+	if err != nil {
+		behind = 0
+	}
+	var frame []byte
+	card, ok := r.card(from)
+	if ok = ok && from != r.Name; ok {
+		frame, err = r.Key.open(frameKind, card, r.Name, m.Data)
+		ok = err == nil
+	}
+	if !ok {
+		r.nc.Publish(m.Reply, []byte("+TERM")) // if it is lost, the frame comes again
+		r.update(func() { r.state.Unreadable, r.state.Waiting = r.state.Unreadable+1, behind })
+		return
+	}
+	reply := m.Reply
+	r.update(func() {
+		r.state.Waiting = behind + 1
+		// One that was not taken yet can only be the same, sent again.
+		r.frame = &link.Arrival{From: from, Frame: frame, Ack: func(context.Context) error {
+			if err := r.nc.Publish(reply, []byte("+ACK")); err != nil {
+				return r.describe(err)
+			}
+			r.update(func() {
+				if r.state.Waiting == behind+1 {
+					r.state.Waiting = behind
+				}
+			})
+			return nil
+		}}
+	})
+}

@@ -1,0 +1,53 @@
+package nats
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// A kind is what a sealed text is. It is inside, so that none can be passed off as another.
+type kind byte
+
+const (
+	frameKind kind = 'f'
+	toldKind  kind = 't'
+	helloKind kind = 'h' // of a machine to itself: who else has my name?
+)
+
+// sealVersion is that of the header, not of what is in a frame.
+const sealVersion = 1
+
+// header is what is sealed before the body. The box of two machines is the same in both
+// directions, so the names are in it.
+func header(k kind, from, to string) []byte {
+	h := []byte{sealVersion, byte(k), byte(len(from))}
+	h = append(h, from...)
+	h = append(h, byte(len(to)))
+	return append(h, to...)
+}
+
+// seal seals what this machine, from, sends to the machine that has the card.
+func (k *Key) seal(kind kind, from string, to Card, body []byte) ([]byte, error) {
+	sealed, err := k.box.Seal(append(header(kind, from, to.Name), body...), to.Box)
+	if err != nil {
+		return nil, fmt.Errorf("seal for %s: %w", to.Name, err)
+	}
+	return sealed, nil
+}
+
+// open returns what the machine that has the card sealed for this one, to.
+func (k *Key) open(kind kind, from Card, to string, sealed []byte) ([]byte, error) {
+	text, err := k.box.Open(sealed, from.Box)
+	if err != nil {
+		return nil, fmt.Errorf("open what is said to come from %s: %w", from.Name, err)
+	}
+	if len(text) == 0 || text[0] != sealVersion {
+		return nil, fmt.Errorf("%s seals in a version that is not understood here", from.Name)
+	}
+	body, ok := bytes.CutPrefix(text, header(kind, from.Name, to))
+	if !ok {
+		return nil, errors.New("what " + from.Name + " has sealed once was sent as something else")
+	}
+	return body, nil
+}

@@ -1,0 +1,105 @@
+package nats
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"teambridge/relay/link"
+)
+
+// twins tells services with one identity apart, which a machine and its clone are. The older
+// one takes the queue, and the younger one yields to it as long as it hears it.
+//
+// They compare how long they have been running, and no clocks. Each sees itself a little too
+// old, since a hello is on its way for some time: so two that start at once may both think
+// that they are the older one, and the hub then pins the queue to one of them. They never both
+// yield.
+type twins struct {
+	id    [16]byte
+	start time.Time
+	older time.Time // when an older service was heard last
+}
+
+func newTwins() (t twins) {
+	rand.Read(t.id[:])
+	t.start = time.Now()
+	return t
+}
+
+// hello is what a service tells those that have its name.
+func (t *twins) hello() []byte {
+	return binary.BigEndian.AppendUint64(t.id[:], uint64(time.Since(t.start)))
+}
+
+// hear says what the hello of a service means to this one.
+func (t *twins) hear(hello []byte) (older, younger bool) {
+	if len(hello) != 24 || bytes.Equal(hello[:16], t.id[:]) {
+		return false, false
+	}
+	if time.Duration(binary.BigEndian.Uint64(hello[16:])) > time.Since(t.start) {
+		t.older = time.Now()
+		return true, false
+	}
+	return false, true
+}
+
+// sayHello says now and then that this service has this name.
+func (w *Wire) sayHello(ctx context.Context) {
+	tick := time.NewTicker(w.hello)
+	defer tick.Stop()
+	for {
+		w.tell(helloKind, w.Name, w.twins.hello()) // the next one follows
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// older reports for how long the older service with this identity counts as there.
+func (w *Wire) older() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.twins.older.IsZero() {
+		return 0
+	}
+	return w.gone - time.Since(w.twins.older)
+}
+
+// onTold takes what a peer, this service or another one with this identity tells.
+func (w *Wire) onTold(m *nats.Msg) {
+	from := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	card, ok := w.card(from)
+	if !ok {
+		return
+	}
+	if text, err := w.Key.open(toldKind, card, w.Name, m.Data); err == nil {
+		w.update(func() {
+			if len(w.told) < maxTold {
+				w.told = append(w.told, link.Arrival{From: from, Told: text})
+			}
+		})
+		return
+	}
+	if from != w.Name {
+		return
+	}
+	if text, err := w.Key.open(helloKind, card, w.Name, m.Data); err == nil {
+		w.mu.Lock()
+		older, younger := w.twins.hear(text)
+		w.mu.Unlock()
+		if older {
+			notify(w.yield)
+		}
+		if younger {
+			w.tell(helloKind, w.Name, w.twins.hello())
+		}
+	}
+}

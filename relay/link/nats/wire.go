@@ -1,0 +1,411 @@
+package nats
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"teambridge/relay/link"
+)
+
+// Options are those of [Dial].
+type Options struct {
+	Name string // of this machine
+	Key  *Key
+
+	// Hub is the address of the hub: tls://HOST[:PORT], ssh://HOST, which needs Dial, or
+	// nats://HOST[:PORT], without encryption, for a hub on this machine.
+	Hub string
+	// Dial connects to the hub at an ssh:// address.
+	Dial func(context.Context) (net.Conn, error)
+	// CA is a file of certificates, one of which has to have signed the hub's. Without it, and
+	// without Fingerprint, those of the system count.
+	CA string
+	// Fingerprint is the SHA-256 of the hub's own certificate, in hexadecimal digits.
+	Fingerprint string
+
+	// Card returns the card of a peer. It is asked each time, so peers can come and go.
+	Card func(peer string) (Card, bool)
+
+	// Unpin takes the queue over at the start. Without it the hub waits for 10 s for a former
+	// process. The caller holds a lock that proves that it is gone.
+	Unpin bool
+
+	times
+}
+
+// times are shorter in tests.
+type times struct {
+	hello   time.Duration // between two of them
+	gone    time.Duration // without a hello, another service with this identity is gone
+	answer  time.Duration // in which another service has to answer the first hello
+	expires time.Duration // of a pull
+	retry   time.Duration
+}
+
+// Wire is a connection to a hub. It implements [link.Wire].
+type Wire struct {
+	Options
+	nc     *nats.Conn
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	relinked chan struct{} // the connection is there, perhaps again
+	yield    chan struct{} // there is an older service with this identity
+	wake     chan struct{} // of Next
+
+	mu      sync.Mutex
+	state   link.State
+	told    []link.Arrival
+	frame   *link.Arrival
+	changed bool
+	denied  error // by the hub, after the request
+	twins   twins
+}
+
+// maxTold is how much of what was told is kept until it is taken; the rest is lost.
+const maxTold = 256
+
+// Dial returns a wire, which lasts until ctx ends or Close is called. If the hub cannot be
+// reached, that is no error: it is tried for ever, and [Wire.State] says how it goes.
+func Dial(ctx context.Context, o Options) (*Wire, error) {
+	if err := CheckName(o.Name); err != nil {
+		return nil, err
+	}
+	if o.Key == nil || o.Card == nil {
+		return nil, errors.New("nats: Options without Key or Card")
+	}
+	o.hello, o.gone = cmp.Or(o.hello, 5*time.Second), cmp.Or(o.gone, 12*time.Second)
+	o.answer, o.expires, o.retry = cmp.Or(o.answer, 500*time.Millisecond), cmp.Or(o.expires, 5*time.Second), cmp.Or(o.retry, time.Second)
+	ctx, cancel := context.WithCancel(ctx)
+	w := &Wire{Options: o, cancel: cancel, twins: newTwins(), state: link.State{Since: time.Now().UTC(), Waiting: -1},
+		relinked: make(chan struct{}, 1), yield: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+	opts := []nats.Option{
+		nats.Name("teambridge " + o.Name), nats.Nkey(o.Key.userPub, o.Key.user.Sign), nats.CustomInboxPrefix(inbox(o.Name)),
+		nats.Timeout(3 * time.Second), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.IgnoreDiscoveredServers(),
+		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
+		nats.ReconnectBufSize(-1), // the outbox is the buffer
+		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.ConnectHandler(func(*nats.Conn) { w.connected() }),
+		nats.ReconnectHandler(func(*nats.Conn) { w.connected() }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { w.disconnected(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { w.disconnected(err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { w.asyncError(err) }),
+	}
+	address, more, err := o.address(ctx)
+	if err == nil {
+		w.nc, err = nats.Connect(address, append(opts, more...)...)
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	w.wg.Go(func() { w.receive(ctx) })
+	w.wg.Go(func() { w.sayHello(ctx) })
+	context.AfterFunc(ctx, w.nc.Close)
+	return w, nil
+}
+
+// address returns the address of the hub for nats.go, and the options that go with it.
+func (o *Options) address(ctx context.Context) (string, []nats.Option, error) {
+	u, err := url.Parse(o.Hub)
+	if err != nil || u.Host == "" {
+		return "", nil, fmt.Errorf("%q is no address of a hub: use tls://HOST:PORT or ssh://HOST", o.Hub)
+	}
+	if u.User != nil && u.Scheme != "ssh" {
+		return "", nil, fmt.Errorf("the address of the hub, %s, has a user in it: a machine is known by its key", u.Redacted())
+	}
+	switch u.Scheme {
+	case "nats":
+		if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return "", nil, fmt.Errorf("%s is not encrypted, which is allowed on this machine alone: use tls:// or ssh://", o.Hub)
+		}
+		return o.Hub, nil, nil
+	case "tls":
+		c, err := o.tls(u.Hostname())
+		return o.Hub, []nats.Option{nats.Secure(c)}, err
+	case "ssh":
+		if o.Dial == nil {
+			return "", nil, fmt.Errorf("%s cannot be used here: there is no way to run ssh", o.Hub)
+		}
+		return "nats://127.0.0.1", []nats.Option{nats.InProcessServer(dialer{ctx, o.Dial}), nats.Timeout(15 * time.Second)}, nil
+	}
+	return "", nil, fmt.Errorf("%s: the address of a hub begins with tls://, ssh:// or nats://", u.Redacted())
+}
+
+// dialer makes a connection of its own. nats.go has no other way that does not look up a host.
+type dialer struct {
+	ctx  context.Context
+	dial func(context.Context) (net.Conn, error)
+}
+
+// InProcessConn implements [nats.InProcessConnProvider].
+func (d dialer) InProcessConn() (net.Conn, error) { return d.dial(d.ctx) }
+
+func (o *Options) tls(host string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
+	if o.CA != "" {
+		pem, err := os.ReadFile(o.CA)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificates that the hub's is checked with: %w", err)
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("there is no certificate in %s", o.CA)
+		}
+	}
+	if o.Fingerprint == "" {
+		return c, nil
+	}
+	want, err := hex.DecodeString(strings.ReplaceAll(o.Fingerprint, ":", ""))
+	if err != nil || len(want) != sha256.Size {
+		return nil, fmt.Errorf("%q is no SHA-256 fingerprint, which has 64 hexadecimal digits", o.Fingerprint)
+	}
+	// The fingerprint takes the place of what is checked otherwise, unless there is a CA too.
+	c.InsecureSkipVerify = o.CA == ""
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		if got := sha256.Sum256(s.PeerCertificates[0].Raw); string(got[:]) != string(want) {
+			return fmt.Errorf("the hub has another certificate: its fingerprint is %x, and %x is pinned", got, want)
+		}
+		return nil
+	}
+	return c, nil
+}
+
+// Close ends the wire. What Next has returned and was not acknowledged comes again.
+func (w *Wire) Close() {
+	if w.nc.IsConnected() {
+		w.nc.FlushTimeout(time.Second) // the last acknowledgment
+	}
+	w.cancel()
+	w.nc.Close()
+	w.wg.Wait()
+}
+
+// Publish implements [link.Wire].
+func (w *Wire) Publish(ctx context.Context, peer, id string, frame []byte) error {
+	card, ok := w.card(peer)
+	if !ok || peer == w.Name {
+		return link.ErrPeer
+	}
+	sealed, err := w.Key.seal(frameKind, w.Name, card, frame)
+	if err != nil {
+		return err
+	}
+	if len(sealed) > MaxPayload-1024 {
+		return fmt.Errorf("a frame of %d bytes is larger than a hub takes", len(frame))
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+	}
+	m := nats.NewMsg("tb.m." + peer + "." + w.Name)
+	m.Data = sealed
+	// The hub keeps the ids of all machines together.
+	m.Header.Set(nats.MsgIdHdr, w.Name+"/"+peer+"/"+id)
+	r, err := w.nc.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		return fmt.Errorf("frame for %s: %w", peer, w.describe(err))
+	}
+	var ack struct {
+		Error *apiError
+		Seq   uint64
+	}
+	if err := json.Unmarshal(r.Data, &ack); err != nil || ack.Error == nil && ack.Seq == 0 {
+		return fmt.Errorf("frame for %s: the hub's answer is not understood: %.80q", peer, r.Data)
+	}
+	if ack.Error == nil {
+		return nil
+	}
+	switch ack.Error.Description {
+	case "maximum messages per subject exceeded":
+		return link.ErrFull
+	case "maximum bytes exceeded", "maximum messages exceeded":
+		return fmt.Errorf("frame for %s: the hub is full (%w)", peer, ack.Error)
+	}
+	if ack.Error.Code == errResources {
+		return fmt.Errorf("frame for %s: the hub's disk is full (%w)", peer, ack.Error)
+	}
+	return fmt.Errorf("frame for %s: the hub refuses it: %w", peer, ack.Error)
+}
+
+// An apiError is what JetStream answers.
+type apiError struct {
+	Code        int `json:"err_code"`
+	Description string
+}
+
+func (e *apiError) Error() string { return e.Description }
+
+// Codes of an apiError.
+const (
+	errNoConsumer = 10014
+	errResources  = 10023
+	errNoStream   = 10059
+)
+
+// Tell implements [link.Wire].
+func (w *Wire) Tell(_ context.Context, peer string, text []byte) error {
+	return w.tell(toldKind, peer, text)
+}
+
+func (w *Wire) tell(k kind, peer string, text []byte) error {
+	card, ok := w.card(peer)
+	if !ok {
+		return link.ErrPeer
+	}
+	sealed, err := w.Key.seal(k, w.Name, card, text)
+	if err != nil {
+		return err
+	}
+	if err := w.nc.Publish("tb.p."+peer+"."+w.Name, sealed); err != nil {
+		return w.describe(err)
+	}
+	return nil
+}
+
+func (w *Wire) card(peer string) (Card, bool) {
+	if peer == w.Name {
+		return w.Key.Card(peer), true
+	}
+	c, ok := w.Card(peer)
+	return c, ok && c.Name == peer
+}
+
+// Next implements [link.Wire].
+func (w *Wire) Next(ctx context.Context) (link.Arrival, error) {
+	for {
+		if a, ok := w.pop(); ok {
+			return a, nil
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return link.Arrival{}, ctx.Err()
+		}
+	}
+}
+
+func (w *Wire) pop() (a link.Arrival, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.changed:
+		w.changed = false
+	case len(w.told) > 0:
+		a, w.told = w.told[0], w.told[1:]
+	case w.frame != nil:
+		a, w.frame = *w.frame, nil
+	default:
+		return a, false
+	}
+	return a, true
+}
+
+// State implements [link.Wire].
+func (w *Wire) State() link.State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state
+}
+
+// update changes what Next and State return.
+func (w *Wire) update(change func()) {
+	w.mu.Lock()
+	old := w.state
+	change()
+	now := w.state
+	old.Waiting, now.Waiting = 0, 0 // changes with each frame
+	w.changed = w.changed || old != now
+	w.mu.Unlock()
+	notify(w.wake)
+}
+
+// notify wakes who waits for c, or will.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Wire) connected() {
+	w.update(func() { w.state.Connected, w.state.Since, w.state.Err = true, time.Now().UTC(), "" })
+	notify(w.relinked)
+}
+
+func (w *Wire) disconnected(err error) {
+	w.update(func() {
+		if w.state.Connected {
+			w.state.Connected, w.state.Since, w.state.Waiting = false, time.Now().UTC(), -1
+			w.state.Err = "the connection to the hub was lost"
+		}
+		if err != nil {
+			w.state.Err = w.describe(err).Error()
+		}
+	})
+}
+
+func (w *Wire) asyncError(err error) {
+	switch {
+	case errors.Is(err, nats.ErrPermissionViolation):
+		w.update(func() { w.denied, w.state.Err = err, w.describe(err).Error() })
+	case unknown(err):
+		w.disconnected(err)
+	}
+}
+
+// unknown reports whether the hub does not know this machine, or not any more.
+func unknown(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked)
+}
+
+// fail says why the queue cannot be read.
+func (w *Wire) fail(err error) {
+	w.update(func() {
+		if w.denied != nil { // what follows is that there is no answer
+			err, w.denied = w.denied, nil
+		}
+		w.state.Err = w.describe(err).Error()
+	})
+}
+
+// describe says what to do.
+func (w *Wire) describe(err error) error {
+	add := func() string {
+		return "ask its administrator to type: teambridge-hub add " + w.Key.Card(w.Name).String()
+	}
+	var api *apiError
+	var op *net.OpError
+	switch {
+	case unknown(err):
+		return fmt.Errorf("the hub does not know this machine: %s (%w)", add(), err)
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return fmt.Errorf("the hub does not let this machine be %s: perhaps it has its key under another name; %s (%w)", w.Name, add(), err)
+	case errors.As(err, &api) && (api.Code == errNoConsumer || api.Code == errNoStream):
+		return fmt.Errorf("the hub has no queue for this machine: %s (%w)", add(), err)
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("the hub stores nothing now: its administrator finds the reason in its log (%w)", err)
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrConnectionReconnecting):
+		return fmt.Errorf("there is no connection to the hub (%w)", err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		return fmt.Errorf("the hub does not answer (%w)", err)
+	case errors.As(err, &op):
+		return fmt.Errorf("the hub cannot be reached: %s: %w", op.Op, op.Err) // without ports, which differ each time
+	}
+	return err
+}
