@@ -91,6 +91,8 @@ CREATE TABLE standins (
 	member      TEXT    NOT NULL, -- the entry
 	machine     TEXT    NOT NULL,
 	there       TEXT    NOT NULL, -- MEMBER@TEAM on the machine
+	agent_id    TEXT    NOT NULL, -- as config.json has it
+	joined_at   INTEGER NOT NULL,
 	used        INTEGER NOT NULL,
 	PRIMARY KEY (root, team, created_at, member)
 ) STRICT, WITHOUT ROWID;
