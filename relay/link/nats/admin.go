@@ -30,17 +30,67 @@ const (
 // Permissions returns the subjects that a machine may publish to and subscribe to: it writes in
 // its own name, and reads, acknowledges, resets and takes over its own queue.
 func Permissions(name string) (publish, subscribe []string) {
-	return []string{
-			"tb.m.*." + name, "tb.p.*." + name,
-			"$JS.API.CONSUMER.INFO." + stream + "." + name,
-			"$JS.API.CONSUMER.MSG.NEXT." + stream + "." + name,
-			"$JS.API.CONSUMER.RESET." + stream + "." + name,
-			"$JS.API.CONSUMER.UNPIN." + stream + "." + name,
-			"$JS.ACK." + stream + "." + name + ".>",
-		}, []string{
-			inbox(name) + ".>", "tb.p." + name + ".*",
-		}
+	publish = []string{"tb.m.*." + name, "tb.p.*." + name, "$JS.ACK." + stream + "." + name + ".>"}
+	for _, what := range consumerAPI {
+		publish = append(publish, what+name)
+	}
+	return publish, []string{inbox(name) + ".>", "tb.p." + name + ".*"}
 }
+
+// consumerAPI is what a machine asks about its queue, whose name follows.
+var consumerAPI = []string{
+	"$JS.API.CONSUMER.INFO." + stream + ".", "$JS.API.CONSUMER.MSG.NEXT." + stream + ".",
+	"$JS.API.CONSUMER.RESET." + stream + ".", "$JS.API.CONSUMER.UNPIN." + stream + ".",
+}
+
+// Accounts returns the accounts of a server in its own configuration language: HUB, which has
+// the stream, with the users admin, and MACHINES with the users machines.
+//
+// Permissions alone are not enough. A server answers wherever the reply subject says, with the
+// rights of the account, and a pull without a message is answered with an empty body. So in one
+// account a machine that asks for its next message with the reply subject
+// $JS.API.STREAM.DELETE.TB deletes the stream, with all queues. What machines may reach is
+// therefore a service of another account, and no answer gets there.
+func Accounts(admin, machines string) string {
+	exports, imports := "", ""
+	service := func(subject, more string) {
+		exports += fmt.Sprintf("      {service: %q%s}\n", subject, more)
+		imports += fmt.Sprintf("      {service: {account: HUB, subject: %q}}\n", subject)
+	}
+	service("tb.m.*.*", "")
+	service("$JS.ACK."+stream+".*.>", "")
+	for _, what := range consumerAPI {
+		more := ""
+		if strings.Contains(what, "NEXT") {
+			more = ", response: stream"
+		}
+		service(what+"*", more)
+	}
+	return fmt.Sprintf(`accounts: {
+  HUB: {
+    jetstream: enabled
+    exports: [
+%s    ]
+    users: [
+%s    ]
+  }
+  MACHINES: {
+    imports: [
+%s    ]
+    users: [
+%s    ]
+  }
+}
+`, exports, admin, imports, machines)
+}
+
+// User returns a machine as one of the users of [Accounts].
+func User(c Card) string {
+	publish, subscribe := Permissions(c.Name)
+	return fmt.Sprintf("      {nkey: %s, permissions: {publish: {allow: [%s]}, subscribe: {allow: [%s]}}}\n", c.Key, quoted(publish), quoted(subscribe))
+}
+
+func quoted(subjects []string) string { return `"` + strings.Join(subjects, `", "`) + `"` }
 
 func inbox(name string) string { return "_INBOX_" + name }
 

@@ -18,3 +18,8 @@ func (k *Key) SealRaw(to Card, text []byte) ([]byte, error) { return k.box.Seal(
 
 // Sign signs the hub's nonce.
 func (k *Key) Sign(nonce []byte) ([]byte, error) { return k.user.Sign(nonce) }
+
+// Open opens what another machine has sealed.
+func (k *Key) Open(what byte, from Card, to string, sealed []byte) ([]byte, error) {
+	return k.open(kind(what), from, to, sealed)
+}
