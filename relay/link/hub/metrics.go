@@ -23,7 +23,7 @@ func (h *Hub) WriteMetrics(ctx context.Context, w io.Writer) error {
 	h.mu.Unlock()
 	var b strings.Builder
 	metric := func(name, kind, help string) {
-		fmt.Fprintf(&b, "# HELP teambridge_hub_%s %s\n# TYPE teambridge_hub_%[1]s %s\n", name, help, kind)
+		fmt.Fprintf(&b, "# HELP teambridge_hub_%[1]s %[2]s\n# TYPE teambridge_hub_%[1]s %[3]s\n", name, help, kind)
 	}
 	single := func(name, kind, help string, v any) {
 		metric(name, kind, help)

@@ -32,16 +32,18 @@ const (
 func Permissions(name string) (publish, subscribe []string) {
 	publish = []string{"tb.m.*." + name, "tb.p.*." + name, "$JS.ACK." + stream + "." + name + ".>"}
 	for _, what := range consumerAPI {
-		publish = append(publish, what+name)
+		publish = append(publish, asks(what, name))
 	}
 	return publish, []string{inbox(name) + ".>", "tb.p." + name + ".*"}
 }
 
-// consumerAPI is what a machine asks about its queue, whose name follows.
-var consumerAPI = []string{
-	"$JS.API.CONSUMER.INFO." + stream + ".", "$JS.API.CONSUMER.MSG.NEXT." + stream + ".",
-	"$JS.API.CONSUMER.RESET." + stream + ".", "$JS.API.CONSUMER.UNPIN." + stream + ".",
-}
+// consumerAPI is what a machine asks about its queue.
+var consumerAPI = []string{"INFO", "NEXT", "RESET", "UNPIN"}
+
+// asks returns the subject under which a machine asks that. It is none of JetStream's: under
+// those the server answered most of the time that JetStream is not enabled for the account of
+// the machines (nats-server 2.15.2).
+func asks(what, name string) string { return "tb.q." + what + "." + name }
 
 // Accounts returns the accounts of a server in its own configuration language: HUB, which has
 // the stream, with the users admin, and MACHINES with the users machines.
@@ -53,18 +55,19 @@ var consumerAPI = []string{
 // therefore a service of another account, and no answer gets there.
 func Accounts(admin, machines string) string {
 	exports, imports := "", ""
-	service := func(subject, more string) {
-		exports += fmt.Sprintf("      {service: %q%s}\n", subject, more)
-		imports += fmt.Sprintf("      {service: {account: HUB, subject: %q}}\n", subject)
+	service := func(here, there, more string) {
+		exports += fmt.Sprintf("      {service: %q%s}\n", there, more)
+		imports += fmt.Sprintf("      {service: {account: HUB, subject: %q}, to: %q}\n", there, here)
 	}
-	service("tb.m.*.*", "")
-	service("$JS.ACK."+stream+".*.>", "")
+	for _, same := range []string{"tb.m.*.*", "$JS.ACK." + stream + ".*.>"} {
+		service(same, same, "")
+	}
 	for _, what := range consumerAPI {
-		more := ""
-		if strings.Contains(what, "NEXT") {
-			more = ", response: stream"
+		there, more := what, ""
+		if what == "NEXT" {
+			there, more = "MSG.NEXT", ", response: stream"
 		}
-		service(what+"*", more)
+		service(asks(what, "*"), "$JS.API.CONSUMER."+there+"."+stream+".*", more)
 	}
 	return fmt.Sprintf(`accounts: {
   HUB: {

@@ -47,7 +47,7 @@ func TestStolenKeyIsRefused(t *testing.T) {
 	for _, subject := range []string{
 		"tb.m.b.c", "tb.p.b.c", "tb.m.b.a.x", "tb.m._.probe", "_INBOX_b.x", "_INBOX.x",
 		"$JS.API.CONSUMER.INFO.TB.b", "$JS.API.CONSUMER.RESET.TB.b", "$JS.API.CONSUMER.UNPIN.TB.b", "$JS.API.CONSUMER.MSG.NEXT.TB.b",
-		"$JS.API.CONSUMER.DELETE.TB.b", "$JS.API.CONSUMER.PAUSE.TB.b", "$JS.API.CONSUMER.DELETE.TB.a",
+		"tb.q.INFO.b", "tb.q.RESET.b", "tb.q.UNPIN.b", "tb.q.NEXT.b", "$JS.API.CONSUMER.DELETE.TB.b", "$JS.API.CONSUMER.PAUSE.TB.b", "$JS.API.CONSUMER.DELETE.TB.a",
 		"$JS.API.CONSUMER.CREATE.TB", "$JS.API.CONSUMER.CREATE.TB.x.tb.m.b.>", "$JS.API.CONSUMER.DURABLE.CREATE.TB.x",
 		"$JS.API.CONSUMER.LIST.TB", "$JS.API.CONSUMER.NAMES.TB",
 		"$JS.API.STREAM.DELETE.TB", "$JS.API.STREAM.PURGE.TB", "$JS.API.STREAM.UPDATE.TB", "$JS.API.STREAM.INFO.TB", "$JS.API.STREAM.CREATE.X",
@@ -87,9 +87,9 @@ func TestReplySubjects(t *testing.T) {
 		"tb.m.b.c", "tb.p.b.c", "_INBOX_b.x",
 		"$JS.API.STREAM.DELETE.TB", "$JS.API.STREAM.PURGE.TB", "$JS.API.STREAM.MSG.DELETE.TB", "$JS.API.STREAM.UPDATE.TB", "$JS.API.STREAM.SNAPSHOT.TB",
 		"$JS.API.CONSUMER.DELETE.TB.b", "$JS.API.CONSUMER.RESET.TB.b", "$JS.API.CONSUMER.UNPIN.TB.b", "$JS.API.CONSUMER.PAUSE.TB.b",
-		"$JS.ACK.TB.b.1.1.1.1.0", "$JS.ACK.TB.b.1.2.2.1.0", "$JS.ACK.TB.b.1.3.3.1.0",
+		"tb.q.RESET.b", "tb.q.UNPIN.b", "$JS.ACK.TB.b.1.1.1.1.0", "$JS.ACK.TB.b.1.2.2.1.0", "$JS.ACK.TB.b.1.3.3.1.0",
 	}
-	own := "$JS.API.CONSUMER.%s.TB.a"
+	own := "tb.q.%s.a"
 	for _, to := range targets {
 		ask := func(subject, body string) {
 			t.Helper()
@@ -97,23 +97,23 @@ func TestReplySubjects(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ask("tb.m.b.a", `{"reply":1}`)                                          // 10: the answer of the stream
-		ask("tb.m.b.a", "")                                                     //
-		ask(fmt.Sprintf(own, "INFO"), "x")                                      // 12: an answer of the API, or its error
-		ask(fmt.Sprintf(own, "INFO"), "")                                       //
-		ask(fmt.Sprintf(own, "RESET"), "")                                      //
-		ask(fmt.Sprintf(own, "UNPIN"), `{"group":"one"}`)                       //
-		ask(fmt.Sprintf(own, "MSG.NEXT"), `{"batch":1,"no_wait":true}`)         // 404, without a body
-		ask(fmt.Sprintf(own, "MSG.NEXT"), `{"batch":1,"expires":1}`)            // 408
-		ask(fmt.Sprintf(own, "MSG.NEXT"), `{"batch":1,"group":"x"}`)            // 400
-		ask(fmt.Sprintf(own, "MSG.NEXT"), `{"batch":1,"group":"one","id":"x"}`) // 423
+		ask("tb.m.b.a", `{"reply":1}`)                                      // 10: the answer of the stream
+		ask("tb.m.b.a", "")                                                 //
+		ask(fmt.Sprintf(own, "INFO"), "x")                                  // 12: an answer of the API, or its error
+		ask(fmt.Sprintf(own, "INFO"), "")                                   //
+		ask(fmt.Sprintf(own, "RESET"), "")                                  //
+		ask(fmt.Sprintf(own, "UNPIN"), `{"group":"one"}`)                   //
+		ask(fmt.Sprintf(own, "NEXT"), `{"batch":1,"no_wait":true}`)         // 404, without a body
+		ask(fmt.Sprintf(own, "NEXT"), `{"batch":1,"expires":1}`)            // 408
+		ask(fmt.Sprintf(own, "NEXT"), `{"batch":1,"group":"x"}`)            // 400
+		ask(fmt.Sprintf(own, "NEXT"), `{"batch":1,"group":"one","id":"x"}`) // 423
 		// 11: a frame to itself, with a text of its choice, as the answer of a pull, and the
 		// answer to its acknowledgment, which is empty.
 		for _, body := range []string{"", "{}", "+ACK", "+TERM", `{"seq":1}`, `{"filter":">"}`} {
 			if err := nc.Publish("tb.m.a.a", []byte(body)); err != nil {
 				t.Fatal(err)
 			}
-			ask(fmt.Sprintf(own, "MSG.NEXT"), `{"batch":1,"group":"one","expires":200000000}`)
+			ask(fmt.Sprintf(own, "NEXT"), `{"batch":1,"group":"one","expires":200000000}`)
 		}
 		for seq := range 40 {
 			ask(fmt.Sprintf("$JS.ACK.TB.a.1.%d.%d.1.0", seq, seq), "+ACK")

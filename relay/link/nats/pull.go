@@ -73,7 +73,7 @@ func (w *Wire) receive(ctx context.Context) {
 func (r *reader) request(ctx context.Context, what string, body string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	m, err := r.nc.RequestWithContext(ctx, "$JS.API.CONSUMER."+what+"."+stream+"."+r.Name, []byte(body))
+	m, err := r.nc.RequestWithContext(ctx, asks(what, r.Name), []byte(body))
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (r *reader) read(ctx context.Context) error {
 			left = pulled
 			pull = pulls(r.Name) + rand.Text()
 			body, _ := json.Marshal(map[string]any{"batch": pulled, "expires": r.expires, "idle_heartbeat": r.expires / (beat + 1), "group": group, "id": r.pin})
-			if err := r.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+stream+"."+r.Name, pull, body); err != nil {
+			if err := r.nc.PublishRequest(asks("NEXT", r.Name), pull, body); err != nil {
 				return err
 			}
 		}
