@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
 	"relay/sim/simsession":     {"relay/qwen", "teams/transcript"},               // the names and lines of its files
+	"relay/link":               {"inbox/ledger"},
 	"relay/link/nats":          {"relay/link"},
 	"relay/link/hub":           {"relay/link/nats", "teams/atomicfile", "teams/flock"},
 	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
@@ -80,7 +81,7 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
 		"status", "status/api", "status/attention", "status/doctor", "status/plain", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone

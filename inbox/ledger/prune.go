@@ -26,7 +26,7 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 	for _, part := range []struct {
 		counts bool // events and texts do not, which belong to what was counted, nor does what was dismissed
 		delete func(c *sqlite.Conn, before int64) (int64, error)
-	}{{false, pruneOwed}, {true, pruneSends}, {true, pruneDeliveries}, {true, pruneFrames}, {false, pruneMessages}, {false, pruneEvents}, {false, pruneDismissed}, {false, prunePaneMessages}} {
+	}{{false, pruneOwed}, {true, pruneSends}, {true, pruneDeliveries}, {true, pruneFrames}, {false, pruneMessages}, {false, pruneEvents}, {false, pruneDismissed}, {false, prunePaneMessages}, {false, pruneIncoming}} {
 		for gone := int64(pruneRows); gone == pruneRows; {
 			err := l.write(ctx, "prune", durable, func(c *sqlite.Conn) (err error) {
 				gone, err = part.delete(c, at)

@@ -35,6 +35,9 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 		return joined, err
 	}
 	defer t.Close() // it is written by path
+	if n.Remote != "" {
+		return l.joinFor(ctx, t, n)
+	}
 	if n.As == "" && !joinNeeded(t, c) {
 		return joined, fmt.Errorf("join %q: %w", team, teams.ErrJoinNotNeeded)
 	}

@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// An Incoming is a message that came from another machine.
+type Incoming struct {
+	N       int64 // order of arrival, given by the ledger
+	Machine string
+	Team    string // as the machine named it
+	Member  string
+	ID      string // of the delivery that it is there
+	Digest  [32]byte
+	From    string // as the machine says, which nobody can check
+	Raw     []byte // the message; empty once it was delivered or refused
+	Sent    time.Time
+	At      time.Time
+
+	Stage  Stage // from [StageReceived] on
+	Reason string
+	Reach  string // why nobody will read it; ""
+
+	// Where it was put, once it was.
+	Root      string
+	Recipient string // the member
+	Delivery  string // if it is one: see [Delivery]
+}
+
+// Receive records messages that came from a machine, all in one commit, durably. How far they
+// have come, be they new or recorded before, is then among what [Ledger.Untold] returns. A message
+// with the id of another one is refused, and so is what the machine dated before what was forgotten
+// of it, since it might be a message that was; of those, Receive returns receipts.
+//
+// It fails with [ErrNoMachine], and with *[ValueError].
+func (l *Ledger) Receive(ctx context.Context, machine string, messages ...Incoming) (refused []Receipt, err error) {
+	for _, m := range messages {
+		if err := names("team", m.Team, "member", m.Member, "id", m.ID, "from", m.From); err != nil {
+			return nil, err
+		}
+		if err := content("message", m.Raw); err != nil {
+			return nil, err
+		}
+	}
+	err = l.write(ctx, "receive", durable, func(c *sqlite.Conn) error {
+		refused = nil
+		at := micros(time.Time{})
+		horizons, err := sqlite.All(c, func(v sqlite.Row) int64 { return v.Int(0) }, "SELECT horizon FROM machines WHERE machine=?", machine)
+		if err != nil {
+			return err
+		}
+		if len(horizons) == 0 {
+			return ErrNoMachine
+		}
+		for _, m := range messages {
+			was, found, err := sqlite.One(c, scanIncoming, "SELECT "+incomingColumns+" FROM incoming WHERE machine=? AND team=? AND member=? AND id=?", machine, m.Team, m.Member, m.ID)
+			r := Receipt{ID: m.ID, Stage: StageRefused}
+			switch {
+			case err != nil:
+				return err
+			case found && !bytes.Equal(was.Digest[:], m.Digest[:]):
+				r.Reason = "another message was sent under this id"
+			case found:
+				if err := untold(c, machine, m.ID); err != nil {
+					return err
+				}
+				continue
+			case m.Sent.UnixMicro() <= horizons[0]:
+				r.Reason = "it is older than what is remembered of this machine, so that it may have come before"
+			default:
+				if err := addIncoming(c, machine, m, at); err != nil {
+					return err
+				}
+				continue
+			}
+			refused = append(refused, r)
+		}
+		return nil
+	})
+	return refused, err
+}
+
+func addIncoming(c *sqlite.Conn, machine string, m Incoming, at int64) error {
+	_, err := c.Exec(`INSERT INTO incoming (machine, team, member, id, digest, sender, raw, sent, stage, reason, reach, root, recipient, delivery, told, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'received', '', '', '', '', '', '', ?)`,
+		machine, m.Team, m.Member, m.ID, m.Digest[:], m.From, m.Raw, m.Sent.UnixMicro(), at)
+	return err
+}
+
+const incomingColumns = "n, machine, team, member, id, digest, sender, raw, sent, at, stage, reason, reach, root, recipient, delivery"
+
+func scanIncoming(v sqlite.Row) Incoming {
+	m := Incoming{
+		N: v.Int(0), Machine: v.Text(1), Team: v.Text(2), Member: v.Text(3), ID: v.Text(4), From: v.Text(6), Raw: v.Blob(7), Sent: v.Time(8), At: v.Time(9),
+		Stage: Stage(v.Text(10)), Reason: v.Text(11), Reach: v.Text(12), Root: v.Text(13), Recipient: v.Text(14), Delivery: v.Text(15),
+	}
+	copy(m.Digest[:], v.Blob(5))
+	return m
+}
+
+// Arrived returns messages that came and were put nowhere yet, in the order of arrival: at most limit, after that with a number.
+func (l *Ledger) Arrived(ctx context.Context, after int64, limit int) ([]Incoming, error) {
+	return l.incoming(ctx, "arrived", "stage='received' AND n>? ORDER BY n LIMIT ?", after, limit)
+}
+
+// OpenIncoming returns messages that were put where they belong, and of which nothing final is
+// known, that came to their stage after a time, the newest first: at most limit.
+func (l *Ledger) OpenIncoming(ctx context.Context, since time.Time, limit int) ([]Incoming, error) {
+	return l.incoming(ctx, "open incoming", "stage IN ('verified', 'consumed') AND at>? ORDER BY n DESC LIMIT ?", since.UnixMicro(), limit)
+}
+
+// Tell has a machine told again how far messages have come that came from it, by their ids.
+func (l *Ledger) Tell(ctx context.Context, machine string, ids ...string) error {
+	return l.write(ctx, "tell", quick, func(c *sqlite.Conn) error {
+		for _, id := range ids {
+			if err := untold(c, machine, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func untold(c *sqlite.Conn, machine, id string) error {
+	_, err := c.Exec("UPDATE incoming SET told='' WHERE machine=? AND id=?", machine, id)
+	return err
+}
+
+// Untold returns what a machine was not told yet of the messages that came from it: at most limit.
+func (l *Ledger) Untold(ctx context.Context, machine string, limit int) ([]Incoming, error) {
+	return l.incoming(ctx, "untold", "machine=? AND told<>stage ORDER BY n LIMIT ?", machine, limit)
+}
+
+func (l *Ledger) incoming(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Incoming, error) {
+	return sqlite.Select(ctx, l.db, op, scanIncoming, "SELECT "+incomingColumns+" FROM incoming WHERE "+rest, args...)
+}
+
+// Receipt returns how far a message has come.
+func (m Incoming) Receipt() Receipt {
+	return Receipt{ID: m.ID, Stage: m.Stage, Reason: m.Reason, Reach: m.Reach}
+}
+
+// SetIncoming records, durably, how far a message that came has come, and where it was put. Its
+// text is forgotten: it is where it was put, or nobody wants it.
+func (l *Ledger) SetIncoming(ctx context.Context, m Incoming) error {
+	return l.exec(ctx, "set incoming", durable, `UPDATE incoming SET stage=?, reason=?, reach=?, root=?, recipient=?, delivery=?, at=?,
+		raw=iif(?1='received', raw, x'') WHERE n=?`, string(m.Stage), m.Reason, m.Reach, m.Root, m.Recipient, m.Delivery, micros(time.Time{}), m.N)
+}
+
+// Told records that a machine was told how far messages have come. It does not wait for the disk.
+func (l *Ledger) Told(ctx context.Context, messages ...Incoming) error {
+	return l.write(ctx, "told", quick, func(c *sqlite.Conn) error {
+		for _, m := range messages {
+			if _, err := c.Exec("UPDATE incoming SET told=? WHERE n=?", string(m.Stage), m.N); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// PruneIncoming forgets what came and has ended before a time.
+func (l *Ledger) PruneIncoming(ctx context.Context, before time.Time) (err error) {
+	for gone := int64(pruneRows); gone == pruneRows && err == nil; {
+		err = l.write(ctx, "prune incoming", durable, func(c *sqlite.Conn) (err error) {
+			gone, err = pruneIncoming(c, before.UnixMicro())
+			return err
+		})
+	}
+	return err
+}
+
+// pruneIncoming forgets what came and has ended. What the machine dated no later than that is
+// refused from then on: a time that was in the future when it came counts as the time when it came.
+func pruneIncoming(c *sqlite.Conn, at int64) (int64, error) {
+	const old = "SELECT n FROM incoming WHERE at<?1 AND stage<>'received' ORDER BY n LIMIT ?2"
+	if _, err := c.Exec(`UPDATE machines SET horizon=max(horizon, coalesce((SELECT max(min(sent, at)) FROM incoming i WHERE i.machine=machines.machine AND n IN (`+old+`)), 0))`, at, pruneRows); err != nil {
+		return 0, err
+	}
+	return c.Exec("DELETE FROM incoming WHERE n IN ("+old+")", at, pruneRows)
+}

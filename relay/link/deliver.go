@@ -1,0 +1,143 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"teambridge/inbox/ledger"
+)
+
+// arrivedPage is how many messages are looked at to find some that can be delivered.
+const arrivedPage = 500
+
+// deliver puts what arrived where it belongs, in order for each recipient. What holds one
+// recipient up holds up no other.
+func (l *Link) deliver(ctx context.Context, parts *sync.WaitGroup) error {
+	for {
+		next, err := l.hand(ctx, parts)
+		if err != nil && l.failed(ctx, "what came is not delivered", err) {
+			return err
+		}
+		if err != nil {
+			next = l.opts.Retry
+		}
+		if !pause(ctx, next, l.arrived) {
+			return nil
+		}
+	}
+}
+
+// hand hands what arrived to workers, one for each recipient, and returns when to look again.
+func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Duration, err error) {
+	next = time.Minute
+	var after int64
+	for {
+		list, err := l.opts.Ledger.Arrived(ctx, after, arrivedPage)
+		if err != nil || len(list) == 0 {
+			return next, err
+		}
+		after = list[len(list)-1].N
+		begun := false
+		l.mu.Lock()
+		work := map[recipient][]ledger.Incoming{}
+		for _, m := range list {
+			r := recipient{m.Team, m.Member}
+			if wait := time.Until(l.waiting[r]); wait > 0 {
+				next = min(next, wait)
+			} else if !l.working[r] {
+				work[r] = append(work[r], m)
+			}
+		}
+		for r, list := range work {
+			begun, l.working[r] = true, true
+			parts.Go(func() { l.deliverTo(ctx, r, list) })
+		}
+		l.mu.Unlock()
+		if begun || len(list) < arrivedPage {
+			return next, nil // a worker that ends looks for more
+		}
+	}
+}
+
+// deliverTo delivers messages to one recipient. If one cannot be delivered, the recipient is left
+// alone for a while.
+func (l *Link) deliverTo(ctx context.Context, r recipient, list []ledger.Incoming) {
+	var failed error
+	for _, m := range list {
+		if ctx.Err() != nil {
+			break
+		}
+		if failed = l.deliverOne(ctx, m); failed != nil {
+			l.failed(ctx, fmt.Sprintf("a message of %s to %s@%s waits", m.Machine, m.Member, m.Team), failed)
+			break
+		}
+		l.wake(m.Machine)
+	}
+	l.mu.Lock()
+	delete(l.working, r)
+	if delete(l.waiting, r); failed != nil {
+		l.waiting[r] = time.Now().Add(4 * l.opts.Retry)
+	}
+	l.mu.Unlock()
+	signal(l.arrived)
+	signal(l.outcomes)
+	l.opts.Changed()
+}
+
+func (l *Link) deliverOne(ctx context.Context, in ledger.Incoming) error {
+	var c content
+	if err := json.Unmarshal(in.Raw, &c); err != nil {
+		return err
+	}
+	out, err := l.opts.Deliver(ctx, Message{in, c.Name, c.Text, c.Summary})
+	if err != nil {
+		return err
+	}
+	out.N = in.N
+	return l.opts.Ledger.SetIncoming(context.WithoutCancel(ctx), out)
+}
+
+// Of the messages that were delivered, so many are followed, and for so long.
+const (
+	followed    = 1000
+	followedFor = 24 * time.Hour
+)
+
+// look finds out what became of messages that were delivered.
+func (l *Link) look(ctx context.Context) error {
+	if l.opts.Look == nil {
+		return nil
+	}
+	for {
+		open, err := l.opts.Ledger.OpenIncoming(ctx, time.Now().Add(-followedFor), followed)
+		changed := false
+		for _, m := range open {
+			if err != nil || ctx.Err() != nil {
+				break
+			}
+			var now ledger.Incoming
+			if now, err = l.opts.Look(ctx, m); err == nil && now.Stage != m.Stage {
+				now.N = m.N
+				if err = l.opts.Ledger.SetIncoming(ctx, now); err == nil {
+					changed = true
+					l.wake(m.Machine)
+				}
+			}
+		}
+		if err != nil && l.failed(ctx, "what became of messages is not known", err) {
+			return err
+		}
+		if changed {
+			l.opts.Changed()
+		}
+		if !pause(ctx, time.Minute, l.outcomes) {
+			return nil
+		}
+		if !pause(ctx, l.opts.Retry) { // changes in quick succession are one
+			return nil
+		}
+	}
+}

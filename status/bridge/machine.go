@@ -1,0 +1,476 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay/link"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// machineWay is the way to the members of a team on another machine: the message goes into the
+// outbox, and a service carries it there. The team is called TEAM@MACHINE.
+type machineWay struct{ *Local }
+
+// elsewhere splits the name of a team on another machine.
+func elsewhere(name string) (team, machine string, ok bool) {
+	team, machine, ok = strings.Cut(name, "@")
+	return team, machine, ok && team != "" && machine != ""
+}
+
+// split takes an address apart: MEMBER@TEAM or, if there is a link with the machine,
+// MEMBER@TEAM@MACHINE, whose team is TEAM@MACHINE.
+func (l *Local) split(ctx context.Context, address string) (member, team string, err error) {
+	member, last := teams.Split(address)
+	name, team := teams.Split(member)
+	if team == "" {
+		return member, last, nil
+	}
+	list, err := l.machines(ctx)
+	if slices.ContainsFunc(list, func(m ledger.Machine) bool { return m.Name == last }) {
+		return name, team + "@" + last, err
+	}
+	return member, last, err
+}
+
+// onMachine returns what members of a team on another machine mean.
+func (l *Local) onMachine(ctx context.Context, name string, members []string) (Target, error) {
+	_, machine, _ := elsewhere(name)
+	m, err := l.machine(ctx, machine)
+	return Target{Members: members, Machine: &m, remote: name}, err
+}
+
+// offered returns the teams on other machines that have a team of that name, or all members, as they said last.
+func (l *Local) offered(ctx context.Context, team string, members []string) (all []string, err error) {
+	list, err := l.machines(ctx)
+	for _, m := range list {
+		p, _ := link.PresenceOf(m)
+		for _, t := range p.Teams {
+			has := team == t.Team
+			if team == "" {
+				has = len(members) > 0 && !slices.ContainsFunc(members, func(name string) bool { return there(t, name) == "" })
+			}
+			if has {
+				all = append(all, t.Team+"@"+m.Name)
+			}
+		}
+	}
+	return all, err
+}
+
+// there returns the name of a member of a team on another machine, or "".
+func there(t link.Team, name string) string {
+	for _, m := range t.Members {
+		if m.Member == name || m.Lead && strings.EqualFold(name, "lead") {
+			return m.Member
+		}
+	}
+	return ""
+}
+
+// offer is what the machine of a target said of the team last; found is false if it said nothing of it.
+func (to *Target) offer() (t link.Team, found bool) {
+	team, _, _ := elsewhere(to.remote)
+	p, _ := link.PresenceOf(*to.Machine)
+	i := slices.IndexFunc(p.Teams, func(t link.Team) bool { return t.Team == team })
+	if i < 0 {
+		return link.Team{Team: team}, false
+	}
+	return p.Teams[i], true
+}
+
+// whereabouts says in words since when the machine of a target is silent, or "".
+func (to *Target) whereabouts() string {
+	switch m := to.Machine; {
+	case m.Heard.IsZero():
+		return m.Name + " was never heard from"
+	case away(*m):
+		return m.Name + " is away since " + view.Clock(m.Heard)
+	}
+	return ""
+}
+
+func (l machineWay) send(ctx context.Context, to *Target, m message) (sent api.Sent, _ *mail.Delivered, err error) {
+	start := time.Now()
+	sent = api.Sent{Team: to.remote, Member: to.Member(), ID: m.id, State: api.Failed}
+	switch opts, err := promptOptionsOf(m.NewMessage); {
+	case err != nil:
+		return sent, nil, err
+	case opts != (promptOptions{}), m.Force, m.PaneOptions != (api.PaneOptions{}):
+		return sent, nil, api.Decide(api.CodeInvalid, "omit it", "mode, isolated, force and what is for panes do not go to other machines")
+	case inbox.ProtocolType(m.Text) != "":
+		return sent, nil, api.Decide(api.CodeRefused, "nothing was sent", "only texts go to other machines, and no object of Claude Code's own protocol")
+	case to.Member() == "":
+		return sent, nil, api.Decide(api.CodeUsage, "", "a message goes to one member")
+	}
+	if err := (&inbox.Message{ID: m.id, Text: m.Text, Summary: m.Summary, From: cmp.Or(m.From, mail.User)}).Check(); err != nil {
+		return sent, nil, err
+	}
+	team, machine, _ := elsewhere(to.remote)
+	offer, known := to.offer()
+	name := cmp.Or(there(offer, to.Member()), to.Member())
+	sent.Member = name
+	if known && there(offer, to.Member()) == "" {
+		return sent, nil, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, to.Member())
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return sent, nil, err
+	}
+	sent.Reason = to.whereabouts()
+	sent.Reachable = sent.Reason == ""
+	if m.DryRun {
+		sent.State = api.DryRun
+		return sent, nil, nil
+	}
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return sent, nil, err
+	}
+	key := ledger.InboxKey{Root: root.Path(), Team: to.remote, CreatedAt: ledger.MachineTeamCreated, Inbox: name}
+	out := ledger.Outgoing{Machine: machine, There: name, At: team, Delivery: ledger.Delivery{
+		UUID: uuid.NewString(), InboxKey: key, ID: m.id, From: cmp.Or(m.From, mail.User), Kind: "message", Summary: m.Summary,
+		Raw: []byte(m.Text), Person: true, Isolated: true, At: time.Now(),
+	}}
+	if m.id == "" {
+		out.ID = out.UUID
+	} else {
+		out.UUID = uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{key.Root, key.Team, key.Inbox, m.id})).String()
+	}
+	digest := sha256.Sum256(fmt.Appendf(nil, "%q", []string{out.From, m.Text, m.Summary}))
+	now, again, err := lg.AddOutgoing(ctx, out, digest)
+	switch {
+	case errors.Is(err, ledger.ErrOutboxFull):
+		return sent, nil, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(to.whereabouts(), machine+" is there"))
+	case errors.Is(err, ledger.ErrNoMachine):
+		return sent, nil, noMachine(machine)
+	case err != nil:
+		return sent, nil, err
+	}
+	l.linksChanged()
+	shown := sentThere(now)
+	shown.Deduplicated, shown.WaitedMs = again, time.Since(start).Milliseconds()
+	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); l.service == nil && !now.Stage.Final() {
+		shown.Reason = cmp.Or(shown.Reason, "no service runs here, which would carry it: teambridge serve")
+	}
+	shown.Reachable = shown.Reachable && sent.Reachable
+	return shown, nil, nil
+}
+
+// linked makes ids of messages to and from other machines.
+var linked = uuid.MustParse("0d9c7a0e-6a1c-5f0b-8a41-6d2f0a7f2f11")
+
+// sentThere shows a message to another machine.
+func sentThere(o ledger.Outgoing) api.Sent {
+	s := api.Sent{Team: o.Team, Member: o.Inbox, ID: o.ID, State: string(o.Stage), Recorded: true, Reachable: o.Reach == "", Reach: o.Reach, Delivery: o.UUID}
+	if o.State == ledger.Failed {
+		s.Reason = o.Reason
+	}
+	return s
+}
+
+func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(string, func(string) (api.Sent, error))) error {
+	if m.Protocol || m.PaneOptions != (api.PaneOptions{}) {
+		return api.Decide(api.CodeInvalid, "omit it", "protocol and what is for panes do not go to other machines")
+	}
+	offer, known := to.offer()
+	if !known {
+		return api.Decide(api.CodeNotFound, "send to one by name: teambridge send MEMBER@"+to.remote, "the members of %s are not known: %s", to.remote, cmp.Or(to.whereabouts(), to.Machine.Name+" does not share it"))
+	}
+	for _, member := range offer.Members {
+		if member.Lead && !m.IncludeLead || slices.Contains(m.Except, member.Member) {
+			continue
+		}
+		one(member.Member, func(id string) (api.Sent, error) {
+			each := *to
+			each.Members = []string{member.Member}
+			s, _, err := l.send(ctx, &each, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From}, id})
+			return s, err
+		})
+	}
+	return nil
+}
+
+func (l machineWay) members(_ context.Context, to *Target) ([]api.Member, error) {
+	offer, _ := to.offer()
+	list := make([]api.Member, 0, len(offer.Members))
+	for _, m := range offer.Members {
+		role := api.RoleAgent
+		if m.Lead {
+			role = api.RoleLead
+		}
+		list = append(list, api.Member{Team: to.remote, Member: m.Member, Role: role, Backend: "machine"})
+	}
+	return list, nil
+}
+
+func (l machineWay) detail(_ context.Context, to *Target, _ *ledger.Ledger) (api.TeamDetail, error) {
+	return api.TeamDetail{Team: machineTeam(to.remote, *to.Machine), Ours: []string{mail.User}, From: mail.User}, nil
+}
+
+// machineTeam shows a team on another machine.
+func machineTeam(name string, m ledger.Machine) api.Team {
+	to := Target{Machine: &m, remote: name}
+	offer, _ := to.offer()
+	return api.Team{Team: name, CreatedAt: time.UnixMilli(ledger.MachineTeamCreated).UTC(), LeadState: teams.Unknown.String(), Members: len(offer.Members), Machine: m.Name}
+}
+
+func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) {
+	offer, _ := to.offer()
+	list := make([]api.Status, 0, len(offer.Members))
+	away := to.whereabouts()
+	for _, m := range offer.Members {
+		s := api.Status{
+			Team: to.remote, Member: m.Member, Word: cmp.Or(m.Word, api.WordUnknown), Why: m.Why, WordSince: m.Since, Since: m.Since, Heard: to.Machine.Heard.UTC(),
+			Basis: api.BasisMachine, State: api.StateIdle, Detail: api.DetailWaiting,
+		}
+		if away != "" {
+			s.Word, s.Why = api.WordUnknown, away
+		}
+		switch s.Word {
+		case api.WordWorking:
+			s.State, s.Detail = api.StateActive, api.DetailWorking
+		case api.WordEnded:
+			s.State, s.Detail = api.StateTerminated, api.DetailShutDown
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// rows returns what members there wrote to the person and, of others, what is on its way to them.
+func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Rows) (past, now map[string][]inbox.Row, err error) {
+	lg, err := l.Ledger(ctx)
+	if err != nil || lg == nil {
+		return nil, nil, err
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil, nil, err
+	}
+	rows := map[string][]inbox.Row{}
+	if len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, mail.User) {
+		if rows[mail.User], err = writtenIn(ctx, lg, root.Path(), to.remote); err != nil {
+			return nil, nil, err
+		}
+	}
+	if q.Own {
+		return nil, rows, nil
+	}
+	open, err := lg.OpenOutgoing(ctx, to.Machine.Name, 0, 1000)
+	if err != nil {
+		return nil, nil, err
+	}
+	queued, err := lg.NextOutgoing(ctx, to.Machine.Name, 1000, 32<<20)
+	for _, o := range append(open, queued...) {
+		if o.Team == to.remote && (len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, o.Inbox)) {
+			rows[o.Inbox] = append(rows[o.Inbox], inbox.Row{
+				From: o.From, Text: string(o.Raw), Timestamp: o.Since.UTC().Format(inbox.TimestampLayout), Summary: o.Summary, MessageID: o.ID,
+			})
+		}
+	}
+	return nil, rows, err
+}
+
+// writtenIn returns what was written to the person in a team that is no directory.
+func writtenIn(ctx context.Context, lg *ledger.Ledger, root, team string) (rows []inbox.Row, err error) {
+	list, err := lg.Said(ctx, root)
+	for _, s := range list {
+		if s.Key.Team != team {
+			continue
+		}
+		one, err := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
+		if err != nil {
+			return nil, err
+		}
+		one[0].Read = s.Read
+		rows = append(rows, one[0])
+	}
+	return rows, err
+}
+
+func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, timeout time.Duration) (a api.Answered, err error) {
+	if l.service == nil {
+		return a, api.Decide(api.CodeConflict, "start it with: teambridge serve", "only a service carries messages to other machines and back")
+	}
+	w := &waiting{Local: l.Local, Occasion: api.Occasion{For: api.ForReply, Member: to.Member()}, to: to, team: to.remote}
+	root, err := l.opts.Root()
+	if err != nil {
+		return a, err
+	}
+	w.root = root.Path()
+	if w.rec, err = l.Record(ctx, to.remote); err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, w.rec.Close()) }()
+	if a.Sent, _, err = l.send(ctx, to, m); err != nil {
+		return a, err
+	}
+	w.Member = a.Sent.Member
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		wait, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	for {
+		now, err := l.outgoing(ctx, a.Sent)
+		if err != nil {
+			return a, err
+		}
+		if a.Sent = sentThere(now); now.State == ledger.Failed {
+			return a, l.notThere(now)
+		}
+		list, err := w.appeared(wait, recheck)
+		switch {
+		case ctx.Err() != nil:
+			return a, context.Cause(ctx)
+		case wait.Err() != nil:
+			return a, api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge inbox --team "+to.remote, "timed out after %s: no answer from %s; the message is %s", timeout, a.Sent.Member, a.Sent.State)
+		case err != nil:
+			return a, err
+		}
+		for _, r := range list {
+			if r.Inbox == mail.User && r.From == w.Member {
+				a.Reply = view.Recorded(r)
+				a.Text, a.Via = r.Text, api.ViaMessage
+				return a, nil
+			}
+		}
+	}
+}
+
+func (l machineWay) prepare(ctx context.Context, w *waiting) (err error) {
+	if w.forMessage() {
+		w.rec, err = l.Record(ctx, w.team)
+	}
+	return err
+}
+
+func (l machineWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
+	for {
+		list, err := w.appeared(ctx, recheck)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			if (w.Member == "" || m.From == w.Member) && (m.Inbox == mail.User || w.For == api.ForMessage && m.Kind() != journal.KindAnswer) {
+				return new(view.Record(m, nil)), nil
+			}
+		}
+	}
+}
+
+func (l machineWay) state(ctx context.Context, w *waiting) ([]api.Status, error) {
+	for {
+		to, err := l.onMachine(ctx, w.to.remote, w.to.Members)
+		if err != nil {
+			return nil, err
+		}
+		all, err := l.status(ctx, &to)
+		if err != nil {
+			return nil, err
+		}
+		found := slices.DeleteFunc(slices.Clone(all), func(s api.Status) bool { return w.Member != "" && s.Member != w.Member })
+		reached := len(found) > 0 && !slices.ContainsFunc(found, func(s api.Status) bool {
+			return s.Word != api.WordEnded && (w.For == api.ForTerminated || s.Word != api.WordIdle)
+		})
+		if reached {
+			return found, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(settled / 5):
+		}
+	}
+}
+
+// outgoing returns the record of a message to another machine.
+func (l *Local) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing, err error) {
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return o, err
+	}
+	o, found, err := lg.Outgoing(ctx, s.Delivery)
+	if err == nil && !found {
+		err = api.Decide(api.CodeNotFound, "", "the message %q to %s@%s is not known", s.ID, s.Member, s.Team)
+	}
+	return o, err
+}
+
+// toMachine reports whether a message is one to another machine.
+func (l *Local) toMachine(s api.Sent) bool {
+	_, _, ok := elsewhere(s.Team)
+	return ok && s.Delivery != ""
+}
+
+// stages are the states of a message to another machine, in order.
+var stages = []string{api.Queued, api.Stored, api.Received, api.Verified, api.Consumed, api.Seen}
+
+// awaitThere waits until a message to another machine has come to a state there.
+func (l *Local) awaitThere(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	want := slices.Index(stages, until)
+	if want < 0 {
+		return s, api.Decide(api.CodeUsage, "", "a message to another machine cannot be waited for until it is %q", until)
+	}
+	deduplicated, waited := s.Deduplicated, s.WaitedMs
+	for {
+		o, err := l.outgoing(context.WithoutCancel(ctx), s)
+		if err != nil {
+			return s, err
+		}
+		s = sentThere(o)
+		s.Deduplicated, s.WaitedMs = deduplicated, waited
+		switch {
+		case slices.Index(stages, s.State) >= want:
+			return s, nil
+		case o.Stage.Final():
+			return s, l.notThere(o)
+		}
+		select {
+		case <-time.After(recheck / 10):
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return s, context.Cause(ctx)
+			}
+			to, err := l.onMachine(context.WithoutCancel(ctx), s.Team, nil)
+			if err != nil {
+				return s, err
+			}
+			s.Reason = cmp.Or(to.whereabouts(), o.Machine+" is there")
+			if l.service == nil {
+				s.Reason += "; no service runs here, which would carry it"
+			}
+			return s, api.Decide(api.CodeTimeout, "it stays sent; to give it up while it is queued: teambridge relay drop "+o.UUID,
+				"timed out after %s: the message to %s@%s is %s; %s", timeout, s.Member, s.Team, s.State, s.Reason)
+		}
+	}
+}
+
+// notThere is the error for a message that did not arrive, or of which that is not known.
+func (l *Local) notThere(o ledger.Outgoing) error {
+	again := "to send it again: teambridge relay retry " + o.UUID
+	switch o.Stage {
+	case ledger.StageRefused:
+		return api.Decide(api.CodeRefused, again, "%s does not take the message: %s", o.Machine, strings.TrimPrefix(o.Reason, "refused: "))
+	case ledger.StageLost:
+		return api.Decide(api.CodeLost, again, "the message was lost on %s: %s", o.Machine, strings.TrimPrefix(o.Reason, "lost: "))
+	case ledger.StageUnknown:
+		return api.Decide(api.CodeUnknown, again+", which may make a second copy", "nobody knows whether %s@%s has the message: %s", o.Inbox, o.Team, strings.TrimPrefix(o.Reason, "unknown: "))
+	}
+	return api.Decide(api.CodeGone, again, "the message to %s@%s was not sent: %s", o.Inbox, o.Team, cmp.Or(o.Reason, string(o.State)))
+}
