@@ -28,6 +28,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"teambridge/relay/link/nats"
+	"teambridge/relay/link/nats/admin"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/flock"
 )
@@ -63,7 +64,7 @@ type Hub struct {
 	mu       sync.Mutex // for what follows, which WriteMetrics reads
 	addr     net.Addr
 	server   *server.Server // nil if it could not be started again
-	queues   *nats.Admin
+	queues   *admin.Admin
 	live     map[string]Machine // those that may use it now
 	failures int                // of probes
 	restarts int
@@ -200,9 +201,9 @@ func (h *Hub) options() (*server.Options, map[string]Machine, error) {
 			users.WriteString(nats.User(m.Card))
 		}
 	}
-	admin := "      {nkey: " + h.admin.Card("").Key + ", allowed_connection_types: [IN_PROCESS]}\n"
+	administrator := "      {nkey: " + h.admin.Card("").Key + ", allowed_connection_types: [IN_PROCESS]}\n"
 	o := &server.Options{}
-	if err := o.ProcessConfigString(nats.Accounts(admin, users.String())); err != nil {
+	if err := o.ProcessConfigString(nats.Accounts(administrator, users.String())); err != nil {
 		return nil, nil, err
 	}
 	o.ServerName, o.Host, o.Port, o.NoSigs = "teambridge-hub", host, port, true
@@ -237,7 +238,7 @@ func (h *Hub) start(ctx context.Context) error {
 		stop()
 		return fmt.Errorf("start the hub on %s: %w", h.o.Listen, cmp.Or(said.err(), errors.New("it is not ready after 20 s")))
 	}
-	queues, err := nats.AdminOf(s, h.admin)
+	queues, err := admin.Of(s, h.admin)
 	if err != nil {
 		stop()
 		return fmt.Errorf("start the hub: %w", err)

@@ -160,7 +160,7 @@ func (r *reader) read(ctx context.Context) error {
 		return err
 	}
 	if r.unpin {
-		if err := r.request(ctx, "UNPIN", `{"group":"`+group+`"}`, nil); err != nil {
+		if err := r.request(ctx, "UNPIN", `{"group":"`+Group+`"}`, nil); err != nil {
 			return err
 		}
 		r.unpin = false
@@ -187,7 +187,7 @@ func (r *reader) read(ctx context.Context) error {
 		if left == 0 {
 			left = pulled
 			pull = pulls(r.Name) + rand.Text()
-			body, _ := json.Marshal(map[string]any{"batch": pulled, "expires": r.expires, "idle_heartbeat": r.expires / (beat + 1), "group": group, "id": r.pin})
+			body, _ := json.Marshal(map[string]any{"batch": pulled, "expires": r.expires, "idle_heartbeat": r.expires / (beat + 1), "group": Group, "id": r.pin})
 			if err := r.nc.PublishRequest(asks("NEXT", r.Name), pull, body); err != nil {
 				return err
 			}

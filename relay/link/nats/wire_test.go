@@ -20,6 +20,7 @@ import (
 	"teambridge/relay/link"
 	"teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
+	"teambridge/relay/link/nats/admin"
 )
 
 // patience is how long a test waits for what should come.
@@ -470,7 +471,7 @@ func TestFullQueue(t *testing.T) {
 	b := newBench(t, "a", "b", "c")
 	wa, wc := b.wire("a"), b.wire("c")
 	nc, js := b.attacker("a") // faster
-	for range nats.MaxWaiting {
+	for range admin.MaxWaiting {
 		if _, err := js.PublishAsync("tb.m.b.a", []byte("junk")); err != nil {
 			t.Fatal(err)
 		}
@@ -487,7 +488,7 @@ func TestFullQueue(t *testing.T) {
 	send(t, wc, "b", "2", "of another") // which has room of its own
 	wb := b.wire("b")                   // throws the junk away
 	want(t, wb, "c", "of another")
-	if s := wb.State(); s.Unreadable != nats.MaxWaiting {
+	if s := wb.State(); s.Unreadable != admin.MaxWaiting {
 		t.Errorf("%d unreadable", s.Unreadable)
 	}
 	send(t, wa, "b", "1", "room again")
