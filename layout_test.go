@@ -74,11 +74,11 @@ var mayImport = map[string][]string{
 	"status/plain":             {}, // text for a terminal
 	"status/markdown":          {"status/plain"},
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/runtimes", "relay/stophook", "relay/shell", "relay/tmux", "relay/toolcall", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/runtimes", "relay/stophook", "relay/shell", "relay/tmux", "relay/toolcall", "relay/wire",
 		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile",
 	},
 	"status/attention": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/pane", "relay/tmux",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/link", "relay/pane", "relay/tmux",
 		"status", "status/api", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
@@ -182,6 +182,8 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 			continue // 0.07 to 0.17 ms; the client of links
 		case "github.com/google/jsonschema-go/jsonschema", "encoding/gob", "github.com/modelcontextprotocol/go-sdk/mcp":
 			continue // 0.33, 0.19 and 0.07 ms, of the official implementation of MCP
+		case "github.com/nats-io/nats%2ego", "github.com/nats-io/nats.go/jetstream":
+			continue // 0.08 and 0.04 ms
 		}
 		seen++
 		if n, err := strconv.Atoi(m[2]); err != nil || n > 150 {

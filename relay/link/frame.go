@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -50,6 +51,9 @@ func messageOf(o ledger.Outgoing) (message, error) {
 	m := message{ID: o.UUID, Name: o.ID, Team: o.At, Member: o.There, From: o.From, About: o.Summary, Sent: o.Since}
 	if o.Person {
 		m.Text = string(o.Raw)
+		if !strings.Contains(m.From, "@") {
+			m.From += "@" + o.Team // where answers go: what was said in that team, as it is called here
+		}
 		return m, nil
 	}
 	var row struct{ Text, Summary string }

@@ -137,7 +137,7 @@ func (l *Local) MarkRead(ctx context.Context, team string, m api.MarkRead) (done
 	}
 	if of, err := l.ofSessions(team); err != nil {
 		return done, err
-	} else if of {
+	} else if _, _, there := elsewhere(team); of || there {
 		return l.readSaid(ctx, m)
 	}
 	t, c, err := l.real(ctx, team)

@@ -17,6 +17,7 @@ import (
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
 	"teambridge/status/plain"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -53,7 +54,7 @@ func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
 	}
 	list, err := l.machines(ctx)
 	for _, m := range list {
-		shown.Machines = append(shown.Machines, shownMachine(m))
+		shown.Machines = append(shown.Machines, view.Machine(m))
 	}
 	return shown, err
 }
@@ -70,29 +71,6 @@ func (l *Local) machines(ctx context.Context) ([]ledger.Machine, error) {
 	}
 	return lg.Machines(ctx, root.Path())
 }
-
-func shownMachine(m ledger.Machine) api.Machine {
-	p, _ := link.PresenceOf(m)
-	shown := api.Machine{
-		Machine: m.Name, Card: m.Card, State: api.MachineNew, Version: p.Program, Queued: m.Queued, Stored: m.Stored,
-		Teams: append([]string{}, m.Teams...), Offers: []string{},
-	}
-	if !m.Heard.IsZero() {
-		shown.Heard, shown.State = &m.Heard, api.MachineHere
-		if away(m) {
-			shown.State = api.MachineAway
-		}
-	}
-	if !m.Oldest.IsZero() {
-		shown.Oldest = &m.Oldest
-	}
-	for _, t := range p.Teams {
-		shown.Offers = append(shown.Offers, t.Team+"@"+m.Name)
-	}
-	return shown
-}
-
-func away(m ledger.Machine) bool { return time.Since(m.Heard) > link.Away }
 
 // SetLink says what this machine is for others; see [api.Bridge].
 func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
@@ -221,7 +199,7 @@ func (l *Local) share(ctx context.Context, machine string, stop bool, shared ...
 	}
 	l.linksChanged()
 	m, err := l.machine(ctx, machine)
-	return shownMachine(m), err
+	return view.Machine(m), err
 }
 
 // machine returns the machine with a name that there is a link with.
@@ -255,7 +233,7 @@ func (l *Local) RemoveMachine(ctx context.Context, machine string) (api.Machine,
 		_, err = lg.RemoveMachine(ctx, machine, "the link with "+machine+" was removed")
 	}
 	l.linksChanged()
-	return shownMachine(m), err
+	return view.Machine(m), err
 }
 
 // linksChanged tells what runs the links that they have changed.

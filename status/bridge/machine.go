@@ -85,23 +85,7 @@ func there(t link.Team, name string) string {
 // offer is what the machine of a target said of the team last; found is false if it said nothing of it.
 func (to *Target) offer() (t link.Team, found bool) {
 	team, _, _ := elsewhere(to.remote)
-	p, _ := link.PresenceOf(*to.Machine)
-	i := slices.IndexFunc(p.Teams, func(t link.Team) bool { return t.Team == team })
-	if i < 0 {
-		return link.Team{Team: team}, false
-	}
-	return p.Teams[i], true
-}
-
-// whereabouts says in words since when the machine of a target is silent, or "".
-func (to *Target) whereabouts() string {
-	switch m := to.Machine; {
-	case m.Heard.IsZero():
-		return m.Name + " was never heard from"
-	case away(*m):
-		return m.Name + " is away since " + view.Clock(m.Heard)
-	}
-	return ""
+	return view.Offer(*to.Machine, team)
 }
 
 func (l machineWay) send(ctx context.Context, to *Target, m message) (sent api.Sent, _ *mail.Delivered, err error) {
@@ -131,7 +115,7 @@ func (l machineWay) send(ctx context.Context, to *Target, m message) (sent api.S
 	if err != nil {
 		return sent, nil, err
 	}
-	sent.Reason = to.whereabouts()
+	sent.Reason = view.Whereabouts(*to.Machine)
 	sent.Reachable = sent.Reason == ""
 	if m.DryRun {
 		sent.State = api.DryRun
@@ -155,7 +139,7 @@ func (l machineWay) send(ctx context.Context, to *Target, m message) (sent api.S
 	now, again, err := lg.AddOutgoing(ctx, out, digest)
 	switch {
 	case errors.Is(err, ledger.ErrOutboxFull):
-		return sent, nil, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(to.whereabouts(), machine+" is there"))
+		return sent, nil, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(view.Whereabouts(*to.Machine), machine+" is there"))
 	case errors.Is(err, ledger.ErrNoMachine):
 		return sent, nil, noMachine(machine)
 	case err != nil:
@@ -189,7 +173,7 @@ func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast
 	}
 	offer, known := to.offer()
 	if !known {
-		return api.Decide(api.CodeNotFound, "send to one by name: teambridge send MEMBER@"+to.remote, "the members of %s are not known: %s", to.remote, cmp.Or(to.whereabouts(), to.Machine.Name+" does not share it"))
+		return api.Decide(api.CodeNotFound, "send to one by name: teambridge send MEMBER@"+to.remote, "the members of %s are not known: %s", to.remote, cmp.Or(view.Whereabouts(*to.Machine), to.Machine.Name+" does not share it"))
 	}
 	for _, member := range offer.Members {
 		if member.Lead && !m.IncludeLead || slices.Contains(m.Except, member.Member) {
@@ -206,50 +190,18 @@ func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast
 }
 
 func (l machineWay) members(_ context.Context, to *Target) ([]api.Member, error) {
-	offer, _ := to.offer()
-	list := make([]api.Member, 0, len(offer.Members))
-	for _, m := range offer.Members {
-		role := api.RoleAgent
-		if m.Lead {
-			role = api.RoleLead
-		}
-		list = append(list, api.Member{Team: to.remote, Member: m.Member, Role: role, Backend: "machine"})
-	}
-	return list, nil
+	team, _, _ := elsewhere(to.remote)
+	return view.MachineMembers(*to.Machine, team), nil
 }
 
 func (l machineWay) detail(_ context.Context, to *Target, _ *ledger.Ledger) (api.TeamDetail, error) {
-	return api.TeamDetail{Team: machineTeam(to.remote, *to.Machine), Ours: []string{mail.User}, From: mail.User}, nil
-}
-
-// machineTeam shows a team on another machine.
-func machineTeam(name string, m ledger.Machine) api.Team {
-	to := Target{Machine: &m, remote: name}
-	offer, _ := to.offer()
-	return api.Team{Team: name, CreatedAt: time.UnixMilli(ledger.MachineTeamCreated).UTC(), LeadState: teams.Unknown.String(), Members: len(offer.Members), Machine: m.Name}
+	team, _, _ := elsewhere(to.remote)
+	return api.TeamDetail{Team: view.MachineTeam(*to.Machine, team), Ours: []string{mail.User}, From: mail.User}, nil
 }
 
 func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) {
-	offer, _ := to.offer()
-	list := make([]api.Status, 0, len(offer.Members))
-	away := to.whereabouts()
-	for _, m := range offer.Members {
-		s := api.Status{
-			Team: to.remote, Member: m.Member, Word: cmp.Or(m.Word, api.WordUnknown), Why: m.Why, WordSince: m.Since, Since: m.Since, Heard: to.Machine.Heard.UTC(),
-			Basis: api.BasisMachine, State: api.StateIdle, Detail: api.DetailWaiting,
-		}
-		if away != "" {
-			s.Word, s.Why = api.WordUnknown, away
-		}
-		switch s.Word {
-		case api.WordWorking:
-			s.State, s.Detail = api.StateActive, api.DetailWorking
-		case api.WordEnded:
-			s.State, s.Detail = api.StateTerminated, api.DetailShutDown
-		}
-		list = append(list, s)
-	}
-	return list, nil
+	team, _, _ := elsewhere(to.remote)
+	return view.MachineStatus(*to.Machine, team), nil
 }
 
 // rows returns what members there wrote to the person and, of others, what is on its way to them.
@@ -258,13 +210,13 @@ func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api
 	if err != nil || lg == nil {
 		return nil, nil, err
 	}
-	root, err := l.opts.Root()
-	if err != nil {
-		return nil, nil, err
-	}
 	rows := map[string][]inbox.Row{}
 	if len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, mail.User) {
-		if rows[mail.User], err = writtenIn(ctx, lg, root.Path(), to.remote); err != nil {
+		panes, err := l.OpenPanes(ctx)
+		if err == nil {
+			rows[mail.User], err = panes.Said(ctx, to.remote)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -284,23 +236,6 @@ func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api
 		}
 	}
 	return nil, rows, err
-}
-
-// writtenIn returns what was written to the person in a team that is no directory.
-func writtenIn(ctx context.Context, lg *ledger.Ledger, root, team string) (rows []inbox.Row, err error) {
-	list, err := lg.Said(ctx, root)
-	for _, s := range list {
-		if s.Key.Team != team {
-			continue
-		}
-		one, err := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
-		if err != nil {
-			return nil, err
-		}
-		one[0].Read = s.Read
-		rows = append(rows, one[0])
-	}
-	return rows, err
 }
 
 func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, timeout time.Duration) (a api.Answered, err error) {
@@ -428,6 +363,12 @@ func (l *Local) awaitThere(ctx context.Context, s api.Sent, until string, timeou
 		return s, api.Decide(api.CodeUsage, "", "a message to another machine cannot be waited for until it is %q", until)
 	}
 	deduplicated, waited := s.Deduplicated, s.WaitedMs
+	news := make(<-chan struct{})
+	if l.service != nil {
+		var done func()
+		news, done = l.service.news.subscribe()
+		defer done()
+	}
 	for {
 		o, err := l.outgoing(context.WithoutCancel(ctx), s)
 		if err != nil {
@@ -442,6 +383,7 @@ func (l *Local) awaitThere(ctx context.Context, s api.Sent, until string, timeou
 			return s, l.notThere(o)
 		}
 		select {
+		case <-news:
 		case <-time.After(recheck / 10):
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -451,7 +393,7 @@ func (l *Local) awaitThere(ctx context.Context, s api.Sent, until string, timeou
 			if err != nil {
 				return s, err
 			}
-			s.Reason = cmp.Or(to.whereabouts(), o.Machine+" is there")
+			s.Reason = cmp.Or(view.Whereabouts(*to.Machine), o.Machine+" is there")
 			if l.service == nil {
 				s.Reason += "; no service runs here, which would carry it"
 			}

@@ -46,7 +46,7 @@ func (l *Local) standInFor(ctx context.Context, t *teams.Team, machine, address,
 	if err != nil {
 		return "", err
 	}
-	member, _ := teams.Split(address)
+	member, _, _ := strings.Cut(address, "@")
 	s := ledger.StandIn{InboxKey: ledger.KeyOf(t, c, cmp.Or(as, member+"-"+machine)), Machine: machine, There: address}
 	for _, old := range all {
 		if old.InboxKey == s.InboxKey && (old.Machine != machine || old.There != address) {
@@ -167,7 +167,7 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 	}
 	id := uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{m.Machine, m.Team, m.Member, m.ID})).String()
 	// An answer to the person, who wrote to that team there.
-	if _, machine, ok := elsewhere(m.Team); ok && machine == m.Machine && m.Member == mail.User {
+	if _, machine, ok := elsewhere(m.Team); ok && machine == m.Machine {
 		from, _ := teams.Split(m.From)
 		_, err = r.ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: m.Team, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
 		r.replicator.Poke()
@@ -375,7 +375,10 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	marks := map[string][]string{} // by key, in order
 	counts := map[string]int{}
 	var fresh []ledger.Outgoing
-	member, team := teams.Split(s.There)
+	member, team, err := r.recipient(ctx, s.There)
+	if err != nil {
+		return err
+	}
 	var marked []string
 	for _, row := range rows { // those that were marked by a process that could not say so any more
 		if i := slices.Index(pending[row.Key()], claimedBy(row)); i >= 0 {
@@ -447,6 +450,17 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	}
 	seen[s.InboxKey] = info
 	return nil
+}
+
+// recipient takes the address apart that a stand-in stands for. That of a person is NAME@TEAM@MACHINE,
+// with the team here that the person wrote to.
+func (r *links) recipient(ctx context.Context, address string) (member, team string, err error) {
+	self, _, err := r.ledger.Link(ctx)
+	if name, team, ok := strings.Cut(address, "@"); ok && strings.HasSuffix(team, "@"+self.Name) {
+		return name, team, err
+	}
+	member, team = teams.Split(address)
+	return member, team, err
 }
 
 // claimedBy returns the delivery that has taken a row, or "".

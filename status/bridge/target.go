@@ -163,9 +163,12 @@ func (l *Local) sessions(ctx context.Context, names []string) ([]pane.Pane, erro
 	return list, nil
 }
 
-// paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, or that of
-// the sessions, which there always is.
+// paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
+// the sessions, which there always is, or one on another machine.
 func (l *Local) paneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
+	if _, _, ok := elsewhere(name); ok {
+		return teams.Instance{Team: name, CreatedAt: ledger.MachineTeamCreated}, true, nil
+	}
 	if name == pane.SessionTeam {
 		return teams.Instance{Team: name, CreatedAt: ledger.SessionTeamCreated}, true, nil
 	}
