@@ -183,8 +183,6 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 			continue // 0.07 to 0.17 ms; the client of links
 		case "github.com/google/jsonschema-go/jsonschema", "encoding/gob", "github.com/modelcontextprotocol/go-sdk/mcp":
 			continue // 0.33, 0.19 and 0.07 ms, of the official implementation of MCP
-		case "github.com/nats-io/nats%2ego", "github.com/nats-io/nats.go/jetstream":
-			continue // 0.08 and 0.04 ms
 		}
 		seen++
 		if n, err := strconv.Atoi(m[2]); err != nil || n > 150 {
