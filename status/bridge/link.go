@@ -248,8 +248,9 @@ func (l *Local) linksChanged() {
 // links runs the links of a service.
 type links struct {
 	*Service
-	changed chan struct{} // link or machines
-	looked  chan struct{} // the journal has more
+	changed chan struct{}           // link or machines
+	looked  chan struct{}           // the journal has more
+	fault   func(step string) error // of tests; nil: none
 
 	mu   chan struct{} // guards what follows; it is full while somebody holds it
 	wire *nats.Wire    // nil: none runs

@@ -200,8 +200,16 @@ func (l machineWay) detail(_ context.Context, to *Target, _ *ledger.Ledger) (api
 }
 
 func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) {
-	team, _, _ := elsewhere(to.remote)
-	return view.MachineStatus(*to.Machine, team), nil
+	offer, _ := to.offer()
+	list := view.MachineStatus(*to.Machine, offer.Team)
+	for _, name := range to.Members {
+		if there(offer, name) == "" {
+			return nil, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, name)
+		}
+	}
+	return slices.DeleteFunc(list, func(s api.Status) bool {
+		return len(to.Members) > 0 && !slices.ContainsFunc(to.Members, func(name string) bool { return there(offer, name) == s.Member })
+	}), nil
 }
 
 // rows returns what members there wrote to the person and, of others, what is on its way to them.

@@ -18,6 +18,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/link"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -53,6 +54,9 @@ func (l *Local) standInFor(ctx context.Context, t *teams.Team, machine, address,
 			return "", api.Decide(api.CodeConflict, "", "%s stands for %s on %s already", old.Inbox, old.There, old.Machine)
 		}
 		if old.Team == s.Team && old.CreatedAt == s.CreatedAt && old.Machine == machine && old.There == address {
+			if as != "" && as != old.Inbox {
+				return "", api.Decide(api.CodeConflict, "write to "+old.Inbox, "%s stands for %s on %s already", old.Inbox, address, machine)
+			}
 			if _, there := c.Member(old.Inbox); there && time.Since(old.Used) < time.Hour {
 				return old.Inbox, nil
 			}
@@ -166,10 +170,9 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 		return sent, "", api.Decide(api.CodeRefused, "", "only texts come from other machines, and no object of Claude Code's own protocol")
 	}
 	id := uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{m.Machine, m.Team, m.Member, m.ID})).String()
-	// An answer to the person, who wrote to that team there.
-	if _, machine, ok := elsewhere(m.Team); ok && machine == m.Machine {
-		from, _ := teams.Split(m.From)
-		_, err = r.ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: m.Team, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
+	if r.forPerson(m) {
+		from, team := teams.Split(m.From)
+		_, err = r.ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
 		r.replicator.Poke()
 		if errors.Is(err, ledger.ErrUnread) {
 			err = api.Decide(api.CodeRefused, "", "the person has not read what came before: %v", err)
@@ -193,6 +196,9 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 		return sent, "", err
 	}
 	from := m.From + "@" + m.Machine
+	if self, _, err := r.ledger.Link(ctx); err == nil && strings.HasSuffix(m.From, "@"+self.Name) { // a person, who wrote to a team here
+		from = mail.User + "@" + pane.SessionTeam + "@" + m.Machine
+	}
 	if to.Team != nil {
 		if from, err = r.standInFor(ctx, to.Team, m.Machine, m.From, ""); err != nil {
 			return sent, "", err
@@ -207,6 +213,17 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 	}
 	sent, _, err = w.send(ctx, &to, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}, id})
 	return sent, sent.Reach, err
+}
+
+// forPerson reports whether a message is for the person: an answer to what the person sent to a team
+// of that machine, TEAM@MACHINE, or what is sent to the person among the sessions. Its sender is
+// NAME@TEAM.
+func (r *links) forPerson(m link.Message) bool {
+	_, machine, ok := elsewhere(m.Team)
+	if name, team := teams.Split(m.From); name == "" || teams.CheckName("team", team) != nil {
+		return false
+	}
+	return ok && machine == m.Machine || m.Team == pane.SessionTeam && m.Member == mail.User
 }
 
 // mayWrite returns an error unless a machine may write to a team: it is shared with it, or a member
@@ -414,6 +431,9 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 			return err
 		}
 	}
+	if err := r.at("claimed"); err != nil {
+		return err
+	}
 	if len(marks) > 0 {
 		before := len(marked)
 		err = box.Edit(ctx, func(d *inbox.Draft) error {
@@ -437,6 +457,9 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 			return err
 		}
 	}
+	if err := r.at("marked"); err != nil {
+		return err
+	}
 	for _, ids := range pending { // whose rows are gone, or were read by somebody else
 		marked = append(marked, ids...)
 	}
@@ -450,6 +473,14 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	}
 	seen[s.InboxKey] = info
 	return nil
+}
+
+// at is where a test ends it.
+func (r *links) at(step string) error {
+	if r.fault == nil {
+		return nil
+	}
+	return r.fault(step)
 }
 
 // recipient takes the address apart that a stand-in stands for. That of a person is NAME@TEAM@MACHINE,
