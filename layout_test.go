@@ -85,7 +85,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
 		"status", "status/api", "status/attention", "status/doctor", "status/plain", "status/view", "teams", "teams/lockedfile", "teams/transcript",
 	},
-	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
+	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay/link/nats", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
 		"status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile", "teams/transcript",
@@ -181,8 +181,6 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 			continue // 0.17 and 0.13 ms; no other parser of CommonMark was found to take less
 		case "github.com/google/jsonschema-go/jsonschema", "encoding/gob", "github.com/modelcontextprotocol/go-sdk/mcp":
 			continue // 0.33, 0.19 and 0.07 ms, of the official implementation of MCP
-		case "github.com/nats-io/nats%2ego", "github.com/nats-io/nats.go/jetstream":
-			continue // 0.08 and 0.04 ms
 		}
 		seen++
 		if n, err := strconv.Atoi(m[2]); err != nil || n > 150 {

@@ -43,8 +43,8 @@ func newLinkCard(a *app) *cobra.Command {
 		Short: "Print the card of this machine, which others add",
 		Long: `Print the card of this machine: its name and its public keys, in one line.
 
-It holds no secret, but whoever adds another card in its place writes to somebody
-else: send it by a way that you trust. The secret keys are in link.key in the
+It holds no secret, but whoever adds another card in its place writes to another
+machine: send it by a way that you trust. The secret keys are in link.key in the
 state directory. A machine keeps its name while it has links.
 
 Exit status: 0; 2 the name is invalid, or there is none yet; 5 it has another
@@ -112,8 +112,10 @@ func newLinkAdd(a *app) *cobra.Command {
 		Use:   "add CARD [--share TEAM]...",
 		Short: "Make a link with another machine",
 		Long: `Make a link with another machine, by the card that "teambridge link card" prints
-there. Its keys are pinned: another card under the same name is refused, unless
-it is to replace the old one.
+there.
+
+Its keys are pinned: another card under the same name is refused, unless it is
+to replace the old one.
 
 With --share, the members there can write to a team here, under the names that
 they say they have. What they write is a teammate's message, never a prompt and
@@ -221,8 +223,10 @@ func newLinkRemove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove MACHINE",
 		Short: "End the link with a machine",
-		Long: `End the link with a machine. Messages that wait for it have failed, it can reach
-nothing here any more, and the entries of its members are removed from teams.
+		Long: `End the link with a machine.
+
+Messages that wait for it have failed, it can reach nothing here any more, and
+the entries of its members are removed from teams.
 
 Exit status: 0; 3 there is no link with it.`,
 		Example:           `  teambridge link remove build`,
