@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"relay/sim/standin":        {"relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
 	"relay/sim/simsession":     {"relay/qwen", "teams/transcript"},               // the names and lines of its files
+	"relay/link":               {"inbox/ledger"},
 	"relay/link/nats":          {"relay/link"},
 	"relay/link/hub":           {"relay/link/nats", "teams/atomicfile", "teams/flock"},
 	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
