@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"os"
 	"os/exec"
@@ -81,6 +82,9 @@ func newBed(t testing.TB, namespaces bool) *bed {
 			b.heal(m)
 		}
 	}
+	if keep := os.Getenv("KEEP"); keep != "" {
+		t.Cleanup(func() { exec.Command("cp", "-r", b.dir, keep).Run() })
+	}
 	t.Cleanup(func() { // before the namespaces go
 		for name := range b.procs {
 			b.kill(name)
@@ -143,6 +147,7 @@ func (b *bed) ip(args ...string) {
 // network that drops packets; at its own end, it has no route.
 func (b *bed) cut(machine string, atHub bool) {
 	b.Helper()
+	b.note(machine, fmt.Sprint("cut, at the hub's end: ", atHub))
 	if atHub {
 		b.ip("-n", b.names+"hub", "link", "set", "to_"+machine, "down")
 	} else {
@@ -152,6 +157,7 @@ func (b *bed) cut(machine string, atHub bool) {
 
 func (b *bed) heal(machine string) {
 	b.Helper()
+	b.note(machine, "heal")
 	b.ip("-n", b.names+"hub", "link", "set", "to_"+machine, "up")
 	b.ip("-n", b.names+machine, "link", "set", "eth0", "up")
 }
@@ -206,6 +212,7 @@ func (b *bed) start(name string, args ...string) string {
 	b.must(err)
 	defer log.Close()
 	cmd.Stderr = log
+	b.note(name, "start")
 	stdin, err := cmd.StdinPipe() // it ends when this process does
 	b.must(err)
 	stdout, err := cmd.StdoutPipe()
@@ -222,8 +229,18 @@ func (b *bed) start(name string, args ...string) string {
 	return strings.TrimSpace(text)
 }
 
+// note writes a line into the log of hub, a or b.
+func (b *bed) note(name, what string) {
+	b.Helper()
+	log, err := os.OpenFile(b.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	b.must(err)
+	defer log.Close()
+	slog.New(slog.NewTextHandler(log, nil)).Info("FAULT " + what)
+}
+
 // kill kills hub, a or b, if it runs.
 func (b *bed) kill(name string) {
+	b.note(name, "kill")
 	if p := b.procs[name]; p != nil {
 		p.cmd.Process.Kill()
 		p.cmd.Wait()

@@ -101,7 +101,7 @@ func runMachine(args []string) error {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	l := link.New(link.Options{
-		Root: root, Self: self, Ledger: lg, Wire: recordingWire{wire, rec},
+		Root: root, Self: self, Ledger: lg, Wire: recordingWire{wire, rec, log},
 		Deliver: rec.deliver,
 		Warn:    func(err error) { log.Warn(err.Error()) },
 	})
@@ -131,10 +131,14 @@ func runMachine(args []string) error {
 type recordingWire struct {
 	link.Wire
 	rec *recorder
+	log *slog.Logger
 }
 
 func (w recordingWire) Next(ctx context.Context) (link.Arrival, error) {
 	a, err := w.Wire.Next(ctx)
+	if err == nil && a.Frame == nil && a.Told == nil {
+		w.log.Info("wire", "state", w.State())
+	}
 	if a.Frame != nil {
 		var f struct{ Messages []struct{ ID string } }
 		if err := json.Unmarshal(a.Frame, &f); err != nil {
