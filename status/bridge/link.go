@@ -22,9 +22,6 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// keyFile is the file of the key of this machine, in our state directory.
-const keyFile = "link.key"
-
 // Links returns the links of this machine; see [api.Bridge].
 func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
 	shown = api.Links{State: api.LinkOff, Machines: []api.Machine{}}
@@ -37,7 +34,7 @@ func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
 		return shown, err
 	}
 	shown.Machine, shown.Hub, shown.Trust = self.Name, self.Hub, self.Trust
-	key, err := nats.ReadKey(filepath.Join(l.opts.State, keyFile))
+	key, err := nats.ReadKey(filepath.Join(l.opts.State, nats.KeyFile))
 	if err != nil {
 		return shown, err
 	}
@@ -92,7 +89,7 @@ func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 			return api.Links{}, cmp.Or(err, api.Decide(api.CodeConflict, "remove its links first: teambridge link remove", "this machine is %s for %s, which know it by no other name", self.Name, list[0].Name))
 		}
 	}
-	path := filepath.Join(l.opts.State, keyFile)
+	path := filepath.Join(l.opts.State, nats.KeyFile)
 	if _, err := nats.ReadKey(path); errors.Is(err, fs.ErrNotExist) {
 		key, err := nats.NewKey()
 		if err == nil {
@@ -374,12 +371,12 @@ func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) err
 
 // serve runs the links until what this machine is changes.
 func (r *links) serve(ctx context.Context, self ledger.Link) error {
-	release, err := lockedfile.HoldWithin(ctx, 5*time.Second, filepath.Join(r.opts.State, "locks"), "running links")
+	release, err := lockedfile.HoldWithin(ctx, 5*time.Second, filepath.Join(r.opts.State, "locks"), link.Lock)
 	if err != nil {
 		return fmt.Errorf("another process runs the links: %w", err)
 	}
 	defer release()
-	key, err := nats.ReadKey(filepath.Join(r.opts.State, keyFile))
+	key, err := nats.ReadKey(filepath.Join(r.opts.State, nats.KeyFile))
 	if err != nil {
 		return err
 	}
