@@ -448,7 +448,7 @@ func incoming(m message) (in ledger.Incoming, err error) {
 		}
 	}
 	raw, err := json.Marshal(content{m.Name, m.Text, m.About})
-	return ledger.Incoming{ID: m.ID, Team: m.Team, Member: m.Member, From: m.From, Digest: m.digest(), Raw: raw, Sent: m.Sent}, err
+	return ledger.Incoming{ID: m.ID, Team: m.Team, Member: m.Member, From: m.From, Digest: m.digest(), Raw: raw, Asks: m.Ask, Sent: m.Sent}, err
 }
 
 // maxName is the size of the longest name of anything, in bytes.

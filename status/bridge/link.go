@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -246,6 +247,7 @@ func (l *Local) linksChanged() {
 type links struct {
 	*Service
 	changed chan struct{}           // link or machines
+	asked   chan struct{}           // a question came from another machine
 	looked  chan struct{}           // the journal has more
 	fault   func(step string) error // of tests; nil: none
 
@@ -256,7 +258,7 @@ type links struct {
 }
 
 func newLinks(s *Service) *links {
-	return &links{Service: s, changed: make(chan struct{}, 1), looked: make(chan struct{}, 1), mu: make(chan struct{}, 1)}
+	return &links{Service: s, changed: make(chan struct{}, 1), looked: make(chan struct{}, 1), asked: make(chan struct{}, 1), mu: make(chan struct{}, 1)}
 }
 
 func (r *links) set(w *nats.Wire, l *link.Link, failed error) {
@@ -408,6 +410,7 @@ func (r *links) serve(ctx context.Context, self ledger.Link) error {
 		Changed: func() {
 			r.replicator.Poke()
 			signal(r.dirty)
+			signal(r.asked)
 		},
 		Warn: r.warn("links"),
 	})
@@ -415,7 +418,11 @@ func (r *links) serve(ctx context.Context, self ledger.Link) error {
 	defer r.set(nil, nil, nil)
 	done := make(chan error, 1)
 	go func() { done <- engine.Run(running) }()
-	go func() { _ = r.claimStandIns(running) }()
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stop()
+	parts.Go(func() { _ = r.claimStandIns(running) })
+	parts.Go(func() { _ = r.answer(running) })
 	news, over := r.news.subscribe()
 	defer over()
 	for {

@@ -88,46 +88,52 @@ func (to *Target) offer() (t link.Team, found bool) {
 	return view.Offer(*to.Machine, team)
 }
 
-func (l machineWay) send(ctx context.Context, to *Target, m message) (sent api.Sent, _ *mail.Delivered, err error) {
+func (l machineWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {
+	sent, err := l.put(ctx, to, m, "message")
+	return sent, nil, err
+}
+
+// put puts a message of a kind into the outbox.
+func (l machineWay) put(ctx context.Context, to *Target, m message, kind string) (sent api.Sent, err error) {
 	start := time.Now()
 	sent = api.Sent{Team: to.remote, Member: to.Member(), ID: m.id, State: api.Failed}
 	switch opts, err := promptOptionsOf(m.NewMessage); {
 	case err != nil:
-		return sent, nil, err
+		return sent, err
 	case opts != (promptOptions{}), m.Force, m.PaneOptions != (api.PaneOptions{}):
-		return sent, nil, api.Decide(api.CodeInvalid, "omit it", "mode, isolated, force and what is for panes do not go to other machines")
+		return sent, api.Decide(api.CodeInvalid, "omit it", "mode, isolated, force and what is for panes do not go to other machines")
 	case inbox.ProtocolType(m.Text) != "":
-		return sent, nil, api.Decide(api.CodeRefused, "nothing was sent", "only texts go to other machines, and no object of Claude Code's own protocol")
+		return sent, api.Decide(api.CodeRefused, "nothing was sent", "only texts go to other machines, and no object of Claude Code's own protocol")
 	case to.Member() == "":
-		return sent, nil, api.Decide(api.CodeUsage, "", "a message goes to one member")
+		return sent, api.Decide(api.CodeUsage, "", "a message goes to one member")
 	}
 	if err := (&inbox.Message{ID: m.id, Text: m.Text, Summary: m.Summary, From: cmp.Or(m.From, mail.User)}).Check(); err != nil {
-		return sent, nil, err
+		return sent, err
 	}
 	team, machine, _ := elsewhere(to.remote)
 	offer, known := to.offer()
 	name := cmp.Or(there(offer, to.Member()), to.Member())
 	sent.Member = name
 	if known && there(offer, to.Member()) == "" {
-		return sent, nil, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, to.Member())
+		return sent, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, to.Member())
 	}
 	root, err := l.opts.Root()
 	if err != nil {
-		return sent, nil, err
+		return sent, err
 	}
 	sent.Reason = view.Whereabouts(*to.Machine)
 	sent.Reachable = sent.Reason == ""
 	if m.DryRun {
 		sent.State = api.DryRun
-		return sent, nil, nil
+		return sent, nil
 	}
 	lg, err := l.opts.Ledger(ctx)
 	if err != nil {
-		return sent, nil, err
+		return sent, err
 	}
 	key := ledger.InboxKey{Root: root.Path(), Team: to.remote, CreatedAt: ledger.MachineTeamCreated, Inbox: name}
 	out := ledger.Outgoing{Machine: machine, There: name, At: team, Delivery: ledger.Delivery{
-		UUID: uuid.NewString(), InboxKey: key, ID: m.id, From: cmp.Or(m.From, mail.User), Kind: "message", Summary: m.Summary,
+		UUID: uuid.NewString(), InboxKey: key, ID: m.id, From: cmp.Or(m.From, mail.User), Kind: kind, Summary: m.Summary,
 		Raw: []byte(m.Text), Person: true, Isolated: true, At: time.Now(),
 	}}
 	if m.id == "" {
@@ -139,11 +145,11 @@ func (l machineWay) send(ctx context.Context, to *Target, m message) (sent api.S
 	now, again, err := lg.AddOutgoing(ctx, out, digest)
 	switch {
 	case errors.Is(err, ledger.ErrOutboxFull):
-		return sent, nil, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(view.Whereabouts(*to.Machine), machine+" is there"))
+		return sent, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(view.Whereabouts(*to.Machine), machine+" is there"))
 	case errors.Is(err, ledger.ErrNoMachine):
-		return sent, nil, noMachine(machine)
+		return sent, noMachine(machine)
 	case err != nil:
-		return sent, nil, err
+		return sent, err
 	}
 	l.linksChanged()
 	shown := sentThere(now)
@@ -152,7 +158,7 @@ func (l machineWay) send(ctx context.Context, to *Target, m message) (sent api.S
 		shown.Reason = cmp.Or(shown.Reason, "no service runs here, which would carry it: teambridge serve")
 	}
 	shown.Reachable = shown.Reachable && sent.Reachable
-	return shown, nil, nil
+	return shown, nil
 }
 
 // linked makes ids of messages to and from other machines.
@@ -247,7 +253,10 @@ func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api
 }
 
 func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, timeout time.Duration) (a api.Answered, err error) {
-	if l.service == nil {
+	switch {
+	case Agent(ctx): // whose session gets the answer as a message
+		return a, api.Decide(api.CodeRefused, "send it without waiting for the answer, which comes as a message", "the answer of a member on another machine cannot be waited for")
+	case l.service == nil:
 		return a, api.Decide(api.CodeConflict, "start it with: teambridge serve", "only a service carries messages to other machines and back")
 	}
 	w := &waiting{Local: l.Local, Occasion: api.Occasion{For: api.ForReply, Member: to.Member()}, to: to, team: to.remote}
@@ -260,7 +269,7 @@ func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, ti
 		return a, err
 	}
 	defer func() { err = errors.Join(err, w.rec.Close()) }()
-	if a.Sent, _, err = l.send(ctx, to, m); err != nil {
+	if a.Sent, err = l.put(ctx, to, m, link.Question); err != nil {
 		return a, err
 	}
 	w.Member = a.Sent.Member

@@ -3,12 +3,14 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -162,6 +164,11 @@ func refusal(err error) bool {
 	return false
 }
 
+// idHere is the id under which a message of another machine is sent here, so that it is sent once.
+func idHere(in ledger.Incoming) string {
+	return uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{in.Machine, in.Team, in.Member, in.ID})).String()
+}
+
 var errNoTeam = api.Decide(api.CodeNotFound, "", "there is no such team")
 
 // put puts a message of another machine where it belongs.
@@ -169,7 +176,7 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 	if inbox.ProtocolType(m.Text) != "" {
 		return sent, "", api.Decide(api.CodeRefused, "", "only texts come from other machines, and no object of Claude Code's own protocol")
 	}
-	id := uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{m.Machine, m.Team, m.Member, m.ID})).String()
+	id := idHere(m.Incoming)
 	if r.forPerson(m) {
 		from, team := teams.Split(m.From)
 		_, err = r.ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
@@ -195,24 +202,102 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 	if err != nil {
 		return sent, "", err
 	}
-	from := m.From + "@" + m.Machine
-	if self, _, err := r.ledger.Link(ctx); err == nil && strings.HasSuffix(m.From, "@"+self.Name) { // a person, who wrote to a team here
-		from = mail.User + "@" + pane.SessionTeam + "@" + m.Machine
-	}
-	if to.Team != nil {
-		if from, err = r.standInFor(ctx, to.Team, m.Machine, m.From, ""); err != nil {
-			return sent, "", err
-		}
-		all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
-		if err != nil {
-			return sent, "", err
-		}
-		if slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == to.Name() && s.Inbox == to.Member() }) {
-			return sent, "", api.Decide(api.CodeRefused, "", "%s is a member on a third machine, and messages go over one link only", to.Member())
-		}
+	from, err := r.sentBy(ctx, &to, m)
+	if err != nil {
+		return sent, "", err
 	}
 	sent, _, err = w.send(ctx, &to, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}, id})
 	return sent, sent.Reach, err
+}
+
+// sentBy returns the name that a message of another machine has here: that of a stand-in in a team
+// with inboxes, and else the address of the sender.
+func (r *links) sentBy(ctx context.Context, to *Target, m link.Message) (string, error) {
+	if to.Team == nil {
+		self, _, err := r.ledger.Link(ctx)
+		if strings.HasSuffix(m.From, "@"+self.Name) { // a person, who wrote to a team here
+			return mail.User + "@" + pane.SessionTeam + "@" + m.Machine, err
+		}
+		return m.From + "@" + m.Machine, err
+	}
+	all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == to.Name() && s.Inbox == to.Member() }) {
+		return "", api.Decide(api.CodeRefused, "", "%s is a member on a third machine, and messages go over one link only", to.Member())
+	}
+	return r.standInFor(ctx, to.Team, m.Machine, m.From, "")
+}
+
+// answerWithin is how long the answer to a question of another machine is waited for.
+const answerWithin = 24 * time.Hour
+
+// answer waits for the answers to questions of other machines, until ctx ends. What an agent writes
+// to the one who asked goes there anyway; what it says at the end of its turn is sent here, once.
+func (r *links) answer(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	waiting := map[int64]bool{}
+	signal(r.asked)
+	return loop(ctx, nil, r.asked, 10*time.Second, func() {
+		list, err := r.ledger.Asking(ctx, time.Now().Add(-answerWithin))
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("questions of other machines are not known", "err", view.Describe(err))
+		}
+		for _, in := range list {
+			if waiting[in.N] || len(waiting) > maxAsked {
+				continue
+			}
+			waiting[in.N] = true
+			all.Go(func() {
+				if err := r.answerOne(ctx, in); err != nil && ctx.Err() == nil {
+					r.log.Warn("the answer to a question is not sent", "machine", in.Machine, "err", view.Describe(err))
+				}
+			})
+		}
+	})
+}
+
+// maxAsked is how many questions of other machines are waited for in one run of the service.
+const maxAsked = 1000
+
+func (r *links) answerOne(ctx context.Context, in ledger.Incoming) error {
+	m, err := link.MessageOf(in)
+	if err != nil {
+		return err
+	}
+	asking := WithAgent(ctx)
+	to, err := r.In(asking, m.Team, m.Member)
+	if err != nil {
+		return err
+	}
+	from, err := r.sentBy(asking, &to, m)
+	_ = to.Close() // nothing was written through it
+	if err != nil {
+		return err
+	}
+	a, err := r.Ask(asking, m.Team, m.Member, idHere(in), api.NewQuestion{NewMessage: api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}})
+	if ctx.Err() != nil {
+		return nil // the next service asks again, under the same id
+	}
+	if err != nil || a.Via != api.ViaResult {
+		return errors.Join(err, r.ledger.GotAnswer(ctx, in))
+	}
+	member, team, err := r.recipient(ctx, m.From)
+	if err != nil {
+		return err
+	}
+	out := ledger.Outgoing{Machine: m.Machine, There: member, At: team, Delivery: ledger.Delivery{
+		UUID: uuid.NewSHA1(linked, []byte("answer to "+idHere(in))).String(), From: a.Reply.Inbox + "@" + m.Team, Kind: journal.KindAnswer, Raw: []byte(a.Text), Person: true, Isolated: true, At: time.Now(),
+		InboxKey: ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
+	}}
+	out.ID = out.UUID
+	if _, _, err := r.ledger.AddOutgoing(ctx, out, sha256.Sum256(out.Raw)); err != nil {
+		return err
+	}
+	r.poke()
+	return r.ledger.GotAnswer(ctx, in)
 }
 
 // forPerson reports whether a message is for the person: an answer to what the person sent to a team
@@ -254,7 +339,7 @@ func (r *links) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incoming
 	if in.Recipient == mail.User && strings.Contains(in.Team, "@") {
 		return in, nil // the person reads it some time
 	}
-	id := uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{in.Machine, in.Team, in.Member, in.ID})).String()
+	id := idHere(in)
 	for receipt, err := range r.reader.Receipts(ctx, journal.Query{Root: in.Root, Team: in.Team, Inbox: in.Recipient, ID: id, Newest: true, Limit: 1}) {
 		if err != nil {
 			return in, err
@@ -483,8 +568,8 @@ func (r *links) at(step string) error {
 	return r.fault(step)
 }
 
-// recipient takes the address apart that a stand-in stands for. That of a person is NAME@TEAM@MACHINE,
-// with the team here that the person wrote to.
+// recipient takes the address apart that a message came from, or that a stand-in stands for. That of
+// a person is NAME@TEAM@MACHINE, with the team here that the person wrote to.
 func (r *links) recipient(ctx context.Context, address string) (member, team string, err error) {
 	self, _, err := r.ledger.Link(ctx)
 	if name, team, ok := strings.Cut(address, "@"); ok && strings.HasSuffix(team, "@"+self.Name) {
