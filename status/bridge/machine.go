@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/link"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -114,7 +115,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	offer, known := to.offer()
 	name := cmp.Or(there(offer, to.Member()), to.Member())
 	sent.Member = name
-	if known && there(offer, to.Member()) == "" {
+	if known && there(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
 		return sent, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, to.Member())
 	}
 	root, err := l.opts.Root()
