@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/relay/shell"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/status/ssh"
@@ -47,13 +47,17 @@ It holds no secret, but whoever adds another card in its place writes to another
 machine: send it by a way that you trust. The secret keys are in link.key in the
 state directory. A machine keeps its name while it has links.
 
+--new-key replaces the keys, as after a theft: give the hub the new card
+("teambridge-hub add CARD --replace") and each other machine ("teambridge link
+add CARD --replace"). What was sealed for the old key is sent again.
+
 Exit status: 0; 2 the name is invalid, or there is none yet; 5 it has another
 name, and links.`,
 		Example: `  teambridge link card --name laptop`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := a.bridge(cmd.Context())
 			links, err := b.Links(cmd.Context())
-			if err == nil && (n.Machine != "" || links.Machine == "") {
+			if err == nil && (n != (api.NewLink{}) || links.Machine == "") {
 				links, err = b.SetLink(cmd.Context(), n)
 			}
 			if err != nil {
@@ -62,6 +66,7 @@ name, and links.`,
 			return a.answer(links, "%s\n", links.Card)
 		},
 	}
+	cmd.Flags().BoolVar(&n.NewKey, "new-key", false, "replace the keys of this machine")
 	cmd.Flags().StringVar(&n.Machine, "name", "", "the name of this machine: a to z, 0 to 9 and -, 32 at most")
 	return cmd
 }
@@ -338,8 +343,11 @@ func dialHub(a *app) func(context.Context, string) (net.Conn, error) {
 		}
 		d := &ssh.Dialer{Host: host, Remote: cmp.Or(remote, "teambridge-hub"), Batch: true, Stderr: a.stderr}
 		conn, err := d.Dial(ctx)
+		if e, ok := errors.AsType[*ssh.Error](err); ok && e.Why == ssh.NoService {
+			return nil, fmt.Errorf("no hub is running on %s; start it there: %s run", host.Name, d.Remote)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%w; try it with: %s", err, shell.Quote(host.Line(d.Remote+" list", false)))
+			return nil, fmt.Errorf("%w; try it with: %s", err, host.Line(d.Remote+" list", false))
 		}
 		return conn, nil
 	}

@@ -47,6 +47,7 @@ type NewLink struct {
 	Machine string `json:"machine,omitempty"` // its name; empty: the one that it has
 	Hub     string `json:"hub,omitempty"`     // the address of its hub; empty: the one that it has
 	Trust   string `json:"trust,omitempty"`   // with a hub: a file of certificates, or the SHA-256 fingerprint of the hub's own
+	NewKey  bool   `json:"newKey,omitempty"`  // have a new key; the hub and the other machines have to be given the new card
 }
 
 // NewMachine is a machine to make a link with.

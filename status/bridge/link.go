@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,16 +91,7 @@ func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 			return api.Links{}, cmp.Or(err, api.Decide(api.CodeConflict, "remove its links first: teambridge link remove", "this machine is %s for %s, which know it by no other name", self.Name, list[0].Name))
 		}
 	}
-	path := filepath.Join(l.opts.State, nats.KeyFile)
-	if _, err := nats.ReadKey(path); errors.Is(err, fs.ErrNotExist) {
-		key, err := nats.NewKey()
-		if err == nil {
-			err = nats.WriteKey(path, key)
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) { // another process has made it
-			return api.Links{}, err
-		}
-	} else if err != nil {
+	if err := l.haveKey(n.NewKey); err != nil {
 		return api.Links{}, err
 	}
 	self.Name = cmp.Or(n.Machine, self.Name)
@@ -114,6 +106,30 @@ func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 	}
 	l.linksChanged()
 	return l.Links(ctx)
+}
+
+// haveKey makes the key of this machine if there is none or, with anew, in place of the one that there
+// is, which is kept beside it.
+func (l *Local) haveKey(anew bool) error {
+	path := filepath.Join(l.opts.State, nats.KeyFile)
+	switch _, err := nats.ReadKey(path); {
+	case err == nil && !anew:
+		return nil
+	case err == nil:
+		if err := os.Rename(path, path+".old"); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	key, err := nats.NewKey()
+	if err == nil {
+		err = nats.WriteKey(path, key)
+	}
+	if errors.Is(err, fs.ErrExist) { // another process has made it
+		err = nil
+	}
+	return err
 }
 
 // checkHub returns an error unless there can be a hub at the address, trusted so.
@@ -436,7 +452,8 @@ func (r *links) serve(ctx context.Context, self ledger.Link) error {
 		case <-r.changed:
 			now, found, err := r.ledger.Link(ctx)
 			now.Queue, self.Queue = "", ""
-			if err == nil && found && now == self {
+			same, kerr := nats.ReadKey(filepath.Join(r.opts.State, nats.KeyFile))
+			if err == nil && kerr == nil && found && now == self && same.Card("") == key.Card("") {
 				engine.Announce()
 				signal(r.looked)
 				continue

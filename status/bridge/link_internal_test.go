@@ -33,7 +33,14 @@ type linkedMachine struct {
 // team ci, which laptop may write to, and laptop the team dev, which build may not write to.
 func linkedMachines(t *testing.T) (laptop, build *linkedMachine) {
 	t.Helper()
-	dir := t.TempDir()
+	laptop, build, _ = machinesOfHub(t)
+	return laptop, build
+}
+
+// machinesOfHub also returns the directory of the hub.
+func machinesOfHub(t *testing.T) (laptop, build *linkedMachine, dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	h, err := natshub.Open(t.Context(), natshub.Options{Dir: dir, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +84,7 @@ func linkedMachines(t *testing.T) (laptop, build *linkedMachine) {
 		links, err := laptop.Links(t.Context())
 		return err == nil && links.State == api.LinkConnected && slices.Equal(links.Machines[0].Offers, []string{"ci@build"})
 	})
-	return laptop, build
+	return laptop, build, dir
 }
 
 func (m *linkedMachine) open() {
@@ -351,6 +358,54 @@ func TestAway(t *testing.T) {
 		t.Error(err)
 	}
 	for i, row := range build.rows("ci", "worker", 30) {
+		if row.Text != fmt.Sprint("text ", i) {
+			t.Errorf("row %d is %q", i, row.Text)
+		}
+	}
+}
+
+// A machine gets new keys while messages wait for it, and loses none and gets none twice.
+func TestNewKey(t *testing.T) {
+	t.Parallel()
+	laptop, build, dir := machinesOfHub(t)
+	build.end()
+	var last api.Sent
+	for i := range 10 {
+		var err error
+		if last, err = laptop.say("ci@build", "worker", "", fmt.Sprint("text ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := laptop.Await(t.Context(), last, api.Stored, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	build.open()
+	before, err := build.Links(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := build.SetLink(t.Context(), api.NewLink{NewKey: true})
+	if err != nil || links.Card == before.Card {
+		t.Fatalf("%+v, %v", links, err)
+	}
+	card, err := nats.ParseCard(links.Card)
+	if err == nil {
+		err = natshub.Add(t.Context(), dir, card, natshub.AddOptions{Replace: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := laptop.AddMachine(t.Context(), api.NewMachine{Card: links.Card}); !errors.Is(err, api.CodeConflict) {
+		t.Errorf("another card was taken without being asked: %v", err)
+	}
+	if _, err := laptop.AddMachine(t.Context(), api.NewMachine{Card: links.Card, Replace: true}); err != nil {
+		t.Fatal(err)
+	}
+	build.start()
+	if _, err := laptop.Await(t.Context(), last, api.Verified, time.Minute); err != nil {
+		t.Error(err)
+	}
+	for i, row := range build.rows("ci", "worker", 10) {
 		if row.Text != fmt.Sprint("text ", i) {
 			t.Errorf("row %d is %q", i, row.Text)
 		}

@@ -155,11 +155,25 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	l.linksChanged()
 	shown := sentThere(now)
 	shown.Deduplicated, shown.WaitedMs = again, time.Since(start).Milliseconds()
-	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); l.service == nil && !now.Stage.Final() {
-		shown.Reason = cmp.Or(shown.Reason, "no service runs here, which would carry it: teambridge serve")
+	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); shown.Reason == "" && l.service == nil && !now.Stage.Final() {
+		shown.Reason = noCarrier
 	}
 	shown.Reachable = shown.Reachable && sent.Reachable
 	return shown, nil
+}
+
+const noCarrier = "no service runs here, which would carry it: teambridge serve"
+
+// held says in words what a message to another machine may wait for.
+func (l *Local) held(ctx context.Context, to *Target) string {
+	why := cmp.Or(view.Whereabouts(*to.Machine), to.Machine.Name+" is there")
+	switch links, err := l.Links(ctx); {
+	case l.service == nil:
+		why += "; " + noCarrier
+	case err == nil && links.State != api.LinkConnected:
+		why = "the hub is not reached: " + links.Reason
+	}
+	return why
 }
 
 // linked makes ids of messages to and from other machines.
@@ -411,10 +425,7 @@ func (l *Local) awaitThere(ctx context.Context, s api.Sent, until string, timeou
 			if err != nil {
 				return s, err
 			}
-			s.Reason = cmp.Or(view.Whereabouts(*to.Machine), o.Machine+" is there")
-			if l.service == nil {
-				s.Reason += "; no service runs here, which would carry it"
-			}
+			s.Reason = l.held(context.WithoutCancel(ctx), &to)
 			return s, api.Decide(api.CodeTimeout, "it stays sent; to give it up while it is queued: teambridge relay drop "+o.UUID,
 				"timed out after %s: the message to %s@%s is %s; %s", timeout, s.Member, s.Team, s.State, s.Reason)
 		}
