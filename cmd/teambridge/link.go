@@ -217,6 +217,36 @@ func listLinks(ctx context.Context, a *app) error {
 	})
 }
 
+// linksNote says which machines are away, or have not confirmed messages.
+func (a *app) linksNote(ctx context.Context) {
+	if a.json {
+		return
+	}
+	links, err := a.bridge(ctx).Links(ctx)
+	if err != nil {
+		a.debug("links are not known: %v", err)
+		return
+	}
+	for _, m := range links.Machines {
+		waiting := m.Queued + m.Stored
+		var where string
+		switch {
+		case m.State == api.MachineAway:
+			where = m.Machine + " is away since " + clockOf(m.Heard)
+		case waiting == 0:
+			continue
+		case m.State == api.MachineNew:
+			where = m.Machine + " was never heard from"
+		default:
+			where = m.Machine + " is there"
+		}
+		if waiting > 0 {
+			where += "; it has not confirmed " + plural(waiting, "message")
+		}
+		a.note("%s: teambridge link list", where)
+	}
+}
+
 func clockOf(t *time.Time) string {
 	if t == nil {
 		return "-"

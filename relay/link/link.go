@@ -70,6 +70,9 @@ const Expiry = 8 * 24 * time.Hour
 // remembered is how long ids of messages that came are kept.
 const remembered = 30 * 24 * time.Hour
 
+// Lock is the key of the lock that whoever runs the links of a state directory holds.
+const Lock = "running links"
+
 // New returns a Link. It starts nothing.
 func New(opts Options) *Link {
 	opts.Every, opts.Late, opts.Retry = cmp.Or(opts.Every, 15*time.Second), cmp.Or(opts.Late, 5*time.Second), cmp.Or(opts.Retry, 250*time.Millisecond)

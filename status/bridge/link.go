@@ -24,9 +24,6 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// keyFile is the file of the key of this machine, in our state directory.
-const keyFile = "link.key"
-
 // Links returns the links of this machine; see [api.Bridge].
 func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
 	shown = api.Links{State: api.LinkOff, Machines: []api.Machine{}}
@@ -39,7 +36,7 @@ func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
 		return shown, err
 	}
 	shown.Machine, shown.Hub, shown.Trust = self.Name, self.Hub, self.Trust
-	key, err := nats.ReadKey(filepath.Join(l.opts.State, keyFile))
+	key, err := nats.ReadKey(filepath.Join(l.opts.State, nats.KeyFile))
 	if err != nil {
 		return shown, err
 	}
@@ -114,7 +111,7 @@ func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 // haveKey makes the key of this machine if there is none or, with anew, in place of the one that there
 // is, which is kept beside it.
 func (l *Local) haveKey(anew bool) error {
-	path := filepath.Join(l.opts.State, keyFile)
+	path := filepath.Join(l.opts.State, nats.KeyFile)
 	switch _, err := nats.ReadKey(path); {
 	case err == nil && !anew:
 		return nil
@@ -392,12 +389,12 @@ func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) err
 
 // serve runs the links until what this machine is changes.
 func (r *links) serve(ctx context.Context, self ledger.Link) error {
-	release, err := lockedfile.HoldWithin(ctx, 5*time.Second, filepath.Join(r.opts.State, "locks"), "running links")
+	release, err := lockedfile.HoldWithin(ctx, 5*time.Second, filepath.Join(r.opts.State, "locks"), link.Lock)
 	if err != nil {
 		return fmt.Errorf("another process runs the links: %w", err)
 	}
 	defer release()
-	key, err := nats.ReadKey(filepath.Join(r.opts.State, keyFile))
+	key, err := nats.ReadKey(filepath.Join(r.opts.State, nats.KeyFile))
 	if err != nil {
 		return err
 	}
@@ -455,7 +452,7 @@ func (r *links) serve(ctx context.Context, self ledger.Link) error {
 		case <-r.changed:
 			now, found, err := r.ledger.Link(ctx)
 			now.Queue, self.Queue = "", ""
-			same, kerr := nats.ReadKey(filepath.Join(r.opts.State, keyFile))
+			same, kerr := nats.ReadKey(filepath.Join(r.opts.State, nats.KeyFile))
 			if err == nil && kerr == nil && found && now == self && same.Card("") == key.Card("") {
 				engine.Announce()
 				signal(r.looked)

@@ -17,6 +17,9 @@ type Key struct {
 	userPub, boxPub string
 }
 
+// KeyFile is the name of the file of the key of this machine, in the state directory.
+const KeyFile = "link.key"
+
 // NewKey makes a key.
 func NewKey() (*Key, error) {
 	user, err := nkeys.CreateUser()
