@@ -80,7 +80,7 @@ func TestLinks(t *testing.T) {
 			send(w, "m1")
 			must(w.T, w.Sending(w.Context(), "m1"))
 			must(w.T, w.Stored(w.Context(), "m1"))
-			lost, err := w.HeardFrom(w.Context(), "build", "another", nil)
+			lost, err := w.HeardFrom(w.Context(), "build", "another", []byte("{}"))
 			if err != nil || lost != 1 {
 				w.Fatalf("%d are lost, %v", lost, err)
 			}
