@@ -39,7 +39,6 @@ type queue struct {
 	stored []stored
 	news   chan struct{} // closed when there is something
 	told   []Arrival
-	flight int // frames that were given to somebody and not acknowledged
 }
 
 type stored struct {
