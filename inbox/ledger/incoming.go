@@ -145,10 +145,17 @@ func (m Incoming) Receipt() Receipt {
 	return Receipt{ID: m.ID, Stage: m.Stage, Reason: m.Reason, Reach: m.Reach}
 }
 
-// SetIncoming records, durably, how far a message that came has come, and where it was put. Its
-// text is forgotten, unless it waits for an answer: it is where it was put, or nobody wants it.
+// SetIncoming records how far a message that came has come, and where it was put. Its text is
+// forgotten, unless it waits for an answer: it is where it was put, or nobody wants it. A message
+// that was put somewhere may come back by a power cut, and is then put there again, under its id: so
+// only what else became of it is recorded durably.
 func (l *Ledger) SetIncoming(ctx context.Context, m Incoming) error {
-	return l.exec(ctx, "set incoming", durable, `UPDATE incoming SET stage=?, reason=?, reach=?, root=?, recipient=?, delivery=?, at=?,
+	level := durable
+	switch m.Stage {
+	case StageVerified, StageConsumed, StageSeen:
+		level = quick
+	}
+	return l.exec(ctx, "set incoming", level, `UPDATE incoming SET stage=?, reason=?, reach=?, root=?, recipient=?, delivery=?, at=?,
 		raw=iif(?1='received' OR asks<>0, raw, x'') WHERE n=?`, string(m.Stage), m.Reason, m.Reach, m.Root, m.Recipient, m.Delivery, micros(time.Time{}), m.N)
 }
 

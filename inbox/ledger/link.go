@@ -171,30 +171,41 @@ func (l *Ledger) Machines(ctx context.Context, root string) ([]Machine, error) {
 		FROM machines m ORDER BY machine`, root)
 }
 
-// HeardFrom records what a machine said of itself, and the incarnation of its ledger, if they are
-// given. If the ledger is another one than before, what the old one may have had is lost: of
-// messages that the hub was given for it, it is not known whether they arrived, and HeardFrom
-// returns how many there are.
+// Incarnation returns that of a machine's ledger, as the machine said last; "" if it never did.
+// The error is [ErrNoMachine].
+func (l *Ledger) Incarnation(ctx context.Context, machine string) (string, error) {
+	incarnation, found, err := first(sqlite.Select(ctx, l.db, "incarnation", func(v sqlite.Row) string { return v.Text(0) }, "SELECT incarnation FROM machines WHERE machine=?", machine))
+	if err == nil && !found {
+		err = fmt.Errorf("ledger: incarnation of %s: %w", machine, ErrNoMachine)
+	}
+	return incarnation, err
+}
+
+// HeardFrom records what a machine said of itself, its presence, and the incarnation of its ledger,
+// if they are given. If the ledger is another one than before, what the old one may have had is
+// lost: of messages that the hub was given for it, it is not known whether they arrived, and
+// HeardFrom returns how many there are. Only with a presence, which is never old, does another
+// incarnation take the place of one that is known.
 func (l *Ledger) HeardFrom(ctx context.Context, machine, incarnation string, presence []byte) (lost int, err error) {
 	at := micros(time.Time{})
 	err = l.write(ctx, "heard from", quick, func(c *sqlite.Conn) error {
 		lost = 0
 		if incarnation != "" {
-			n, err := c.Exec("UPDATE machines SET incarnation=?2 WHERE machine=?1 AND incarnation<>?2 AND incarnation<>''", machine, incarnation)
-			if err != nil {
-				return err
-			}
-			if n > 0 {
-				if lost, err = failOutgoing(c, "machine=? AND "+unconfirmed+" AND tried<>0", "the ledger of "+machine+" is another one than before", machine); err != nil {
-					return err
-				}
-			}
 			if _, err := c.Exec("UPDATE machines SET incarnation=? WHERE machine=? AND incarnation=''", incarnation, machine); err != nil {
 				return err
 			}
 		}
 		if presence == nil {
 			return nil
+		}
+		if incarnation != "" {
+			n, err := c.Exec("UPDATE machines SET incarnation=?2 WHERE machine=?1 AND incarnation<>?2", machine, incarnation)
+			if err == nil && n > 0 {
+				lost, err = failOutgoing(c, "machine=? AND "+unconfirmed+" AND tried<>0", "the ledger of "+machine+" is another one than before", machine)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		_, err := c.Exec("UPDATE machines SET presence=?, heard=? WHERE machine=?", presence, at, machine)
 		return err

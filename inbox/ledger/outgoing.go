@@ -238,10 +238,10 @@ type Receipt struct {
 	Reach  string `json:"reach,omitempty"` // why nobody will read it
 }
 
-// Confirm records receipts of a machine, durably. What is no message to it, or has come further,
-// is left as it is.
+// Confirm records receipts of a machine. What is no message to it, or has come further, is left as
+// it is. It does not wait for the disk: after a power cut the machine is asked again.
 func (l *Ledger) Confirm(ctx context.Context, machine string, receipts ...Receipt) error {
-	return l.write(ctx, "confirm", durable, func(c *sqlite.Conn) error {
+	return l.write(ctx, "confirm", quick, func(c *sqlite.Conn) error {
 		at := micros(time.Time{})
 		for _, r := range receipts {
 			if err := advanceOutgoing(c, machine, r, at); err != nil {

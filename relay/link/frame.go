@@ -87,7 +87,7 @@ type Presence struct {
 	Instance string `json:"instance"`
 	Ledger   string `json:"ledger"`
 	Program  string `json:"program,omitempty"` // its version
-	Empty    bool   `json:"empty"`             // nothing is stored for it
+	Empty    bool   `json:"empty"`             // nothing is stored for it, and the reader was told of all that came from it
 	Teams    []Team `json:"teams,omitempty"`   // that the reader may write to
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -234,6 +235,9 @@ func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) 
 // writeFrame publishes one frame, if there is something to say.
 func (l *Link) writeFrame(ctx context.Context, machine string, wake <-chan struct{}) (sent bool, err error) {
 	lg := l.opts.Ledger
+	if !l.opts.Wire.State().Connected {
+		return false, nil // all are woken when it is
+	}
 	list, err := lg.NextOutgoing(ctx, machine, maxMessages, maxBytes)
 	if err != nil {
 		return false, err
@@ -258,7 +262,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, wake <-chan struc
 		return false, nil
 	}
 	f := frame{Version: Version, Ledger: l.opts.Self.Incarnation, Receipts: refused, Query: query}
-	if f.For, err = l.incarnation(ctx, machine); err != nil {
+	if f.For, err = lg.Incarnation(ctx, machine); err != nil {
 		return false, err
 	}
 	ids := make([]string, 0, len(list))
@@ -308,16 +312,6 @@ func (l *Link) writeFrame(ctx context.Context, machine string, wake <-chan struc
 		err = lg.Told(keep, untold...)
 	}
 	return true, err
-}
-
-func (l *Link) incarnation(ctx context.Context, machine string) (string, error) {
-	list, err := l.opts.Ledger.Machines(ctx, l.opts.Root)
-	for _, m := range list {
-		if m.Name == machine {
-			return m.Incarnation, nil
-		}
-	}
-	return "", cmp.Or(err, ErrPeer)
 }
 
 // read takes what the wire has for this machine.
@@ -370,12 +364,19 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 		return l.ack(ctx, a)
 	}
 	lg := l.opts.Ledger
-	lost, err := lg.HeardFrom(ctx, a.From, f.Ledger, nil)
+	known, err := lg.Incarnation(ctx, a.From)
+	if errors.Is(err, ledger.ErrNoMachine) {
+		return l.ack(ctx, a) // its link was removed a moment ago
+	}
+	if err == nil && known == "" {
+		known = f.Ledger
+		_, err = lg.HeardFrom(ctx, a.From, known, nil)
+	}
 	if err != nil {
 		return err
 	}
-	if lost > 0 {
-		l.opts.Warn(fmt.Errorf("the ledger of %s is another one than before; of %d messages it is not known whether they arrived", a.From, lost))
+	if known != f.Ledger { // its presence will tell which one there is now
+		f.Receipts = slices.DeleteFunc(f.Receipts, func(r ledger.Receipt) bool { return r.Stage == ledger.StageReset })
 	}
 	if len(f.Receipts) > 0 {
 		if err := lg.Confirm(ctx, a.From, f.Receipts...); err != nil {
@@ -406,7 +407,7 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	if len(list) > 0 {
 		more, err := lg.Receive(ctx, a.From, list...)
 		if errors.Is(err, ledger.ErrNoMachine) {
-			return l.ack(ctx, a) // its link was removed a moment ago
+			return l.ack(ctx, a)
 		}
 		if err != nil {
 			return err
@@ -419,11 +420,15 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 		l.mu.Unlock()
 	}
 	err = l.ack(ctx, a)
-	l.wake(a.From)
+	time.AfterFunc(soon, func() { l.wake(a.From) })
 	signal(l.arrived)
 	l.opts.Changed()
 	return err
 }
+
+// soon is how long the receipt that messages were received waits for a better one: what is
+// delivered at once then has one receipt, not two.
+const soon = 20 * time.Millisecond
 
 // ack acknowledges a frame. If that fails, the frame comes again, and is known.
 func (l *Link) ack(ctx context.Context, a Arrival) error {
@@ -476,14 +481,12 @@ func (l *Link) changed(ctx context.Context) error {
 
 // query asks all machines what became of messages that nothing final is known of.
 func (l *Link) query(ctx context.Context) error {
-	l.mu.Lock()
-	var names []string
-	for name := range l.peers {
-		names = append(names, name)
+	list, err := l.opts.Ledger.Machines(ctx, l.opts.Root) // its writer need not run yet
+	if err != nil {
+		return err
 	}
-	l.mu.Unlock()
-	for _, name := range names {
-		open, err := l.opts.Ledger.OpenOutgoing(ctx, name, 0, maxReceipts)
+	for _, m := range list {
+		open, err := l.opts.Ledger.OpenOutgoing(ctx, m.Name, 0, maxReceipts)
 		if err != nil {
 			return err
 		}
@@ -492,9 +495,9 @@ func (l *Link) query(ctx context.Context) error {
 			ids = append(ids, o.UUID)
 		}
 		l.mu.Lock()
-		l.queries[name] = ids
+		l.queries[m.Name] = ids
 		l.mu.Unlock()
-		l.wake(name)
+		l.wake(m.Name)
 	}
 	return nil
 }
@@ -510,7 +513,8 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	} else if lost > 0 {
 		l.opts.Warn(fmt.Errorf("the ledger of %s is another one than before; of %d messages it is not known whether they arrived", machine, lost))
 	}
-	if p.Empty && p.Version >= Version {
+	// A receipt may also wait for this machine.
+	if p.Empty && p.Version >= Version && l.opts.Wire.State().Waiting == 0 {
 		again, err := l.opts.Ledger.Again(ctx, machine, time.Now().Add(-l.opts.Late))
 		if err != nil {
 			return err
@@ -547,7 +551,11 @@ func (l *Link) announce(ctx context.Context) error {
 		}
 		l.mu.Unlock()
 		for _, name := range names {
-			p := Presence{Version: Version, Instance: l.instance, Ledger: l.opts.Self.Incarnation, Program: l.opts.Program, Empty: s.Waiting == 0}
+			var err error
+			p := Presence{Version: Version, Instance: l.instance, Ledger: l.opts.Self.Incarnation, Program: l.opts.Program}
+			if p.Empty, err = l.empty(ctx, name, s); err != nil && l.failed(ctx, "what "+name+" was not told is not known", err) {
+				return err
+			}
 			if name != l.opts.Self.Name && l.opts.Teams != nil {
 				teams, err := l.opts.Teams(ctx, name)
 				if err != nil && ctx.Err() == nil {
@@ -564,6 +572,16 @@ func (l *Link) announce(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// empty reports whether nothing is stored for this machine, and a machine was told of all that came
+// from it. Then whatever it has no receipt for is lost.
+func (l *Link) empty(ctx context.Context, machine string, s State) (bool, error) {
+	if s.Waiting != 0 {
+		return false, nil
+	}
+	untold, err := l.opts.Ledger.Untold(ctx, machine, 1)
+	return err == nil && len(untold) == 0, err
 }
 
 // queryEvery is how often machines are asked what became of messages.

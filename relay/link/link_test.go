@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand"
 	"os"
@@ -199,6 +200,14 @@ type machine struct {
 	refuse   string
 	changed  chan struct{}
 	delivers int
+	ahead    time.Duration // of its clock, when it sends
+	warned   []string
+}
+
+func (m *machine) warn(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.warned = append(m.warned, err.Error())
 }
 
 func newMachine(t interface{ Fatalf(string, ...any) }, dir, name string, h *hub, peers ...string) *machine {
@@ -236,14 +245,16 @@ func (m *machine) start() {
 			in.Stage = ledger.StageSeen
 			return in, nil
 		},
-		Every: 20 * time.Millisecond, Late: 5 * time.Millisecond, Retry: time.Millisecond,
+		Every: 20 * time.Millisecond, Late: 20 * time.Millisecond, Retry: time.Millisecond,
 		Changed: func() { signal(m.changed) },
+		Warn:    func(err error) { m.warn(err) },
 	})
 	done := make(chan error, 1)
 	go func() { done <- m.link.Run(ctx) }()
 	m.stop = func() {
 		cancel()
 		m.must(<-done)
+		m.link, m.stop = nil, nil
 	}
 }
 
@@ -282,7 +293,7 @@ func (m *machine) send(to, member, text string) string {
 	o := ledger.Outgoing{Machine: to, There: member, At: "team"}
 	o.Delivery = ledger.Delivery{
 		UUID: id, ID: id, InboxKey: ledger.InboxKey{Root: root, Team: "team@" + to, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
-		From: "user", Kind: "message", Raw: []byte(text), Person: true, Isolated: true, At: time.Now(),
+		From: "user", Kind: "message", Raw: []byte(text), Person: true, Isolated: true, At: time.Now().Add(m.ahead),
 	}
 	_, _, err := m.ledger.AddOutgoing(context.Background(), o, sha256.Sum256([]byte(text)))
 	m.must(err)
@@ -375,6 +386,7 @@ func TestOnceThroughEveryFault(t *testing.T) {
 var tempDir string
 
 func TestMain(m *testing.M) {
+	flag.Set("rapid.checks", "20") // unless the command line says otherwise
 	var err error
 	if tempDir, err = os.MkdirTemp("", "link"); err != nil {
 		panic(err)

@@ -367,7 +367,7 @@ func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) err
 			for _, m := range links.Machines {
 				n += m.Queued
 			}
-			return api.Decide(api.CodeTimeout, "they stay in the outbox", "%s still wait after %s: the hub is %s: %s", plain.Plural(n, "message"), timeout, links.State, links.Reason)
+			return api.Decide(api.CodeTimeout, "they stay in the outbox", "still in the outbox after %s: %s; the hub is %s: %s", timeout, plain.Plural(n, "message"), links.State, links.Reason)
 		case <-tick.C:
 		}
 		w, _, why := s.links.get()

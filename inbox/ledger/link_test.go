@@ -1,0 +1,387 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// linked returns a ledger that has links with machines.
+func linked(t *testing.T, machines ...string) *Ledger {
+	t.Helper()
+	l := newLedger(t)
+	must(t, l.SetLink(t.Context(), Link{Name: "self", Hub: "tls://hub"}))
+	for _, m := range machines {
+		must(t, l.AddMachine(t.Context(), m, "card of "+m, false))
+	}
+	return l
+}
+
+func anOutgoing(machine, id string) Outgoing {
+	o := Outgoing{Machine: machine, There: "worker", At: "team"}
+	o.Delivery = Delivery{
+		UUID: id, ID: id, InboxKey: InboxKey{Root: "/root", Team: "team@" + machine, CreatedAt: MachineTeamCreated, Inbox: "worker"},
+		From: "user", Kind: "message", Raw: []byte("text " + id), Person: true, Isolated: true, At: time.Now(),
+	}
+	return o
+}
+
+func send(t *testing.T, l *Ledger, machine string, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		o := anOutgoing(machine, id)
+		_, _, err := l.AddOutgoing(t.Context(), o, sha256.Sum256(o.Raw))
+		must(t, err)
+	}
+}
+
+func wantStage(t *testing.T, l *Ledger, id string, want Stage, state DeliveryState, reason string) {
+	t.Helper()
+	o, found, err := l.Outgoing(t.Context(), id)
+	must(t, err)
+	if !found || o.Stage != want || o.State != state || o.Reason != reason {
+		t.Errorf("%s is %s, %s, %q; want %s, %s, %q", id, o.Stage, o.State, o.Reason, want, state, reason)
+	}
+}
+
+// The identity of a ledger stays when its name or hub changes, and another hub has another queue.
+func TestSetLink(t *testing.T) {
+	t.Parallel()
+	l := linked(t)
+	first, ok, err := l.Link(t.Context())
+	if err != nil || !ok || len(first.Incarnation) != 32 {
+		t.Fatalf("%+v, %v, %v", first, ok, err)
+	}
+	if again, err := l.SetQueue(t.Context(), "q1"); err != nil || again != 0 {
+		t.Fatal(again, err)
+	}
+	must(t, l.SetLink(t.Context(), Link{Name: "renamed", Hub: "tls://hub"}))
+	now, _, err := l.Link(t.Context())
+	must(t, err)
+	if want := (Link{Name: "renamed", Hub: "tls://hub", Incarnation: first.Incarnation, Queue: "q1"}); now != want {
+		t.Errorf("got %+v, want %+v", now, want)
+	}
+	must(t, l.SetLink(t.Context(), Link{Name: "renamed", Hub: "tls://other"}))
+	if now, _, err = l.Link(t.Context()); err != nil || now.Queue != "" || now.Incarnation != first.Incarnation {
+		t.Errorf("with another hub: %+v, %v", now, err)
+	}
+}
+
+// What the hub had stored is queued again when its queue has another name, in its old order, and
+// nothing else is.
+func TestSetQueue(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b")
+	ctx := t.Context()
+	send(t, l, "b", "m1", "m2", "m3")
+	must(t, l.Stored(ctx, "m1", "m2"))
+	must(t, l.Confirm(ctx, "b", Receipt{ID: "m1", Stage: StageReceived}))
+	for _, step := range []struct {
+		queue string
+		again int
+	}{{"q1", 0}, {"q1", 0}, {"q2", 1}, {"q2", 0}} {
+		if again, err := l.SetQueue(ctx, step.queue); err != nil || again != step.again {
+			t.Errorf("queue %s: %d again, %v; want %d", step.queue, again, err, step.again)
+		}
+	}
+	list, err := l.NextOutgoing(ctx, "b", 10, 1000)
+	must(t, err)
+	if len(list) != 2 || list[0].UUID != "m2" || list[1].UUID != "m3" {
+		t.Errorf("next are %+v, want m2 and m3", list)
+	}
+}
+
+// A receipt never takes a stage back, is of its machine alone, and what was given up can turn out
+// to have been seen.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b", "c")
+	ctx := t.Context()
+	stages := []Stage{StageStored, StageReceived, StageVerified, StageConsumed, StageSeen, StageRefused, StageLost, StageUnknown}
+	for i, first := range stages {
+		for j, second := range append(stages, StageReset) {
+			id := string(first) + ", then " + string(second)
+			send(t, l, "b", id)
+			must(t, l.Confirm(ctx, "c", Receipt{ID: id, Stage: StageSeen}))
+			wantStage(t, l, id, StageQueued, Claimed, "")
+			must(t, l.Confirm(ctx, "b", Receipt{ID: id, Stage: first}, Receipt{ID: "no such message", Stage: StageSeen}))
+			must(t, l.Confirm(ctx, "b", Receipt{ID: id, Stage: second}))
+			o, _, err := l.Outgoing(ctx, id)
+			must(t, err)
+			want := first
+			switch {
+			case second == StageReset && first == StageStored:
+				want = StageQueued
+			case second == StageReset, first.Final() && first != StageUnknown:
+			case first == StageUnknown:
+				if second == StageSeen {
+					want = second
+				}
+			case j > i:
+				want = second
+			}
+			if o.Stage != want {
+				t.Errorf("%s: it is %s, want %s", id, o.Stage, want)
+			}
+		}
+	}
+}
+
+// What has waited for too long has failed if the hub never had it, and else nobody knows.
+func TestExpireOutgoing(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b")
+	ctx := t.Context()
+	send(t, l, "b", "never", "tried", "stored", "received")
+	must(t, l.Sending(ctx, "tried", "stored", "received"))
+	must(t, l.Stored(ctx, "stored", "received"))
+	must(t, l.Confirm(ctx, "b", Receipt{ID: "received", Stage: StageReceived}))
+	if n, err := l.ExpireOutgoing(ctx, time.Now().Add(-time.Hour), "too old"); err != nil || n != 0 {
+		t.Errorf("%d have expired an hour too early, %v", n, err)
+	}
+	if n, err := l.ExpireOutgoing(ctx, time.Now().Add(time.Hour), "too old"); err != nil || n != 3 {
+		t.Errorf("%d have expired, %v; want 3", n, err)
+	}
+	wantStage(t, l, "never", StageFailed, Failed, "too old")
+	wantStage(t, l, "tried", StageUnknown, Failed, "unknown: too old")
+	wantStage(t, l, "stored", StageUnknown, Failed, "unknown: too old")
+	wantStage(t, l, "received", StageReceived, Accepted, "")
+	must(t, l.Retry(ctx, "never"))
+	wantStage(t, l, "never", StageQueued, Claimed, "")
+}
+
+// Over the limit nothing more is taken, for that machine, and what was taken before still is.
+func TestFullOutbox(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b", "c")
+	ctx := t.Context()
+	send(t, l, "b", "first")
+	must(t, l.db.Do(ctx, "fill", func(c *sqlite.Conn) error {
+		_, err := c.Exec(`WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i+1 FROM n WHERE i<1000+?)
+			INSERT INTO outgoing SELECT i, 'b', 'team', 'worker', iif(i%2, 'queued', 'stored'), 0, 0, 0, '' FROM n`, MaxOutgoing-2)
+		return err
+	}))
+	o := anOutgoing("b", "over")
+	if _, _, err := l.AddOutgoing(ctx, o, sha256.Sum256(o.Raw)); !errors.Is(err, ErrOutboxFull) {
+		t.Errorf("message %d: %v, want ErrOutboxFull", MaxOutgoing+1, err)
+	}
+	if err := l.ClaimOutgoing(ctx, o); !errors.Is(err, ErrOutboxFull) {
+		t.Errorf("a row: %v, want ErrOutboxFull", err)
+	}
+	if _, found, err := l.Outgoing(ctx, "over"); err != nil || found {
+		t.Errorf("it is recorded: %v, %v", found, err)
+	}
+	again := anOutgoing("b", "first")
+	if _, was, err := l.AddOutgoing(ctx, again, sha256.Sum256(again.Raw)); err != nil || !was {
+		t.Errorf("what was taken before: %v, %v", was, err)
+	}
+	send(t, l, "c", "to another")
+	o = anOutgoing("d", "nobody")
+	if _, _, err := l.AddOutgoing(ctx, o, sha256.Sum256(o.Raw)); !errors.Is(err, ErrNoMachine) {
+		t.Errorf("a machine without a link: %v, want ErrNoMachine", err)
+	}
+}
+
+// A frame has so many messages that their texts fit, but one at least.
+func TestNextOutgoing(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b", "c")
+	send(t, l, "b", "m1", "m2", "m3", "m4") // of 7 bytes each
+	send(t, l, "c", "other")
+	for _, test := range []struct{ limit, bytes, want int }{{10, 100, 4}, {2, 100, 2}, {10, 14, 2}, {10, 20, 2}, {10, 1, 1}} {
+		if list, err := l.NextOutgoing(t.Context(), "b", test.limit, test.bytes); err != nil || len(list) != test.want {
+			t.Errorf("at most %d with %d bytes: %d, %v; want %d", test.limit, test.bytes, len(list), err, test.want)
+		}
+	}
+}
+
+// Another ledger of a machine is known by its presence.
+func TestHeardFrom(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b")
+	ctx := t.Context()
+	send(t, l, "b", "tried", "not tried")
+	must(t, l.Sending(ctx, "tried"))
+	for _, step := range []struct {
+		incarnation, presence, want string
+		lost                        int
+	}{{"", "x", "", 0}, {"one", "", "one", 0}, {"two", "", "one", 0}, {"one", "x", "one", 0}, {"two", "x", "two", 1}, {"", "x", "two", 0}, {"two", "x", "two", 0}} {
+		var presence []byte
+		if step.presence != "" {
+			presence = []byte(step.presence)
+		}
+		lost, err := l.HeardFrom(ctx, "b", step.incarnation, presence)
+		must(t, err)
+		now, err := l.Incarnation(ctx, "b")
+		if err != nil || lost != step.lost || now != step.want {
+			t.Errorf("after %+v: %d lost, incarnation %q, %v", step, lost, now, err)
+		}
+	}
+	wantStage(t, l, "tried", StageUnknown, Failed, "unknown: the ledger of b is another one than before")
+	wantStage(t, l, "not tried", StageQueued, Claimed, "")
+	if _, err := l.Incarnation(ctx, "c"); !errors.Is(err, ErrNoMachine) {
+		t.Errorf("a machine without a link: %v, want ErrNoMachine", err)
+	}
+}
+
+// A card is pinned, and what a machine may write to goes with its link.
+func TestMachines(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b")
+	ctx := t.Context()
+	if err := l.AddMachine(ctx, "b", "other card", false); !errors.Is(err, ErrConflict) {
+		t.Errorf("another card: %v, want ErrConflict", err)
+	}
+	must(t, l.AddMachine(ctx, "b", "card of b", false))
+	must(t, l.AddMachine(ctx, "b", "other card", true))
+	must(t, l.Share(ctx, "b", "/root", "two", true))
+	must(t, l.Share(ctx, "b", "/root", "one", true))
+	must(t, l.Share(ctx, "b", "/root", "one", true))
+	must(t, l.Share(ctx, "b", "/elsewhere", "three", true))
+	if err := l.Share(ctx, "c", "/root", "one", true); !errors.Is(err, ErrUnknown) {
+		t.Errorf("with nobody: %v, want ErrUnknown", err)
+	}
+	want := func(teams ...string) {
+		t.Helper()
+		list, err := l.Machines(ctx, "/root")
+		must(t, err)
+		if len(list) != 1 || !slices.Equal(list[0].Teams, teams) {
+			t.Errorf("%+v; want b with teams %q", list, teams)
+		}
+	}
+	want("one", "two")
+	must(t, l.Share(ctx, "b", "/root", "one", false))
+	want("two")
+	if _, err := l.RemoveMachine(ctx, "b", "removed"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.RemoveMachine(ctx, "b", "removed"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("twice: %v, want ErrUnknown", err)
+	}
+	must(t, l.AddMachine(ctx, "b", "card of b", false))
+	want()
+}
+
+func anIncoming(id, text string, sent time.Time) Incoming {
+	return Incoming{Team: "team", Member: "worker", ID: id, Digest: sha256.Sum256([]byte(text)), From: "user", Raw: []byte(text), Sent: sent}
+}
+
+// receipts returns what a machine is to be told, and that it was.
+func receipts(t *testing.T, l *Ledger, machine string) (list []Receipt) {
+	t.Helper()
+	untold, err := l.Untold(t.Context(), machine, 100)
+	must(t, err)
+	for _, m := range untold {
+		list = append(list, m.Receipt())
+	}
+	must(t, l.Told(t.Context(), untold...))
+	return list
+}
+
+// What came is recorded once under its machine, recipient and id, and is told of again each time
+// that it comes.
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b", "c")
+	ctx, now := t.Context(), time.Now()
+	receive := func(machine string, refused int, ms ...Incoming) []Receipt {
+		t.Helper()
+		list, err := l.Receive(ctx, machine, ms...)
+		if err != nil || len(list) != refused {
+			t.Fatalf("refused are %+v, %v; want %d", list, err, refused)
+		}
+		return list
+	}
+	wantReceipts := func(machine string, want ...Receipt) {
+		t.Helper()
+		if got := receipts(t, l, machine); !slices.Equal(got, want) {
+			t.Errorf("%s is told %+v, want %+v", machine, got, want)
+		}
+	}
+	other := anIncoming("1", "one", now)
+	other.Member = "tester"
+	receive("b", 0, anIncoming("1", "one", now), anIncoming("2", "two", now), anIncoming("1", "one", now))
+	receive("c", 0, anIncoming("1", "of another machine", now))
+	receive("b", 0, other)
+	wantReceipts("b", Receipt{ID: "1", Stage: StageReceived}, Receipt{ID: "2", Stage: StageReceived}, Receipt{ID: "1", Stage: StageReceived})
+	wantReceipts("b")
+	wantReceipts("c", Receipt{ID: "1", Stage: StageReceived})
+	if list := receive("b", 1, anIncoming("2", "another text", now), anIncoming("3", "three", now)); list[0].ID != "2" || list[0].Stage != StageRefused {
+		t.Errorf("refused is %+v", list)
+	}
+	arrived, err := l.Arrived(ctx, 0, 100)
+	must(t, err)
+	var texts []string
+	for _, m := range arrived {
+		texts = append(texts, string(m.Raw))
+	}
+	if want := []string{"one", "two", "of another machine", "one", "three"}; !slices.Equal(texts, want) {
+		t.Errorf("arrived are %q, want %q", texts, want)
+	}
+	if _, err := l.Receive(ctx, "d", anIncoming("1", "one", now)); !errors.Is(err, ErrNoMachine) {
+		t.Errorf("without a link: %v, want ErrNoMachine", err)
+	}
+	if _, err := l.Receive(ctx, "b", anIncoming("4", "four", now), anIncoming("", "no id", now)); !errors.As(err, new(*ValueError)) {
+		t.Errorf("without an id: %v, want a ValueError", err)
+	}
+	receipts(t, l, "b")
+
+	// How far it has come is told once, again when asked, and when it comes again.
+	two := arrived[1]
+	two.Stage, two.Root, two.Recipient = StageVerified, "/root", "worker"
+	must(t, l.SetIncoming(ctx, two))
+	verified := Receipt{ID: "2", Stage: StageVerified}
+	wantReceipts("b", verified)
+	must(t, l.Tell(ctx, "b", "2", "no such message"))
+	wantReceipts("b", verified)
+	receive("b", 0, anIncoming("2", "two", now))
+	wantReceipts("b", verified)
+	if open, err := l.OpenIncoming(ctx, now.Add(-time.Hour), 10); err != nil || len(open) != 1 || open[0].ID != "2" || open[0].Raw != nil || open[0].Root != "/root" {
+		t.Errorf("open are %+v, %v; want 2 without its text", open, err)
+	}
+}
+
+// Ids of what has ended are forgotten, not those of what waits. What the machine dated no later is
+// refused then; a time in the future is not believed.
+func TestPruneIncoming(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b", "c")
+	ctx, now := t.Context(), time.Now()
+	for _, m := range []string{"b", "c"} {
+		_, err := l.Receive(ctx, m, anIncoming("old", "old", now.Add(-time.Hour)), anIncoming("future", "future", now.Add(24*time.Hour)), anIncoming("waits", "waits", now.Add(-2*time.Hour)))
+		must(t, err)
+	}
+	list, err := l.Arrived(ctx, 0, 100)
+	must(t, err)
+	for _, m := range list {
+		if m.Stage = StageSeen; m.ID == "old" || m.ID == "future" && m.Machine == "b" {
+			must(t, l.SetIncoming(ctx, m))
+		}
+	}
+	must(t, l.PruneIncoming(ctx, now.Add(-time.Hour)))
+	if list, err := l.Machines(ctx, "/root"); err != nil || !list[0].Horizon.IsZero() {
+		t.Fatalf("something is forgotten too early: %+v, %v", list, err)
+	}
+	must(t, l.PruneIncoming(ctx, now.Add(time.Hour)))
+	machines, err := l.Machines(ctx, "/root")
+	must(t, err)
+	if h := machines[0].Horizon; h.Before(now.Add(-time.Second)) || h.After(time.Now()) {
+		t.Errorf("the horizon of b is %v, want when it came", h)
+	}
+	if h, want := machines[1].Horizon, now.Add(-time.Hour); h.UnixMicro() != want.UnixMicro() {
+		t.Errorf("the horizon of c is %v, want %v", h, want)
+	}
+	for _, test := range []struct {
+		id      string
+		sent    time.Time
+		refused int
+	}{{"old", now.Add(-time.Hour), 1}, {"new", now.Add(-time.Hour + time.Millisecond), 0}, {"waits", now.Add(-2 * time.Hour), 0}} {
+		if refused, err := l.Receive(ctx, "c", anIncoming(test.id, test.id, test.sent)); err != nil || len(refused) != test.refused {
+			t.Errorf("%s: refused %+v, %v; want %d", test.id, refused, err, test.refused)
+		}
+	}
+}

@@ -1,0 +1,515 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+)
+
+// two returns two machines that are linked, on a hub without faults. None runs.
+func two(t *testing.T) (h *hub, a, b *machine) {
+	t.Helper()
+	h = newHub(1, faults{})
+	dir := t.TempDir()
+	a, b = newMachine(t, dir, "a", h, "b"), newMachine(t, dir, "b", h, "a")
+	t.Cleanup(func() {
+		for _, m := range []*machine{a, b} {
+			if m.stop != nil {
+				m.stop()
+			}
+			m.ledger.Close()
+		}
+	})
+	return h, a, b
+}
+
+// texts returns what was delivered, in order.
+func (m *machine) texts() (list []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.got {
+		list = append(list, s[strings.LastIndexByte(s, '/')+1:])
+	}
+	return list
+}
+
+func (m *machine) wantTexts(t *testing.T, want ...string) {
+	t.Helper()
+	if got := m.texts(); !slices.Equal(got, want) {
+		t.Errorf("%s was given %q, want %q", m.name, got, want)
+	}
+}
+
+// reason is why the delivery is where it is.
+func (m *machine) reason(id string) string {
+	o, _, err := m.ledger.Outgoing(context.Background(), id)
+	m.must(err)
+	return o.Reason
+}
+
+// incarnation is what a machine knows of the ledger of another one.
+func (m *machine) incarnation(of string) string {
+	s, err := m.ledger.Incarnation(context.Background(), of)
+	m.must(err)
+	return s
+}
+
+// raw has the hub store a frame.
+func (h *hub) raw(from, to string, frame any) {
+	body, ok := frame.([]byte)
+	if !ok {
+		body, _ = json.Marshal(frame)
+	}
+	if err := (&memory{hub: h, name: from}).Publish(context.Background(), to, uuid.NewString(), body); err != nil {
+		panic(err)
+	}
+}
+
+// frames returns what is stored for a machine.
+func (h *hub) frames(to string) (list []frame) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.of(to).stored {
+		var f frame
+		json.Unmarshal(s.frame, &f)
+		list = append(list, f)
+	}
+	return list
+}
+
+// still waits until a machine has come to the end of its queue.
+func (h *hub) still(t *testing.T, name string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); len(h.frames(name)) > 0; time.Sleep(time.Millisecond) { // it has no event
+		if time.Now().After(deadline) {
+			t.Fatalf("%d frames wait for %s", len(h.frames(name)), name)
+		}
+	}
+}
+
+func TestHubLosesItsData(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	a.start()
+	var ids, want []string
+	for i := range 5 {
+		want = append(want, fmt.Sprint("text ", i))
+		ids = append(ids, a.send("b", "worker", want[i]))
+	}
+	a.await(t, ledger.StageStored, ids...)
+	a.stop()
+	h.wipe()
+	a.start()
+	b.start()
+	a.await(t, ledger.StageSeen, ids...)
+	b.wantTexts(t, want...)
+}
+
+// Messages that were on the other machine already are asked about, since receipts of them may
+// have been lost.
+func TestHubLosesReceipts(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	a.start()
+	b.start()
+	id := a.send("b", "worker", "text")
+	a.await(t, ledger.StageSeen, id)
+	a.stop()
+	b.stop()
+	// As if it had come only to received.
+	second := a.send("b", "worker", "second")
+	h.raw("a", "b", frame{Version: 1, Ledger: "", Messages: []message{{ID: second, Name: second, Team: "team", Member: "worker", From: "user", Text: "second", Sent: time.Now()}}})
+	b.start()
+	h.still(t, "b")
+	for len(h.frames("a")) == 0 || !strings.Contains(fmt.Sprint(h.frames("a")), "seen") {
+		time.Sleep(time.Millisecond) // for its receipts
+	}
+	h.wipe()
+	a.must(a.ledger.Stored(t.Context(), second))
+	a.must(a.ledger.Confirm(t.Context(), "b", ledger.Receipt{ID: second, Stage: ledger.StageReceived}))
+	a.start()
+	a.await(t, ledger.StageSeen, second)
+	b.wantTexts(t, "text", "second")
+}
+
+// reinstall loses the ledger of a machine.
+func (m *machine) reinstall(peer string) {
+	m.must(m.ledger.Close())
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		os.Remove(m.path + suffix)
+	}
+	m.open()
+	m.must(m.ledger.SetLink(context.Background(), ledger.Link{Name: m.name}))
+	m.must(m.ledger.AddMachine(context.Background(), peer, "card of "+peer, false))
+}
+
+// What the hub was given for a ledger that was lost may have arrived there, which nobody knows any
+// more. The rest is sent.
+func TestReinstalled(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	a.start()
+	b.start()
+	a.await(t, ledger.StageSeen, a.send("b", "worker", "before"))
+	for a.incarnation("b") == "" {
+		<-a.changed
+	}
+	b.stop()
+	old := b.got
+	stored := a.send("b", "worker", "stored")
+	a.await(t, ledger.StageStored, stored)
+	a.stop()
+	var ids, rest []string
+	for i := range maxMessages + 10 {
+		ids = append(ids, a.send("b", "worker", fmt.Sprint("text ", i)))
+	}
+	for i := maxMessages; i < len(ids); i++ {
+		rest = append(rest, fmt.Sprint("text ", i))
+	}
+	h.mu.Lock()
+	h.full = true // so that the first frame is on its way while b begins anew
+	h.mu.Unlock()
+	a.start()
+	for {
+		o, _, err := a.ledger.Outgoing(t.Context(), ids[0])
+		a.must(err)
+		a.mu.Lock()
+		tried := slices.ContainsFunc(a.warned, func(s string) bool { return strings.Contains(s, ErrFull.Error()) })
+		a.mu.Unlock()
+		if tried && o.Stage == ledger.StageQueued {
+			break
+		}
+		time.Sleep(time.Millisecond) // for the warning
+	}
+	b.reinstall("a")
+	b.got, b.seen = nil, map[string]bool{}
+	b.start()
+	a.await(t, ledger.StageUnknown, append([]string{stored}, ids[:maxMessages]...)...)
+	if reason := a.reason(stored); !strings.Contains(reason, "the ledger of b is another one than before") {
+		t.Errorf("the reason is %q", reason)
+	}
+	h.mu.Lock()
+	h.full = false
+	h.mu.Unlock()
+	a.await(t, ledger.StageSeen, ids[maxMessages:]...)
+	b.wantTexts(t, rest...)
+	if len(old) != 1 {
+		t.Errorf("the old ledger had %q, want one message", old)
+	}
+}
+
+// A frame can be old. It does not bring back the incarnation of a ledger that was lost, so that
+// what is sent to the new one is not taken for lost at its next presence.
+func TestOldFrameOfALostLedger(t *testing.T) {
+	t.Parallel()
+	h, a, _ := two(t)
+	a.start()
+	tell := func(ledger string) {
+		text, _ := json.Marshal(Presence{Version: Version, Ledger: ledger})
+		a.must((&memory{hub: h, name: "b"}).Tell(t.Context(), "a", text))
+		for a.incarnation("b") != ledger {
+			<-a.changed
+		}
+	}
+	tell("old")
+	tell("new")
+	id := a.send("b", "worker", "text")
+	a.await(t, ledger.StageStored, id)
+	h.raw("b", "a", frame{Version: Version, Ledger: "old", Receipts: []ledger.Receipt{{ID: id, Stage: ledger.StageReset}}})
+	h.still(t, "a")
+	tell("new")
+	if got, stage := a.incarnation("b"), a.stage(id); got != "new" || stage != ledger.StageStored {
+		t.Errorf("after an old frame, the incarnation is %q and the message %s; want new and stored", got, stage)
+	}
+	h.raw("b", "a", frame{Version: Version, Ledger: "new", Receipts: []ledger.Receipt{{ID: id, Stage: ledger.StageReset}}})
+	h.still(t, "a")
+	for len(h.frames("b")) < 2 {
+		<-a.changed // it goes out again
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	f, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	os.Remove(to)
+	os.Remove(to + "-wal")
+	os.Remove(to + "-shm")
+	g, err := os.Create(to)
+	if err == nil {
+		_, err = io.Copy(g, f)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Close()
+}
+
+// backup makes a copy of the ledger, and returns what restores it.
+func (m *machine) backup(t *testing.T) (restore func()) {
+	t.Helper()
+	m.must(m.ledger.Close())
+	copyFile(t, m.path, m.path+".backup")
+	m.open()
+	return func() {
+		t.Helper()
+		m.must(m.ledger.Close())
+		copyFile(t, m.path+".backup", m.path)
+		m.open()
+	}
+}
+
+// What a restored ledger sends again is known.
+func TestRestoredFromABackup(t *testing.T) {
+	t.Parallel()
+	_, a, b := two(t)
+	ids := []string{a.send("b", "worker", "one"), a.send("b", "worker", "two")}
+	restore := a.backup(t)
+	a.start()
+	b.start()
+	a.await(t, ledger.StageSeen, ids...)
+	a.stop()
+	restore()
+	if s := a.stage(ids[0]); s != ledger.StageQueued {
+		t.Fatalf("the message is %s in the backup", s)
+	}
+	a.start()
+	a.await(t, ledger.StageSeen, ids...)
+	a.await(t, ledger.StageSeen, a.send("b", "worker", "three"))
+	b.wantTexts(t, "one", "two", "three")
+}
+
+// Once ids were forgotten, what may have come under one of them is refused, and nothing else,
+// whatever the clock of the sender says.
+func TestForgottenIDs(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			_, a, b := two(t)
+			a.ahead = ahead
+			id := a.send("b", "worker", "one")
+			restore := a.backup(t)
+			a.start()
+			b.start()
+			a.await(t, ledger.StageSeen, id)
+			b.must(b.ledger.PruneIncoming(t.Context(), time.Now().Add(time.Hour)))
+			if list, err := b.ledger.Machines(t.Context(), root); err != nil || list[0].Horizon.IsZero() {
+				t.Fatalf("nothing is forgotten: %+v, %v", list, err)
+			}
+			a.await(t, ledger.StageSeen, a.send("b", "worker", "two"))
+			if ahead <= 0 { // a time that was in the future proves nothing
+				a.stop()
+				restore()
+				a.start()
+				a.await(t, ledger.StageRefused, id)
+				if reason := a.reason(id); !strings.Contains(reason, "it may have come before") {
+					t.Errorf("the reason is %q", reason)
+				}
+			}
+			a.ahead = 0 // its clock is put right
+			a.await(t, ledger.StageSeen, a.send("b", "worker", "three"))
+			b.wantTexts(t, "one", "two", "three")
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	_, a, b := two(t)
+	b.refuse = "no such team"
+	a.start()
+	b.start()
+	id := a.send("b", "worker", "text")
+	a.await(t, ledger.StageRefused, id)
+	if got := a.reason(id); got != "refused: no such team" {
+		t.Errorf("the reason is %q", got)
+	}
+}
+
+// What cannot be read holds nothing else up, and neither does what a newer program sent.
+func TestFramesThatAreNone(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	for _, bad := range []string{"", "{", "[]", "null", "{}", `{"v":0}`, `{"v":"1"}`, `{"v":1,"messages":{}}`} {
+		h.raw("a", "b", []byte(bad))
+	}
+	h.raw("a", "b", frame{Version: Version + 1, Ledger: "x", Messages: []message{{ID: "newer"}}})
+	h.raw("a", "b", frame{Version: Version, Ledger: "x", Messages: []message{{ID: "without a text", Team: "team", Member: "worker", From: "user"}}})
+	b.start()
+	a.start()
+	a.await(t, ledger.StageSeen, a.send("b", "worker", "text"))
+	b.wantTexts(t, "text")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	warned := strings.Join(b.warned, "\n")
+	for _, want := range []string{"a sent a frame that is none", "a uses version 2 of links, and this program knows 1"} {
+		if !strings.Contains(warned, want) {
+			t.Errorf("no warning says %q:\n%s", want, warned)
+		}
+	}
+}
+
+// A message that an older program has thrown away waits until it is upgraded.
+func TestOlderVersion(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	a.start()
+	id := a.send("b", "worker", "text")
+	a.await(t, ledger.StageStored, id)
+	h.mu.Lock()
+	h.of("b").stored = nil // acknowledged, and not understood
+	h.mu.Unlock()
+	self, _, err := b.ledger.Link(t.Context())
+	b.must(err)
+	for _, version := range []int{Version - 1, Version - 1, Version} {
+		time.Sleep(a.link.opts.Late) // it is late
+		text, _ := json.Marshal(Presence{Version: version, Ledger: self.Incarnation, Empty: true})
+		if err := a.link.heard(t.Context(), "b", text); err != nil {
+			t.Fatal(err)
+		}
+		if version < Version && len(h.frames("b")) > 0 {
+			t.Fatal("it is sent again to a program that does not understand it")
+		}
+	}
+	b.start()
+	a.await(t, ledger.StageSeen, id)
+}
+
+// Another message under the id of one that came is refused, and the first stays.
+func TestOtherMessageUnderTheSameID(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	a.start()
+	b.start()
+	id := a.send("b", "worker", "text")
+	a.await(t, ledger.StageSeen, id)
+	a.stop()
+	h.raw("a", "b", frame{Version: Version, Messages: []message{{ID: id, Name: id, Team: "team", Member: "worker", From: "user", Text: "other", Sent: time.Now()}}})
+	want := ledger.Receipt{ID: id, Stage: ledger.StageRefused, Reason: "another message was sent under this id"}
+	deadline := time.After(time.Minute)
+	for {
+		if slices.ContainsFunc(h.frames("a"), func(f frame) bool { return slices.Contains(f.Receipts, want) }) {
+			break
+		}
+		select {
+		case <-b.changed:
+		case <-deadline:
+			t.Fatalf("a is told %+v, want %+v", h.frames("a"), want)
+		}
+	}
+	a.start()
+	h.still(t, "a")
+	if s := a.stage(id); s != ledger.StageSeen {
+		t.Errorf("the first message is %s at its sender, want seen", s)
+	}
+	b.wantTexts(t, "text")
+}
+
+// A receipt may still be on its way: with one, nothing is sent again.
+func TestSentAgainOnlyIfNoReceiptCanCome(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	a.start()
+	id := a.send("b", "worker", "text")
+	a.await(t, ledger.StageStored, id)
+	a.stop()
+	h.mu.Lock()
+	h.full = true // for the receipts of b
+	h.mu.Unlock()
+	b.start()
+	h.still(t, "b")
+	for len(b.texts()) == 0 {
+		<-b.changed
+	}
+	if empty, err := b.link.empty(t.Context(), "a", State{}); err != nil || empty {
+		t.Errorf("b says that a need not wait for receipts: %v, %v", empty, err)
+	}
+	b.stop()
+	h.mu.Lock()
+	h.full = false
+	h.mu.Unlock()
+	h.raw("b", "a", frame{Version: Version, Ledger: "b", Receipts: []ledger.Receipt{{ID: id, Stage: ledger.StageVerified}}})
+	self, _, err := a.ledger.Link(t.Context())
+	a.must(err)
+	l := New(Options{Root: root, Self: self, Ledger: a.ledger, Wire: &memory{hub: h, name: "a"}, Late: time.Nanosecond})
+	text, _ := json.Marshal(Presence{Version: Version, Ledger: "b", Empty: true})
+	a.must(l.heard(t.Context(), "b", text))
+	if s := a.stage(id); s != ledger.StageStored {
+		t.Errorf("the message is %s while a receipt waits for its sender, want stored", s)
+	}
+	h.mu.Lock()
+	h.of("a").stored = nil
+	h.mu.Unlock()
+	a.must(l.heard(t.Context(), "b", text))
+	if s := a.stage(id); s != ledger.StageQueued {
+		t.Errorf("the message is %s, and no receipt can come; want queued", s)
+	}
+}
+
+// A link that is removed carries nothing any more, in either direction, and what waited has ended.
+func TestRemovedLink(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	a.start()
+	stored := a.send("b", "worker", "stored")
+	a.await(t, ledger.StageStored, stored)
+	a.stop()
+	queued := a.send("b", "worker", "queued")
+	if n, err := a.ledger.RemoveMachine(t.Context(), "b", "the link was removed"); err != nil || n != 2 {
+		t.Fatalf("%d messages have ended, %v; want 2", n, err)
+	}
+	for id, want := range map[string]struct {
+		stage  ledger.Stage
+		reason string
+	}{stored: {ledger.StageUnknown, "unknown: the link was removed"}, queued: {ledger.StageFailed, "the link was removed"}} {
+		if s, r := a.stage(id), a.reason(id); s != want.stage || r != want.reason {
+			t.Errorf("%s, %q; want %s, %q", s, r, want.stage, want.reason)
+		}
+	}
+	// b does not know yet, and answers. What comes from it holds nothing up.
+	h.raw("b", "a", frame{Version: Version, Ledger: "b", Messages: []message{{ID: "1", Team: "team", Member: "worker", From: "user", Text: "text", Sent: time.Now()}}})
+	b.start()
+	h.still(t, "b")
+	a.start()
+	h.still(t, "a")
+	a.wantTexts(t)
+	if err := a.ledger.AddMachine(t.Context(), "b", "card of b", false); err != nil {
+		t.Fatal(err)
+	}
+	a.await(t, ledger.StageSeen, a.send("b", "worker", "again")) // its writer begins anew
+	b.wantTexts(t, "stored", "again")
+}
+
+// What cannot be recorded is not acknowledged.
+func TestNoAckWithoutARecord(t *testing.T) {
+	t.Parallel()
+	_, _, b := two(t)
+	path := filepath.Join(t.TempDir(), "b.db")
+	self, _, err := b.ledger.Link(t.Context())
+	b.must(err)
+	lg, err := ledger.Open(t.Context(), path)
+	b.must(err)
+	b.must(lg.Close()) // every record fails
+	l := New(Options{Root: root, Self: self, Ledger: lg, Wire: &memory{hub: b.hub, name: "b"}})
+	acked := false
+	body, _ := json.Marshal(frame{Version: Version, Ledger: "a", Messages: []message{{ID: "1", Team: "team", Member: "worker", From: "user", Text: "text", Sent: time.Now()}}})
+	err = l.take(t.Context(), Arrival{From: "a", Frame: body, Ack: func(context.Context) error { acked = true; return nil }})
+	if err == nil || acked {
+		t.Errorf("acknowledged %v, error %v; want no acknowledgment and an error", acked, err)
+	}
+}

@@ -1,0 +1,187 @@
+package linktest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/link"
+	"teambridge/relay/link/hub"
+	"teambridge/relay/link/nats"
+)
+
+// pair is a hub and the machines a and b, all in this process.
+type pair struct {
+	testing.TB
+	links   map[string]*link.Link
+	ledgers map[string]*ledger.Ledger
+	arrived chan struct{} // at b
+	changed chan struct{} // at a
+	stop    func()
+}
+
+func newPair(t testing.TB) *pair {
+	t.Helper()
+	p := &pair{t, map[string]*link.Link{}, map[string]*ledger.Ledger{}, make(chan struct{}, 20_000), make(chan struct{}, 1), nil}
+	b := &bed{TB: t, dir: t.TempDir()}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		for _, lg := range p.ledgers {
+			lg.Close()
+		}
+	})
+	t.Cleanup(func() { p.stop() })
+	keys := map[string]*nats.Key{}
+	for _, m := range []string{"a", "b"} {
+		var err error
+		keys[m], err = nats.NewKey()
+		b.must(err)
+		b.must(hub.Add(ctx, b.path("hub"), keys[m].Card(m), hub.AddOptions{}))
+	}
+	h, err := hub.Open(ctx, hub.Options{Dir: b.path("hub"), Listen: "127.0.0.1:0"})
+	b.must(err)
+	running.Go(func() { h.Run(ctx) })
+	for _, m := range []string{"a", "b"} {
+		lg, err := ledger.Open(ctx, b.path(m, "ledger.db"))
+		b.must(err)
+		b.must(lg.SetLink(ctx, ledger.Link{Name: m}))
+		b.must(lg.AddMachine(ctx, peerOf(m), keys[peerOf(m)].Card(peerOf(m)).String(), false))
+		self, _, err := lg.Link(ctx)
+		b.must(err)
+		wire, err := nats.Dial(ctx, nats.Options{Name: m, Key: keys[m], Hub: "nats://" + h.Addr().String(), Card: func(peer string) (nats.Card, bool) {
+			return keys[peer].Card(peer), true
+		}})
+		b.must(err)
+		p.ledgers[m] = lg
+		p.links[m] = link.New(link.Options{
+			Root: root, Self: self, Ledger: lg, Wire: wire, Warn: func(err error) { t.Log(m, err) },
+			Deliver: func(_ context.Context, in link.Message) (ledger.Incoming, error) {
+				p.arrived <- struct{}{}
+				out := in.Incoming
+				out.Stage, out.Root, out.Recipient = ledger.StageVerified, root, in.Member
+				return out, nil
+			},
+			Changed: func() {
+				if m == "a" {
+					select {
+					case p.changed <- struct{}{}:
+					default:
+					}
+				}
+			},
+		})
+		running.Go(func() {
+			if err := p.links[m].Run(ctx); err != nil {
+				t.Error(err)
+			}
+			wire.Close()
+		})
+	}
+	p.send(0) // everything is connected
+	<-p.arrived
+	return p
+}
+
+// send puts message i into the outbox of a.
+func (p *pair) send(i int) {
+	o, digest := outgoing("b", i)
+	if _, _, err := p.ledgers["a"].AddOutgoing(p.Context(), o, digest); err != nil {
+		p.Fatal(err)
+	}
+	p.links["a"].Poke()
+}
+
+// percentiles reports the latencies of messages.
+func percentiles(b *testing.B, list []time.Duration) {
+	slices.Sort(list)
+	for name, p := range map[string]float64{"p50-ms": 0.5, "p99-ms": 0.99} {
+		b.ReportMetric(float64(list[int(p*float64(len(list)-1))])/1e6, name)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// From the call that sends a message until it is recorded in the ledger of the other machine, and
+// handed over there.
+func BenchmarkLatency(b *testing.B) {
+	p := newPair(b)
+	var list []time.Duration
+	for i := 1; b.Loop(); i++ {
+		begun := time.Now()
+		p.send(i)
+		<-p.arrived
+		list = append(list, time.Since(begun))
+	}
+	percentiles(b, list)
+}
+
+// Messages that are put into the outbox at once: how many a second are recorded in the ledger of the
+// other machine, handed over there, and confirmed at the sender.
+func BenchmarkBulk(b *testing.B) {
+	const n = 5000
+	var recorded, confirmed time.Duration
+	for b.Loop() {
+		p := newPair(b)
+		list := make([]ledger.Outgoing, n)
+		for i := range list {
+			list[i], _ = outgoing("b", i+1)
+			list[i].Person, list[i].Key, list[i].Occurrence = false, list[i].ID, 1 // a row, of which one commit can have many
+			list[i].Raw = fmt.Appendf(nil, `{"text":%q}`, list[i].Raw)
+		}
+		if err := p.ledgers["a"].ClaimOutgoing(b.Context(), list...); err != nil {
+			b.Fatal(err)
+		}
+		begun := time.Now()
+		p.links["a"].Poke()
+		for range n {
+			<-p.arrived
+		}
+		recorded += time.Since(begun)
+		for {
+			open, err := p.ledgers["a"].OpenOutgoing(b.Context(), "b", 0, 2*n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if !slices.ContainsFunc(open, func(o ledger.Outgoing) bool { return o.Stage != ledger.StageVerified }) && len(open) == n+1 {
+				break
+			}
+			<-p.changed
+		}
+		confirmed += time.Since(begun)
+		p.stop()
+	}
+	b.ReportMetric(float64(n*b.N)/recorded.Seconds(), "recorded/s")
+	b.ReportMetric(float64(n*b.N)/confirmed.Seconds(), "confirmed/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// A hub that does nothing.
+func BenchmarkIdleHub(b *testing.B) {
+	bed := newBed(b, false)
+	bed.startMachine("a")
+	bed.startMachine("b")
+	for b.Loop() {
+		time.Sleep(3 * time.Second)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", bed.procs["hub"].cmd.Process.Pid))
+	if err != nil {
+		b.Skip("reads the memory of a process in /proc: ", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if text, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.Atoi(strings.Fields(text)[0])
+			bed.must(err)
+			b.ReportMetric(float64(kib)/1024, "MiB")
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+}
