@@ -238,6 +238,8 @@ func (a *app) linksNote(ctx context.Context) {
 			continue
 		case m.State == api.MachineNew:
 			where = m.Machine + " was never heard from"
+		case m.Oldest == nil || time.Since(*m.Oldest) < time.Minute:
+			continue // it is under way
 		default:
 			where = m.Machine + " is there"
 		}
