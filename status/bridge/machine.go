@@ -166,14 +166,17 @@ const noCarrier = "no service runs here, which would carry it: teambridge serve"
 
 // held says in words what a message to another machine may wait for.
 func (l *Local) held(ctx context.Context, to *Target) string {
-	why := cmp.Or(view.Whereabouts(*to.Machine), to.Machine.Name+" is there")
+	why := view.Whereabouts(*to.Machine)
 	switch links, err := l.Links(ctx); {
 	case l.service == nil:
-		why += "; " + noCarrier
+		why = cmp.Or(why, to.Machine.Name+" is there") + "; " + noCarrier
 	case err == nil && links.State != api.LinkConnected:
-		why = "the hub is not reached: " + links.Reason
+		if why != "" {
+			why += "; "
+		}
+		why += "the hub is not reached: " + links.Reason
 	}
-	return why
+	return cmp.Or(why, to.Machine.Name+" is there")
 }
 
 // linked makes ids of messages to and from other machines.

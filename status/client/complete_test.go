@@ -102,6 +102,11 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			return err
 		},
 		func(ctx context.Context) error { _, err := c.Panes(ctx); return err },
+		func(ctx context.Context) error { _, err := c.Links(ctx); return err },
+		func(ctx context.Context) error { _, err := c.SetLink(ctx, api.NewLink{}); return err },
+		func(ctx context.Context) error { _, err := c.AddMachine(ctx, api.NewMachine{}); return err },
+		func(ctx context.Context) error { _, err := c.RemoveMachine(ctx, "m"); return err },
+		func(ctx context.Context) error { _, err := c.ShareTeam(ctx, "m", api.NewShare{}); return err },
 		func(ctx context.Context) error { _, err := c.Pane(ctx, "p"); return err },
 		func(ctx context.Context) error { _, err := c.AddPane(ctx, api.NewPane{}); return err },
 		func(ctx context.Context) error { _, err := c.RemovePane(ctx, "p"); return err },
