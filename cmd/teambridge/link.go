@@ -153,7 +153,8 @@ func newLinkShare(a *app) *cobra.Command {
 		Short: "Let a machine write to a team, or no longer",
 		Long: `Let the members of teams on a machine write to a team here, or no longer.
 
-"sessions" is the team of the sessions in no team.
+"sessions" is the team of the sessions in no team. With --stop, the entries of
+members there also leave the team.
 
 Exit status: 0; 3 there is no link with the machine.`,
 		Example: `  teambridge link share laptop ci
@@ -237,6 +238,8 @@ func (a *app) linksNote(ctx context.Context) {
 			continue
 		case m.State == api.MachineNew:
 			where = m.Machine + " was never heard from"
+		case m.Oldest == nil || time.Since(*m.Oldest) < time.Minute:
+			continue // it is under way
 		default:
 			where = m.Machine + " is there"
 		}

@@ -187,12 +187,21 @@ func checkShare(team string) error {
 	return nil
 }
 
-// ShareTeam lets a machine write to a team, or lets it no longer; see [api.Bridge].
+// ShareTeam lets a machine write to a team, or lets it no longer; see [api.Bridge]. Then the entries of
+// its members leave the team: with one, a member there could still write to it.
 func (l *Local) ShareTeam(ctx context.Context, machine string, n api.NewShare) (api.Machine, error) {
 	if err := checkShare(n.Team); err != nil {
 		return api.Machine{}, err
 	}
-	return l.share(ctx, machine, n.Stop, n.Team)
+	m, err := l.share(ctx, machine, n.Stop, n.Team)
+	if err != nil || !n.Stop {
+		return m, err
+	}
+	lg, err := l.opts.Ledger(ctx)
+	if err == nil {
+		err = l.removeStandIns(ctx, lg, machine, n.Team)
+	}
+	return m, err
 }
 
 func (l *Local) share(ctx context.Context, machine string, stop bool, shared ...string) (api.Machine, error) {
@@ -241,7 +250,7 @@ func (l *Local) RemoveMachine(ctx context.Context, machine string) (api.Machine,
 	}
 	lg, err := l.opts.Ledger(ctx)
 	if err == nil {
-		err = l.removeStandIns(ctx, lg, machine)
+		err = l.removeStandIns(ctx, lg, machine, "")
 	}
 	if err == nil {
 		_, err = lg.RemoveMachine(ctx, machine, "the link with "+machine+" was removed")

@@ -330,6 +330,35 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
+// A team that is shared no longer cannot be reached any more, even by who has written to it.
+func TestSharedNoLonger(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	write := func(text string) error {
+		sent, err := laptop.say("ci@build", "worker", "", text)
+		if err == nil {
+			_, err = laptop.Await(t.Context(), sent, api.Verified, time.Minute)
+		}
+		return err
+	}
+	if err := write("before"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("after"); err == nil || !strings.Contains(err.Error(), "there is no such team") {
+		t.Errorf("the answer is %v", err)
+	}
+	if rows := build.rows("ci", "worker", 1); len(rows) != 1 {
+		t.Errorf("%+v", rows)
+	}
+	members, err := build.Members(t.Context(), "ci")
+	if err != nil || slices.ContainsFunc(members, func(m api.Member) bool { return m.Member == "user-laptop" }) {
+		t.Errorf("the members are %+v, %v", members, err)
+	}
+}
+
 // What is sent while the other machine is away waits, says so, and arrives in order, once, after
 // restarts of both.
 func TestAway(t *testing.T) {

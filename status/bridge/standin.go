@@ -107,15 +107,15 @@ func (l *Local) joinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (join
 	return joined, err
 }
 
-// removeStandIns removes the stand-ins of members on a machine.
-func (l *Local) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine string) error {
+// removeStandIns removes the stand-ins of members on a machine, from one team or all.
+func (l *Local) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
 	root, err := l.opts.Root()
 	if err != nil {
 		return err
 	}
 	all, err := lg.StandIns(ctx, root.Path())
 	for _, s := range all {
-		if s.Machine == machine {
+		if s.Machine == machine && (team == "" || s.Team == team) {
 			err = errors.Join(err, l.removeStandIn(ctx, lg, root, s))
 		}
 	}

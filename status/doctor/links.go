@@ -44,7 +44,7 @@ func (x *examination) links(ctx context.Context) error {
 	}
 	key := filepath.Join(x.State, nats.KeyFile)
 	if _, err := nats.ReadKey(key); err != nil {
-		advice := "if nobody can have read it: chmod 600 " + shell.Quote(key) + "; else have the hub and the other machines remove this one, and begin with another key"
+		advice := "chmod 600 " + shell.Quote(key) + "; and if somebody may have read it: teambridge link card --new-key, whose card the hub and the other machines must add"
 		if errors.Is(err, fs.ErrNotExist) {
 			advice = "restore it from a backup, or make another one, whose card the hub and the other machines must add: teambridge link card --name " + self.Name
 		}

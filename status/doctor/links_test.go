@@ -75,7 +75,7 @@ func TestLinks(t *testing.T) {
 		}, []string{"problem link_key read the key of this machine", "note no_link " + noLink}},
 		"unknown": {func(w *world) {
 			linked(w, "ssh://box")
-			_, err := w.HeardFrom(w.Context(), "build", "one", nil)
+			_, err := w.HeardFrom(w.Context(), "build", "one", []byte("{}"))
 			must(w.T, err)
 			send(w, "m1")
 			must(w.T, w.Sending(w.Context(), "m1"))
