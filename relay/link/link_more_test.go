@@ -513,3 +513,35 @@ func TestNoAckWithoutARecord(t *testing.T) {
 		t.Errorf("acknowledged %v, error %v; want no acknowledgment and an error", acked, err)
 	}
 }
+
+// What waits for a recipient is delivered in order, even if a delivery ends while the next messages
+// are looked for.
+func TestManyArrivedInOrder(t *testing.T) {
+	t.Parallel()
+	_, _, b := two(t)
+	const n = arrivedPage + 100
+	var list []ledger.Incoming
+	var want []string
+	for i := range n {
+		text := fmt.Sprint(i)
+		in, err := incoming(message{ID: text, Name: text, Team: "team", Member: "worker", From: "user", Text: text, Sent: time.Now()})
+		b.must(err)
+		list, want = append(list, in), append(want, text)
+	}
+	_, err := b.ledger.Receive(t.Context(), "a", list...)
+	b.must(err)
+	b.start()
+	for deadline := time.Now().Add(time.Minute); len(b.texts()) < n; time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d were delivered", len(b.texts()), n)
+		}
+		b.link.Poke() // as often as it can be
+	}
+	if got := b.texts(); !slices.Equal(got, want) {
+		i := 0
+		for got[i] == want[i] {
+			i++
+		}
+		t.Errorf("message %s was delivered in place of %s", got[i], want[i])
+	}
+}
