@@ -58,8 +58,9 @@ type Link struct {
 }
 
 type peer struct {
-	wake chan struct{}
-	stop context.CancelFunc
+	wake  chan struct{} // there may be something to write
+	retry chan struct{} // what could not be written may be now
+	stop  context.CancelFunc
 }
 
 type recipient struct{ team, member string }
@@ -155,9 +156,9 @@ func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 				there[m.Name] = true
 				if l.peers[m.Name] == nil {
 					writing, stop := context.WithCancel(ctx)
-					p := &peer{make(chan struct{}, 1), stop}
+					p := &peer{make(chan struct{}, 1), make(chan struct{}, 1), stop}
 					l.peers[m.Name] = p
-					parts.Go(func() { l.write(writing, m.Name, p.wake) })
+					parts.Go(func() { l.write(writing, m.Name, p) })
 				}
 			}
 			for name, p := range l.peers {
@@ -201,10 +202,10 @@ func pause(ctx context.Context, d time.Duration, wake ...<-chan struct{}) bool {
 }
 
 // write empties the outbox for a machine, in order, one frame at a time.
-func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) {
+func (l *Link) write(ctx context.Context, machine string, p *peer) {
 	said := ""
 	for {
-		sent, err := l.writeFrame(ctx, machine, wake)
+		sent, err := l.writeFrame(ctx, machine, p.retry)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -213,7 +214,7 @@ func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) 
 				said = text
 				l.failed(ctx, "messages to "+machine+" wait", err)
 			}
-			if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), wake) {
+			if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), p.retry) {
 				return
 			}
 		case sent:
@@ -221,7 +222,7 @@ func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) 
 			l.opts.Changed()
 		default:
 			select {
-			case <-wake:
+			case <-p.wake:
 			case <-ctx.Done():
 				return
 			}
@@ -230,7 +231,7 @@ func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) 
 }
 
 // writeFrame publishes one frame, if there is something to say.
-func (l *Link) writeFrame(ctx context.Context, machine string, wake <-chan struct{}) (sent bool, err error) {
+func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan struct{}) (sent bool, err error) {
 	lg := l.opts.Ledger
 	list, err := lg.NextOutgoing(ctx, machine, maxMessages, maxBytes)
 	if err != nil {
@@ -292,7 +293,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, wake <-chan struc
 			said = text
 			l.failed(ctx, "messages to "+machine+" wait", err)
 		}
-		if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), wake) {
+		if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), retry) {
 			return false, context.Cause(ctx)
 		}
 	}
@@ -469,6 +470,11 @@ func (l *Link) changed(ctx context.Context) error {
 			l.opts.Warn(fmt.Errorf("the hub has lost what it had stored; %d messages are sent again", again))
 		}
 	}
+	l.mu.Lock()
+	for _, p := range l.peers {
+		signal(p.retry)
+	}
+	l.mu.Unlock()
 	signal(l.present)
 	return l.query(ctx)
 }
