@@ -244,7 +244,9 @@ func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan stru
 	l.mu.Lock()
 	refused, query := l.refused[machine], l.queries[machine]
 	delete(l.refused, machine)
-	delete(l.queries, machine) // it is asked again some time
+	if delete(l.queries, machine); len(query) > maxReceipts { // what is lost here is asked again some time
+		query, l.queries[machine] = query[:maxReceipts], query[maxReceipts:]
+	}
 	l.mu.Unlock()
 	defer func() {
 		if !sent && len(refused) > 0 {
@@ -486,13 +488,16 @@ func (l *Link) query(ctx context.Context) error {
 		return err
 	}
 	for _, m := range list {
-		open, err := l.opts.Ledger.OpenOutgoing(ctx, m.Name, 0, maxReceipts)
-		if err != nil {
-			return err
-		}
-		ids := make([]string, 0, len(open))
-		for _, o := range open {
-			ids = append(ids, o.UUID)
+		var ids []string
+		for after, more := int64(0), true; more; {
+			open, err := l.opts.Ledger.OpenOutgoing(ctx, m.Name, after, maxReceipts)
+			if err != nil {
+				return err
+			}
+			for _, o := range open {
+				ids, after = append(ids, o.UUID), o.Seq
+			}
+			more = len(open) == maxReceipts
 		}
 		l.mu.Lock()
 		l.queries[m.Name] = ids

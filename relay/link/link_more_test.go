@@ -545,3 +545,30 @@ func TestManyArrivedInOrder(t *testing.T) {
 		t.Errorf("message %s was delivered in place of %s", got[i], want[i])
 	}
 }
+
+// However many messages nobody takes, the others are asked about as well.
+func TestAllOpenMessagesAreAskedAbout(t *testing.T) {
+	t.Parallel()
+	h, a, _ := two(t)
+	var ids []string
+	for range maxReceipts + 5 {
+		ids = append(ids, a.send("b", "worker", "text"))
+		a.must(a.ledger.Confirm(t.Context(), "b", ledger.Receipt{ID: ids[len(ids)-1], Stage: ledger.StageVerified}))
+	}
+	a.start()
+	deadline := time.After(time.Minute)
+	for {
+		var asked []string
+		for _, f := range h.frames("b") {
+			asked = append(asked, f.Query...)
+		}
+		if slices.Equal(asked, ids) {
+			return
+		}
+		select {
+		case <-a.changed:
+		case <-deadline:
+			t.Fatalf("asked about %d of %d messages", len(asked), len(ids))
+		}
+	}
+}
