@@ -14,7 +14,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
-	"teambridge/teams"
 )
 
 // makeFrame makes a frame of what waits, and commits it. It returns false if nothing
@@ -30,7 +29,12 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := l.queue.feed(config, waiting, l.session.Kept); err != nil {
+	standIns, err := l.ledger.StandIns(ctx, l.Key().Root)
+	if err != nil {
+		return false, err
+	}
+	verified := verifies(config, l.Key(), standIns)
+	if err := l.queue.feed(verified, waiting, l.session.Kept); err != nil {
 		return false, err
 	}
 	// What becomes of the batch is decided in the ledger. Until then it stays in the queue.
@@ -40,7 +44,7 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	}
 	// Before the mode is changed: a message that cannot be encoded changes nothing.
 	id := uuid.NewString()
-	line, n, err := l.encode(config, id, batch.Items)
+	line, n, err := l.encode(verified, id, batch.Items)
 	if err != nil {
 		return true, l.failDelivery(ctx, batch.Items[0].UUID, err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
 	}
@@ -92,11 +96,11 @@ func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []
 
 // encode makes a line of the first n items, as many as fit. With an error n is 1: the
 // first item cannot be sent even alone.
-func (l *loop) encode(config *teams.Config, id string, items []ledger.Delivery) (line []byte, n int, err error) {
+func (l *loop) encode(verified func(string) bool, id string, items []ledger.Delivery) (line []byte, n int, err error) {
 	for n = len(items); ; n /= 2 {
 		var parts []string
 		for _, d := range items[:n] {
-			parts = append(parts, text(config, d))
+			parts = append(parts, text(verified, d))
 		}
 		line, err = l.opts.Runtime.Encode(id, strings.Join(parts, "\n"))
 		if err == nil || n == 1 {

@@ -7,7 +7,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/mode"
 	"teambridge/relay/pipe"
-	"teambridge/teams"
 )
 
 // queue gives out what waits as batches of one mode, each of which can become one frame.
@@ -15,9 +14,9 @@ import (
 // deliveries and put them back.
 type queue struct {
 	*pipe.Queue[ledger.Delivery]
-	ids    []string      // of what is in it
-	mode   mode.Mode     // in which the last of it is to be sent
-	config *teams.Config // tells which senders are members
+	ids      []string                 // of what is in it
+	mode     mode.Mode                // in which the last of it is to be sent
+	verified func(sender string) bool // tells which senders are members; see verifies
 }
 
 func newQueue() (*queue, error) {
@@ -25,7 +24,7 @@ func newQueue() (*queue, error) {
 	var err error
 	q.Queue, err = pipe.NewQueue(pipe.Options[ledger.Delivery]{
 		MaxBatch: MaxRows, MaxBytes: MaxBytes,
-		Size: func(d ledger.Delivery) int { return len(text(q.config, d)) },
+		Size: func(d ledger.Delivery) int { return len(text(q.verified, d)) },
 	})
 	return q, err
 }
@@ -33,8 +32,8 @@ func newQueue() (*queue, error) {
 // feed makes the queue hold what waits in the ledger: usually what it holds, with more at
 // the end. Otherwise it is filled again. kept is the mode of the last frame; what asks for
 // no other mode is sent in that of the delivery before it.
-func (q *queue) feed(config *teams.Config, waiting []ledger.Delivery, kept mode.Mode) error {
-	q.config = config
+func (q *queue) feed(verified func(string) bool, waiting []ledger.Delivery, kept mode.Mode) error {
+	q.verified = verified
 	known := len(q.ids)
 	if known > len(waiting) || !slices.EqualFunc(q.ids, waiting[:known], func(id string, d ledger.Delivery) bool { return id == d.UUID }) {
 		q.Reset()

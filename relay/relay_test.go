@@ -930,3 +930,26 @@ func TestCompacts(t *testing.T) {
 		t.Errorf("%d rows, %v; want from %d to %d", len(rows), err, KeptRows, n-1)
 	}
 }
+
+// A member whose name stands for one on another machine is not verified, though it is in config.json.
+func TestStandInIsNotVerified(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	r, stop := s.relay(s.options())
+	k := r.Key()
+	k.Inbox = "worker"
+	if err := s.ledger.SetStandIn(t.Context(), ledger.StandIn{InboxKey: k, Machine: "build", There: "worker@ci"}); err != nil {
+		t.Fatal(err)
+	}
+	row := `[{"from":"worker","text":"hello","timestamp":"2026-11-20T12:00:00.000Z"}]`
+	if err := os.WriteFile(filepath.Join(s.dir, "root/teams/demo/inboxes/team-lead.json"), []byte(row), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.settled(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if said := strings.Join(s.turns(), "\n"); !strings.Contains(said, `teammate_id="worker" verified="false"`) {
+		t.Errorf("%q was said", said)
+	}
+}

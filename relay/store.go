@@ -21,6 +21,7 @@ type store interface {
 	Held(context.Context, ledger.InboxKey) ([]ledger.Hold, error)
 	Hold(context.Context, ledger.Hold) error
 	Answered(ctx context.Context, p ledger.InboxKey, recipients ...string) error
+	StandIns(ctx context.Context, root string) ([]ledger.StandIn, error)
 	Joins(ctx context.Context, root, team string, createdAt int64) ([]ledger.Join, error)
 	Exchanges(ctx context.Context, p ledger.InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (ledger.Exchanges, error)
 	Mark(ctx context.Context, uuids ...string) error

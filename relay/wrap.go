@@ -50,7 +50,7 @@ func Wrap(row *inbox.Row, verified bool) string {
 }
 
 // text is what the agent gets of a delivery.
-func text(config *teams.Config, d ledger.Delivery) string {
+func text(verified func(sender string) bool, d ledger.Delivery) string {
 	if d.Person {
 		return string(d.Raw)
 	}
@@ -58,8 +58,17 @@ func text(config *teams.Config, d ledger.Delivery) string {
 	if row == nil { // it was one when it was claimed
 		return Wrap(&inbox.Row{From: d.From, Text: string(d.Raw)}, false)
 	}
-	_, member := config.Member(row.From)
-	return Wrap(row, member)
+	return Wrap(row, verified(row.From))
+}
+
+// verifies returns what reports whether a sender is a member of the team. A name that stands for a
+// member on another machine is none: who writes under it is what that machine says.
+func verifies(config *teams.Config, team ledger.InboxKey, standIns []ledger.StandIn) func(sender string) bool {
+	return func(sender string) bool {
+		_, member := config.Member(sender)
+		team.Inbox = sender
+		return member && !slices.ContainsFunc(standIns, func(s ledger.StandIn) bool { return s.InboxKey == team })
+	}
 }
 
 // TextOf is what was written in a delivery, as its author wrote it.

@@ -61,7 +61,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	a.leaveOpen = true
 	ctx = bridge.WithPerson(ctx)
 	m := o.message(body)
-	m.RequireAgent = to.Way != api.WayInbox
+	m.RequireAgent = o.typed(to)
 	all, err := once(ctx, a, a.messenger(ctx), "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
 		all, err := b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
 			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
@@ -74,7 +74,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	for i := range all {
 		all[i].Deduplicated = false // the ids are new: only a service that failed can have used them
 	}
-	if to.Way != api.WayInbox { // each waits until it is typed
+	if o.typed(to) { // each waits until it is typed
 		var typing sync.WaitGroup
 		for i := range all {
 			typing.Go(func() { a.awaitTyped(ctx, &all[i]) })

@@ -10,7 +10,7 @@ import (
 )
 
 func newJoin(a *app) *cobra.Command {
-	as := api.Guest
+	as, remote := api.Guest, ""
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Join a team under a name that its agents can write to",
@@ -23,6 +23,10 @@ joining once.
 
 Agents up to version 2.1.181 can write to "user" without this: nothing is
 changed in their teams unless you choose a name with --as.
+
+With --remote MEMBER@TEAM@MACHINE, the name stands for a member on another
+machine ("teambridge link"): what agents write to it goes there, and what it
+answers comes from it. The name is MEMBER-MACHINE, unless --as says another one.
 
 Exit status: 0; 3 no such team; 5 the name is taken, or there is no need to
 join; 6 config.json is corrupt or could not be locked.`,
@@ -39,17 +43,18 @@ join; 6 config.json is corrupt or could not be locked.`,
 			if err != nil {
 				return err
 			}
-			m, err := a.bridge(cmd.Context()).Join(cmd.Context(), to.Team, api.NewJoin{As: as, Dir: dir})
+			m, err := a.bridge(cmd.Context()).Join(cmd.Context(), to.Team, api.NewJoin{As: as, Dir: dir, Remote: remote})
 			if err == nil {
 				err = a.answer(m, "joined %s as %s\n", m.Team, m.Member)
 			}
-			if err == nil {
+			if err == nil && remote == "" {
 				a.note("agents can now write to %q; read it with: teambridge read %s", m.Member, shell.Quote(m.Member))
 			}
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", as, "the name to join under")
+	cmd.Flags().StringVar(&remote, "remote", "", "have the name stand for a member on another machine, MEMBER@TEAM@MACHINE")
 	return cmd
 }
 

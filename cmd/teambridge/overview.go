@@ -35,6 +35,7 @@ var promises = []struct {
 	{[]string{api.WaySession, api.WayHook, api.WayCodex}, "each message once, proven by the session's transcript"},
 	{[]string{api.WayInbox}, "each message verified in the inbox; --wait seen waits for its model"},
 	{[]string{api.WayPane}, "each message typed once or not at all, or reported as unknown"},
+	{[]string{api.WayMachine}, "each message kept here until the other machine has it, and delivered there once"},
 	{[]string{""}, "cannot be written to; teambridge doctor says why"},
 }
 
@@ -65,6 +66,7 @@ func overview(ctx context.Context, a *app) error {
 		return err
 	}
 	a.warnUnheard(ctx, "")
+	a.linksNote(ctx)
 	if len(list) == 0 {
 		return a.printf("%s", noAgents("No agent runs on "+machine+".", "Start claude, codex or qwen, and"))
 	}
@@ -110,6 +112,8 @@ func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedA
 			switch {
 			case t.Panes:
 				one.kind, one.way = "pane", api.WayPane
+			case t.Machine != "":
+				one.way = api.WayMachine
 			case m.Relay != nil:
 				one.kind = "headless member"
 			}

@@ -2,9 +2,13 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"teambridge/status/api"
 )
 
 // However many agents there are, and however narrow the terminal is, the overview fits on a screen.
@@ -37,5 +41,14 @@ func TestOverviewExamples(t *testing.T) {
 	}
 	if text := overviewText(append(list, listedAgent{name: "two words", way: "inbox"}), 0); !strings.Contains(text, "teambridge send 'two words' ") {
 		t.Errorf("it is\n%s", text)
+	}
+}
+
+// Of a team on another machine, no time and no lead is made up.
+func TestRowOfAMachine(t *testing.T) {
+	t.Parallel()
+	team := api.Team{Team: "ci@build", Machine: "build", LeadState: "unknown", Members: 2, CreatedAt: time.UnixMilli(1)}
+	if got, want := (listedTeam{Team: team}).row(), []string{"ci@build", "-", "-", "2", "-", "on build"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -152,7 +152,7 @@ var commands = []commandGroup{
 		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"wire", newWire}, {"mcp", newMCP}, {"plugin", newPlugin}, {"setup", newSetup},
 	}},
 	{"service", "Service", []lazyCommand{
-		{"serve", newServe}, {"ui", newUI}, {"service", newService}, {"dial-stdio", newDialStdio},
+		{"serve", newServe}, {"ui", newUI}, {"service", newService}, {"link", newLink}, {"dial-stdio", newDialStdio},
 	}},
 	{"upkeep", "Upkeep", []lazyCommand{
 		{"doctor", newDoctor}, {"demo", newDemo}, {"gc", newGC}, {"export", newExport}, {"completion", newCompletion}, {"version", newVersion},

@@ -19,7 +19,7 @@ import (
 )
 
 // waits are the values of --wait.
-var waits = []string{api.Verified, api.Consumed, api.Seen}
+var waits = []string{api.Verified, api.Consumed, api.Seen, api.Stored, api.Received}
 
 type sendOptions struct {
 	from    string
@@ -31,6 +31,7 @@ type sendOptions struct {
 	protocol bool // the text may be an object of Claude Code's own protocol
 	dryRun   bool
 	wait     string
+	chosen   bool // wait is not the default
 	timeout  time.Duration
 	mode     string // JSON; this and isolated need a relay of the service
 	isolated bool
@@ -103,6 +104,12 @@ the model takes for the words of its user; the text says that it is not. It may
 be there until the turn is over, or until the session is resumed. Only a person
 can put something there.
 
+A member on another machine is MEMBER@TEAM@MACHINE ("teambridge link"). The
+message is queued here, stored at the hub, and received by the machine; from
+verified on, the states mean what they mean here. Without --wait, the command
+waits 3 seconds for verified, and then says where the message is: it goes on
+without it.
+
 An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
 is refused unless --protocol is given: agents obey some of these without asking
 a model. In the name of an agent it is always refused.
@@ -118,7 +125,10 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
 		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.send(cmd.Context(), args[0], args[1], o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.chosen = cmd.Flags().Changed("wait")
+			return a.send(cmd.Context(), args[0], args[1], o)
+		},
 	}
 	sendFlags(cmd, &o)
 	o.paneOptions.flags(cmd, true)
@@ -211,15 +221,33 @@ func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOpti
 
 // typed reports whether the message is typed into a pane, or written to a session.
 func (o *sendOptions) typed(to api.Target) bool {
-	return to.Way != api.WayInbox || o.via != ""
+	return to.Way != api.WayInbox && to.Way != api.WayMachine || o.via != ""
 }
 
 // suits returns an error if a flag is given that a message to the target cannot have.
 func (o *sendOptions) suits(to api.Target) error {
-	if o.typed(to) {
+	switch {
+	case to.Way == api.WayMachine:
+		return o.suitsMachine()
+	case o.typed(to):
 		return o.suitsPane(to)
+	case o.wait == api.Stored || o.wait == api.Received:
+		return usage("", "--wait %s is for messages to other machines", o.wait)
 	}
 	return o.suitsInbox()
+}
+
+// suitsMachine returns an error if a flag is given that a message to another machine cannot have.
+func (o *sendOptions) suitsMachine() error {
+	for _, f := range []struct {
+		given bool
+		flag  string
+	}{{o.mode != "", "mode"}, {o.isolated, "isolated"}, {o.force, "force"}, {o.protocol, "protocol"}, {o.via != "", "via"}, {o.policy != "", "policy"}, {o.saveDraft, "save-draft"}, {o.notify, "notify-on-stop"}} {
+		if f.given {
+			return usage("omit it: only texts go there", "--%s is not for messages to other machines", f.flag)
+		}
+	}
+	return nil
 }
 
 func (o *sendOptions) message(text string) api.NewMessage {
@@ -236,7 +264,7 @@ func (a *app) printSent(s api.Sent) error {
 	}
 	colour := green
 	switch s.State {
-	case api.Waiting, api.Unconfirmed, api.NotSent:
+	case api.Waiting, api.Unconfirmed, api.NotSent, api.Queued, api.Stored:
 		colour = yellow
 	}
 	state := a.paint(colour, s.State)
@@ -244,6 +272,9 @@ func (a *app) printSent(s api.Sent) error {
 		state += ", was sent before"
 	}
 	err := a.printf("%s  %s@%s  %s  %s\n", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
+	if s.State == api.Queued || s.State == api.Stored {
+		a.note("it is on its way: %s", cmp.Or(s.Reason, "the other machine has not answered yet"))
+	}
 	a.reachNote(s)
 	return err
 }

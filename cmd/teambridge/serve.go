@@ -127,7 +127,7 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	}
 	home, _ := a.home() // without one, files for browsers are in the state directory
 	s, err := server.New(server.Options{
-		Root: root, State: a.state, Home: home, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, As: o.as, Payloads: payloads, Version: build(), Log: logger(a),
+		Root: root, State: a.state, Home: home, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, As: o.as, Payloads: payloads, Version: build(), DialHub: dialHub(a), Log: logger(a),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {

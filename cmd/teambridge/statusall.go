@@ -26,8 +26,10 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 			switch {
 			case err != nil:
 			case len(list) > 0:
+				a.linksNote(cmd.Context())
 				a.waitsNote(cmd.Context(), "")
 			default: // not of the others, which would take time
+				a.linksNote(cmd.Context())
 				a.waitsNote(cmd.Context(), a.chosen)
 			}
 		}()

@@ -96,6 +96,8 @@ func (t listedTeam) row() []string {
 		return []string{name, "-", "-", members, clock(t.CreatedAt), "tmux panes"}
 	case t.Sessions:
 		return []string{name, "-", "-", members, "-", "sessions in no team"}
+	case t.Machine != "":
+		return []string{name, "-", "-", members, "-", "on " + t.Machine}
 	}
 	return []string{name, dash(t.Lead), t.LeadState, members, clock(t.CreatedAt), dash(t.Cwd)}
 }

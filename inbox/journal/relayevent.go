@@ -28,7 +28,7 @@ type RelayEvent struct {
 	Person   bool // it was typed, with a person's authority
 
 	// Of a message: claimed, written, accepted, cut, done, cancelled, failed,
-	// dropped, taken_by_agent; to a pane also held, given, finished. Of a relay: waiting, running, asleep, backing off,
+	// dropped, taken_by_agent; to a pane also held, given, finished; to another machine also consumed, seen. Of a relay: waiting, running, asleep, backing off,
 	// dead, ended; running again when the agent got another process or session.
 	State  string
 	Reason string
@@ -43,6 +43,8 @@ type RelayEvent struct {
 
 	// Pane says that the message is typed into a terminal pane.
 	Pane bool
+	// Elsewhere says that the message goes to another machine.
+	Elsewhere bool
 
 	// Row is a row that was claimed, or a user prompt in the format of a row, with the event
 	// that claims it. It is recorded once for each Delivery, unless somebody saw it in the file.
@@ -65,7 +67,8 @@ type RelayEvent struct {
 // The same commit makes a message and a receipt of what was sent and of user prompts. A
 // prompt is verified when it is claimed, consumed when the agent starts a turn with it,
 // and lost when it ends before that. Every message of ours is seen when the agent starts a
-// turn with it. A message to a pane is consumed when it is done, and seen when it is given. CopyEvents returns how many were new; with an error,
+// turn with it. A message to a pane is consumed when it is done, and seen when it is given. One to
+// another machine is verified when it is done there. CopyEvents returns how many were new; with an error,
 // *[Error] or *[ValueError], nothing was recorded.
 func (j *Journal) CopyEvents(ctx context.Context, source string, events ...RelayEvent) (recorded int, err error) {
 	if err := names("source", source); err != nil {
@@ -143,6 +146,8 @@ func (e *RelayEvent) updateReceipt(c *sqlite.Conn, n *numbers) error {
 	seen := []string{"accepted", "cut", "done"}
 	if e.Pane {
 		seen = []string{"given", "finished"}
+	} else if e.Elsewhere {
+		seen = []string{"seen"}
 	}
 	if slices.Contains(seen, e.State) {
 		_, err := updateReceipt(c, n, e.key().message(e.ID), shown, e.At, "", nil)
@@ -157,13 +162,17 @@ func (e *RelayEvent) updateState(c *sqlite.Conn, n *numbers) error {
 	}
 	var state State
 	switch {
-	case e.State == "claimed":
+	case e.Elsewhere && (e.State == "claimed" || e.State == "accepted"):
+		return nil
+	case e.State == "claimed", e.Elsewhere && e.State == "done":
 		state = Verified
+	case e.Elsewhere && e.State == "consumed":
+		state = Consumed
 	case e.State == "accepted" && e.Pane:
 		return nil // Enter was pressed, which proves nothing
 	case e.State == "accepted", e.State == "done":
 		state = Consumed
-	case e.State == "failed" && e.Pane && strings.HasPrefix(e.Reason, paneUnknown):
+	case e.State == "failed" && (e.Pane || e.Elsewhere) && strings.HasPrefix(e.Reason, paneUnknown):
 		state = Unknown
 	case e.State == "failed", e.State == "cancelled", e.State == "dropped":
 		state = Lost
@@ -178,7 +187,7 @@ func (e *RelayEvent) updateState(c *sqlite.Conn, n *numbers) error {
 	return err
 }
 
-// paneUnknown is how the reasons of messages to panes begin of which nobody knows whether
+// paneUnknown is how the reasons of messages to panes and to other machines begin of which nobody knows whether
 // they were sent: see package relay/pane.
 const paneUnknown = "unknown: "
 

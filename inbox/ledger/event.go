@@ -22,7 +22,8 @@ type Event struct {
 	From     string
 	Person   bool
 	Pane     bool          // it is a message to a pane
-	State    DeliveryState // of a message to a pane also one of [EventHeld], [EventGiven] and [EventFinished]
+	Machine  string        // the machine that it is a message to; "" for this one
+	State    DeliveryState // of a message to a pane also one of [EventHeld], [EventGiven] and [EventFinished]; to a machine also "consumed" and "seen"
 
 	// Of a user prompt that is claimed: its text, and how it is shown. Text is empty if the
 	// delivery was pruned.
@@ -72,7 +73,8 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 		coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 		coalesce(d.summary, ''), coalesce(d.color, ''),
 		CASE WHEN e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
-		e.message, m.raw, m.frame, EXISTS (SELECT 1 FROM pane_messages WHERE seq=e.delivery)
+		e.message, m.raw, m.frame, EXISTS (SELECT 1 FROM pane_messages WHERE seq=e.delivery),
+		coalesce((SELECT machine FROM outgoing WHERE seq=e.delivery), '')
 		FROM events e CROSS JOIN inboxes USING (inbox_id) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
 		WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`, after, limit)
 }
@@ -92,6 +94,7 @@ func scanEvent(v sqlite.Row) Event {
 	default:
 		e.Delivery, e.State = v.Text(12), DeliveryState(state)
 		e.ID, e.From, e.Person, e.Pane = v.Text(13), v.Text(14), v.Bool(15), v.Bool(22)
+		e.Machine = v.Text(23)
 		switch {
 		case e.State != Claimed:
 		case e.Person:

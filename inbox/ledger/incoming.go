@@ -17,7 +17,8 @@ type Incoming struct {
 	ID      string // of the delivery that it is there
 	Digest  [32]byte
 	From    string // as the machine says, which nobody can check
-	Raw     []byte // the message; empty once it was delivered or refused
+	Raw     []byte // the message; empty once it was delivered, and answered if it asks, or refused
+	Asks    bool   // it waits for an answer
 	Sent    time.Time
 	At      time.Time
 
@@ -85,18 +86,18 @@ func (l *Ledger) Receive(ctx context.Context, machine string, messages ...Incomi
 }
 
 func addIncoming(c *sqlite.Conn, machine string, m Incoming, at int64) error {
-	_, err := c.Exec(`INSERT INTO incoming (machine, team, member, id, digest, sender, raw, sent, stage, reason, reach, root, recipient, delivery, told, at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'received', '', '', '', '', '', '', ?)`,
-		machine, m.Team, m.Member, m.ID, m.Digest[:], m.From, m.Raw, m.Sent.UnixMicro(), at)
+	_, err := c.Exec(`INSERT INTO incoming (machine, team, member, id, digest, sender, raw, asks, sent, stage, reason, reach, root, recipient, delivery, told, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', '', '', '', '', '', '', ?)`,
+		machine, m.Team, m.Member, m.ID, m.Digest[:], m.From, m.Raw, m.Asks, m.Sent.UnixMicro(), at)
 	return err
 }
 
-const incomingColumns = "n, machine, team, member, id, digest, sender, raw, sent, at, stage, reason, reach, root, recipient, delivery"
+const incomingColumns = "n, machine, team, member, id, digest, sender, raw, sent, at, stage, reason, reach, root, recipient, delivery, asks"
 
 func scanIncoming(v sqlite.Row) Incoming {
 	m := Incoming{
 		N: v.Int(0), Machine: v.Text(1), Team: v.Text(2), Member: v.Text(3), ID: v.Text(4), From: v.Text(6), Raw: v.Blob(7), Sent: v.Time(8), At: v.Time(9),
-		Stage: Stage(v.Text(10)), Reason: v.Text(11), Reach: v.Text(12), Root: v.Text(13), Recipient: v.Text(14), Delivery: v.Text(15),
+		Stage: Stage(v.Text(10)), Reason: v.Text(11), Reach: v.Text(12), Root: v.Text(13), Recipient: v.Text(14), Delivery: v.Text(15), Asks: v.Bool(16),
 	}
 	copy(m.Digest[:], v.Blob(5))
 	return m
@@ -145,9 +146,9 @@ func (m Incoming) Receipt() Receipt {
 }
 
 // SetIncoming records how far a message that came has come, and where it was put. Its text is
-// forgotten: it is where it was put, or nobody wants it. A message that was put somewhere may come
-// back by a power cut, and is then put there again, under its id: so only what else became of it
-// is recorded durably.
+// forgotten, unless it waits for an answer: it is where it was put, or nobody wants it. A message
+// that was put somewhere may come back by a power cut, and is then put there again, under its id: so
+// only what else became of it is recorded durably.
 func (l *Ledger) SetIncoming(ctx context.Context, m Incoming) error {
 	level := durable
 	switch m.Stage {
@@ -155,7 +156,17 @@ func (l *Ledger) SetIncoming(ctx context.Context, m Incoming) error {
 		level = quick
 	}
 	return l.exec(ctx, "set incoming", level, `UPDATE incoming SET stage=?, reason=?, reach=?, root=?, recipient=?, delivery=?, at=?,
-		raw=iif(?1='received', raw, x'') WHERE n=?`, string(m.Stage), m.Reason, m.Reach, m.Root, m.Recipient, m.Delivery, micros(time.Time{}), m.N)
+		raw=iif(?1='received' OR asks<>0, raw, x'') WHERE n=?`, string(m.Stage), m.Reason, m.Reach, m.Root, m.Recipient, m.Delivery, micros(time.Time{}), m.N)
+}
+
+// Asking returns the messages that wait for answers, and came after a time.
+func (l *Ledger) Asking(ctx context.Context, since time.Time) ([]Incoming, error) {
+	return l.incoming(ctx, "asking", "asks<>0 AND stage NOT IN ('received', 'refused') AND at>? ORDER BY n", since.UnixMicro())
+}
+
+// GotAnswer records, durably, that a message waits for no answer any more.
+func (l *Ledger) GotAnswer(ctx context.Context, m Incoming) error {
+	return l.exec(ctx, "answered", durable, "UPDATE incoming SET asks=0, raw=x'' WHERE n=?", m.N)
 }
 
 // Told records that a machine was told how far messages have come. It does not wait for the disk.

@@ -166,8 +166,8 @@ func (l *Ledger) Machines(ctx context.Context, root string) ([]Machine, error) {
 		coalesce((SELECT group_concat(team, char(10) ORDER BY team) FROM shares WHERE machine=m.machine AND root=?), ''),
 		(SELECT count(*) FROM outgoing WHERE machine=m.machine AND stage='queued'),
 		(SELECT count(*) FROM outgoing WHERE machine=m.machine AND stage='stored'),
-		min(coalesce((SELECT since FROM outgoing WHERE machine=m.machine AND stage='queued' ORDER BY seq LIMIT 1), 9e15),
-			coalesce((SELECT since FROM outgoing WHERE machine=m.machine AND stage='stored' ORDER BY seq LIMIT 1), 9e15)) % 9e15
+		min(coalesce((SELECT since FROM outgoing WHERE machine=m.machine AND stage='queued' ORDER BY seq LIMIT 1), 9000000000000000),
+			coalesce((SELECT since FROM outgoing WHERE machine=m.machine AND stage='stored' ORDER BY seq LIMIT 1), 9000000000000000)) % 9000000000000000
 		FROM machines m ORDER BY machine`, root)
 }
 

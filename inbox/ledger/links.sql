@@ -66,7 +66,8 @@ CREATE TABLE incoming (
 	id          TEXT    NOT NULL, -- there
 	digest      BLOB    NOT NULL,
 	sender      TEXT    NOT NULL,
-	raw         BLOB    NOT NULL, -- its text and what else it says; empty once it was delivered
+	raw         BLOB    NOT NULL, -- its text and what else it says; empty once it was delivered, and answered
+	asks        INTEGER NOT NULL, -- it waits for an answer
 	sent        INTEGER NOT NULL, -- by the clock of the machine
 	stage       TEXT    NOT NULL,
 	reason      TEXT    NOT NULL,
@@ -81,6 +82,7 @@ CREATE TABLE incoming (
 CREATE INDEX incoming_received ON incoming (n) WHERE stage='received';
 CREATE INDEX incoming_open ON incoming (n) WHERE stage IN ('verified', 'consumed');
 CREATE INDEX incoming_id ON incoming (machine, id);
+CREATE INDEX incoming_asks ON incoming (n) WHERE asks<>0;
 CREATE INDEX incoming_untold ON incoming (machine, n) WHERE told<>stage;
 
 -- Entries of teams that stand for members on other machines.
@@ -91,6 +93,8 @@ CREATE TABLE standins (
 	member      TEXT    NOT NULL, -- the entry
 	machine     TEXT    NOT NULL,
 	there       TEXT    NOT NULL, -- MEMBER@TEAM on the machine
+	agent_id    TEXT    NOT NULL, -- as config.json has it
+	joined_at   INTEGER NOT NULL,
 	used        INTEGER NOT NULL,
 	PRIMARY KEY (root, team, created_at, member)
 ) STRICT, WITHOUT ROWID;

@@ -147,10 +147,10 @@ func (l *Ledger) Outgoing(ctx context.Context, uuid string) (Outgoing, bool, err
 	return first(l.outgoing(ctx, "outgoing", "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
 }
 
-// NextOutgoing returns the next messages that the hub is to store for a machine, in order: at
-// most limit, and so many that their contents have at most so many bytes, but one at least.
+// NextOutgoing returns the next messages that the hub is to store for a machine, in order, but for
+// rows that are not marked yet: at most limit, and so many that their contents have at most so many bytes, but one at least.
 func (l *Ledger) NextOutgoing(ctx context.Context, machine string, limit, bytes int) ([]Outgoing, error) {
-	list, err := l.outgoing(ctx, "next outgoing", "outgoing.machine=? AND outgoing.stage='queued' ORDER BY seq LIMIT ?", machine, limit)
+	list, err := l.outgoing(ctx, "next outgoing", "outgoing.machine=? AND outgoing.stage='queued' AND marked=1 ORDER BY seq LIMIT ?", machine, limit)
 	for i, m := range list {
 		if bytes -= len(m.Raw); bytes < 0 && i > 0 {
 			return list[:i], err

@@ -177,7 +177,7 @@ func copyEpoch(ctx context.Context, j *journal.Journal, epoch string, events []l
 func relayed(e ledger.Event) (journal.RelayEvent, error) {
 	r := journal.RelayEvent{
 		N: e.N, Root: e.Root, Team: teams.Instance{Team: e.Team, CreatedAt: e.CreatedAt}, Inbox: e.Inbox, At: e.At,
-		Delivery: e.Delivery, ID: e.ID, From: e.From, Person: e.Person, Pane: e.Pane, State: string(e.State),
+		Delivery: e.Delivery, ID: e.ID, From: e.From, Person: e.Person, Pane: e.Pane, Elsewhere: e.Machine != "", State: string(e.State),
 		Reason: e.Reason, PID: e.PID, Session: e.Session,
 	}
 	switch {

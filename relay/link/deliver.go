@@ -2,7 +2,6 @@ package link
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"sync"
@@ -95,11 +94,11 @@ func (l *Link) deliverTo(ctx context.Context, r recipient, list []ledger.Incomin
 }
 
 func (l *Link) deliverOne(ctx context.Context, in ledger.Incoming) error {
-	var c content
-	if err := json.Unmarshal(in.Raw, &c); err != nil {
+	m, err := MessageOf(in)
+	if err != nil {
 		return err
 	}
-	out, err := l.opts.Deliver(ctx, Message{in, c.Name, c.Text, c.Summary})
+	out, err := l.opts.Deliver(ctx, m)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -38,8 +39,12 @@ type message struct {
 	From   string    `json:"from"`
 	Text   string    `json:"text"`
 	About  string    `json:"summary,omitempty"`
+	Ask    bool      `json:"ask,omitempty"` // it waits for an answer
 	Sent   time.Time `json:"sent"`
 }
+
+// Question is the kind of a message that waits for an answer, which is a message too.
+const Question = "question"
 
 // digest tells messages of one id apart.
 func (m *message) digest() [32]byte {
@@ -47,9 +52,12 @@ func (m *message) digest() [32]byte {
 }
 
 func messageOf(o ledger.Outgoing) (message, error) {
-	m := message{ID: o.UUID, Name: o.ID, Team: o.At, Member: o.There, From: o.From, About: o.Summary, Sent: o.Since}
+	m := message{ID: o.UUID, Name: o.ID, Team: o.At, Member: o.There, From: o.From, About: o.Summary, Ask: o.Kind == Question, Sent: o.Since}
 	if o.Person {
 		m.Text = string(o.Raw)
+		if !strings.Contains(m.From, "@") {
+			m.From += "@" + o.Team // where answers go: what was said in that team, as it is called here
+		}
 		return m, nil
 	}
 	var row struct{ Text, Summary string }
@@ -64,6 +72,13 @@ type Message struct {
 	Name    string // its id at its sender
 	Text    string
 	Summary string
+}
+
+// MessageOf returns a message that came, whose text was not forgotten.
+func MessageOf(in ledger.Incoming) (Message, error) {
+	var c content
+	err := json.Unmarshal(in.Raw, &c)
+	return Message{in, c.Name, c.Text, c.Summary}, err
 }
 
 // Presence is what a machine says of itself every 15 seconds, and whenever it changes.

@@ -71,6 +71,9 @@ const Expiry = 8 * 24 * time.Hour
 // remembered is how long ids of messages that came are kept.
 const remembered = 30 * 24 * time.Hour
 
+// Lock is the key of the lock that whoever runs the links of a state directory holds.
+const Lock = "running links"
+
 // New returns a Link. It starts nothing.
 func New(opts Options) *Link {
 	opts.Every, opts.Late, opts.Retry = cmp.Or(opts.Every, 15*time.Second), cmp.Or(opts.Late, 5*time.Second), cmp.Or(opts.Retry, 250*time.Millisecond)
@@ -233,6 +236,9 @@ func (l *Link) write(ctx context.Context, machine string, p *peer) {
 // writeFrame publishes one frame, if there is something to say.
 func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan struct{}) (sent bool, err error) {
 	lg := l.opts.Ledger
+	if !l.opts.Wire.State().Connected {
+		return false, nil // all are woken when it is
+	}
 	list, err := lg.NextOutgoing(ctx, machine, maxMessages, maxBytes)
 	if err != nil {
 		return false, err
@@ -450,7 +456,7 @@ func incoming(m message) (in ledger.Incoming, err error) {
 		}
 	}
 	raw, err := json.Marshal(content{m.Name, m.Text, m.About})
-	return ledger.Incoming{ID: m.ID, Team: m.Team, Member: m.Member, From: m.From, Digest: m.digest(), Raw: raw, Sent: m.Sent}, err
+	return ledger.Incoming{ID: m.ID, Team: m.Team, Member: m.Member, From: m.From, Digest: m.digest(), Raw: raw, Asks: m.Ask, Sent: m.Sent}, err
 }
 
 // maxName is the size of the longest name of anything, in bytes.

@@ -127,7 +127,7 @@ func (w *memory) Tell(_ context.Context, peer string, text []byte) error {
 	defer h.mu.Unlock()
 	if !h.chance(h.faults.drop) {
 		q := h.of(peer)
-		q.told = append(q.told, Arrival{From: w.name, Told: slices.Clone(text)})
+		q.told = append(slices.DeleteFunc(q.told, func(a Arrival) bool { return a.From == w.name }), Arrival{From: w.name, Told: slices.Clone(text)})
 		q.tell()
 	}
 	return nil
@@ -144,7 +144,7 @@ func (w *memory) Next(ctx context.Context) (Arrival, error) {
 		h.mu.Lock()
 		q := h.of(w.name)
 		switch {
-		case len(q.told) > 0:
+		case len(q.told) > 0 && (len(q.stored) == 0 || h.chance(0.5)):
 			a := q.told[0]
 			q.told = q.told[1:]
 			h.mu.Unlock()
@@ -315,7 +315,7 @@ func (m *machine) stage(id string) ledger.Stage {
 
 // await waits until all messages have come to a stage.
 func (m *machine) await(t interface{ Fatalf(string, ...any) }, want ledger.Stage, ids ...string) {
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(15 * time.Second)
 	for _, id := range ids {
 		for m.stage(id) != want {
 			select {

@@ -169,10 +169,14 @@ func (p *Panes) person() ledger.InboxKey {
 	return ledger.InboxKey{Root: p.opts.Root.Path(), Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: mail.User}
 }
 
-// Said returns what agents of sessions wrote to the person, the oldest first.
-func (p *Panes) Said(ctx context.Context) (rows []inbox.Row, err error) {
+// Said returns what agents of a team wrote to the person, the oldest first. The team is that of the
+// sessions, or one on another machine.
+func (p *Panes) Said(ctx context.Context, team string) (rows []inbox.Row, err error) {
 	list, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path())
 	for _, s := range list {
+		if s.Key.Team != team {
+			continue
+		}
 		some, perr := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
 		if perr != nil || len(some) != 1 {
 			err = errors.Join(err, fmt.Errorf("read a message of %s: %w", s.From, cmp.Or(perr, errors.New("it is no object"))))
@@ -197,6 +201,9 @@ func (p *Panes) unread(ctx context.Context) (map[string]bool, error) {
 	all, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path())
 	names := map[string]bool{}
 	for _, s := range all {
+		if s.Key.Team != SessionTeam {
+			continue
+		}
 		names[s.From] = names[s.From] || !s.Read
 	}
 	return names, err

@@ -140,7 +140,7 @@ func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket stri
 // Sender returns how the agent in a pane sees who a message is from, and the inbox that the
 // end of its task is reported to. From is NAME[@TEAM]: a registered pane, or a member of a
 // team; without a team, of that of the pane, or else of the only living one that has it; or the id of a session and
-// [SessionTeam]. The person, "" or [mail.User], has neither, nor has [Stranger]. It fails with *[NotFoundError],
+// [SessionTeam]; or NAME@TEAM@MACHINE, which is reported to nobody. The person, "" or [mail.User], has neither, nor has [Stranger]. It fails with *[NotFoundError],
 // with *[SenderError], with *[SessionError], and as [teams.Team.Resolve] does.
 func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, reports ledger.InboxKey, err error) {
 	name, team := teams.Split(from)
@@ -149,6 +149,8 @@ func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, 
 		return "", reports, nil
 	case from == Stranger:
 		return from, reports, nil
+	case team != SessionTeam && strings.Contains(name, "@"):
+		return from, reports, nil // on another machine
 	case team == SessionTeam:
 		s, err := p.sessionWith(ctx, name)
 		return s.Inbox, s.InboxKey, err

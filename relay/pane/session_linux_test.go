@@ -491,7 +491,7 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 // written returns what was said to the person.
 func (s *sessions) written() (texts []string) {
 	s.t.Helper()
-	rows, err := s.Panes.Said(s.t.Context())
+	rows, err := s.Panes.Said(s.t.Context(), SessionTeam)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -521,7 +521,7 @@ func TestSessionWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.saying(append(want, "unverified: I am work")...)
-	rows, err := s.Said(t.Context())
+	rows, err := s.Said(t.Context(), SessionTeam)
 	if err != nil || len(rows) != 2 || rows[0].From != "work" || rows[0].Summary != "" || rows[1].From != Stranger ||
 		rows[1].Summary != fmt.Sprintf(`process %d, which has no session here, claims to be "work"`, os.Getpid()) {
 		t.Errorf("said to the person: %+v, %v", rows, err)
@@ -534,7 +534,7 @@ func TestSessionWrites(t *testing.T) {
 			t.Errorf("%d messages were marked as read, %v; want %d", n, err, unread)
 		}
 	}
-	if rows, err = s.Said(t.Context()); err != nil || !rows[0].Read || rows[1].Read {
+	if rows, err = s.Said(t.Context(), SessionTeam); err != nil || !rows[0].Read || rows[1].Read {
 		t.Errorf("said to the person: %+v, %v", rows, err)
 	}
 }

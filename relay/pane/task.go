@@ -367,7 +367,7 @@ func (p *Panes) written(ctx context.Context, to ledger.PaneMessage) ([]byte, err
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(s ledger.Said) bool {
-		return s.From != to.Inbox || !s.At.After(to.SentAt) || to.Task == ledger.TaskEnded && s.At.After(to.TaskAt)
+		return s.Key.Team != to.Team || s.From != to.Inbox || !s.At.After(to.SentAt) || to.Task == ledger.TaskEnded && s.At.After(to.TaskAt)
 	})
 	if len(all) == 0 {
 		return nil, nil

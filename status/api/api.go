@@ -26,6 +26,8 @@ type Team struct {
 	Panes bool `json:"panes,omitempty"`
 	// Sessions is set for the team of the sessions that are in no team, [TeamSessions], which has no lead.
 	Sessions bool `json:"sessions,omitempty"`
+	// Machine is the machine of a team on another one, which is called TEAM@MACHINE; else empty.
+	Machine string `json:"machine,omitempty"`
 }
 
 // The roles of members.
@@ -90,6 +92,7 @@ const (
 	BasisRelay    = "relay"    // [Status.Relay]
 	BasisQuestion = "question" // an open question about a tool
 	BasisTeam     = "team"     // config.json
+	BasisMachine  = "machine"  // what its machine said last
 	BasisPane     = "pane"     // the screen of its tmux pane
 )
 

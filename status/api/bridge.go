@@ -165,6 +165,20 @@ type Bridge interface {
 	// wait for the move. The error is [CodeConflict] if the session cannot move.
 	Move(ctx context.Context, team, member string, n NewPlace) (Placed, error)
 
+	// Links returns the links of this machine with others, and how they are.
+	Links(ctx context.Context) (Links, error)
+	// SetLink says what this machine is for others. It makes the machine's key if there is none. The
+	// error is [CodeConflict] for another name while there are links.
+	SetLink(ctx context.Context, n NewLink) (Links, error)
+	// AddMachine makes a link with a machine, by its card. The error is [CodeConflict] if there is
+	// one with another card, unless that is to be replaced.
+	AddMachine(ctx context.Context, n NewMachine) (Machine, error)
+	// RemoveMachine ends the link with a machine. What waits for it has failed. It returns the
+	// machine as it was.
+	RemoveMachine(ctx context.Context, machine string) (Machine, error)
+	// ShareTeam lets a machine write to a team, or lets it no longer.
+	ShareTeam(ctx context.Context, machine string, n NewShare) (Machine, error)
+
 	// Findings returns what keeps messages to a team from arriving; if team is "", to all teams,
 	// with what is in order. Nothing is changed.
 	Findings(ctx context.Context, team string) (Report, error)
@@ -177,8 +191,12 @@ const Guest = "operator"
 
 // NewJoin says how to join a team.
 type NewJoin struct {
-	As  string `json:"as,omitempty"`  // the name; default: [Guest]
+	As  string `json:"as,omitempty"`  // the name; default: [Guest], or MEMBER-MACHINE
 	Dir string `json:"dir,omitempty"` // the directory of the person; default: that of the lead
+
+	// Remote is MEMBER@TEAM@MACHINE, if the name is to stand for a member on another machine, so
+	// that agents can write to it.
+	Remote string `json:"remote,omitempty"`
 }
 
 // Leave says which name to leave a team under.
@@ -207,7 +225,7 @@ type Scope struct {
 type Target struct {
 	Team    string   `json:"team"`
 	Members []string `json:"members,omitempty"` // as they were asked for, without their team; none: all
-	Way     string   `json:"way"`               // how a message reaches them: [WayInbox], [WayPane] or [WaySession]
+	Way     string   `json:"way"`               // how a message reaches them: [WayInbox], [WayPane], [WaySession] or [WayMachine]
 }
 
 // Member is the only name that was asked for, or "".

@@ -280,9 +280,13 @@ type RelayEvent struct {
 type Fate struct {
 	Delivery string `json:"delivery"`
 	// State is that of the delivery: claimed, written, accepted, done, cut, …. A message to a
-	// pane can also be held, given or finished: see [RelayEvent].
+	// pane can also be held, given or finished: see [RelayEvent]. That of a message to another
+	// machine is queued, stored, received, verified, consumed, seen, refused, lost, unknown, failed
+	// or dropped.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`             // when it reached the state
 	Pane   bool      `json:"pane,omitempty"` // it is typed into a pane
+	// Machine is where it goes, if that is another machine.
+	Machine string `json:"machine,omitempty"`
 }

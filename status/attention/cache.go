@@ -163,6 +163,22 @@ func (c *Cache) refresh(ctx context.Context) error {
 			list = view.WithPanes(list, e.team)
 		}
 	}
+	machines, err := c.readMachines(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range machines {
+		if c.only != "" && c.only != e.team.Team {
+			continue
+		}
+		if err := c.show(e); err != nil {
+			return err
+		}
+		was := c.entries[e.team.Team]
+		c.untold = c.untold || was == nil || was.digest != e.digest
+		entries[e.team.Team] = e
+		list = view.WithPanes(list, e.team)
+	}
 	c.untold = c.untold || len(entries) != len(c.entries)
 	c.entries, c.list, c.fresh = entries, list, now
 	if c.untold {

@@ -10,6 +10,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/link"
 	"teambridge/relay/pane"
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
@@ -54,17 +55,44 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		return nil, false, err
 	}
 	if name == pane.SessionTeam && c.opts.Ledger != nil {
-		said, err := c.opts.Panes.Said(ctx)
+		unread, err := c.unreadSaid(ctx, name)
 		if err != nil {
 			return nil, false, err
 		}
-		for _, a := range unreadOf(name, mail.User, said, nil) {
-			a.Team = name
-			e.waits = append(e.waits, a)
-		}
+		e.waits = append(e.waits, unread...)
 	}
 	markDismissable(e.waits)
 	return e, true, nil
+}
+
+// unreadSaid returns what agents of a team without inboxes wrote to the person, and the person has not read.
+func (c *Cache) unreadSaid(ctx context.Context, team string) ([]api.Attention, error) {
+	said, err := c.opts.Panes.Said(ctx, team)
+	list := unreadOf(team, mail.User, said, nil)
+	for i := range list {
+		list[i].Team = team
+	}
+	return list, err
+}
+
+// readMachines returns the teams on other machines that this one may write to. c.mu is held.
+func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error) {
+	if c.opts.Ledger == nil {
+		return nil, nil
+	}
+	machines, err := c.opts.Ledger.Machines(ctx, c.opts.Root.Path())
+	for _, m := range machines {
+		p, _ := link.PresenceOf(m)
+		for _, t := range p.Teams {
+			e := &cachedTeam{team: view.MachineTeam(m, t.Team), createdAt: ledger.MachineTeamCreated, states: view.MachineStatus(m, t.Team)}
+			if e.waits, err = c.unreadSaid(ctx, e.team.Team); err != nil {
+				return nil, err
+			}
+			markDismissable(e.waits)
+			list = append(list, e)
+		}
+	}
+	return list, err
 }
 
 // memberPaneWaits returns what waits for a person because of messages that are typed into the

@@ -35,6 +35,9 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 		return joined, err
 	}
 	defer t.Close() // it is written by path
+	if n.Remote != "" {
+		return l.joinFor(ctx, t, n)
+	}
 	if n.As == "" && !joinNeeded(t, c) {
 		return joined, fmt.Errorf("join %q: %w", team, teams.ErrJoinNotNeeded)
 	}
@@ -134,7 +137,7 @@ func (l *Local) MarkRead(ctx context.Context, team string, m api.MarkRead) (done
 	}
 	if of, err := l.ofSessions(team); err != nil {
 		return done, err
-	} else if of {
+	} else if _, _, there := elsewhere(team); of || there {
 		return l.readSaid(ctx, m)
 	}
 	t, c, err := l.real(ctx, team)

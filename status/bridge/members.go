@@ -7,12 +7,14 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/link"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
 
-// Teams returns all teams, sorted by name, with that of the registered panes and that of the sessions that are in none.
+// Teams returns all teams, sorted by name, with that of the registered panes, that of the
+// sessions that are in none, and those on other machines.
 func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	root, err := l.opts.Root()
 	if err != nil {
@@ -30,6 +32,16 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	for _, more := range [][]pane.Pane{panes, sessions} {
 		if len(more) > 0 && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == more[0].Team }) {
 			list = view.WithPanes(list, view.PaneTeam(more))
+		}
+	}
+	if err != nil {
+		return list, err
+	}
+	machines, err := l.machines(ctx)
+	for _, m := range machines {
+		p, _ := link.PresenceOf(m)
+		for _, t := range p.Teams {
+			list = view.WithPanes(list, view.MachineTeam(m, t.Team))
 		}
 	}
 	return list, err

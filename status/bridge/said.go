@@ -51,7 +51,7 @@ func (l *Local) said(ctx context.Context) (map[string][]inbox.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := panes.Said(ctx)
+	rows, err := panes.Said(ctx, pane.SessionTeam)
 	return map[string][]inbox.Row{mail.User: rows}, err
 }
 

@@ -95,6 +95,8 @@ func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout tim
 	defer cancel()
 	var err error
 	switch {
+	case l.toMachine(s):
+		s, err = l.awaitThere(wait, s, until, timeout)
 	case until == api.Confirmed:
 		s, err = l.awaitPane(ctx, wait, s)
 	case until == api.Seen && l.inPane(ctx, s):

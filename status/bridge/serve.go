@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,11 @@ type ServiceOptions struct {
 	KeepTranscripts []string      // the teams of which the transcripts of interactive agents are recorded
 	KeepWork        time.Duration // how long what agents said and did while they worked is kept
 
+	Version    string // of this program, for other machines
+	LinksAlone bool   // carry messages to and from other machines, and nothing else
+	// DialHub connects to a hub at an ssh:// address; nil: there is no such hub.
+	DialHub func(ctx context.Context, address string) (net.Conn, error)
+
 	Timing relay.Timing  // of the relays
 	Tick   time.Duration // between two looks at what changes by time alone; 0: 2 s
 	Gather time.Duration // between two snapshots, at least; 0: 200 ms
@@ -72,6 +78,7 @@ type Service struct {
 	conversations teams.Conversations
 	follower      *follower
 	rejoiner      *rejoiner
+	links         *links
 }
 
 // OpenService opens the files of a service, and makes its parts. It starts nothing. Close it.
@@ -98,6 +105,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	}
 	s.follower = &follower{Service: s, added: make(chan struct{}, 1)}
 	s.rejoiner = &rejoiner{Service: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
+	s.links = newLinks(s)
 	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
@@ -212,12 +220,17 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	if len(s.opts.KeepTranscripts) > 0 {
 		part("keeping transcripts", (&keeper{Service: s}).run)
 	}
-	part("states", s.refreshStates)
 	part("replicating", s.replicator.Run)
+	if s.opts.LinksAlone {
+		part("links", s.links.run)
+		return serve(running, part)
+	}
+	part("states", s.refreshStates)
 	part("looking at panes", s.lookAtPanes)
 	if !s.opts.ReadOnly {
 		part("pruning", s.prune)
 		part("joining", s.rejoiner.run)
+		part("links", s.links.run)
 		defer s.runRelays(ctx, running, part)()
 	}
 	return serve(running, part)
@@ -280,6 +293,7 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 			// What reads the ledger.
 			s.replicator.Poke()
 			signal(s.rejoiner.dirty)
+			s.links.poke()
 			if s.fleet != nil {
 				s.fleet.Poke()
 				s.panes.Poke()

@@ -21,14 +21,19 @@ type Target struct {
 	Members []string    // as they were asked for, without their team; none: all
 	Panes   []pane.Pane // those with these names, or all; or sessions
 
-	kept bool // by what follows the message
+	Machine *ledger.Machine // with the team, if that is on another one; else nil
+
+	remote string // the name of that team: TEAM@MACHINE
+	kept   bool   // by what follows the message
 }
 
-// Way says how a message reaches the target: [api.WayInbox], [api.WayPane] or [api.WaySession].
+// Way says how a message reaches the target: [api.WayInbox], [api.WayPane], [api.WaySession] or [api.WayMachine].
 func (t *Target) Way() string {
 	switch {
 	case t.Team != nil:
 		return api.WayInbox
+	case t.Machine != nil:
+		return api.WayMachine
 	case len(t.Panes) > 0 && t.Panes[0].IsSession():
 		return api.WaySession
 	}
@@ -40,6 +45,8 @@ func (t *Target) Name() string {
 	switch {
 	case t.Team != nil:
 		return t.Team.Name()
+	case t.Machine != nil:
+		return t.remote
 	case t.Way() == api.WaySession:
 		return pane.SessionTeam
 	}
@@ -75,7 +82,11 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 	members := make([]string, len(names))
 	for i, name := range names {
 		var team string
-		if members[i], team = teams.Split(name); team != "" && shared != "" && team != shared {
+		var err error
+		if members[i], team, err = l.split(ctx, name); err != nil {
+			return Target{}, err
+		}
+		if team != "" && shared != "" && team != shared {
 			return Target{}, api.Decide(api.CodeUsage, "read them separately", "the inboxes are of two teams, %s and %s", shared, team)
 		}
 		shared = max(shared, team)
@@ -111,6 +122,18 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 			return Target{Members: members, Panes: some}, err
 		}
 	}
+	if len(living) == 0 && len(members) > 0 {
+		teams, err := l.offered(ctx, "", members)
+		switch {
+		case err != nil:
+			return Target{}, err
+		case len(teams) == 1:
+			return l.onMachine(ctx, teams[0], members)
+		case len(teams) > 1:
+			who := strings.Join(members, " and ")
+			return Target{}, api.Decide(api.CodeAmbiguousTeam, "say which: "+who+"@"+strings.Join(teams, ", "+who+"@"), "%s is a member of %s", who, strings.Join(teams, " and of "))
+		}
+	}
 	t, err := l.Open(ctx, s)
 	return Target{Team: t, Members: members}, err
 }
@@ -140,9 +163,12 @@ func (l *Local) sessions(ctx context.Context, names []string) ([]pane.Pane, erro
 	return list, nil
 }
 
-// paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, or that of
-// the sessions, which there always is.
+// paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
+// the sessions, which there always is, or one on another machine.
 func (l *Local) paneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
+	if _, _, ok := elsewhere(name); ok {
+		return teams.Instance{Team: name, CreatedAt: ledger.MachineTeamCreated}, true, nil
+	}
 	if name == pane.SessionTeam {
 		return teams.Instance{Team: name, CreatedAt: ledger.SessionTeamCreated}, true, nil
 	}
@@ -156,7 +182,10 @@ func (l *Local) paneTeam(ctx context.Context, name string) (t teams.Instance, fo
 // Target returns what a scope and names mean; see [api.Bridge].
 func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	if len(names) == 1 {
-		member, team := teams.Split(names[0])
+		member, team, err := l.split(ctx, names[0])
+		if err != nil {
+			return api.Target{}, err
+		}
 		if team = cmp.Or(team, s.Team, s.Default); member == mail.User {
 			if of, err := l.ofSessions(team); err != nil {
 				return api.Target{}, err
@@ -187,9 +216,19 @@ func twoTeams(flag, name string) error {
 // In returns what members of a team of this name mean, as [Local.Resolve] does. The team of the
 // registered panes is [pane.Team], and that of the sessions is [pane.SessionTeam], unless somebody gave that name to
 // a real one.
+//
+// TEAM@MACHINE is a team on another machine, and so is TEAM if there is none here and one machine has it.
 func (l *Local) In(ctx context.Context, team string, members ...string) (Target, error) {
+	if _, _, ok := elsewhere(team); ok {
+		return l.onMachine(ctx, team, members)
+	}
 	if team != pane.Team && team != pane.SessionTeam {
 		t, err := l.Open(ctx, api.Scope{Team: team})
+		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && team != "" {
+			if there, oerr := l.offered(ctx, team, nil); oerr == nil && len(there) == 1 {
+				return l.onMachine(ctx, there[0], members)
+			}
+		}
 		return Target{Team: t, Members: members}, err
 	}
 	root, err := l.opts.Root()

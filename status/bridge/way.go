@@ -10,9 +10,8 @@ import (
 	"teambridge/status/api"
 )
 
-// A way reaches the members of a target. There is a file for each: row.go, and pane.go for panes and
-// sessions. Nothing else
-// asks which one it is.
+// A way reaches the members of a target. There is a file for each: row.go, pane.go for panes and
+// sessions, and machine.go. Nothing else asks which one it is.
 type way interface {
 	// send sends a message to the only member. It also returns the row to follow that it became, if
 	// it did.
@@ -39,6 +38,10 @@ type way interface {
 // by returns the way of a target, or that of a message to it with [api.PaneOptions.Via].
 func (l *Local) by(to *Target, via string) (way, error) {
 	switch {
+	case to.Machine != nil && via != "":
+		return nil, api.Decide(api.CodeInvalid, "omit via", "%s is on another machine", to.Name())
+	case to.Machine != nil:
+		return machineWay{l}, nil
 	case via != "" && via != api.ViaPane && via != api.ViaSession:
 		return nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", via)
 	case via == api.ViaSession && to.Way() == api.WayPane:

@@ -103,6 +103,9 @@ func (x *examination) examine(ctx context.Context, only string) error {
 		if err := x.sessions(ctx); err != nil {
 			return err
 		}
+		if err := x.links(ctx); err != nil {
+			return err
+		}
 	}
 	x.state(ctx)
 	return nil

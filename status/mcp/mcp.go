@@ -315,7 +315,7 @@ type sending struct {
 type Sent struct {
 	ID      string `json:"id"`
 	To      string `json:"to"`
-	State   string `json:"state" jsonschema:"verified, consumed, confirmed, seen, answered, unanswered, waiting, unconfirmed or not_sent"`
+	State   string `json:"state" jsonschema:"verified, consumed, confirmed, seen, answered, unanswered, waiting, unconfirmed, not_sent or, to another machine, queued, stored or received"`
 	Meaning string `json:"meaning"`
 	Answer  string `json:"answer,omitempty"`
 }
@@ -337,6 +337,9 @@ var meanings = map[string]string{
 	api.Waiting:     "it waits",
 	api.Unconfirmed: "it is not known whether it arrived",
 	api.NotSent:     "it was not sent",
+	api.Queued:      "it waits on this machine for the hub that keeps messages for other machines",
+	api.Stored:      "it waits at the hub for the other machine",
+	api.Received:    "the other machine has it, and is about to deliver it",
 }
 
 // The states of a question.
@@ -414,8 +417,14 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 			until = api.Confirmed
 		}
 	}
-	if err == nil && until != "" && s.To != user {
+	switch {
+	case err != nil || s.To == user:
+	case until != "":
 		sent, err = b.Await(ctx, sent, until, timeout)
+	case to.Way == api.WayMachine:
+		if sent, err = b.Await(ctx, sent, api.Verified, arrivesWithin); errors.Is(err, api.CodeTimeout) {
+			err = nil // it goes on
+		}
 	}
 	if err != nil && sent.State == "" || sent.State == api.Failed {
 		return s, err
@@ -433,6 +442,9 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 	}
 	return s, nil
 }
+
+// arrivesWithin is how long a message to another machine is waited for, if nothing is to be waited for.
+const arrivesWithin = 3 * time.Second
 
 // user is the person, as agents call them.
 const user = "user"

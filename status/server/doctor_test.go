@@ -1,15 +1,21 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"teambridge/relay/link/hub"
+	"teambridge/relay/link/nats"
 	"teambridge/status/api"
 )
 
@@ -68,4 +74,57 @@ func TestFindings(t *testing.T) {
 	if _, err := os.Stat(lock); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the lock: %v", err)
 	}
+}
+
+// While a service runs, a finding says how the connection with the hub is.
+func TestFindingsOfLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h, err := hub.Open(t.Context(), hub.Options{Dir: dir, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+	r := newWorld(t).start(t)
+	ask := func(method, path, body string, into any) {
+		t.Helper()
+		if a := r.ask(t, method, path, body); json.Unmarshal(a.body, into) != nil || a.status != 200 {
+			t.Fatalf("%s %s: %d %s", method, path, a.status, a.body)
+		}
+	}
+	// found waits for a finding about the hub.
+	found := func(level, message string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			var report api.Report
+			ask("GET", "/v1/doctor", "", &report)
+			i := slices.IndexFunc(report.Findings, func(f api.Finding) bool { return f.Code == "hub" })
+			if i >= 0 && report.Findings[i].Level == level && strings.HasPrefix(report.Findings[i].Message, message) && (level == api.LevelOK) == (report.Findings[i].Advice == "") {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("got %+v, want %s: %s", report.Findings, level, message)
+			}
+		}
+	}
+	var k api.Links
+	ask("PUT", "/v1/links", `{"machine":"laptop"}`, &k)
+	ask("PUT", "/v1/links", fmt.Sprintf(`{"hub":"nats://%s"}`, h.Addr()), &k)
+	found(api.LevelProblem, "there is no connection with the hub")
+	card, err := nats.ParseCard(k.Card)
+	if err == nil {
+		err = hub.Add(t.Context(), dir, card, hub.AddOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found(api.LevelOK, "this machine, laptop, is connected with the hub since ")
 }

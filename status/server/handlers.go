@@ -71,6 +71,11 @@ func posted[B, T any](do func(context.Context, string, B) (T, error), name strin
 	}
 }
 
+// whole is the handler of an operation that takes what the body says alone.
+func whole[B, T any](do func(context.Context, B) (T, error)) handler {
+	return posted(func(ctx context.Context, _ string, b B) (T, error) { return do(ctx, b) }, "")
+}
+
 // adding is the handler of an operation that adds what the body says, unless it is there. where
 // returns the path of it, and whether it was added.
 func adding[B, T any](do func(context.Context, B) (T, error), where func(T) (path string, added bool)) handler {
@@ -248,5 +253,5 @@ func leave(l *bridge.Local) handler {
 }
 
 func dismiss(l *bridge.Local) handler {
-	return posted(func(ctx context.Context, _ string, d api.Dismiss) (api.Attention, error) { return l.Dismiss(ctx, d.ID) }, "")
+	return whole(func(ctx context.Context, d api.Dismiss) (api.Attention, error) { return l.Dismiss(ctx, d.ID) })
 }

@@ -35,6 +35,12 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*ap
 		case m.Answer != "":
 			continue
 		case m.Prompt != "":
+			if out, found, err := l.Outgoing(ctx, m.Prompt); err != nil {
+				return nil, err
+			} else if found {
+				list[i] = &api.Fate{Delivery: out.UUID, State: string(out.Stage), Reason: out.Reason, At: out.StageAt, Machine: out.Machine}
+				continue
+			}
 			typed, found, err := l.PaneMessage(ctx, m.Prompt)
 			if err != nil {
 				return nil, err

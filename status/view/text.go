@@ -65,6 +65,8 @@ func RelayState(state string, p *api.Place) string {
 func FateText(team string, f *api.Fate) string {
 	text := "relayed: " + f.State
 	switch {
+	case f.Machine != "":
+		text = f.Machine + ": " + f.State
 	case f.Pane && team == pane.SessionTeam:
 		text = "session: " + paneWord(f.State)
 	case f.Pane:

@@ -21,12 +21,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"teambridge/relay/link/nats"
+	"teambridge/relay/link/nats/admin"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/flock"
 )
@@ -62,7 +64,7 @@ type Hub struct {
 	mu       sync.Mutex // for what follows, which WriteMetrics reads
 	addr     net.Addr
 	server   *server.Server // nil if it could not be started again
-	queues   *nats.Admin
+	queues   *admin.Admin
 	live     map[string]Machine // those that may use it now
 	failures int                // of probes
 	restarts int
@@ -181,7 +183,7 @@ func (h *Hub) checkListen() error {
 }
 
 // options returns those of the server, and the machines that may use it.
-func (h *Hub) options() (*server.Options, map[string]Machine) {
+func (h *Hub) options() (*server.Options, map[string]Machine, error) {
 	host, p, _ := net.SplitHostPort(h.o.Listen)
 	port, _ := strconv.Atoi(p)
 	if h.addr != nil {
@@ -190,36 +192,37 @@ func (h *Hub) options() (*server.Options, map[string]Machine) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	o := &server.Options{
-		ServerName: "teambridge-hub", Host: host, Port: port, NoSigs: true,
-		JetStream: true, StoreDir: h.o.Dir, // the server adds jetstream
-		SyncAlways: true, SyncInterval: 2 * time.Minute,
-		JetStreamMaxStore: h.o.MaxBytes + 16<<20, JetStreamMaxMemory: 16 << 20,
-		MaxPayload: nats.MaxPayload, PingInterval: 10 * time.Second, MaxPingsOut: 2, WriteDeadline: 10 * time.Second,
-		Nkeys: []*server.NkeyUser{{Nkey: h.admin.Card("").Key, AllowedConnectionTypes: map[string]struct{}{"IN_PROCESS": {}}}},
+	live := map[string]Machine{}
+	now := h.o.now()
+	var users strings.Builder
+	for _, m := range h.listed {
+		if m.Expires.IsZero() || m.Expires.After(now) {
+			live[m.Card.Name] = m
+			users.WriteString(nats.User(m.Card))
+		}
 	}
+	administrator := "      {nkey: " + h.admin.Card("").Key + ", allowed_connection_types: [IN_PROCESS]}\n"
+	o := &server.Options{}
+	if err := o.ProcessConfigString(nats.Accounts(administrator, users.String())); err != nil {
+		return nil, nil, err
+	}
+	o.ServerName, o.Host, o.Port, o.NoSigs = "teambridge-hub", host, port, true
+	o.JetStream, o.StoreDir = true, h.o.Dir // the server adds jetstream
+	o.SyncAlways, o.SyncInterval = true, 2*time.Minute
+	o.JetStreamMaxStore, o.JetStreamMaxMemory = h.o.MaxBytes+16<<20, 16<<20
+	o.MaxPayload, o.PingInterval, o.MaxPingsOut, o.WriteDeadline = nats.MaxPayload, 10*time.Second, 2, 10*time.Second
 	if h.tls != nil {
 		o.TLS, o.TLSConfig, o.TLSTimeout = true, h.tls, 5
 	}
-	live := map[string]Machine{}
-	now := h.o.now()
-	for _, m := range h.listed {
-		if !m.Expires.IsZero() && !m.Expires.After(now) {
-			continue
-		}
-		live[m.Card.Name] = m
-		publish, subscribe := nats.Permissions(m.Card.Name)
-		o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: m.Card.Key, Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: publish},
-			Subscribe: &server.SubjectPermission{Allow: subscribe},
-		}})
-	}
-	return o, live
+	return o, live, nil
 }
 
 // start starts the server, and makes what is missing.
 func (h *Hub) start(ctx context.Context) error {
-	o, live := h.options()
+	o, live, err := h.options()
+	if err != nil {
+		return fmt.Errorf("start the hub: %w", err)
+	}
 	s, err := server.NewServer(o)
 	if err != nil {
 		return fmt.Errorf("start the hub: %w", err)
@@ -235,7 +238,7 @@ func (h *Hub) start(ctx context.Context) error {
 		stop()
 		return fmt.Errorf("start the hub on %s: %w", h.o.Listen, cmp.Or(said.err(), errors.New("it is not ready after 20 s")))
 	}
-	queues, err := nats.AdminOf(s, h.admin)
+	queues, err := admin.Of(s, h.admin)
 	if err != nil {
 		stop()
 		return fmt.Errorf("start the hub: %w", err)
@@ -325,9 +328,9 @@ func (h *Hub) look(ctx context.Context) error {
 	if h.server == nil {
 		return nil // the next start does it
 	}
-	o, live := h.options()
-	if maps.Equal(live, h.live) {
-		return nil
+	o, live, err := h.options()
+	if err != nil || maps.Equal(live, h.live) {
+		return err
 	}
 	// First the permissions: whoever is removed is disconnected, and sends nothing more to what
 	// is removed next.

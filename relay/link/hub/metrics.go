@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"teambridge/relay/link/nats"
+	"teambridge/relay/link/nats/admin"
 )
 
 // WriteMetrics writes how the hub is, in the text format of Prometheus.
@@ -23,7 +23,7 @@ func (h *Hub) WriteMetrics(ctx context.Context, w io.Writer) error {
 	h.mu.Unlock()
 	var b strings.Builder
 	metric := func(name, kind, help string) {
-		fmt.Fprintf(&b, "# HELP teambridge_hub_%s %s\n# TYPE teambridge_hub_%[1]s %s\n", name, help, kind)
+		fmt.Fprintf(&b, "# HELP teambridge_hub_%[1]s %[2]s\n# TYPE teambridge_hub_%[1]s %[3]s\n", name, help, kind)
 	}
 	single := func(name, kind, help string, v any) {
 		metric(name, kind, help)
@@ -49,7 +49,7 @@ func (h *Hub) WriteMetrics(ctx context.Context, w io.Writer) error {
 			fmt.Fprintf(&b, "teambridge_hub_machine_connected{machine=%q} %d\n", name, v)
 		}
 	}
-	var waiting map[string]nats.Queue
+	var waiting map[string]admin.Queue
 	var bytes uint64
 	err := errors.New("the server does not run")
 	if queues != nil {

@@ -16,5 +16,7 @@ func (k *Key) Seal(what byte, from string, to Card, body []byte) ([]byte, error)
 // SealRaw seals a text with a header of its own.
 func (k *Key) SealRaw(to Card, text []byte) ([]byte, error) { return k.box.Seal(text, to.Box) }
 
-// Sign signs the hub's nonce.
-func (k *Key) Sign(nonce []byte) ([]byte, error) { return k.user.Sign(nonce) }
+// Open opens what another machine has sealed.
+func (k *Key) Open(what byte, from Card, to string, sealed []byte) ([]byte, error) {
+	return k.open(kind(what), from, to, sealed)
+}

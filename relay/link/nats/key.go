@@ -17,6 +17,9 @@ type Key struct {
 	userPub, boxPub string
 }
 
+// KeyFile is the name of the file of the key of this machine, in the state directory.
+const KeyFile = "link.key"
+
 // NewKey makes a key.
 func NewKey() (*Key, error) {
 	user, err := nkeys.CreateUser()
@@ -113,6 +116,9 @@ func WriteKey(path string, k *Key) error {
 
 // Card returns what others need to know of a machine that has this key.
 func (k *Key) Card(name string) Card { return Card{Name: name, Key: k.userPub, Box: k.boxPub} }
+
+// Sign signs what a hub wants to have signed.
+func (k *Key) Sign(nonce []byte) ([]byte, error) { return k.user.Sign(nonce) }
 
 // A Card says how a machine is known: to the hub by its name and its key, to its peers by its
 // name and its box. It holds no secret.

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,13 +23,15 @@ const pulled = 64
 //
 // It asks for them itself, not with package jetstream: that one takes a stored message without
 // a body for an answer of the server if it has a header Status, and never acknowledges it, so
-// a peer could block the queue. It also cannot end a former pull before the reset.
+// a peer could block the queue. It also listens to its own pulls alone (see pulls).
 type reader struct {
 	*Wire
 	unpin   bool
 	met     bool // whether an older service would have said so
 	listens *nats.Subscription
-	pin     string // how the hub knows who takes the queue
+	pin     string             // how the hub knows who takes the queue
+	sub     *nats.Subscription // what pulls bring
+	msgs    chan *nats.Msg
 }
 
 // receive takes frames until ctx ends.
@@ -54,6 +57,7 @@ func (w *Wire) receive(ctx context.Context) {
 		err := r.read(ctx)
 		switch {
 		case errors.Is(err, link.ErrTwin):
+			r.unlisten() // what is pulled is for the other one
 			w.update(func() { w.state.Err, w.state.Waiting, w.frame = err.Error(), -1, nil })
 			pause = min(max(w.older(), time.Millisecond), w.retry)
 		case err == nil:
@@ -69,7 +73,7 @@ func (w *Wire) receive(ctx context.Context) {
 func (r *reader) request(ctx context.Context, what string, body string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	m, err := r.nc.RequestWithContext(ctx, "$JS.API.CONSUMER."+what+"."+stream+"."+r.Name, []byte(body))
+	m, err := r.nc.RequestWithContext(ctx, asks(what, r.Name), []byte(body))
 	if err != nil {
 		return err
 	}
@@ -156,10 +160,13 @@ func (r *reader) read(ctx context.Context) error {
 		return err
 	}
 	if r.unpin {
-		if err := r.request(ctx, "UNPIN", `{"group":"`+group+`"}`, nil); err != nil {
+		if err := r.request(ctx, "UNPIN", `{"group":"`+Group+`"}`, nil); err != nil {
 			return err
 		}
 		r.unpin = false
+	}
+	if err := r.listen(); err != nil {
+		return err
 	}
 	// What was on its way to a connection that is gone comes again at once, and first.
 	var queue struct {
@@ -172,21 +179,16 @@ func (r *reader) read(ctx context.Context) error {
 	r.update(func() {
 		r.state.Queue, r.state.Waiting, r.state.Err = queue.Created.UTC().Format(time.RFC3339Nano), queue.Pending, ""
 	})
-	msgs := make(chan *nats.Msg, 4*pulled)
-	inbox := r.nc.NewInbox()
-	sub, err := r.nc.ChanSubscribe(inbox, msgs)
-	if err != nil {
-		return err
-	}
-	defer sub.Unsubscribe()
-	const beat = 2 // heartbeats of a pull
+	var pull string // the reply subject of the last one
+	const beat = 2  // heartbeats of a pull
 	silence := time.NewTimer(r.expires)
 	defer silence.Stop()
 	for left := 0; ; {
 		if left == 0 {
 			left = pulled
-			pull, _ := json.Marshal(map[string]any{"batch": pulled, "expires": r.expires, "idle_heartbeat": r.expires / (beat + 1), "group": group, "id": r.pin})
-			if err := r.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+stream+"."+r.Name, inbox, pull); err != nil {
+			pull = pulls(r.Name) + rand.Text()
+			body, _ := json.Marshal(map[string]any{"batch": pulled, "expires": r.expires, "idle_heartbeat": r.expires / (beat + 1), "group": Group, "id": r.pin})
+			if err := r.nc.PublishRequest(asks("NEXT", r.Name), pull, body); err != nil {
 				return err
 			}
 		}
@@ -202,7 +204,7 @@ func (r *reader) read(ctx context.Context) error {
 			}
 		case <-silence.C:
 			return errors.New("the hub does not answer: it sends nothing, and no heartbeat")
-		case m := <-msgs:
+		case m := <-r.msgs:
 			silence.Reset(r.expires)
 			// Only the server gives a reply subject under $JS.ACK to a message under tb.m: this
 			// one was stored, whatever its headers say.
@@ -215,6 +217,9 @@ func (r *reader) read(ctx context.Context) error {
 				r.take(m)
 				continue
 			}
+			if m.Subject != pull {
+				continue // about a former pull
+			}
 			switch status, text := m.Header.Get("Status"), m.Header.Get("Description"); status {
 			case "100": // heartbeat
 			case "408": // expired
@@ -225,6 +230,29 @@ func (r *reader) read(ctx context.Context) error {
 				return fmt.Errorf("the hub ends a pull: %s %s", status, text)
 			}
 		}
+	}
+}
+
+// pulls is what the reply subjects of all pulls of a machine begin with.
+//
+// A pull stays at the hub for some time after who made it is gone. If nobody listened to it any
+// more, the server would pin the queue to it, and nobody would get anything until that pin is
+// too old (10 s; nats-server 2.15.2, consumer.nextWaiting). So whoever reads the queue listens to
+// all pulls, also those that were made before it.
+func pulls(name string) string { return inbox(name) + ".pull." }
+
+func (r *reader) listen() (err error) {
+	if r.sub == nil {
+		r.msgs = make(chan *nats.Msg, 4*pulled)
+		r.sub, err = r.nc.ChanSubscribe(pulls(r.Name)+"*", r.msgs)
+	}
+	return err
+}
+
+func (r *reader) unlisten() {
+	if r.sub != nil {
+		r.sub.Unsubscribe()
+		r.sub = nil
 	}
 }
 

@@ -561,6 +561,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 	}
 	maps.Copy(cases, lasting)
 	maps.Copy(cases, outcomes)
+	maps.Copy(cases, links)
 	for name, do := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

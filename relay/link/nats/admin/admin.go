@@ -1,4 +1,7 @@
-package nats
+// Package admin makes the stream of a hub and the queues of its machines. It is apart from
+// package nats since a client needs none of it, and package jetstream takes its time when a
+// program starts.
+package admin
 
 import (
 	"context"
@@ -7,16 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"teambridge/relay/link/nats"
 )
 
 const (
-	stream = "TB"
-	group  = "one" // the only group of a consumer that is pinned to one client
-
-	// MaxPayload is the size of the largest message that a hub takes.
-	MaxPayload = 1 << 20
 	// MaxWaiting is how many frames of one machine wait for another.
 	MaxWaiting = 1000
 	// MaxAge is how long a frame waits.
@@ -27,46 +27,29 @@ const (
 	dedupe    = 2 * time.Minute
 )
 
-// Permissions returns the subjects that a machine may publish to and subscribe to: it writes in
-// its own name, and reads, acknowledges, resets and takes over its own queue.
-func Permissions(name string) (publish, subscribe []string) {
-	return []string{
-			"tb.m.*." + name, "tb.p.*." + name,
-			"$JS.API.CONSUMER.INFO." + stream + "." + name,
-			"$JS.API.CONSUMER.MSG.NEXT." + stream + "." + name,
-			"$JS.API.CONSUMER.RESET." + stream + "." + name,
-			"$JS.API.CONSUMER.UNPIN." + stream + "." + name,
-			"$JS.ACK." + stream + "." + name + ".>",
-		}, []string{
-			inbox(name) + ".>", "tb.p." + name + ".*",
-		}
-}
-
-func inbox(name string) string { return "_INBOX_" + name }
-
 // An Admin makes the stream of a hub and the queues of its machines.
 type Admin struct {
-	nc *nats.Conn
+	nc *natsgo.Conn
 	js jetstream.JetStream
 }
 
-// DialAdmin connects to a server as a user who may do everything: one whose credentials are in
+// Dial connects to a server as a user who may do everything: one whose credentials are in
 // a file, as NATS makes them, or the one that the address has.
-func DialAdmin(address, credentials string) (*Admin, error) {
-	var opts []nats.Option
+func Dial(address, credentials string) (*Admin, error) {
+	var opts []natsgo.Option
 	if credentials != "" {
-		opts = append(opts, nats.UserCredentials(credentials))
+		opts = append(opts, natsgo.UserCredentials(credentials))
 	}
-	return dialAdmin(address, opts...)
+	return dial(address, opts...)
 }
 
-// AdminOf connects to a server in this process, as the user who has the key.
-func AdminOf(s nats.InProcessConnProvider, key *Key) (*Admin, error) {
-	return dialAdmin("", nats.InProcessServer(s), nats.Nkey(key.userPub, key.user.Sign), nats.MaxReconnects(-1))
+// Of connects to a server in this process, as the user who has the key.
+func Of(s natsgo.InProcessConnProvider, key *nats.Key) (*Admin, error) {
+	return dial("", natsgo.InProcessServer(s), natsgo.Nkey(key.Card("").Key, key.Sign), natsgo.MaxReconnects(-1))
 }
 
-func dialAdmin(address string, opts ...nats.Option) (*Admin, error) {
-	nc, err := nats.Connect(address, append(opts, nats.Name("teambridge-hub"))...)
+func dial(address string, opts ...natsgo.Option) (*Admin, error) {
+	nc, err := natsgo.Connect(address, append(opts, natsgo.Name("teambridge-hub"))...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the server: %w", err)
 	}
@@ -81,29 +64,29 @@ func dialAdmin(address string, opts ...nats.Option) (*Admin, error) {
 // Close ends the connection.
 func (a *Admin) Close() { a.nc.Close() }
 
-// Stream makes the stream, or changes it to what it should be. It holds maxBytes at most.
+// Stream makes the nats.Stream, or changes it to what it should be. It holds maxBytes at most.
 func (a *Admin) Stream(ctx context.Context, maxBytes int64) error {
 	_, err := a.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: stream, Subjects: []string{"tb.m.*.*"}, Storage: jetstream.FileStorage,
+		Name: nats.Stream, Subjects: []string{"tb.m.*.*"}, Storage: jetstream.FileStorage,
 		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew,
 		MaxMsgsPerSubject: MaxWaiting, DiscardNewPerSubject: true, MaxBytes: maxBytes,
 		MaxAge: MaxAge, Duplicates: dedupe,
 	})
 	if err != nil {
-		return fmt.Errorf("make stream %s: %w", stream, err)
+		return fmt.Errorf("make stream %s: %w", nats.Stream, err)
 	}
 	return nil
 }
 
 // Add makes the queue of a machine, unless it has one.
 func (a *Admin) Add(ctx context.Context, name string) error {
-	if err := CheckName(name); err != nil {
+	if err := nats.CheckName(name); err != nil {
 		return err
 	}
-	_, err := a.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
+	_, err := a.js.CreateOrUpdateConsumer(ctx, nats.Stream, jetstream.ConsumerConfig{
 		Durable: name, FilterSubject: "tb.m." + name + ".*", AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: ackWait, MaxDeliver: -1, MaxAckPending: 1,
-		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{group}, PinnedTTL: pinnedTTL,
+		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{nats.Group}, PinnedTTL: pinnedTTL,
 	})
 	if err != nil {
 		return fmt.Errorf("make the queue of %s: %w", name, err)
@@ -113,13 +96,13 @@ func (a *Admin) Add(ctx context.Context, name string) error {
 
 // Remove removes the queue of a machine, with what waits in it.
 func (a *Admin) Remove(ctx context.Context, name string) error {
-	if err := CheckName(name); err != nil {
+	if err := nats.CheckName(name); err != nil {
 		return err
 	}
-	if err := a.js.DeleteConsumer(ctx, stream, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if err := a.js.DeleteConsumer(ctx, nats.Stream, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return fmt.Errorf("remove the queue of %s: %w", name, err)
 	}
-	s, err := a.js.Stream(ctx, stream)
+	s, err := a.js.Stream(ctx, nats.Stream)
 	if err == nil {
 		err = s.Purge(ctx, jetstream.WithPurgeSubject("tb.m."+name+".*"))
 	}
@@ -131,7 +114,7 @@ func (a *Admin) Remove(ctx context.Context, name string) error {
 
 // Queues returns the machines that have a queue.
 func (a *Admin) Queues(ctx context.Context) ([]string, error) {
-	s, err := a.js.Stream(ctx, stream)
+	s, err := a.js.Stream(ctx, nats.Stream)
 	if err != nil {
 		return nil, fmt.Errorf("list the queues: %w", err)
 	}
@@ -154,17 +137,17 @@ type Queue struct {
 
 // Waiting returns what waits for each machine, and how many bytes all of it takes.
 func (a *Admin) Waiting(ctx context.Context) (map[string]Queue, uint64, error) {
-	s, err := a.js.Stream(ctx, stream)
+	s, err := a.js.Stream(ctx, nats.Stream)
 	if err != nil {
-		return nil, 0, fmt.Errorf("look at stream %s: %w", stream, err)
+		return nil, 0, fmt.Errorf("look at stream %s: %w", nats.Stream, err)
 	}
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter("tb.m.>"))
 	if err != nil {
-		return nil, 0, fmt.Errorf("look at stream %s: %w", stream, err)
+		return nil, 0, fmt.Errorf("look at stream %s: %w", nats.Stream, err)
 	}
 	all := map[string]Queue{}
 	for subject, n := range info.State.Subjects {
-		if parts := strings.Split(subject, "."); len(parts) == 4 && CheckName(parts[2]) == nil {
+		if parts := strings.Split(subject, "."); len(parts) == 4 && nats.CheckName(parts[2]) == nil {
 			q := all[parts[2]]
 			q.Frames += n
 			all[parts[2]] = q
@@ -195,7 +178,7 @@ func (a *Admin) Probe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("store a probe: %w", err)
 	}
-	s, err := a.js.Stream(ctx, stream)
+	s, err := a.js.Stream(ctx, nats.Stream)
 	if err == nil {
 		err = s.DeleteMsg(ctx, ack.Sequence)
 	}

@@ -1,0 +1,74 @@
+package api
+
+import "time"
+
+// Links are the links of a machine with others.
+type Links struct {
+	Machine  string     `json:"machine,omitempty"` // its name; empty: it has none, and no links
+	Card     string     `json:"card,omitempty"`    // what others need to know of it, in one line; no secret
+	Hub      string     `json:"hub,omitempty"`     // its address; empty: none was chosen
+	Trust    string     `json:"trust,omitempty"`   // how the hub's certificate is checked; empty: as the system does
+	State    string     `json:"state"`             // [LinkConnected] and its like
+	Since    *time.Time `json:"since,omitempty"`   // since when it is connected, or is not
+	Reason   string     `json:"reason,omitempty"`  // why it is not connected, or the last error
+	Machines []Machine  `json:"machines"`          // sorted by name
+}
+
+// The states of the connection with the hub.
+const (
+	LinkConnected    = "connected"
+	LinkDisconnected = "disconnected"
+	LinkOff          = "off" // no service runs the links, or no hub was chosen
+)
+
+// Machine is another machine that there is a link with.
+type Machine struct {
+	Machine string     `json:"machine"`
+	Card    string     `json:"card"`
+	State   string     `json:"state"`           // [MachineHere], [MachineAway] or [MachineNew]
+	Heard   *time.Time `json:"heard,omitempty"` // when it was last heard
+	Version string     `json:"version,omitempty"`
+	Teams   []string   `json:"teams"`            // of this machine that it may write to
+	Offers  []string   `json:"offers"`           // its teams that this machine may write to, as TEAM@MACHINE
+	Queued  int        `json:"queued"`           // messages for it that the hub does not have yet
+	Stored  int        `json:"stored"`           // messages for it that it has not confirmed
+	Oldest  *time.Time `json:"oldest,omitempty"` // when the oldest of these was sent
+}
+
+// The states of a machine.
+const (
+	MachineHere = "here"
+	MachineAway = "away" // it is silent
+	MachineNew  = "new"  // it was never heard
+)
+
+// NewLink says what a machine is for others.
+type NewLink struct {
+	Machine string `json:"machine,omitempty"` // its name; empty: the one that it has
+	Hub     string `json:"hub,omitempty"`     // the address of its hub; empty: the one that it has
+	Trust   string `json:"trust,omitempty"`   // with a hub: a file of certificates, or the SHA-256 fingerprint of the hub's own
+	NewKey  bool   `json:"newKey,omitempty"`  // have a new key; the hub and the other machines have to be given the new card
+}
+
+// NewMachine is a machine to make a link with.
+type NewMachine struct {
+	Card    string   `json:"card"`            // as its Card of [Links]
+	Teams   []string `json:"teams,omitempty"` // that it may write to
+	Replace bool     `json:"replace,omitempty"`
+}
+
+// NewShare says that a machine may write to a team, or may no longer.
+type NewShare struct {
+	Team string `json:"team"`
+	Stop bool   `json:"stop,omitempty"`
+}
+
+// The states of a message on its way to another machine, before it is [Verified] there.
+const (
+	Queued   = "queued"   // it is in the ledger here
+	Stored   = "stored"   // the hub has it
+	Received = "received" // the ledger of the other machine has it
+)
+
+// WayMachine is the way to members on other machines, by a link.
+const WayMachine = "machine"

@@ -1,0 +1,413 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	natshub "teambridge/relay/link/hub"
+	"teambridge/relay/link/nats"
+	"teambridge/status/api"
+	"teambridge/teams/teamstest"
+)
+
+// linkedMachine is a machine in a test: a Claude directory, and a service that runs.
+type linkedMachine struct {
+	*teamstest.Fixture
+	*Service
+	t    *testing.T
+	name string
+	end  func()
+}
+
+// linkedMachines returns two machines, laptop and build, that have a link over a hub. build has the
+// team ci, which laptop may write to, and laptop the team dev, which build may not write to.
+func linkedMachines(t *testing.T) (laptop, build *linkedMachine) {
+	t.Helper()
+	laptop, build, _ = machinesOfHub(t)
+	return laptop, build
+}
+
+// machinesOfHub also returns the directory of the hub.
+func machinesOfHub(t *testing.T) (laptop, build *linkedMachine, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	h, err := natshub.Open(t.Context(), natshub.Options{Dir: dir, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+	machine := func(name string) *linkedMachine {
+		m := &linkedMachine{Fixture: teamstest.New(t), t: t, name: name}
+		m.open()
+		links, err := m.SetLink(t.Context(), api.NewLink{Machine: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		card, err := nats.ParseCard(links.Card)
+		if err == nil {
+			err = natshub.Add(t.Context(), dir, card, natshub.AddOptions{})
+		}
+		if err == nil {
+			_, err = m.SetLink(t.Context(), api.NewLink{Hub: "nats://" + h.Addr().String()})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	laptop, build = machine("laptop"), machine("build")
+	laptop.Make("dev", 1000, "boss", "alice")
+	build.Make("ci", 2000, "chief", "worker")
+	laptop.add(build)
+	build.add(laptop, "ci")
+	laptop.start()
+	build.start()
+	laptop.until("build is there, and offers its team", func() bool {
+		links, err := laptop.Links(t.Context())
+		return err == nil && links.State == api.LinkConnected && slices.Equal(links.Machines[0].Offers, []string{"ci@build"})
+	})
+	return laptop, build, dir
+}
+
+func (m *linkedMachine) open() {
+	m.t.Helper()
+	s, err := OpenService(m.t.Context(), ServiceOptions{
+		Root: m.Root, State: m.State, Lock: teamstest.Patient, Tick: 20 * time.Millisecond, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.Service = s
+}
+
+func (m *linkedMachine) start() {
+	m.t.Helper()
+	end := m.Service.start(m.t)
+	s := m.Service
+	m.end = func() {
+		end()
+		if err := s.Close(); err != nil {
+			m.t.Error(err)
+		}
+	}
+}
+
+func (m *linkedMachine) restart() {
+	m.end()
+	m.open()
+	m.start()
+}
+
+func (m *linkedMachine) add(other *linkedMachine, teams ...string) {
+	m.t.Helper()
+	links, err := other.Links(m.t.Context())
+	if err == nil {
+		_, err = m.AddMachine(m.t.Context(), api.NewMachine{Card: links.Card, Teams: teams})
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// until waits until something is so.
+func (m *linkedMachine) until(what string, so func() bool) {
+	m.t.Helper()
+	limit := time.After(time.Minute)
+	for !so() {
+		select {
+		case <-limit:
+			m.t.Fatalf("%s: not after a minute: %s", m.name, what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// rows waits until an inbox has n rows, and returns them.
+func (m *linkedMachine) rows(team, member string, n int) (rows []inbox.Row) {
+	m.t.Helper()
+	box := m.Inbox(team, member)
+	m.until(fmt.Sprintf("%s@%s has %d rows", member, team, n), func() bool {
+		var err error
+		rows, err = box.Read(m.t.Context())
+		return err == nil && len(rows) >= n
+	})
+	if len(rows) != n {
+		m.t.Fatalf("%s@%s has %d rows, want %d: %v", member, team, len(rows), n, rows)
+	}
+	return rows
+}
+
+// say sends as a person.
+func (m *linkedMachine) say(team, member, id, text string) (api.Sent, error) {
+	return m.Service.Send(WithPerson(m.t.Context()), team, member, id, api.NewMessage{Text: text})
+}
+
+func TestMemberOnAnotherMachine(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	to, err := laptop.Target(t.Context(), api.Scope{}, "worker@ci@build")
+	if err != nil || to.Team != "ci@build" || to.Member() != "worker" || to.Way != api.WayMachine {
+		t.Fatalf("%+v, %v", to, err)
+	}
+	for _, name := range []string{"worker", "worker@ci"} { // unique, and so found without the machine
+		if to, err := laptop.Target(t.Context(), api.Scope{}, name); err != nil || to.Team != "ci@build" {
+			t.Errorf("%s: %+v, %v", name, to, err)
+		}
+	}
+	sent, err := laptop.say("ci@build", "worker", "one", "hello")
+	if err != nil || sent.State != api.Queued || !sent.Reachable {
+		t.Fatalf("%+v, %v", sent, err)
+	}
+	if sent, err = laptop.Await(t.Context(), sent, api.Verified, time.Minute); err != nil || sent.State != api.Verified {
+		t.Fatalf("%+v, %v", sent, err)
+	}
+	if row := build.rows("ci", "worker", 1)[0]; row.From != "user-laptop" || row.Text != "hello" || row.Read {
+		t.Errorf("%+v", row)
+	}
+	again, err := laptop.say("ci@build", "worker", "one", "hello")
+	if err != nil || !again.Deduplicated || again.State != api.Verified {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if _, err := laptop.say("ci@build", "worker", "one", "other"); !errors.Is(err, ledger.ErrConflict) {
+		t.Error(err)
+	}
+	// Its agent takes it, and its sender learns that.
+	if _, err := teamstest.Take(t.Context(), build.Inbox("ci", "worker"), teamstest.All); err != nil {
+		t.Fatal(err)
+	}
+	if sent, err = laptop.Await(t.Context(), sent, api.Consumed, time.Minute); err != nil {
+		t.Errorf("%+v, %v", sent, err)
+	}
+	// It answers, as agents do: by a row in the inbox of a name that config.json has.
+	answered := make(chan error, 1)
+	go func() {
+		a, err := laptop.Ask(WithPerson(t.Context()), "ci@build", "worker", "two", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "1m"})
+		if err == nil && (a.Text != "42" || a.Via != api.ViaMessage || a.Reply.From != "worker") {
+			err = fmt.Errorf("%+v", a)
+		}
+		answered <- err
+	}()
+	build.until("worker has the question", func() bool {
+		rows, err := build.Inbox("ci", "worker").Read(t.Context())
+		return err == nil && slices.ContainsFunc(rows, func(r inbox.Row) bool { return r.Text == "what?" })
+	})
+	build.Fixture.Send("ci", "worker", "user-laptop", "42")
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	found, err := laptop.Read(t.Context(), "ci@build", api.Reading{Own: true})
+	if err != nil || len(found.Messages) != 1 || found.Messages[0].Read || found.Messages[0].Inbox != mail.User {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if done, err := laptop.MarkRead(t.Context(), "ci@build", api.MarkRead{IDs: []string{found.Messages[0].ID}}); err != nil || done.Marked != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if states, err := laptop.Status(t.Context(), "ci@build", "worker"); err != nil || len(states) != 1 || states[0].Basis != api.BasisMachine {
+		t.Errorf("%+v, %v", states, err)
+	}
+}
+
+// Agents of two machines write to each other by stand-ins, which are no members for broadcasts.
+func TestStandIns(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	m, err := laptop.Join(t.Context(), "dev", api.NewJoin{Remote: "worker@ci@build"})
+	if err != nil || m.Member != "worker-build" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	laptop.Fixture.Send("dev", "alice", "worker-build", "review this")
+	if row := build.rows("ci", "worker", 1)[0]; row.From != "alice-laptop" || row.Text != "review this" {
+		t.Errorf("%+v", row)
+	}
+	build.Fixture.Send("ci", "worker", "alice-laptop", "done")
+	if row := laptop.rows("dev", "alice", 1)[0]; row.From != "worker-build" || row.Text != "done" {
+		t.Errorf("%+v", row)
+	}
+	all, err := build.Broadcast(WithPerson(t.Context()), "ci", "", api.NewBroadcast{Text: "to all", IncludeLead: true})
+	if err != nil || slices.ContainsFunc(all, func(s api.Sent) bool { return strings.Contains(s.Member, "-laptop") }) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := laptop.Join(t.Context(), "dev", api.NewJoin{Remote: "worker@ci@build", As: "alice"}); err == nil {
+		t.Error("a stand-in took the name of a member")
+	}
+	if _, err := laptop.RemoveMachine(t.Context(), "build"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := laptop.Team("dev").Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there := c.Member("worker-build"); there {
+		t.Error("the stand-in is still a member")
+	}
+}
+
+// A service that is killed between any two steps of taking a row loses nothing, and repeats nothing.
+func TestClaimedOnce(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	if _, err := laptop.Join(t.Context(), "dev", api.NewJoin{Remote: "worker@ci@build"}); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for i := range 12 {
+		laptop.end()
+		text := fmt.Sprint("text ", i/2) // each twice
+		want = append(want, text)
+		laptop.Fixture.Send("dev", "alice", "worker-build", text)
+		laptop.open()
+		standIns, err := laptop.ledger.StandIns(t.Context(), laptop.Root.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		laptop.links.fault = func(step string) error {
+			if step == []string{"claimed", "marked", "never"}[i%3] {
+				return errors.New("killed")
+			}
+			return nil
+		}
+		err = laptop.links.claimStandIn(t.Context(), standIns[0], map[ledger.InboxKey]os.FileInfo{})
+		if laptop.links.fault = nil; (err != nil) != (i%3 < 2) {
+			t.Fatal(err)
+		}
+		laptop.start()
+	}
+	rows := build.rows("ci", "worker", len(want))
+	for i, row := range rows {
+		if row.Text != want[i] {
+			t.Errorf("row %d is %q, want %q", i, row.Text, want[i])
+		}
+	}
+}
+
+// Nothing can be reached until it is shared, and what comes has nobody's rights.
+func TestNotShared(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	refused := func(m *linkedMachine, team, member, text, why string) {
+		t.Helper()
+		sent, err := m.say(team, member, "", text)
+		if err == nil {
+			_, err = m.Await(t.Context(), sent, api.Verified, time.Minute)
+		}
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s@%s: %v; want %q", member, team, err, why)
+		}
+	}
+	refused(build, "dev@laptop", "alice", "hello", "there is no such team")
+	refused(build, "never@laptop", "alice", "hello", "there is no such team")
+	refused(laptop, "ci@build", "nobody", "hello", "has no member")
+	refused(laptop, "ci@build", "worker", `{"type":"shutdown_request","requestId":"1","from":"team-lead"}`, "only texts")
+	refused(laptop, "ci@elsewhere", "worker", "hello", "there is no link")
+	if _, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true}); err != nil {
+		t.Fatal(err)
+	}
+	laptop.until("ci is offered no more", func() bool {
+		links, err := laptop.Links(t.Context())
+		return err == nil && len(links.Machines[0].Offers) == 0
+	})
+	refused(laptop, "ci@build", "worker", "hello", "there is no such team")
+	if rows, err := build.Inbox("ci", "worker").Read(t.Context()); err == nil && len(rows) > 0 {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// What is sent while the other machine is away waits, says so, and arrives in order, once, after
+// restarts of both.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	build.end()
+	var last api.Sent
+	for i := range 30 {
+		var err error
+		if last, err = laptop.say("ci@build", "worker", fmt.Sprint("id ", i), fmt.Sprint("text ", i)); err != nil {
+			t.Fatal(err)
+		}
+		if i%10 == 5 {
+			laptop.restart()
+		}
+	}
+	if s, err := laptop.Await(t.Context(), last, api.Stored, time.Minute); err != nil {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if s, err := laptop.Await(t.Context(), last, api.Received, 20*time.Millisecond); !errors.Is(err, api.CodeTimeout) || s.State != api.Stored {
+		t.Errorf("%+v, %v", s, err)
+	}
+	build.open()
+	build.start()
+	if _, err := laptop.Await(t.Context(), last, api.Verified, time.Minute); err != nil {
+		t.Error(err)
+	}
+	for i, row := range build.rows("ci", "worker", 30) {
+		if row.Text != fmt.Sprint("text ", i) {
+			t.Errorf("row %d is %q", i, row.Text)
+		}
+	}
+}
+
+// A machine gets new keys while messages wait for it, and loses none and gets none twice.
+func TestNewKey(t *testing.T) {
+	t.Parallel()
+	laptop, build, dir := machinesOfHub(t)
+	build.end()
+	var last api.Sent
+	for i := range 10 {
+		var err error
+		if last, err = laptop.say("ci@build", "worker", "", fmt.Sprint("text ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := laptop.Await(t.Context(), last, api.Stored, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	build.open()
+	before, err := build.Links(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := build.SetLink(t.Context(), api.NewLink{NewKey: true})
+	if err != nil || links.Card == before.Card {
+		t.Fatalf("%+v, %v", links, err)
+	}
+	card, err := nats.ParseCard(links.Card)
+	if err == nil {
+		err = natshub.Add(t.Context(), dir, card, natshub.AddOptions{Replace: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := laptop.AddMachine(t.Context(), api.NewMachine{Card: links.Card}); !errors.Is(err, api.CodeConflict) {
+		t.Errorf("another card was taken without being asked: %v", err)
+	}
+	if _, err := laptop.AddMachine(t.Context(), api.NewMachine{Card: links.Card, Replace: true}); err != nil {
+		t.Fatal(err)
+	}
+	build.start()
+	if _, err := laptop.Await(t.Context(), last, api.Verified, time.Minute); err != nil {
+		t.Error(err)
+	}
+	for i, row := range build.rows("ci", "worker", 10) {
+		if row.Text != fmt.Sprint("text ", i) {
+			t.Errorf("row %d is %q", i, row.Text)
+		}
+	}
+}

@@ -1,0 +1,447 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay/link"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// machineWay is the way to the members of a team on another machine: the message goes into the
+// outbox, and a service carries it there. The team is called TEAM@MACHINE.
+type machineWay struct{ *Local }
+
+// elsewhere splits the name of a team on another machine.
+func elsewhere(name string) (team, machine string, ok bool) {
+	team, machine, ok = strings.Cut(name, "@")
+	return team, machine, ok && team != "" && machine != ""
+}
+
+// split takes an address apart: MEMBER@TEAM or, if there is a link with the machine,
+// MEMBER@TEAM@MACHINE, whose team is TEAM@MACHINE.
+func (l *Local) split(ctx context.Context, address string) (member, team string, err error) {
+	member, last := teams.Split(address)
+	name, team := teams.Split(member)
+	if team == "" {
+		return member, last, nil
+	}
+	list, err := l.machines(ctx)
+	if slices.ContainsFunc(list, func(m ledger.Machine) bool { return m.Name == last }) {
+		return name, team + "@" + last, err
+	}
+	return member, last, err
+}
+
+// onMachine returns what members of a team on another machine mean.
+func (l *Local) onMachine(ctx context.Context, name string, members []string) (Target, error) {
+	_, machine, _ := elsewhere(name)
+	m, err := l.machine(ctx, machine)
+	return Target{Members: members, Machine: &m, remote: name}, err
+}
+
+// offered returns the teams on other machines that have a team of that name, or all members, as they said last.
+func (l *Local) offered(ctx context.Context, team string, members []string) (all []string, err error) {
+	list, err := l.machines(ctx)
+	for _, m := range list {
+		p, _ := link.PresenceOf(m)
+		for _, t := range p.Teams {
+			has := team == t.Team
+			if team == "" {
+				has = len(members) > 0 && !slices.ContainsFunc(members, func(name string) bool { return there(t, name) == "" })
+			}
+			if has {
+				all = append(all, t.Team+"@"+m.Name)
+			}
+		}
+	}
+	return all, err
+}
+
+// there returns the name of a member of a team on another machine, or "".
+func there(t link.Team, name string) string {
+	for _, m := range t.Members {
+		if m.Member == name || m.Lead && strings.EqualFold(name, "lead") {
+			return m.Member
+		}
+	}
+	return ""
+}
+
+// offer is what the machine of a target said of the team last; found is false if it said nothing of it.
+func (to *Target) offer() (t link.Team, found bool) {
+	team, _, _ := elsewhere(to.remote)
+	return view.Offer(*to.Machine, team)
+}
+
+func (l machineWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {
+	sent, err := l.put(ctx, to, m, "message")
+	return sent, nil, err
+}
+
+// put puts a message of a kind into the outbox.
+func (l machineWay) put(ctx context.Context, to *Target, m message, kind string) (sent api.Sent, err error) {
+	start := time.Now()
+	sent = api.Sent{Team: to.remote, Member: to.Member(), ID: m.id, State: api.Failed}
+	switch opts, err := promptOptionsOf(m.NewMessage); {
+	case err != nil:
+		return sent, err
+	case opts != (promptOptions{}), m.Force, m.PaneOptions != (api.PaneOptions{}):
+		return sent, api.Decide(api.CodeInvalid, "omit it", "mode, isolated, force and what is for panes do not go to other machines")
+	case inbox.ProtocolType(m.Text) != "":
+		return sent, api.Decide(api.CodeRefused, "nothing was sent", "only texts go to other machines, and no object of Claude Code's own protocol")
+	case to.Member() == "":
+		return sent, api.Decide(api.CodeUsage, "", "a message goes to one member")
+	}
+	if err := (&inbox.Message{ID: m.id, Text: m.Text, Summary: m.Summary, From: cmp.Or(m.From, mail.User)}).Check(); err != nil {
+		return sent, err
+	}
+	team, machine, _ := elsewhere(to.remote)
+	offer, known := to.offer()
+	name := cmp.Or(there(offer, to.Member()), to.Member())
+	sent.Member = name
+	if known && there(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
+		return sent, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, to.Member())
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return sent, err
+	}
+	sent.Reason = view.Whereabouts(*to.Machine)
+	sent.Reachable = sent.Reason == ""
+	if m.DryRun {
+		sent.State = api.DryRun
+		return sent, nil
+	}
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return sent, err
+	}
+	key := ledger.InboxKey{Root: root.Path(), Team: to.remote, CreatedAt: ledger.MachineTeamCreated, Inbox: name}
+	out := ledger.Outgoing{Machine: machine, There: name, At: team, Delivery: ledger.Delivery{
+		UUID: uuid.NewString(), InboxKey: key, ID: m.id, From: cmp.Or(m.From, mail.User), Kind: kind, Summary: m.Summary,
+		Raw: []byte(m.Text), Person: true, Isolated: true, At: time.Now(),
+	}}
+	if m.id == "" {
+		out.ID = out.UUID
+	} else {
+		out.UUID = uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{key.Root, key.Team, key.Inbox, m.id})).String()
+	}
+	digest := sha256.Sum256(fmt.Appendf(nil, "%q", []string{out.From, m.Text, m.Summary}))
+	now, again, err := lg.AddOutgoing(ctx, out, digest)
+	switch {
+	case errors.Is(err, ledger.ErrOutboxFull):
+		return sent, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(view.Whereabouts(*to.Machine), machine+" is there"))
+	case errors.Is(err, ledger.ErrNoMachine):
+		return sent, noMachine(machine)
+	case err != nil:
+		return sent, err
+	}
+	l.linksChanged()
+	shown := sentThere(now)
+	shown.Deduplicated, shown.WaitedMs = again, time.Since(start).Milliseconds()
+	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); shown.Reason == "" && l.service == nil && !now.Stage.Final() {
+		shown.Reason = noCarrier
+	}
+	shown.Reachable = shown.Reachable && sent.Reachable
+	return shown, nil
+}
+
+const noCarrier = "no service runs here, which would carry it: teambridge serve"
+
+// held says in words what a message to another machine may wait for.
+func (l *Local) held(ctx context.Context, to *Target) string {
+	why := cmp.Or(view.Whereabouts(*to.Machine), to.Machine.Name+" is there")
+	switch links, err := l.Links(ctx); {
+	case l.service == nil:
+		why += "; " + noCarrier
+	case err == nil && links.State != api.LinkConnected:
+		why = "the hub is not reached: " + links.Reason
+	}
+	return why
+}
+
+// linked makes ids of messages to and from other machines.
+var linked = uuid.MustParse("0d9c7a0e-6a1c-5f0b-8a41-6d2f0a7f2f11")
+
+// sentThere shows a message to another machine.
+func sentThere(o ledger.Outgoing) api.Sent {
+	s := api.Sent{Team: o.Team, Member: o.Inbox, ID: o.ID, State: string(o.Stage), Recorded: true, Reachable: o.Reach == "", Reach: o.Reach, Delivery: o.UUID}
+	if o.State == ledger.Failed {
+		s.Reason = o.Reason
+	}
+	return s
+}
+
+func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(string, func(string) (api.Sent, error))) error {
+	if m.Protocol || m.PaneOptions != (api.PaneOptions{}) {
+		return api.Decide(api.CodeInvalid, "omit it", "protocol and what is for panes do not go to other machines")
+	}
+	offer, known := to.offer()
+	if !known {
+		return api.Decide(api.CodeNotFound, "send to one by name: teambridge send MEMBER@"+to.remote, "the members of %s are not known: %s", to.remote, cmp.Or(view.Whereabouts(*to.Machine), to.Machine.Name+" does not share it"))
+	}
+	for _, member := range offer.Members {
+		if member.Lead && !m.IncludeLead || slices.Contains(m.Except, member.Member) {
+			continue
+		}
+		one(member.Member, func(id string) (api.Sent, error) {
+			each := *to
+			each.Members = []string{member.Member}
+			s, _, err := l.send(ctx, &each, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From}, id})
+			return s, err
+		})
+	}
+	return nil
+}
+
+func (l machineWay) members(_ context.Context, to *Target) ([]api.Member, error) {
+	team, _, _ := elsewhere(to.remote)
+	return view.MachineMembers(*to.Machine, team), nil
+}
+
+func (l machineWay) detail(_ context.Context, to *Target, _ *ledger.Ledger) (api.TeamDetail, error) {
+	team, _, _ := elsewhere(to.remote)
+	return api.TeamDetail{Team: view.MachineTeam(*to.Machine, team), Ours: []string{mail.User}, From: mail.User}, nil
+}
+
+func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) {
+	offer, _ := to.offer()
+	list := view.MachineStatus(*to.Machine, offer.Team)
+	for _, name := range to.Members {
+		if there(offer, name) == "" {
+			return nil, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, name)
+		}
+	}
+	return slices.DeleteFunc(list, func(s api.Status) bool {
+		return len(to.Members) > 0 && !slices.ContainsFunc(to.Members, func(name string) bool { return there(offer, name) == s.Member })
+	}), nil
+}
+
+// rows returns what members there wrote to the person and, of others, what is on its way to them.
+func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Rows) (past, now map[string][]inbox.Row, err error) {
+	lg, err := l.Ledger(ctx)
+	if err != nil || lg == nil {
+		return nil, nil, err
+	}
+	rows := map[string][]inbox.Row{}
+	if len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, mail.User) {
+		panes, err := l.OpenPanes(ctx)
+		if err == nil {
+			rows[mail.User], err = panes.Said(ctx, to.remote)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if q.Own {
+		return nil, rows, nil
+	}
+	open, err := lg.OpenOutgoing(ctx, to.Machine.Name, 0, 1000)
+	if err != nil {
+		return nil, nil, err
+	}
+	queued, err := lg.NextOutgoing(ctx, to.Machine.Name, 1000, 32<<20)
+	for _, o := range append(open, queued...) {
+		if o.Team == to.remote && (len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, o.Inbox)) {
+			rows[o.Inbox] = append(rows[o.Inbox], inbox.Row{
+				From: o.From, Text: string(o.Raw), Timestamp: o.Since.UTC().Format(inbox.TimestampLayout), Summary: o.Summary, MessageID: o.ID,
+			})
+		}
+	}
+	return nil, rows, err
+}
+
+func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, timeout time.Duration) (a api.Answered, err error) {
+	switch {
+	case Agent(ctx): // whose session gets the answer as a message
+		return a, api.Decide(api.CodeRefused, "send it without waiting for the answer, which comes as a message", "the answer of a member on another machine cannot be waited for")
+	case l.service == nil:
+		return a, api.Decide(api.CodeConflict, "start it with: teambridge serve", "only a service carries messages to other machines and back")
+	}
+	w := &waiting{Local: l.Local, Occasion: api.Occasion{For: api.ForReply, Member: to.Member()}, to: to, team: to.remote}
+	root, err := l.opts.Root()
+	if err != nil {
+		return a, err
+	}
+	w.root = root.Path()
+	if w.rec, err = l.Record(ctx, to.remote); err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, w.rec.Close()) }()
+	if a.Sent, err = l.put(ctx, to, m, link.Question); err != nil {
+		return a, err
+	}
+	w.Member = a.Sent.Member
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		wait, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	for {
+		now, err := l.outgoing(ctx, a.Sent)
+		if err != nil {
+			return a, err
+		}
+		if a.Sent = sentThere(now); now.State == ledger.Failed {
+			return a, l.notThere(now)
+		}
+		list, err := w.appeared(wait, recheck)
+		switch {
+		case ctx.Err() != nil:
+			return a, context.Cause(ctx)
+		case wait.Err() != nil:
+			return a, api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge inbox --team "+to.remote, "timed out after %s: no answer from %s; the message is %s", timeout, a.Sent.Member, a.Sent.State)
+		case err != nil:
+			return a, err
+		}
+		for _, r := range list {
+			if r.Inbox == mail.User && r.From == w.Member {
+				a.Reply = view.Recorded(r)
+				a.Text, a.Via = r.Text, api.ViaMessage
+				return a, nil
+			}
+		}
+	}
+}
+
+func (l machineWay) prepare(ctx context.Context, w *waiting) (err error) {
+	if w.forMessage() {
+		w.rec, err = l.Record(ctx, w.team)
+	}
+	return err
+}
+
+func (l machineWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
+	for {
+		list, err := w.appeared(ctx, recheck)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			if (w.Member == "" || m.From == w.Member) && (m.Inbox == mail.User || w.For == api.ForMessage && m.Kind() != journal.KindAnswer) {
+				return new(view.Record(m, nil)), nil
+			}
+		}
+	}
+}
+
+func (l machineWay) state(ctx context.Context, w *waiting) ([]api.Status, error) {
+	for {
+		to, err := l.onMachine(ctx, w.to.remote, w.to.Members)
+		if err != nil {
+			return nil, err
+		}
+		all, err := l.status(ctx, &to)
+		if err != nil {
+			return nil, err
+		}
+		found := slices.DeleteFunc(slices.Clone(all), func(s api.Status) bool { return w.Member != "" && s.Member != w.Member })
+		reached := len(found) > 0 && !slices.ContainsFunc(found, func(s api.Status) bool {
+			return s.Word != api.WordEnded && (w.For == api.ForTerminated || s.Word != api.WordIdle)
+		})
+		if reached {
+			return found, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(settled / 5):
+		}
+	}
+}
+
+// outgoing returns the record of a message to another machine.
+func (l *Local) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing, err error) {
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return o, err
+	}
+	o, found, err := lg.Outgoing(ctx, s.Delivery)
+	if err == nil && !found {
+		err = api.Decide(api.CodeNotFound, "", "the message %q to %s@%s is not known", s.ID, s.Member, s.Team)
+	}
+	return o, err
+}
+
+// toMachine reports whether a message is one to another machine.
+func (l *Local) toMachine(s api.Sent) bool {
+	_, _, ok := elsewhere(s.Team)
+	return ok && s.Delivery != ""
+}
+
+// stages are the states of a message to another machine, in order.
+var stages = []string{api.Queued, api.Stored, api.Received, api.Verified, api.Consumed, api.Seen}
+
+// awaitThere waits until a message to another machine has come to a state there.
+func (l *Local) awaitThere(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	want := slices.Index(stages, until)
+	if want < 0 {
+		return s, api.Decide(api.CodeUsage, "", "a message to another machine cannot be waited for until it is %q", until)
+	}
+	deduplicated, waited := s.Deduplicated, s.WaitedMs
+	news := make(<-chan struct{})
+	if l.service != nil {
+		var done func()
+		news, done = l.service.news.subscribe()
+		defer done()
+	}
+	for {
+		o, err := l.outgoing(context.WithoutCancel(ctx), s)
+		if err != nil {
+			return s, err
+		}
+		s = sentThere(o)
+		s.Deduplicated, s.WaitedMs = deduplicated, waited
+		switch {
+		case slices.Index(stages, s.State) >= want:
+			return s, nil
+		case o.Stage.Final():
+			return s, l.notThere(o)
+		}
+		select {
+		case <-news:
+		case <-time.After(recheck / 10):
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return s, context.Cause(ctx)
+			}
+			to, err := l.onMachine(context.WithoutCancel(ctx), s.Team, nil)
+			if err != nil {
+				return s, err
+			}
+			s.Reason = l.held(context.WithoutCancel(ctx), &to)
+			return s, api.Decide(api.CodeTimeout, "it stays sent; to give it up while it is queued: teambridge relay drop "+o.UUID,
+				"timed out after %s: the message to %s@%s is %s; %s", timeout, s.Member, s.Team, s.State, s.Reason)
+		}
+	}
+}
+
+// notThere is the error for a message that did not arrive, or of which that is not known.
+func (l *Local) notThere(o ledger.Outgoing) error {
+	again := "to send it again: teambridge relay retry " + o.UUID
+	switch o.Stage {
+	case ledger.StageRefused:
+		return api.Decide(api.CodeRefused, again, "%s does not take the message: %s", o.Machine, strings.TrimPrefix(o.Reason, "refused: "))
+	case ledger.StageLost:
+		return api.Decide(api.CodeLost, again, "the message was lost on %s: %s", o.Machine, strings.TrimPrefix(o.Reason, "lost: "))
+	case ledger.StageUnknown:
+		return api.Decide(api.CodeUnknown, again+", which may make a second copy", "nobody knows whether %s@%s has the message: %s", o.Inbox, o.Team, strings.TrimPrefix(o.Reason, "unknown: "))
+	}
+	return api.Decide(api.CodeGone, again, "the message to %s@%s was not sent: %s", o.Inbox, o.Team, cmp.Or(o.Reason, string(o.State)))
+}

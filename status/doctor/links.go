@@ -1,0 +1,155 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/link"
+	"teambridge/relay/link/nats"
+	"teambridge/relay/shell"
+	"teambridge/status/api"
+	"teambridge/status/client"
+	"teambridge/status/plain"
+	"teambridge/status/view"
+	"teambridge/teams/lockedfile"
+)
+
+// waitsLong is for how long a message may wait for a machine that is there.
+const waitsLong = time.Minute
+
+// links reports what keeps messages from other machines and from reaching them. Without links there
+// is nothing to report.
+func (x *examination) links(ctx context.Context) error {
+	if x.State == "" {
+		return nil // reported
+	}
+	l, err := x.Ledger(ctx)
+	if err != nil || l == nil {
+		return ctx.Err() // what is wrong with the ledger is reported with it
+	}
+	self, found, err := l.Link(ctx)
+	if err != nil || !found {
+		return err
+	}
+	machines, err := l.Machines(ctx, x.Root.Path())
+	if err != nil || len(machines) == 0 && self.Hub == "" {
+		return err
+	}
+	key := filepath.Join(x.State, nats.KeyFile)
+	if _, err := nats.ReadKey(key); err != nil {
+		advice := "if nobody can have read it: chmod 600 " + shell.Quote(key) + "; else have the hub and the other machines remove this one, and begin with another key"
+		if errors.Is(err, fs.ErrNotExist) {
+			advice = "restore it from a backup, or make another one, whose card the hub and the other machines must add: teambridge link card --name " + self.Name
+		}
+		x.add(api.LevelProblem, "link_key", "", key, view.Describe(err), advice)
+	}
+	waiting := 0
+	for _, m := range machines {
+		waiting += m.Queued + m.Stored
+	}
+	x.hub(ctx, self, waiting)
+	for _, m := range machines {
+		x.machine(m)
+	}
+	return x.unknown(ctx, l)
+}
+
+// hub reports how the connection with the hub is.
+func (x *examination) hub(ctx context.Context, self ledger.Link, waiting int) {
+	if self.Hub == "" {
+		x.add(api.LevelProblem, "no_hub", "", "", "there are links with other machines, and no hub was chosen", "such as: teambridge link hub ssh://box")
+		return
+	}
+	c, err := client.Find(x.State, x.Root.Path())
+	if err != nil {
+		if held, herr := lockedfile.Held(filepath.Join(x.State, "locks"), link.Lock); herr == nil && held {
+			x.add(api.LevelOK, "hub", "", self.Hub, "another process carries messages to and from other machines", "")
+			return
+		}
+		level, waits := api.LevelNote, ""
+		if waiting > 0 {
+			level, waits = api.LevelProblem, "; here wait "+plain.Plural(waiting, "message")
+		}
+		x.add(level, "no_link", "", self.Hub, "nothing carries messages to and from other machines"+waits, "start a service: teambridge serve; or, without one: teambridge link run")
+		return
+	}
+	defer c.Close()
+	asking, done := context.WithTimeout(ctx, 2*cmp.Or(x.Wait, time.Second))
+	defer done()
+	k, err := c.Links(asking)
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, client.ErrUnreachable) {
+			x.add(api.LevelProblem, "hub", "", self.Hub, "how the connection with the hub is, is not known: "+view.Describe(err), "")
+		}
+		return // a service that does not answer is reported
+	}
+	since := ""
+	if k.Since != nil {
+		since = " since " + view.Clock(*k.Since)
+	}
+	switch {
+	case k.State == api.LinkConnected && k.Reason == "":
+		x.add(api.LevelOK, "hub", "", self.Hub, "this machine, "+self.Name+", is connected with the hub"+since, "")
+	case k.State == api.LinkConnected:
+		x.add(api.LevelProblem, "hub", "", self.Hub, "this machine, "+self.Name+", is connected with the hub"+since+", and: "+k.Reason, "")
+	default:
+		x.add(api.LevelProblem, "hub", "", self.Hub, "there is no connection with the hub"+since+": "+k.Reason, hubAdvice(self, k.Card))
+	}
+}
+
+// hubAdvice says what to see to if a hub cannot be reached.
+func hubAdvice(self ledger.Link, card string) string {
+	admit := "see that the hub has admitted this machine: teambridge-hub add " + shell.Quote(card)
+	if strings.HasPrefix(self.Hub, "ssh://") {
+		return "see that this works without a question: ssh " + shell.Quote(self.Hub) + " teambridge-hub list; and " + admit
+	}
+	return "see that the hub runs and can be reached; and " + admit
+}
+
+// machine reports messages that wait for a machine.
+func (x *examination) machine(m ledger.Machine) {
+	n := m.Queued + m.Stored
+	if n == 0 {
+		return
+	}
+	where := view.Whereabouts(m)
+	if where == "" {
+		if time.Since(m.Oldest) < waitsLong {
+			return
+		}
+		where = m.Name + " is there"
+	}
+	x.add(api.LevelNote, "machine_waits", "", "", fmt.Sprintf("%s, and has not confirmed %s, the oldest since %s", where, plain.Plural(n, "message"), view.Clock(m.Oldest)),
+		"they wait for 8 days; see: teambridge link list")
+}
+
+// unknown reports messages to other machines of which nobody knows whether they arrived.
+func (x *examination) unknown(ctx context.Context, l *ledger.Ledger) error {
+	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
+	count, last := 0, ledger.Outgoing{}
+	for _, d := range failed { // the newest first
+		if err != nil || !strings.HasPrefix(d.Reason, "unknown: ") {
+			continue
+		}
+		var o ledger.Outgoing
+		var found bool
+		if o, found, err = l.Outgoing(ctx, d.UUID); found && o.Stage == ledger.StageUnknown {
+			if count++; count == 1 {
+				last = o
+			}
+		}
+	}
+	if err == nil && count > 0 {
+		x.add(api.LevelNote, "machine_unknown", "", "", fmt.Sprintf("of %s to other machines, nobody knows whether they arrived, the last to %s@%s@%s: %s",
+			plain.Plural(count, "message"), last.There, last.At, last.Machine, strings.TrimPrefix(last.Reason, "unknown: ")),
+			"ask there; teambridge relay retry sends one again, which may make a second copy, and teambridge relay drop gives it up")
+	}
+	return err
+}

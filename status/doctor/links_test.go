@@ -1,0 +1,116 @@
+package doctor_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/link"
+	"teambridge/relay/link/nats"
+	"teambridge/status/api"
+	"teambridge/status/doctor"
+	"teambridge/teams/lockedfile"
+	"teambridge/teams/teamstest"
+)
+
+// Without a service, what is wrong with links is found in the state directory alone.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	type world struct {
+		*testing.T
+		*teamstest.Fixture
+		*ledger.Ledger
+	}
+	must := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	named := func(w *world, hub string) {
+		must(w.T, w.SetLink(w.Context(), ledger.Link{Name: "laptop", Hub: hub}))
+		key, err := nats.NewKey()
+		must(w.T, err)
+		must(w.T, nats.WriteKey(filepath.Join(w.State, nats.KeyFile), key))
+	}
+	linked := func(w *world, hub string) {
+		named(w, hub)
+		must(w.T, w.AddMachine(w.Context(), "build", "card", false))
+	}
+	send := func(w *world, uuid string) {
+		_, _, err := w.AddOutgoing(w.Context(), ledger.Outgoing{Machine: "build", There: "worker", At: "ci", Delivery: ledger.Delivery{
+			UUID: uuid, InboxKey: ledger.InboxKey{Root: w.Root.Path(), Team: "ci@build", CreatedAt: ledger.MachineTeamCreated, Inbox: "worker"},
+			ID: uuid, From: "user", Kind: "message", Raw: []byte("x"), Person: true, Isolated: true, At: time.Now(),
+		}}, [32]byte{1})
+		must(w.T, err)
+	}
+	const noLink = "nothing carries messages to and from other machines"
+	for name, test := range map[string]struct {
+		prepare func(*world)
+		want    []string // LEVEL CODE MESSAGE…
+	}{
+		"none":        {func(*world) {}, nil},
+		"only a name": {func(w *world) { named(w, "") }, nil},
+		"no hub":      {func(w *world) { linked(w, "") }, []string{"problem no_hub there are links"}},
+		"no service":  {func(w *world) { linked(w, "ssh://box") }, []string{"note no_link " + noLink}},
+		"what waits":  {func(w *world) { linked(w, "ssh://box"); send(w, "m1"); send(w, "m2") }, []string{"problem no_link " + noLink + "; here wait 2 messages", "note machine_waits build was never heard from, and has not confirmed 2 messages, the oldest since "}},
+		"link run": {func(w *world) {
+			linked(w, "ssh://box")
+			release, err := lockedfile.Hold(filepath.Join(w.State, "locks"), link.Lock)
+			must(w.T, err)
+			w.Cleanup(func() { release() })
+		}, []string{"ok hub another process carries"}},
+		"an open key": {func(w *world) {
+			linked(w, "ssh://box")
+			must(w.T, os.Chmod(filepath.Join(w.State, nats.KeyFile), 0o644))
+		}, []string{"problem link_key the key of this machine", "note no_link " + noLink}},
+		"no key": {func(w *world) {
+			linked(w, "ssh://box")
+			must(w.T, os.Remove(filepath.Join(w.State, nats.KeyFile)))
+		}, []string{"problem link_key read the key of this machine", "note no_link " + noLink}},
+		"unknown": {func(w *world) {
+			linked(w, "ssh://box")
+			_, err := w.HeardFrom(w.Context(), "build", "one", nil)
+			must(w.T, err)
+			send(w, "m1")
+			must(w.T, w.Sending(w.Context(), "m1"))
+			must(w.T, w.Stored(w.Context(), "m1"))
+			lost, err := w.HeardFrom(w.Context(), "build", "another", nil)
+			if err != nil || lost != 1 {
+				w.Fatalf("%d are lost, %v", lost, err)
+			}
+		}, []string{"note no_link " + noLink, "note machine_unknown of 1 message to other machines, nobody knows whether they arrived, the last to worker@ci@build: the ledger of build"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := teamstest.Captured(t)
+			l, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
+			must(t, err)
+			defer l.Close()
+			test.prepare(&world{t, f, l})
+			r, err := doctor.Checkup{
+				Root: f.Root, State: f.State, Locker: f.Locker, LookupEnv: os.LookupEnv,
+				Ledger: func(context.Context) (*ledger.Ledger, error) { return l, nil },
+			}.Run(t.Context(), "", false)
+			must(t, err)
+			var got []string
+			codes := []string{"no_hub", "no_link", "hub", "link_key", "machine_waits", "machine_unknown"}
+			for _, f := range r.Findings {
+				if slices.Contains(codes, f.Code) {
+					got = append(got, f.Level+" "+f.Code+" "+f.Message)
+					if f.Advice == "" && f.Level != api.LevelOK {
+						t.Errorf("no advice: %+v", f)
+					}
+				}
+			}
+			if !slices.EqualFunc(got, test.want, strings.HasPrefix) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/link"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// Machine shows another machine.
+func Machine(m ledger.Machine) api.Machine {
+	p, _ := link.PresenceOf(m)
+	shown := api.Machine{
+		Machine: m.Name, Card: m.Card, State: api.MachineNew, Version: p.Program, Queued: m.Queued, Stored: m.Stored,
+		Teams: append([]string{}, m.Teams...), Offers: []string{},
+	}
+	if !m.Heard.IsZero() {
+		shown.Heard, shown.State = &m.Heard, api.MachineHere
+		if away(m) {
+			shown.State = api.MachineAway
+		}
+	}
+	if !m.Oldest.IsZero() {
+		shown.Oldest = &m.Oldest
+	}
+	for _, t := range p.Teams {
+		shown.Offers = append(shown.Offers, t.Team+"@"+m.Name)
+	}
+	return shown
+}
+
+func away(m ledger.Machine) bool { return time.Since(m.Heard) > link.Away }
+
+// Whereabouts says in words since when a machine is silent, or "".
+func Whereabouts(m ledger.Machine) string {
+	switch {
+	case m.Heard.IsZero():
+		return m.Name + " was never heard from"
+	case away(m):
+		return m.Name + " is away since " + Clock(m.Heard)
+	}
+	return ""
+}
+
+// Offer is what a machine said of a team last; found is false if it said nothing of it.
+func Offer(m ledger.Machine, team string) (t link.Team, found bool) {
+	p, _ := link.PresenceOf(m)
+	i := slices.IndexFunc(p.Teams, func(t link.Team) bool { return t.Team == team })
+	if i < 0 {
+		return link.Team{Team: team}, false
+	}
+	return p.Teams[i], true
+}
+
+// MachineTeam shows a team on another machine, which is called TEAM@MACHINE here.
+func MachineTeam(m ledger.Machine, team string) api.Team {
+	offer, _ := Offer(m, team)
+	return api.Team{
+		Team: team + "@" + m.Name, CreatedAt: time.UnixMilli(ledger.MachineTeamCreated).UTC(), LeadState: teams.Unknown.String(), Members: len(offer.Members), Machine: m.Name,
+	}
+}
+
+// MachineMembers shows the members of a team on another machine.
+func MachineMembers(m ledger.Machine, team string) []api.Member {
+	offer, _ := Offer(m, team)
+	list := make([]api.Member, 0, len(offer.Members))
+	for _, one := range offer.Members {
+		role := api.RoleAgent
+		if one.Lead {
+			role = api.RoleLead
+		}
+		list = append(list, api.Member{Team: team + "@" + m.Name, Member: one.Member, Role: role, Backend: "machine"})
+	}
+	return list
+}
+
+// MachineStatus says what the members of a team on another machine do, as it said last.
+func MachineStatus(m ledger.Machine, team string) []api.Status {
+	offer, _ := Offer(m, team)
+	list := make([]api.Status, 0, len(offer.Members))
+	silent := Whereabouts(m)
+	for _, one := range offer.Members {
+		s := api.Status{
+			Team: team + "@" + m.Name, Member: one.Member, Word: cmp.Or(one.Word, api.WordUnknown), Why: one.Why, WordSince: one.Since, Since: one.Since, Heard: m.Heard.UTC(),
+			Basis: api.BasisMachine, State: api.StateIdle, Detail: api.DetailWaiting,
+		}
+		if silent != "" {
+			s.Word, s.Why = api.WordUnknown, silent
+		}
+		switch s.Word {
+		case api.WordWorking:
+			s.State, s.Detail = api.StateActive, api.DetailWorking
+		case api.WordEnded:
+			s.State, s.Detail = api.StateTerminated, api.DetailShutDown
+		}
+		list = append(list, s)
+	}
+	return list
+}
