@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -32,6 +33,16 @@ func (l *Link) deliver(ctx context.Context, parts *sync.WaitGroup) error {
 // hand hands what arrived to workers, one for each recipient, and returns when to look again.
 func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Duration, err error) {
 	next = time.Minute
+	l.mu.Lock()
+	// Chosen before the ledger is read: if a worker ended between two pages, what is on the second
+	// would overtake what it left on the first.
+	busy := maps.Clone(l.working)
+	for r, until := range l.waiting {
+		if wait := time.Until(until); wait > 0 {
+			next, busy[r] = min(next, wait), true
+		}
+	}
+	l.mu.Unlock()
 	var after int64
 	for {
 		list, err := l.opts.Ledger.Arrived(ctx, after, arrivedPage)
@@ -39,23 +50,19 @@ func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Durat
 			return next, err
 		}
 		after = list[len(list)-1].N
-		begun := false
-		l.mu.Lock()
 		work := map[recipient][]ledger.Incoming{}
 		for _, m := range list {
-			r := recipient{m.Team, m.Member}
-			if wait := time.Until(l.waiting[r]); wait > 0 {
-				next = min(next, wait)
-			} else if !l.working[r] {
+			if r := (recipient{m.Team, m.Member}); !busy[r] {
 				work[r] = append(work[r], m)
 			}
 		}
+		l.mu.Lock()
 		for r, list := range work {
-			begun, l.working[r] = true, true
+			l.working[r] = true
 			parts.Go(func() { l.deliverTo(ctx, r, list) })
 		}
 		l.mu.Unlock()
-		if begun || len(list) < arrivedPage {
+		if len(work) > 0 || len(list) < arrivedPage {
 			return next, nil // a worker that ends looks for more
 		}
 	}

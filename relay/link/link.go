@@ -58,8 +58,9 @@ type Link struct {
 }
 
 type peer struct {
-	wake chan struct{}
-	stop context.CancelFunc
+	wake  chan struct{} // there may be something to write
+	retry chan struct{} // what could not be written may be now
+	stop  context.CancelFunc
 }
 
 type recipient struct{ team, member string }
@@ -158,9 +159,9 @@ func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 				there[m.Name] = true
 				if l.peers[m.Name] == nil {
 					writing, stop := context.WithCancel(ctx)
-					p := &peer{make(chan struct{}, 1), stop}
+					p := &peer{make(chan struct{}, 1), make(chan struct{}, 1), stop}
 					l.peers[m.Name] = p
-					parts.Go(func() { l.write(writing, m.Name, p.wake) })
+					parts.Go(func() { l.write(writing, m.Name, p) })
 				}
 			}
 			for name, p := range l.peers {
@@ -204,10 +205,10 @@ func pause(ctx context.Context, d time.Duration, wake ...<-chan struct{}) bool {
 }
 
 // write empties the outbox for a machine, in order, one frame at a time.
-func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) {
+func (l *Link) write(ctx context.Context, machine string, p *peer) {
 	said := ""
 	for {
-		sent, err := l.writeFrame(ctx, machine, wake)
+		sent, err := l.writeFrame(ctx, machine, p.retry)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -216,7 +217,7 @@ func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) 
 				said = text
 				l.failed(ctx, "messages to "+machine+" wait", err)
 			}
-			if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), wake) {
+			if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), p.retry) {
 				return
 			}
 		case sent:
@@ -224,7 +225,7 @@ func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) 
 			l.opts.Changed()
 		default:
 			select {
-			case <-wake:
+			case <-p.wake:
 			case <-ctx.Done():
 				return
 			}
@@ -233,7 +234,7 @@ func (l *Link) write(ctx context.Context, machine string, wake <-chan struct{}) 
 }
 
 // writeFrame publishes one frame, if there is something to say.
-func (l *Link) writeFrame(ctx context.Context, machine string, wake <-chan struct{}) (sent bool, err error) {
+func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan struct{}) (sent bool, err error) {
 	lg := l.opts.Ledger
 	if !l.opts.Wire.State().Connected {
 		return false, nil // all are woken when it is
@@ -249,7 +250,9 @@ func (l *Link) writeFrame(ctx context.Context, machine string, wake <-chan struc
 	l.mu.Lock()
 	refused, query := l.refused[machine], l.queries[machine]
 	delete(l.refused, machine)
-	delete(l.queries, machine) // it is asked again some time
+	if delete(l.queries, machine); len(query) > maxReceipts { // what is lost here is asked again some time
+		query, l.queries[machine] = query[:maxReceipts], query[maxReceipts:]
+	}
 	l.mu.Unlock()
 	defer func() {
 		if !sent && len(refused) > 0 {
@@ -298,7 +301,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, wake <-chan struc
 			said = text
 			l.failed(ctx, "messages to "+machine+" wait", err)
 		}
-		if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), wake) {
+		if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), retry) {
 			return false, context.Cause(ctx)
 		}
 	}
@@ -475,6 +478,11 @@ func (l *Link) changed(ctx context.Context) error {
 			l.opts.Warn(fmt.Errorf("the hub has lost what it had stored; %d messages are sent again", again))
 		}
 	}
+	l.mu.Lock()
+	for _, p := range l.peers {
+		signal(p.retry)
+	}
+	l.mu.Unlock()
 	signal(l.present)
 	return l.query(ctx)
 }
@@ -486,13 +494,16 @@ func (l *Link) query(ctx context.Context) error {
 		return err
 	}
 	for _, m := range list {
-		open, err := l.opts.Ledger.OpenOutgoing(ctx, m.Name, 0, maxReceipts)
-		if err != nil {
-			return err
-		}
-		ids := make([]string, 0, len(open))
-		for _, o := range open {
-			ids = append(ids, o.UUID)
+		var ids []string
+		for after, more := int64(0), true; more; {
+			open, err := l.opts.Ledger.OpenOutgoing(ctx, m.Name, after, maxReceipts)
+			if err != nil {
+				return err
+			}
+			for _, o := range open {
+				ids, after = append(ids, o.UUID), o.Seq
+			}
+			more = len(open) == maxReceipts
 		}
 		l.mu.Lock()
 		l.queries[m.Name] = ids

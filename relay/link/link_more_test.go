@@ -513,3 +513,62 @@ func TestNoAckWithoutARecord(t *testing.T) {
 		t.Errorf("acknowledged %v, error %v; want no acknowledgment and an error", acked, err)
 	}
 }
+
+// What waits for a recipient is delivered in order, even if a delivery ends while the next messages
+// are looked for.
+func TestManyArrivedInOrder(t *testing.T) {
+	t.Parallel()
+	_, _, b := two(t)
+	const n = arrivedPage + 100
+	var list []ledger.Incoming
+	var want []string
+	for i := range n {
+		text := fmt.Sprint(i)
+		in, err := incoming(message{ID: text, Name: text, Team: "team", Member: "worker", From: "user", Text: text, Sent: time.Now()})
+		b.must(err)
+		list, want = append(list, in), append(want, text)
+	}
+	_, err := b.ledger.Receive(t.Context(), "a", list...)
+	b.must(err)
+	b.start()
+	for deadline := time.Now().Add(time.Minute); len(b.texts()) < n; time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d were delivered", len(b.texts()), n)
+		}
+		b.link.Poke() // as often as it can be
+	}
+	if got := b.texts(); !slices.Equal(got, want) {
+		i := 0
+		for got[i] == want[i] {
+			i++
+		}
+		t.Errorf("message %s was delivered in place of %s", got[i], want[i])
+	}
+}
+
+// However many messages nobody takes, the others are asked about as well.
+func TestAllOpenMessagesAreAskedAbout(t *testing.T) {
+	t.Parallel()
+	h, a, _ := two(t)
+	var ids []string
+	for range maxReceipts + 5 {
+		ids = append(ids, a.send("b", "worker", "text"))
+		a.must(a.ledger.Confirm(t.Context(), "b", ledger.Receipt{ID: ids[len(ids)-1], Stage: ledger.StageVerified}))
+	}
+	a.start()
+	deadline := time.After(time.Minute)
+	for {
+		var asked []string
+		for _, f := range h.frames("b") {
+			asked = append(asked, f.Query...)
+		}
+		if slices.Equal(asked, ids) {
+			return
+		}
+		select {
+		case <-a.changed:
+		case <-deadline:
+			t.Fatalf("asked about %d of %d messages", len(asked), len(ids))
+		}
+	}
+}

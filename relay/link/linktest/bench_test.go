@@ -185,3 +185,45 @@ func BenchmarkIdleHub(b *testing.B) {
 	}
 	b.ReportMetric(0, "ns/op")
 }
+
+// The same between processes in networks of their own, each message sent when the last one has had
+// its time.
+func BenchmarkLatencyBetweenNetworks(b *testing.B) {
+	needNamespaces(b)
+	bed := newBed(b, true)
+	bed.startMachine("a")
+	bed.startMachine("b")
+	sent := 0
+	for b.Loop() {
+		fmt.Fprintln(bed.procs["a"].stdin, 100)
+		sent += 100
+		bed.confirmed("a", sent)
+	}
+	percentiles(b, bed.count("b", sent).latency)
+}
+
+// From the end of a cut of 12 seconds, in which the connection was given up, until the next message
+// is recorded.
+func BenchmarkResume(b *testing.B) {
+	needNamespaces(b)
+	bed := newBed(b, true)
+	bed.startMachine("a")
+	bed.startMachine("b")
+	var resumed time.Duration
+	sent := 0
+	for b.Loop() {
+		for _, m := range []string{"a", "b"} {
+			bed.cut(m, true)
+			time.Sleep(6 * time.Second)
+			fmt.Fprintln(bed.procs["a"].stdin, 1)
+			time.Sleep(6 * time.Second)
+			bed.heal(m)
+			begun := time.Now()
+			sent++
+			bed.confirmed("a", sent)
+			resumed = max(resumed, time.Since(begun))
+		}
+	}
+	b.ReportMetric(resumed.Seconds(), "max-s")
+	b.ReportMetric(0, "ns/op")
+}

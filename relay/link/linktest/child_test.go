@@ -116,9 +116,11 @@ func runMachine(args []string) error {
 		}
 	}()
 	go func() {
+		i := 0
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 			if n, err := strconv.Atoi(in.Text()); err == nil { // so many messages, 50 each second
-				go put(ctx, lg, machines[0].Name, 0, n, 50, l.Poke)
+				put(ctx, lg, machines[0].Name, i, n, 50, l.Poke)
+				i += n
 			}
 		}
 		cancel()
