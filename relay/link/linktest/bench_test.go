@@ -131,16 +131,20 @@ func BenchmarkBulk(b *testing.B) {
 	var recorded, confirmed time.Duration
 	for b.Loop() {
 		p := newPair(b)
-		list := make([]ledger.Outgoing, n)
+		list, ids := make([]ledger.Outgoing, n), make([]string, n)
 		for i := range list {
 			list[i], _ = outgoing("b", i+1)
 			list[i].Person, list[i].Key, list[i].Occurrence = false, list[i].ID, 1 // a row, of which one commit can have many
 			list[i].Raw = fmt.Appendf(nil, `{"text":%q}`, list[i].Raw)
+			ids[i] = list[i].UUID
 		}
 		if err := p.ledgers["a"].ClaimOutgoing(b.Context(), list...); err != nil {
 			b.Fatal(err)
 		}
 		begun := time.Now()
+		if err := p.ledgers["a"].Mark(b.Context(), ids...); err != nil { // which lets them go
+			b.Fatal(err)
+		}
 		p.links["a"].Poke()
 		for range n {
 			<-p.arrived
