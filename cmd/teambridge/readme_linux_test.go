@@ -97,6 +97,7 @@ var readmeRecipes = map[string][]recipe{
 		{command: "teambridge permit", says: `no agent waits for an answer`},
 		{command: "teambridge ui --print", says: `http://127\.0\.0\.1:\d+/\?code=`},
 		{command: "teambridge inbox --host ssh://box", skip: "there is no other machine; TestRealSSHD has one"},
+		{command: `teambridge send worker@ci@build "please review task 12"`, skip: "there is no other machine; TestRealMachines has one"},
 		{command: `tb() { curl -sS --unix-socket /tmp/tb.sock "$@"; }`},
 		{command: "tb localhost/v1/teams", says: `"team":"myteam"`},
 		{command: "tb localhost/v1/teams/myteam/status", says: `"member":"worker","state":`},

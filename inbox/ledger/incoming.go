@@ -145,18 +145,29 @@ func (m Incoming) Receipt() Receipt {
 	return Receipt{ID: m.ID, Stage: m.Stage, Reason: m.Reason, Reach: m.Reach}
 }
 
-// SetIncoming records how far a message that came has come, and where it was put. Its text is
-// forgotten, unless it waits for an answer: it is where it was put, or nobody wants it. A message
-// that was put somewhere may come back by a power cut, and is then put there again, under its id: so
-// only what else became of it is recorded durably.
-func (l *Ledger) SetIncoming(ctx context.Context, m Incoming) error {
-	level := durable
-	switch m.Stage {
-	case StageVerified, StageConsumed, StageSeen:
-		level = quick
+// SetIncoming records how far messages that came have come, and where they were put. Their texts are
+// forgotten, unless they wait for answers: they are where they were put, or nobody wants them. A
+// message that was put somewhere may come back by a power cut, and is then put there again, under its
+// id: so only what else became of one is recorded durably.
+func (l *Ledger) SetIncoming(ctx context.Context, messages ...Incoming) error {
+	level := quick
+	for _, m := range messages {
+		switch m.Stage {
+		case StageVerified, StageConsumed, StageSeen:
+		default:
+			level = durable
+		}
 	}
-	return l.exec(ctx, "set incoming", level, `UPDATE incoming SET stage=?, reason=?, reach=?, root=?, recipient=?, delivery=?, at=?,
-		raw=iif(?1='received' OR asks<>0, raw, x'') WHERE n=?`, string(m.Stage), m.Reason, m.Reach, m.Root, m.Recipient, m.Delivery, micros(time.Time{}), m.N)
+	return l.write(ctx, "set incoming", level, func(c *sqlite.Conn) error {
+		at := micros(time.Time{})
+		for _, m := range messages {
+			if _, err := c.Exec(`UPDATE incoming SET stage=?, reason=?, reach=?, root=?, recipient=?, delivery=?, at=?,
+				raw=iif(?1='received' OR asks<>0, raw, x'') WHERE n=?`, string(m.Stage), m.Reason, m.Reach, m.Root, m.Recipient, m.Delivery, at, m.N); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Asking returns the messages that wait for answers, and came after a time.

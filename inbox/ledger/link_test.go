@@ -96,7 +96,7 @@ func TestSetQueue(t *testing.T) {
 }
 
 // A receipt never takes a stage back, is of its machine alone, and what was given up can turn out
-// to have been seen.
+// to have arrived.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b", "c")
@@ -118,7 +118,7 @@ func TestConfirm(t *testing.T) {
 				want = StageQueued
 			case second == StageReset, first.Final() && first != StageUnknown:
 			case first == StageUnknown:
-				if second == StageSeen {
+				if j > 0 && j <= 4 { // received to seen
 					want = second
 				}
 			case j > i:

@@ -111,7 +111,14 @@ func addOutgoing(c *sqlite.Conn, seq int64, m *Outgoing) error {
 	if n, err := c.Number("SELECT count(*) FROM machines WHERE machine=?", m.Machine); err != nil || n == 0 {
 		return cmp.Or(err, fmt.Errorf("ledger: message to %s: %w", m.Machine, ErrNoMachine))
 	}
-	n, err := c.Number("SELECT count(*) FROM (SELECT 1 FROM outgoing WHERE machine=?1 AND stage='queued' UNION ALL SELECT 1 FROM outgoing WHERE machine=?1 AND stage='stored' LIMIT ?2)", m.Machine, MaxOutgoing)
+	// They are counted only if there can be so many: seq is that of all deliveries.
+	n, err := c.Number(`SELECT seq - min(
+		coalesce((SELECT seq FROM outgoing WHERE machine=?1 AND stage='queued' ORDER BY seq LIMIT 1), seq),
+		coalesce((SELECT seq FROM outgoing WHERE machine=?1 AND stage='stored' ORDER BY seq LIMIT 1), seq)) FROM (SELECT ?2 AS seq)`, m.Machine, seq)
+	if err == nil && n >= MaxOutgoing {
+		n, err = c.Number(`SELECT count(*) FROM (SELECT 1 FROM outgoing WHERE machine=?1 AND stage='queued'
+			UNION ALL SELECT 1 FROM outgoing WHERE machine=?1 AND stage='stored' LIMIT ?2)`, m.Machine, MaxOutgoing)
+	}
 	if err != nil || n >= MaxOutgoing {
 		return cmp.Or(err, fmt.Errorf("ledger: message to %s: %w", m.Machine, ErrOutboxFull))
 	}
@@ -264,14 +271,18 @@ func advanceOutgoing(c *sqlite.Conn, machine string, r Receipt, at int64) error 
 	now, found, err := sqlite.One(c, func(v sqlite.Row) progress {
 		return progress{v.Int(0), v.Text(1), Stage(v.Text(2)), DeliveryState(v.Text(3))}
 	}, "SELECT seq, machine, stage, state FROM deliveries JOIN outgoing USING (seq) WHERE uuid=?", r.ID)
-	if err != nil || !found || machine != "" && now.machine != machine || r.Stage.rank() <= now.stage.rank() || now.state == Dropped {
+	was := now.stage.rank()
+	if now.stage == StageUnknown && r.Stage.rank() < StageUnknown.rank() { // what was given up may still turn out to have arrived
+		was = StageStored.rank()
+	}
+	if err != nil || !found || machine != "" && now.machine != machine || r.Stage.rank() <= was || now.state == Dropped {
 		return err
 	}
 	if r.Stage == StageReset {
 		_, err := c.Exec("UPDATE outgoing SET stage='queued', at=?, tried=0 WHERE seq=? AND stage='stored'", at, now.seq)
 		return err
 	}
-	if now.stage.Final() && now.stage != StageUnknown { // what was given up may still turn out to have arrived
+	if now.stage.Final() && now.stage != StageUnknown {
 		return nil
 	}
 	state, reason := Done, ""

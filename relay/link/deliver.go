@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -72,15 +73,13 @@ func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Durat
 // alone for a while.
 func (l *Link) deliverTo(ctx context.Context, r recipient, list []ledger.Incoming) {
 	var failed error
-	for _, m := range list {
-		if ctx.Err() != nil {
-			break
-		}
-		if failed = l.deliverOne(ctx, m); failed != nil {
-			l.failed(ctx, fmt.Sprintf("a message of %s to %s@%s waits", m.Machine, m.Member, m.Team), failed)
-			break
-		}
-		l.wake(m.Machine)
+	for len(list) > 0 && failed == nil && ctx.Err() == nil {
+		n := min(len(list), deliveredAtOnce)
+		failed = l.deliverSome(ctx, list[:n])
+		list = list[n:]
+	}
+	if failed != nil {
+		l.failed(ctx, fmt.Sprintf("messages to %s@%s wait", r.member, r.team), failed)
 	}
 	l.mu.Lock()
 	delete(l.working, r)
@@ -93,17 +92,36 @@ func (l *Link) deliverTo(ctx context.Context, r recipient, list []ledger.Incomin
 	l.opts.Changed()
 }
 
-func (l *Link) deliverOne(ctx context.Context, in ledger.Incoming) error {
-	m, err := MessageOf(in)
-	if err != nil {
-		return err
+// deliveredAtOnce is how many messages are delivered before it is recorded that they are. A process
+// that is killed in between delivers them again, under their ids.
+const deliveredAtOnce = 20
+
+// deliverSome delivers messages to one recipient, in order, and records what became of them, even if
+// one cannot be delivered now.
+func (l *Link) deliverSome(ctx context.Context, list []ledger.Incoming) error {
+	var done []ledger.Incoming
+	var failed error
+	for _, in := range list {
+		m, err := MessageOf(in)
+		var out ledger.Incoming
+		if err == nil {
+			out, err = l.opts.Deliver(ctx, m)
+		}
+		if failed = err; err != nil {
+			break
+		}
+		out.N = in.N
+		done = append(done, out)
 	}
-	out, err := l.opts.Deliver(ctx, m)
-	if err != nil {
-		return err
+	if len(done) > 0 {
+		if err := l.opts.Ledger.SetIncoming(context.WithoutCancel(ctx), done...); err != nil {
+			return cmp.Or(failed, err)
+		}
+		for _, m := range done {
+			l.wake(m.Machine)
+		}
 	}
-	out.N = in.N
-	return l.opts.Ledger.SetIncoming(context.WithoutCancel(ctx), out)
+	return failed
 }
 
 // Of the messages that were delivered, so many are followed, and for so long.

@@ -20,7 +20,11 @@ func fake(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ssh")
 	text := "#!/bin/sh\nfor there; do :; done\n" + script + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+	// A process that another test forks meanwhile would hold the file open, and it could not be run.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(text), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
