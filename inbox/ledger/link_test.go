@@ -161,8 +161,11 @@ func TestFullOutbox(t *testing.T) {
 	ctx := t.Context()
 	send(t, l, "b", "first")
 	must(t, l.db.Do(ctx, "fill", func(c *sqlite.Conn) error {
-		_, err := c.Exec(`WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i+1 FROM n WHERE i<1000+?)
-			INSERT INTO outgoing SELECT i, 'b', 'team', 'worker', iif(i%2, 'queued', 'stored'), 0, 0, 0, '' FROM n`, MaxOutgoing-2)
+		if _, err := c.Exec(`WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i+1 FROM n WHERE i<1000+?)
+			INSERT INTO outgoing SELECT i, 'b', 'team', 'worker', iif(i%2, 'queued', 'stored'), 0, 0, 0, '' FROM n`, MaxOutgoing-2); err != nil {
+			return err
+		}
+		_, err := c.Exec("UPDATE sqlite_sequence SET seq=? WHERE name='deliveries'", 1000+MaxOutgoing) // as if they were deliveries
 		return err
 	}))
 	o := anOutgoing("b", "over")
