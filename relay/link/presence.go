@@ -1,0 +1,96 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Announce has presence told soon: what members do has changed.
+func (l *Link) Announce() { signal(l.present) }
+
+// heard records what a machine says of itself. It decides nothing but what is sent again.
+func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
+	var p Presence
+	if err := json.Unmarshal(text, &p); err != nil || machine == l.opts.Self.Name {
+		return nil // it comes again
+	}
+	if lost, err := l.opts.Ledger.HeardFrom(ctx, machine, p.Ledger, text); err != nil {
+		return err
+	} else if lost > 0 {
+		l.opts.Warn(fmt.Errorf("the ledger of %s is another one than before; of %d messages it is not known whether they arrived", machine, lost))
+	}
+	// A receipt may also wait for this machine.
+	if p.Empty && p.Version >= Version && l.opts.Wire.State().Waiting == 0 {
+		again, err := l.opts.Ledger.Again(ctx, machine, time.Now().Add(-l.opts.Late))
+		if err != nil {
+			return err
+		}
+		if again > 0 {
+			l.wake(machine)
+		}
+	}
+	l.opts.Changed()
+	return nil
+}
+
+// announce says what this machine is, every so often and on a change.
+func (l *Link) announce(ctx context.Context) error {
+	asked := time.Now()
+	for {
+		if !pause(ctx, l.opts.Every, l.present) {
+			return nil
+		}
+		if time.Since(asked) > queryEvery {
+			asked = time.Now()
+			if err := l.query(ctx); err != nil && l.failed(ctx, "what became of messages is not asked for", err) {
+				return err
+			}
+		}
+		s := l.opts.Wire.State()
+		if !s.Connected {
+			continue
+		}
+		l.mu.Lock()
+		names := []string{l.opts.Self.Name}
+		for name := range l.peers {
+			names = append(names, name)
+		}
+		l.mu.Unlock()
+		for _, name := range names {
+			var err error
+			p := Presence{Version: Version, Instance: l.instance, Ledger: l.opts.Self.Incarnation, Program: l.opts.Program}
+			if p.Empty, err = l.empty(ctx, name, s); err != nil && l.failed(ctx, "what "+name+" was not told is not known", err) {
+				return err
+			}
+			if name != l.opts.Self.Name && l.opts.Teams != nil {
+				teams, err := l.opts.Teams(ctx, name)
+				if err != nil && ctx.Err() == nil {
+					l.failed(ctx, "what "+name+" may write to is not known", err)
+				}
+				p.Teams = teams
+			}
+			text, err := json.Marshal(p)
+			if err != nil {
+				return err
+			}
+			if err := l.opts.Wire.Tell(ctx, name, text); err != nil && ctx.Err() == nil {
+				break // it is lost, and comes again
+			}
+		}
+		if !pause(ctx, l.opts.Every/15) { // changes in quick succession are one
+			return nil
+		}
+	}
+}
+
+// empty reports whether nothing is stored for this machine, and a machine was told of all that came
+// from it. Then whatever it has no receipt for is lost.
+func (l *Link) empty(ctx context.Context, machine string, s State) (bool, error) {
+	if s.Waiting != 0 {
+		return false, nil
+	}
+	untold, err := l.opts.Ledger.Untold(ctx, machine, 1)
+	return err == nil && len(untold) == 0, err
+}

@@ -1,0 +1,124 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/google/uuid"
+)
+
+// write empties the outbox for a machine, in order, one frame at a time.
+func (l *Link) write(ctx context.Context, machine string, p *peer) {
+	said := ""
+	for {
+		sent, err := l.writeFrame(ctx, machine, p.retry)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if text := err.Error(); text != said {
+				said = text
+				l.failed(ctx, "messages to "+machine+" wait", err)
+			}
+			if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), p.retry) {
+				return
+			}
+		case sent:
+			said = ""
+			l.opts.Changed()
+		default:
+			select {
+			case <-p.wake:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// writeFrame publishes one frame, if there is something to say.
+func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan struct{}) (sent bool, err error) {
+	lg := l.opts.Ledger
+	if !l.opts.Wire.State().Connected {
+		return false, nil // all are woken when it is
+	}
+	list, err := lg.NextOutgoing(ctx, machine, maxMessages, maxBytes)
+	if err != nil {
+		return false, err
+	}
+	untold, err := lg.Untold(ctx, machine, maxReceipts)
+	if err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	refused, query := l.refused[machine], l.queries[machine]
+	delete(l.refused, machine)
+	if delete(l.queries, machine); len(query) > maxReceipts { // what is lost here is asked again some time
+		query, l.queries[machine] = query[:maxReceipts], query[maxReceipts:]
+	}
+	l.mu.Unlock()
+	defer func() {
+		if !sent && len(refused) > 0 {
+			l.mu.Lock()
+			l.refused[machine] = append(refused, l.refused[machine]...)
+			l.mu.Unlock()
+		}
+	}()
+	if len(list)+len(untold)+len(refused)+len(query) == 0 {
+		return false, nil
+	}
+	f := frame{Version: Version, Ledger: l.opts.Self.Incarnation, Receipts: refused, Query: query}
+	if f.For, err = lg.Incarnation(ctx, machine); err != nil {
+		return false, err
+	}
+	ids := make([]string, 0, len(list))
+	for _, o := range list {
+		m, err := messageOf(o)
+		if err != nil {
+			return false, fmt.Errorf("message %s: %w", o.UUID, err)
+		}
+		f.Messages, ids = append(f.Messages, m), append(ids, o.UUID)
+	}
+	for _, m := range untold {
+		f.Receipts = append(f.Receipts, m.Receipt())
+	}
+	body, err := json.Marshal(f)
+	if err != nil {
+		return false, err
+	}
+	if len(ids) > 0 {
+		if err := lg.Sending(ctx, ids...); err != nil {
+			return false, err
+		}
+	}
+	id, said := uuid.NewString(), ""
+	for { // the same frame until it is known to be stored
+		err := l.opts.Wire.Publish(ctx, machine, id, body)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, ErrPeer) || ctx.Err() != nil {
+			return false, err
+		}
+		if text := err.Error(); text != said {
+			said = text
+			l.failed(ctx, "messages to "+machine+" wait", err)
+		}
+		if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), retry) {
+			return false, context.Cause(ctx)
+		}
+	}
+	keep := context.WithoutCancel(ctx) // it is at the hub
+	if len(ids) > 0 {
+		if err := lg.Stored(keep, ids...); err != nil {
+			return true, err
+		}
+	}
+	if len(untold) > 0 {
+		err = lg.Told(keep, untold...)
+	}
+	return true, err
+}

@@ -1,0 +1,237 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay/link"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// deliver puts a message of another machine where it belongs, once under its id.
+func (r *links) deliver(ctx context.Context, m link.Message) (ledger.Incoming, error) {
+	out := m.Incoming
+	to, reach, err := r.put(ctx, m)
+	switch {
+	case err == nil:
+		out.Stage, out.Reach, out.Root, out.Recipient, out.Delivery = ledger.StageVerified, reach, r.opts.Root.Path(), to.Member, to.Delivery
+		return out, nil
+	case refusal(err):
+		out.Stage, out.Reason = ledger.StageRefused, view.Describe(err)
+		return out, nil
+	case errors.Is(err, inbox.ErrUnknown):
+		out.Stage, out.Reason = ledger.StageUnknown, view.Describe(err)
+		return out, nil
+	}
+	return out, err
+}
+
+// refusal reports whether an error stays as it is, however often one tries.
+func refusal(err error) bool {
+	switch view.Explain(err).Code {
+	case api.CodeNotFound, api.CodeGone, api.CodeInvalid, api.CodeRefused, api.CodeForbidden, api.CodeConflict, api.CodeUsage, api.CodeAmbiguousTeam:
+		return true
+	}
+	return false
+}
+
+// idHere is the id under which a message of another machine is sent here, so that it is sent once.
+func idHere(in ledger.Incoming) string {
+	return uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{in.Machine, in.Team, in.Member, in.ID})).String()
+}
+
+var errNoTeam = api.Decide(api.CodeNotFound, "", "there is no such team")
+
+// put puts a message of another machine where it belongs.
+func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach string, err error) {
+	if inbox.ProtocolType(m.Text) != "" {
+		return sent, "", api.Decide(api.CodeRefused, "", "only texts come from other machines, and no object of Claude Code's own protocol")
+	}
+	id := idHere(m.Incoming)
+	if r.forPerson(m) {
+		from, team := teams.Split(m.From)
+		_, err = r.ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
+		r.replicator.Poke()
+		if errors.Is(err, ledger.ErrUnread) {
+			err = api.Decide(api.CodeRefused, "", "the person has not read what came before: %v", err)
+		}
+		return api.Sent{Member: mail.User}, "", err
+	}
+	if err := teams.CheckName("team", m.Team); err != nil {
+		return sent, "", errNoTeam
+	}
+	if err := r.mayWrite(ctx, m.Machine, m.Team); err != nil {
+		return sent, "", err
+	}
+	ctx = WithAgent(ctx)
+	to, err := r.In(ctx, m.Team, m.Member)
+	if err != nil {
+		return sent, "", err
+	}
+	defer func() { _ = to.Close() }() // nothing was written through it
+	w, err := r.by(&to, "")
+	if err != nil {
+		return sent, "", err
+	}
+	from, err := r.sentBy(ctx, &to, m)
+	if err != nil {
+		return sent, "", err
+	}
+	sent, _, err = w.send(ctx, &to, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}, id})
+	return sent, sent.Reach, err
+}
+
+// sentBy returns the name that a message of another machine has here: that of a stand-in in a team
+// with inboxes, and else the address of the sender.
+func (r *links) sentBy(ctx context.Context, to *Target, m link.Message) (string, error) {
+	if to.Team == nil {
+		self, _, err := r.ledger.Link(ctx)
+		if strings.HasSuffix(m.From, "@"+self.Name) { // a person, who wrote to a team here
+			return mail.User + "@" + pane.SessionTeam + "@" + m.Machine, err
+		}
+		return m.From + "@" + m.Machine, err
+	}
+	all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == to.Name() && s.Inbox == to.Member() }) {
+		return "", api.Decide(api.CodeRefused, "", "%s is a member on a third machine, and messages go over one link only", to.Member())
+	}
+	return r.standInFor(ctx, to.Team, m.Machine, m.From, "")
+}
+
+// forPerson reports whether a message is for the person: an answer to what the person sent to a team
+// of that machine, TEAM@MACHINE, or what is sent to the person among the sessions. Its sender is
+// NAME@TEAM.
+func (r *links) forPerson(m link.Message) bool {
+	_, machine, ok := elsewhere(m.Team)
+	if name, team := teams.Split(m.From); name == "" || teams.CheckName("team", team) != nil {
+		return false
+	}
+	return ok && machine == m.Machine || m.Team == pane.SessionTeam && m.Member == mail.User
+}
+
+// mayWrite returns an error unless a machine may write to a team: it is shared with it, or a member
+// there has a stand-in in it.
+func (r *links) mayWrite(ctx context.Context, machine, team string) error {
+	m, err := r.machine(ctx, machine)
+	if err != nil || slices.Contains(m.Teams, team) {
+		return err
+	}
+	all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
+	if err != nil || slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Machine == machine && s.Team == team }) {
+		return err
+	}
+	return errNoTeam
+}
+
+// lookAt returns how far a message of another machine has come.
+func (r *links) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
+	if in.Delivery != "" {
+		if m, found, err := r.ledger.PaneMessage(ctx, in.Delivery); err != nil || found {
+			return paneStage(in, m), err
+		}
+		d, err := r.ledger.Deliveries(ctx, ledger.DeliveryQuery{UUID: in.Delivery})
+		if err != nil || len(d) == 0 {
+			return in, err
+		}
+	}
+	if in.Recipient == mail.User && strings.Contains(in.Team, "@") {
+		return in, nil // the person reads it some time
+	}
+	id := idHere(in)
+	for receipt, err := range r.reader.Receipts(ctx, journal.Query{Root: in.Root, Team: in.Team, Inbox: in.Recipient, ID: id, Newest: true, Limit: 1}) {
+		if err != nil {
+			return in, err
+		}
+		switch {
+		case !receipt.SeenAt.IsZero():
+			in.Stage = ledger.StageSeen
+		case receipt.State == journal.Consumed:
+			in.Stage = ledger.StageConsumed
+		case receipt.State == journal.Lost:
+			in.Stage, in.Reason = ledger.StageLost, receipt.Reason
+		case receipt.State == journal.Unknown:
+			in.Stage, in.Reason = ledger.StageUnknown, receipt.Reason
+		}
+	}
+	return in, nil
+}
+
+func paneStage(in ledger.Incoming, m ledger.PaneMessage) ledger.Incoming {
+	switch state, reason := view.PaneMessage(m); {
+	case m.UUID == "":
+	case m.Task == ledger.TaskGiven, m.Task == ledger.TaskEnded && m.Lost == "":
+		in.Stage = ledger.StageSeen
+	case state == api.Confirmed:
+		in.Stage = ledger.StageConsumed
+	case state == api.Unconfirmed:
+		in.Stage, in.Reason = ledger.StageUnknown, reason
+	case state == api.NotSent:
+		in.Stage, in.Reason = ledger.StageRefused, reason
+	}
+	return in
+}
+
+// offers returns the teams that a machine may write to, with what their members do.
+func (r *links) offers(ctx context.Context, machine string) (list []link.Team, err error) {
+	m, err := r.machine(ctx, machine)
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range m.Teams {
+		t := link.Team{Team: name}
+		members, err := r.Members(ctx, name)
+		if err != nil {
+			continue // it has ended, or does not run yet
+		}
+		states, err := r.Status(ctx, name)
+		if err != nil {
+			r.log.Debug("what the members do is not known", "team", name, "err", view.Describe(err))
+		}
+		for _, m := range members {
+			standsIn := slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == name && s.Inbox == m.Member })
+			if standsIn || m.Role != api.RoleAgent && m.Role != api.RoleLead || len(t.Members) == maxOffered {
+				continue
+			}
+			one := link.Member{Member: m.Member, Lead: m.Role == api.RoleLead}
+			if i := slices.IndexFunc(states, func(s api.Status) bool { return s.Member == m.Member }); i >= 0 {
+				one.Word, one.Why, one.Since = states[i].Word, states[i].Why, states[i].WordSince
+			}
+			t.Members = append(t.Members, one)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// maxOffered is how many members of a team are told to other machines.
+const maxOffered = 200
+
+// recipient takes the address apart that a message came from, or that a stand-in stands for. That of
+// a person is NAME@TEAM@MACHINE, with the team here that the person wrote to.
+func (r *links) recipient(ctx context.Context, address string) (member, team string, err error) {
+	self, _, err := r.ledger.Link(ctx)
+	if name, team, ok := strings.Cut(address, "@"); ok && strings.HasSuffix(team, "@"+self.Name) {
+		return name, team, err
+	}
+	member, team = teams.Split(address)
+	return member, team, err
+}
