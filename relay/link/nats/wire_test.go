@@ -157,9 +157,20 @@ func next(t *testing.T, w *nats.Wire) link.Arrival {
 	}
 }
 
+// acked has the last frame that a wire acknowledged.
+var acked sync.Map
+
+// want wants a frame, and acknowledges it. The one before may come again, as on a busy machine, if the
+// hub waited too long for the acknowledgement.
 func want(t *testing.T, w *nats.Wire, from, text string) {
 	t.Helper()
 	a := next(t, w)
+	for last, ok := acked.Load(w); ok && text != last && string(a.Frame) == last; a = next(t, w) {
+		if err := a.Ack(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acked.Store(w, text)
 	if a.From != from || string(a.Frame) != text {
 		t.Fatalf("got %q from %s; want %q from %s", a.Frame, a.From, text, from)
 	}
