@@ -16,7 +16,7 @@ import (
 )
 
 // Two sessions of Claude Code on two machines, each with its own Claude directory and service, write
-// to one another and answer, and so do their persons.
+// to each other and answer. The person at one of them can do the same.
 func TestRealMachines(t *testing.T) {
 	withSocket(t, func(t *testing.T, v teams.Version) {
 		dir := t.TempDir()

@@ -32,10 +32,12 @@ type Incoming struct {
 	Delivery  string // if it is one: see [Delivery]
 }
 
-// Receive records messages that came from a machine, all in one commit, durably. How far they
-// have come, be they new or recorded before, is then among what [Ledger.Untold] returns. A message
-// with the id of another one is refused, and so is what the machine dated before what was forgotten
-// of it, since it might be a message that was; of those, Receive returns receipts.
+// Receive records messages that came from a machine, all in one commit, durably. Whether they are new
+// or were recorded before, [Ledger.Untold] then returns how far they have come.
+//
+// It refuses a message whose id belongs to another message. It also refuses one that the machine dated
+// no later than something that has been forgotten, because it may be that message again. It returns
+// receipts for what it refused.
 //
 // It fails with [ErrNoMachine], and with *[ValueError].
 func (l *Ledger) Receive(ctx context.Context, machine string, messages ...Incoming) (refused []Receipt, err error) {

@@ -19,7 +19,7 @@ type Link struct {
 	Name        string // of the machine
 	Hub         string // the address of the hub; "": none yet
 	Trust       string // how the hub's certificate is checked; "": as the system does
-	Incarnation string // of this ledger, random: one that was lost and begun anew has another
+	Incarnation string // random; a ledger that replaces a lost one has a different one
 	Queue       string // what the hub's queue for this machine was called last; "": never seen
 }
 

@@ -154,8 +154,9 @@ func (l *Ledger) Outgoing(ctx context.Context, uuid string) (Outgoing, bool, err
 	return first(l.outgoing(ctx, "outgoing", "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
 }
 
-// NextOutgoing returns the next messages that the hub is to store for a machine, in order, but for
-// rows that are not marked yet: at most limit, and so many that their contents have at most so many bytes, but one at least.
+// NextOutgoing returns the next messages that the hub is to store for a machine, in order. It leaves
+// out rows that are not marked yet. It returns at most limit messages whose contents have at most so
+// many bytes in all, but always the first one.
 func (l *Ledger) NextOutgoing(ctx context.Context, machine string, limit, bytes int) ([]Outgoing, error) {
 	list, err := l.outgoing(ctx, "next outgoing", "outgoing.machine=? AND outgoing.stage='queued' AND marked=1 ORDER BY seq LIMIT ?", machine, limit)
 	for i, m := range list {
