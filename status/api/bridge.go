@@ -88,6 +88,11 @@ type Bridge interface {
 	// first.
 	History(ctx context.Context, q SearchQuery) (Found, error)
 
+	// Usage counts the tokens that agents have used, and what that cost, as far as Claude Code says so. It
+	// reads transcripts, and for other programs what was recorded. The error is [CodeUsage] if they
+	// cannot be counted so.
+	Usage(ctx context.Context, q UsageQuery) (Usage, error)
+
 	// Events yields the events of one team, or of all teams if the name is empty, after the event
 	// with an id, or, if after is "", from now on. The first event is a snapshot, and another one
 	// follows whenever the state changes. Messages, receipts, relay events and envelopes come once

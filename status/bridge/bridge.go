@@ -81,6 +81,7 @@ type Local struct {
 	cache  *attention.Cache // what a command knows of what waits
 	source status.Source    // of cache
 	idle   string           // why, as cache knows it, relays do not run
+	meters meters
 }
 
 // New returns a Local. It opens nothing.

@@ -87,6 +87,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			_, err := c.Wait(ctx, "t", api.Occasion{For: api.ForReply})
 			return err
 		},
+		func(ctx context.Context) error { _, err := c.Usage(ctx, api.UsageQuery{}); return err },
 		func(ctx context.Context) error { return lines(c.Transcript(ctx, "t", "m", api.TranscriptQuery{})) },
 		func(ctx context.Context) error { return lines(c.Transcript(ctx, "", "s", api.TranscriptQuery{})) },
 		func(ctx context.Context) error { _, err := c.Join(ctx, "t", api.NewJoin{}); return err },

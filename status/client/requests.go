@@ -52,6 +52,14 @@ func (c *Client) Sessions(ctx context.Context) (list []api.Session, err error) {
 	return list, c.get(ctx, "/v1/sessions", nil, &list)
 }
 
+// Usage counts tokens and cost; see [api.Bridge].
+func (c *Client) Usage(ctx context.Context, q api.UsageQuery) (u api.Usage, err error) {
+	v := queryOf("team", q.Team)
+	between(v, q.Since, q.Until)
+	v["by"] = q.By
+	return u, c.get(ctx, "/v1/usage", v, &u)
+}
+
 // EndedTeams returns the teams that were recorded and no longer exist.
 func (c *Client) EndedTeams(ctx context.Context) (list []api.EndedTeam, err error) {
 	return list, c.get(ctx, "/v1/ended-teams", nil, &list)
@@ -111,12 +119,16 @@ func searchQuery(q SearchQuery) url.Values {
 	v := queryOf("q", q.Words, "team", q.Team, "createdAt", q.CreatedAt, "inbox", q.Inbox, "from", q.From, "with", q.With, "after", q.After, "before", q.Before,
 		"limit", q.Limit, "protocol", q.Protocol, "thinking", q.Thinking)
 	withoutWork(v, q.MessagesOnly)
-	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+	between(v, q.Since, q.Until)
+	return v
+}
+
+func between(v url.Values, since, until time.Time) {
+	for name, at := range map[string]time.Time{"since": since, "until": until} {
 		if !at.IsZero() {
 			v.Set(name, at.UTC().Format(time.RFC3339Nano))
 		}
 	}
-	return v
 }
 
 func withoutWork(v url.Values, messagesOnly bool) {

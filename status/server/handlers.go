@@ -229,6 +229,17 @@ func searching(do func(context.Context, api.SearchQuery) (api.Found, error), mos
 	}
 }
 
+func usage(l *bridge.Local) handler {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		p := parseParams(r, "since", "until", "team", "by…")
+		q := api.UsageQuery{Since: p.time("since"), Until: p.time("until"), Team: p.text("team"), By: p.values["by"]}
+		if p.err != nil {
+			return nil, p.err
+		}
+		return l.Usage(r.Context(), q)
+	}
+}
+
 // inboxes answers with what is in inboxes now.
 func (s *Server) inboxes(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "inbox…", "own", "from", "since", "after", "unread", "protocol", "history", "limit")

@@ -313,22 +313,11 @@ func (c *conversation) gone() {
 
 // usageOf reads the usage of a result or a message; nil if there is none.
 func usageOf(raw json.RawMessage) *wire.Usage {
-	var u struct {
-		Input    int64  `json:"input_tokens"`
-		Creation *int64 `json:"cache_creation_input_tokens"`
-		Read     *int64 `json:"cache_read_input_tokens"`
-		Output   int64  `json:"output_tokens"`
-	}
-	const limit = 1 << 50
-	if json.Unmarshal(raw, &u) != nil || len(raw) == 0 || u.Input < 0 || u.Output < 0 || u.Input+u.Output == 0 || max(u.Input, u.Output) > limit {
+	u, ok := transcript.UsageOf(raw)
+	if !ok {
 		return nil
 	}
-	for _, n := range []**int64{&u.Creation, &u.Read} {
-		if *n != nil && (**n < 0 || **n > limit) {
-			*n = nil
-		}
-	}
-	return &wire.Usage{InputTokens: u.Input, CacheCreationInputTokens: u.Creation, CacheReadInputTokens: u.Read, OutputTokens: u.Output}
+	return &wire.Usage{InputTokens: u.Input, CacheCreationInputTokens: u.CacheCreation, CacheReadInputTokens: u.CacheRead, OutputTokens: u.Output}
 }
 
 // asTyped is a prompt as the user typed it: Claude Code keeps a command in tags.

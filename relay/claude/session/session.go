@@ -271,9 +271,18 @@ func (a *Adapter) result(r *record) {
 	case r.IsError, r.Subtype != "success":
 		status = wire.TurnFailed
 	}
-	a.usage = usageOf(r.Usage)
+	if a.usage = usageOf(r.Usage); a.usage != nil {
+		if cost := transcript.CostOf(r.ModelUsage); len(cost) > 0 {
+			raw, _ := json.Marshal(cost) // of numbers that were read from JSON
+			a.usage.Extra = wire.Object{StatedCost: raw}
+		}
+	}
 	a.end(status)
 }
+
+// StatedCost is the key under which the usage of a turn-end has what the program says that the session had
+// cost by then, in US dollars by model; see [transcript.Stated].
+const StatedCost = "stated_cost_usd"
 
 // Open reports whether a turn has begun and not ended, also one that the program has not
 // acknowledged yet, and when and in which session it began.
@@ -324,6 +333,7 @@ type record struct {
 	State       string
 	IsError     bool `json:"is_error"`
 	Usage       json.RawMessage
+	ModelUsage  json.RawMessage
 	Result      json.RawMessage
 	Reason      string          `json:"terminal_reason"`
 	LiveResult  json.RawMessage `json:"tool_use_result"`

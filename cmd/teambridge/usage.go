@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/status/api"
+)
+
+// By what usage can be counted, and the columns for it.
+var usageColumns = map[string][]string{
+	api.ByAgent: {"AGENT"}, api.ByTeam: {"TEAM"}, api.ByDay: {"DAY"}, api.ByModel: {"MODEL"}, api.ByProject: {"PROJECT"},
+}
+
+func newUsage(a *app) *cobra.Command {
+	var q api.UsageQuery
+	var since string
+	cmd := &cobra.Command{
+		Use:   "usage",
+		Short: "Show the tokens that agents have used, and the cost",
+		Long: `Show the tokens that agents have used since the beginning of the sixth day
+before today, or since --since, those with the most first.
+
+The tokens are those that transcripts of Claude Code have of each answer of a
+model. Subagents count for the agent that started them. What a fork of a session
+has copied counts once. For agents of other programs it is what a service or
+"teambridge run" recorded; of sessions of Codex and Qwen Code, nothing is known.
+
+The cost is what Claude Code itself states, in US dollars; nothing is computed
+from a list of prices. A headless agent states it after each turn, if "teambridge
+run" or a service relays to it. A session in a terminal states it when it ends,
+from versions between 2.1.248 and 2.1.280 on. "+" after a cost means that some of
+the tokens are not in it. It is the cost of a process: of teammates in the same
+process as their lead, the lead has it.
+
+--by agent, team, day, model or project says what to count by, also several of
+them, as in --by day,team.
+
+Exit status: 0, even if there is nothing; 2 usage; 3 there is no Claude
+directory.`,
+		Example: `  teambridge usage --by day,team --since 30d`,
+		Args:    none,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if since != "" {
+				at, ok := parseSince(since)
+				if !ok {
+					return usage("", "--since %q is neither a duration, such as 30d, nor a time, such as 2026-01-31T00:00:00Z", since)
+				}
+				q.Since = at
+			}
+			if q.Team, err = a.namedTeam(""); err != nil {
+				return err
+			}
+			return printUsage(cmd.Context(), a, q)
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "", "count from a duration ago (12h, 30d), or a time")
+	cmd.Flags().StringSliceVar(&q.By, "by", []string{api.ByAgent}, "count by agent, team, day, model, project; several with commas")
+	must(cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{api.ByAgent, api.ByTeam, api.ByDay, api.ByModel, api.ByProject}, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func printUsage(ctx context.Context, a *app, q api.UsageQuery) error {
+	u, err := a.bridge(ctx).Usage(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, m := range u.Missed {
+		a.warn("%s; what is there is not counted", m)
+	}
+	if a.json {
+		return a.printJSON(u)
+	}
+	if len(u.Rows) == 0 {
+		a.note("no agent has used any tokens since %s", clock(u.Since))
+		return nil
+	}
+	var head []string
+	for _, by := range u.By {
+		head = append(head, usageColumns[by]...)
+	}
+	rows := [][]string{append(head, "ANSWERS", "INPUT", "CACHE WRITE", "CACHE READ", "OUTPUT", "COST")}
+	for _, r := range u.Rows {
+		rows = append(rows, usageRow(u.By, r))
+	}
+	if len(u.Rows) > 1 {
+		total := usageRow(u.By, u.Total)
+		total[0] = "total"
+		for i := range u.By[1:] {
+			total[i+1] = ""
+		}
+		rows = append(rows, total)
+	}
+	return a.table(rows)
+}
+
+func usageRow(by []string, r api.UsageRow) (row []string) {
+	for _, b := range by {
+		row = append(row, cmp.Or(map[string]string{
+			api.ByAgent: strings.TrimPrefix(r.Member+"@"+r.Team, "@"), api.ByTeam: r.Team, api.ByDay: r.Day, api.ByModel: r.Model, api.ByProject: r.Project,
+		}[b], "-"))
+	}
+	for _, n := range []int64{r.Answers, r.Input, r.CacheCreation, r.CacheRead, r.Output} {
+		row = append(row, thousands(n))
+	}
+	cost := "-"
+	if r.Cost != nil {
+		if cost = "$" + strconv.FormatFloat(*r.Cost, 'f', 2, 64); *r.Cost < 0.01 {
+			cost = "$" + strconv.FormatFloat(*r.Cost, 'f', 6, 64)
+		}
+		if r.Unstated {
+			cost += "+"
+		}
+	}
+	return append(row, cost)
+}
+
+// thousands writes a number with a comma before each three digits.
+func thousands(n int64) string {
+	var parts []string
+	text := strconv.FormatInt(n, 10)
+	for len(text) > 3 {
+		parts = append(parts, text[len(text)-3:])
+		text = text[:len(text)-3]
+	}
+	parts = append(parts, text)
+	slices.Reverse(parts)
+	return strings.Join(parts, ",")
+}

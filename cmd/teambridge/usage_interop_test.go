@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/sim/standin"
+	"teambridge/status/api"
+)
+
+// A real headless agent answers messages, is started again and resumes its session: every answer is
+// counted once, and what it cost, which the program states as a counter, that begins anew in some versions.
+func TestRealUsage(t *testing.T) {
+	t.Parallel()
+	for _, v := range standin.Versions(t) {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			h := newHeadless(t, v, nil)
+			ctx := deadline(t, 3*time.Minute)
+			l := h.ledger()
+			of := func(flags ...string) (u api.Usage) {
+				t.Helper()
+				if err := json.Unmarshal([]byte(h.must(append([]string{"usage", "--json"}, flags...)...)), &u); err != nil {
+					t.Fatal(err)
+				}
+				return u
+			}
+			one := 0.0
+			sent := 0
+			for run := range 2 {
+				h.start()
+				h.up(ctx)
+				for range 2 {
+					h.send(strings.Repeat("<m>", sent+1))
+					sent++
+					h.settled(ctx, l, sent)
+				}
+				if status := h.finish(ctx); status != 0 {
+					t.Fatalf("run ended with %d\n%s", status, h)
+				}
+				u := of()
+				n := int64(sent)
+				if len(u.Rows) != 1 || u.Rows[0].Member != "team-lead" || u.Rows[0].Team != h.team {
+					t.Fatalf("the agents are %+v", u.Rows)
+				}
+				r := u.Rows[0]
+				if r.Answers != n || r.Input != 10*n || r.Output != 5*n || r.Cost == nil || r.Unstated {
+					t.Fatalf("after %d answers: %+v", n, r)
+				}
+				if run == 0 {
+					one = *r.Cost / float64(n)
+				}
+				if want := one * float64(n); one <= 0 || math.Abs(*r.Cost-want) > one/100 {
+					t.Errorf("%d answers cost %v, want %v", n, *r.Cost, want)
+				}
+				if by := of("--by", "model,day", "--team", h.team); len(by.Rows) == 0 || by.Total.Answers != n || !strings.HasPrefix(by.Rows[0].Model, "claude-") {
+					t.Errorf("by model: %+v", by)
+				}
+			}
+		})
+	}
+}

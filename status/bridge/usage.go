@@ -1,0 +1,356 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/inbox/journal"
+	conversation "teambridge/relay/claude/session"
+	"teambridge/relay/pane"
+	"teambridge/relay/wire"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// meters has what was counted in transcripts, for as long as somebody asks.
+type meters struct {
+	mu      sync.Mutex
+	all     map[string]*transcript.Meter // by file
+	counted *transcript.Counted
+	forget  *time.Timer
+}
+
+// metersKept is how long what was counted is kept when nobody asks: the ids of answers need memory.
+const metersKept = 10 * time.Minute
+
+// read counts what is new in the transcripts that have changed since a time, and returns all that
+// were counted. The texts say what could not be read.
+func (m *meters) read(ctx context.Context, root string, since time.Time) (all map[string]*transcript.Meter, missed []string, err error) {
+	if m.all == nil {
+		m.all, m.counted = map[string]*transcript.Meter{}, transcript.NewCounted()
+		m.forget = time.AfterFunc(metersKept, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.all, m.counted = nil, nil
+		})
+	}
+	m.forget.Reset(metersKept)
+	for path, err := range transcript.Conversations(root, since) {
+		if ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
+		if err == nil {
+			if m.all[path] == nil {
+				m.all[path] = transcript.NewMeter(path, m.counted)
+			}
+			err = m.all[path].Read()
+		}
+		if err != nil {
+			missed = append(missed, view.Describe(err))
+		}
+	}
+	return m.all, missed, nil
+}
+
+// Usage counts tokens and cost; see [api.Bridge].
+func (l *Local) Usage(ctx context.Context, q api.UsageQuery) (api.Usage, error) {
+	if len(q.By) == 0 {
+		q.By = []string{api.ByAgent}
+	}
+	ways := []string{api.ByAgent, api.ByTeam, api.ByDay, api.ByModel, api.ByProject}
+	for _, by := range q.By {
+		if !slices.Contains(ways, by) {
+			return api.Usage{}, api.Decide(api.CodeUsage, "", "tokens cannot be counted by %.40q, only by %s", by, strings.Join(ways, ", "))
+		}
+	}
+	if q.Since.IsZero() {
+		now := time.Now()
+		q.Since = time.Date(now.Year(), now.Month(), now.Day()-6, 0, 0, 0, 0, time.Local)
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return api.Usage{}, err
+	}
+	// Whose the sessions are is found out first: a lock is held while transcripts are read.
+	owners, err := l.sessionOwners(ctx, root)
+	if err != nil {
+		return api.Usage{}, err
+	}
+	l.meters.mu.Lock()
+	defer l.meters.mu.Unlock()
+	all, missed, err := l.meters.read(ctx, root.Path(), q.Since)
+	if err != nil {
+		return api.Usage{}, err
+	}
+	known, err := l.recordedUsage(ctx, root.Path(), q.Since)
+	if err != nil {
+		return api.Usage{}, err
+	}
+	u := count(q, uses(all, owners, known))
+	u.Missed = missed
+	return u, nil
+}
+
+// owners says whose transcripts and sessions are.
+type owners struct {
+	files    map[string]journal.InboxKey // by path
+	sessions map[string]journal.InboxKey // by id
+	leads    map[string]string           // the names of leads, by team
+}
+
+func (l *Local) sessionOwners(ctx context.Context, root *teams.Root) (o owners, err error) {
+	o = owners{map[string]journal.InboxKey{}, map[string]journal.InboxKey{}, map[string]string{}}
+	key := func(team, member string) journal.InboxKey {
+		return journal.InboxKey{Root: root.Path(), Team: teams.Instance{Team: team}, Inbox: member}
+	}
+	sessions, err := l.Sessions(ctx)
+	if err != nil {
+		return o, err
+	}
+	for _, s := range sessions {
+		if s.Session != "" && s.Name != "" {
+			o.sessions[s.Session] = key(pane.SessionTeam, s.Name)
+		}
+	}
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		return o, err
+	}
+	if lg != nil {
+		relayed, err := lg.Sessions(ctx, root.Path())
+		if err != nil {
+			return o, err
+		}
+		for _, s := range relayed {
+			o.sessions[s.ID] = key(s.Team, s.Inbox)
+		}
+	}
+	list, err := root.Teams()
+	if err != nil {
+		return o, err
+	}
+	for _, one := range list {
+		t, err := root.Team(one.Name)
+		if err != nil {
+			continue // doctor says what is wrong with it; its transcripts say whose they are
+		}
+		if c, err := t.Config(ctx); err == nil {
+			lead, _ := c.Lead()
+			o.leads[one.Name] = lead.Name
+			for _, m := range c.Members {
+				for _, path := range t.Agent(c, m.Name).Transcripts() {
+					o.files[path] = key(one.Name, m.Name)
+				}
+			}
+		}
+		t.Close()
+	}
+	return o, nil
+}
+
+// of returns whose a transcript is. A session in no team without a name has the beginning of its id.
+func (o *owners) of(m *transcript.Meter) journal.InboxKey {
+	if k, ok := o.files[m.Path()]; ok {
+		return k
+	}
+	k := journal.InboxKey{Team: teams.Instance{Team: m.Team}, Inbox: m.Agent}
+	if m.Team != "" && m.Agent == "" {
+		k.Inbox = cmp.Or(o.leads[m.Team], "team-lead")
+	}
+	if s, ok := o.sessions[m.Session]; ok && (m.Team == "" || s.Team.Team == m.Team && m.Agent == "") {
+		return s
+	}
+	if m.Team == "" {
+		k = journal.InboxKey{Team: teams.Instance{Team: pane.SessionTeam}, Inbox: m.Session[:min(8, len(m.Session))]}
+	}
+	return k
+}
+
+// use is what an agent has used within an hour.
+type use struct {
+	who          journal.InboxKey
+	session, cwd string
+	transcript.Spending
+	transcript.Spent
+	cost     float64
+	unstated bool // it may not be in a cost
+}
+
+// recorded is what the journal has of the usage of a session.
+type recorded struct {
+	who    journal.InboxKey
+	spent  map[transcript.Spending]transcript.Spent
+	stated []transcript.Stated // within the time that was asked for, and the last before it
+}
+
+// recordedUsage returns what the journal has of the turns that ended at a time or later, by session.
+func (l *Local) recordedUsage(ctx context.Context, root string, since time.Time) (map[string]*recorded, error) {
+	j, err := l.Journal(ctx)
+	if err != nil || j == nil {
+		return nil, err
+	}
+	all := map[string]*recorded{}
+	query := journal.EnvelopeQuery{Query: journal.Query{Root: root, Since: since}, Kinds: []string{"turn-end"}}
+	for e, err := range j.Envelopes(ctx, query) {
+		if err != nil {
+			return nil, err
+		}
+		r := all[e.Session]
+		if r == nil {
+			r = &recorded{who: e.InboxKey, spent: map[transcript.Spending]transcript.Spent{}}
+			all[e.Session] = r
+			query := query
+			query.Session, query.Since, query.Until, query.Newest, query.Limit = e.Session, time.Time{}, since, true, 1
+			for e, err := range j.Envelopes(ctx, query) {
+				if err != nil {
+					return nil, err
+				}
+				r.add(e)
+			}
+			clear(r.spent)
+		}
+		r.add(e)
+	}
+	return all, nil
+}
+
+func (r *recorded) add(e journal.Envelope) {
+	var end wire.Envelope
+	if json.Unmarshal(e.Raw, &end) != nil || end.Usage == nil {
+		return
+	}
+	u := transcript.Usage{Input: end.Usage.InputTokens, CacheCreation: end.Usage.CacheCreationInputTokens, CacheRead: end.Usage.CacheReadInputTokens, Output: end.Usage.OutputTokens}
+	at := transcript.Spending{Hour: e.At.Truncate(time.Hour)}
+	spent := r.spent[at]
+	spent.Add(u.Spent(), 1)
+	r.spent[at] = spent
+	var cost map[string]float64
+	if json.Unmarshal(end.Usage.Extra[conversation.StatedCost], &cost) == nil && len(cost) > 0 {
+		r.stated = append(r.stated, transcript.Stated{At: e.At, Cost: cost})
+	}
+}
+
+// uses returns what sessions have used: those with transcripts and, with what the journal has, those
+// of other programs.
+func uses(all map[string]*transcript.Meter, o owners, known map[string]*recorded) (list []use) {
+	own := map[string]*transcript.Meter{} // the conversations of the sessions themselves
+	for _, m := range all {
+		if m.Own() {
+			own[m.Session] = m
+		}
+	}
+	until := map[string]time.Time{} // up to when the costs of sessions are stated
+	for id, m := range own {
+		stated := m.Stated
+		if r := known[id]; r != nil {
+			stated = append(slices.Clone(stated), r.stated...)
+		}
+		for _, s := range stated {
+			if s.At.After(until[id]) {
+				until[id] = s.At
+			}
+		}
+		var before map[string]float64
+		if parent := own[m.Parent]; parent != nil {
+			before = parent.StatedBefore(m.Began)
+		}
+		for at, cost := range transcript.Costs(before, stated) {
+			list = append(list, use{who: o.of(m), session: id, cwd: m.Cwd, Spending: at, cost: cost})
+		}
+	}
+	for path, m := range all {
+		main, whose := own[m.Session], m
+		if _, teammate := o.files[path]; main != nil && m.Team == "" && !teammate {
+			whose = main // it is a subagent of it
+		}
+		for at, spent := range m.Spent() {
+			u := use{who: o.of(whose), session: m.Session, cwd: cmp.Or(whose.Cwd, m.Cwd), Spending: at, Spent: spent}
+			u.unstated = at.Open && at.Hour.After(until[m.Session].Truncate(time.Hour))
+			list = append(list, u)
+		}
+	}
+	for id, r := range known {
+		if own[id] != nil {
+			continue
+		}
+		for at, spent := range r.spent {
+			list = append(list, use{who: r.who, session: id, Spending: at, Spent: spent, unstated: len(r.stated) == 0})
+		}
+		for at, cost := range transcript.Costs(nil, r.stated) {
+			list = append(list, use{who: r.who, session: id, Spending: at, cost: cost})
+		}
+	}
+	return list
+}
+
+// count adds up uses.
+func count(q api.UsageQuery, list []use) api.Usage {
+	all := api.Usage{Since: q.Since.UTC(), By: q.By}
+	rows := map[api.UsageRow]*api.UsageRow{}
+	for _, u := range list {
+		if u.Hour.Before(q.Since.Truncate(time.Hour)) || !q.Until.IsZero() && !u.Hour.Before(q.Until.Truncate(time.Hour)) || q.Team != "" && u.who.Team.Team != q.Team {
+			continue
+		}
+		var key api.UsageRow
+		for _, by := range q.By {
+			switch by {
+			case api.ByAgent:
+				if key.Team, key.Member = u.who.Team.Team, u.who.Inbox; key.Team == pane.SessionTeam {
+					key.Session = u.session
+				}
+			case api.ByTeam:
+				key.Team = u.who.Team.Team
+			case api.ByDay:
+				key.Day = u.Hour.Local().Format(time.DateOnly)
+			case api.ByModel:
+				key.Model = u.Model
+			case api.ByProject:
+				key.Project = u.cwd
+			}
+		}
+		if rows[key] == nil {
+			rows[key] = &api.UsageRow{}
+			*rows[key] = key
+		}
+		for _, r := range []*api.UsageRow{rows[key], &all.Total} {
+			r.Answers += u.Answers
+			r.Input += u.Input
+			r.CacheCreation += u.CacheCreation
+			r.CacheRead += u.CacheRead
+			r.Output += u.Output
+			if u.cost > 0 {
+				if r.Cost == nil {
+					r.Cost = new(float64)
+				}
+				*r.Cost += u.cost
+			}
+			r.Unstated = r.Unstated || u.unstated
+		}
+	}
+	for _, r := range rows {
+		r.Cost = rounded(r.Cost)
+		all.Rows = append(all.Rows, *r)
+	}
+	all.Total.Cost = rounded(all.Total.Cost)
+	slices.SortFunc(all.Rows, func(a, b api.UsageRow) int {
+		return cmp.Or(-cmp.Compare(a.Day, b.Day), -cmp.Compare(a.Tokens(), b.Tokens()), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Member, b.Member),
+			cmp.Compare(a.Session, b.Session), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Project, b.Project))
+	})
+	return all
+}
+
+// rounded rounds a cost, so that the order in which it was added up does not show.
+func rounded(cost *float64) *float64 {
+	if cost == nil {
+		return nil
+	}
+	return new(math.Round(*cost*1e8) / 1e8)
+}
