@@ -49,7 +49,7 @@ directory.`,
 			if since != "" {
 				at, ok := parseSince(since)
 				if !ok {
-					return usage("", "--since %q is neither a duration, such as 30d, nor a time, such as 2026-01-31T00:00:00Z", since)
+					return usage("as in: --since 30d, --since 2026-01-31T00:00:00Z", "--since %s is not a duration or a time", since)
 				}
 				q.Since = at
 			}

@@ -292,7 +292,8 @@ func CostOf(modelUsage json.RawMessage) map[string]float64 {
 // with an error.
 func Conversations(root string, since time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		filepath.WalkDir(filepath.Join(root, "projects"), func(path string, e os.DirEntry, err error) error {
+		projects := filepath.Join(root, "projects") + string(filepath.Separator) // followed if it is a link
+		filepath.WalkDir(projects, func(path string, e os.DirEntry, err error) error {
 			var info os.FileInfo
 			switch {
 			case errors.Is(err, fs.ErrNotExist): // gone meanwhile, or never there

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -237,5 +238,28 @@ func TestTeammateFixtures(t *testing.T) {
 		all := read(t, filepath.Join(fixtures, name+".jsonl"), Options{})
 		check(t, all)
 		golden(t, filepath.Join("testdata", strings.ReplaceAll(name, "/", "-")+".txt"), showAll(all))
+	}
+}
+
+// The end of a turn has what the program says that the session had cost by then.
+func TestStatedCost(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2.1.80", "2.1.329"} {
+		var costs []float64
+		for _, e := range live(t, filepath.Join(fixtures, "claude-"+version, "stream.jsonl")) {
+			if e.Usage == nil {
+				continue
+			}
+			var by map[string]float64
+			if err := json.Unmarshal(e.Usage.Extra[StatedCost], &by); err != nil || len(by) != 1 {
+				t.Fatalf("%s: %s: %v", version, e.Usage.Extra, err)
+			}
+			for _, cost := range by {
+				costs = append(costs, cost)
+			}
+		}
+		if len(costs) < 2 || costs[0] <= 0 || !slices.IsSorted(costs) {
+			t.Errorf("%s: the costs are %v", version, costs)
+		}
 	}
 }
