@@ -67,6 +67,14 @@ func parseSince(since string) (limit time.Time, ok bool) {
 	return at, err == nil
 }
 
+// parseFrom is [parseSince] for a --since that can be nothing else; "" is the zero time.
+func parseFrom(since string) (time.Time, error) {
+	if at, ok := parseSince(since); ok || since == "" {
+		return at, nil
+	}
+	return time.Time{}, usage("as in: --since 30d, --since 2026-01-31T00:00:00Z", "--since %s is not a duration or a time", since)
+}
+
 func newHistory(a *app) *cobra.Command {
 	var o historyOptions
 	cmd := &cobra.Command{

@@ -52,14 +52,19 @@ interrupted.`,
 	return cmd
 }
 
+// conversation returns whose conversation a name means: a member of a team or, without one, a session.
+func (a *app) conversation(ctx context.Context, name string) (team, member string, err error) {
+	if _, err := uuid.Parse(name); err == nil || strings.HasPrefix(name, "ses_") {
+		return "", name, nil
+	}
+	to, err := a.target(ctx, name)
+	return to.Team, to.Member(), err
+}
+
 func (a *app) transcript(ctx context.Context, name string, follow bool) (err error) {
-	member, team := name, ""
-	if _, err := uuid.Parse(name); err != nil && !strings.HasPrefix(name, "ses_") {
-		to, err := a.target(ctx, name)
-		if err != nil {
-			return err
-		}
-		member, team = to.Member(), to.Team
+	team, member, err := a.conversation(ctx, name)
+	if err != nil {
+		return err
 	}
 	q := api.TranscriptQuery{Follow: follow}
 	if q.Dir, err = a.personDir(); err != nil {

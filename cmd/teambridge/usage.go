@@ -46,12 +46,8 @@ directory.`,
 		Example: `  teambridge usage --by day,team --since 30d`,
 		Args:    none,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if since != "" {
-				at, ok := parseSince(since)
-				if !ok {
-					return usage("as in: --since 30d, --since 2026-01-31T00:00:00Z", "--since %s is not a duration or a time", since)
-				}
-				q.Since = at
+			if q.Since, err = parseFrom(since); err != nil {
+				return err
 			}
 			if q.Team, err = a.namedTeam(""); err != nil {
 				return err

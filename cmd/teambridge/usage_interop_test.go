@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,43 @@ import (
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 )
+
+// What a real agent has written and edited is what its files say, and what failed changed nothing.
+func TestRealChanges(t *testing.T) {
+	t.Parallel()
+	for _, v := range standin.Versions(t) {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			h := newHeadless(t, v, nil)
+			ctx := deadline(t, 3*time.Minute)
+			l := h.ledger()
+			h.start()
+			session := h.up(ctx).Session
+			file := filepath.Join(h.home.Work, "a.txt")
+			for i, line := range []string{
+				standin.CallLine("Write", map[string]string{"file_path": file, "content": "one\ntwo\n"}),
+				standin.CallLine("Edit", map[string]string{"file_path": file, "old_string": "two", "new_string": "2"}),
+				standin.CallLine("Edit", map[string]string{"file_path": file, "old_string": "nowhere", "new_string": "x"}),
+			} {
+				h.send(fmt.Sprintf("<m-%d>\n%s", i, line))
+				h.settled(ctx, l, i+1)
+			}
+			if status := h.finish(ctx); status != 0 {
+				t.Fatalf("run ended with %d\n%s", status, h)
+			}
+			var list []api.FileChanges
+			if err := json.Unmarshal([]byte(h.must("changes", session, "--diff", "--json")), &list); err != nil {
+				t.Fatal(err)
+			}
+			if len(list) != 1 || list[0].File != file || !list[0].Created || list[0].Changes != 2 || list[0].Added != 3 || list[0].Removed != 1 || list[0].Last.IsZero() {
+				t.Fatalf("the changes are %+v", list)
+			}
+			if want := "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"; list[0].Patches[1].Text != want {
+				t.Errorf("the edit is %q, want %q", list[0].Patches[1].Text, want)
+			}
+		})
+	}
+}
 
 // A real headless agent answers messages, is started again and resumes its session: every answer is
 // counted once, and what it cost, which the program states as a counter, that begins anew in some versions.

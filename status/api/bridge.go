@@ -78,6 +78,11 @@ type Bridge interface {
 	// session; those of OpenCode begin with "ses_". An error is the last thing that it yields.
 	Transcript(ctx context.Context, team, who string, q TranscriptQuery) iter.Seq2[json.RawMessage, error]
 
+	// Changes returns the files that an agent and its subagents have changed with their tools, as their
+	// transcripts say, the last changed first. who is as in Transcript; the error is [CodeInvalid] for
+	// an agent of OpenCode.
+	Changes(ctx context.Context, team, who string, q ChangesQuery) ([]FileChanges, error)
+
 	// Messages returns recorded messages of a team, and what its agents said and did, oldest
 	// first. The team may have ended.
 	Messages(ctx context.Context, team string, q MessageQuery) (Page, error)

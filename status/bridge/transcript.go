@@ -17,7 +17,6 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/agent"
 	"teambridge/relay/claude/session"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
@@ -56,28 +55,18 @@ func (l *Local) Transcript(ctx context.Context, team, who string, q api.Transcri
 }
 
 func (t *telling) run(ctx context.Context) error {
-	if t.team == pane.SessionTeam {
-		if some, err := t.sessions(ctx, []string{t.who}); err == nil {
-			t.team, t.who = "", some[0].Ref.ID
-		} else if !errors.As(err, new(*pane.SessionError)) {
-			return err
-		}
+	end, err := t.settle(ctx)
+	if err != nil {
+		return err
 	}
-	if t.team != "" {
-		refused := api.Decide(api.CodeInvalid, "name its session, or see: teambridge history --team "+pane.Team, "%s is a pane, and its session is not known", t.who)
-		to, err := t.withInboxes(ctx, refused, t.team, t.who)
-		if err != nil {
-			return err
-		}
-		defer to.Close() // nothing was written through it
-	}
+	defer end()
 	s, found, err := t.relayed(ctx)
 	if err != nil {
 		return err
 	}
-	if id, runtime, err := t.openCode(ctx, s, found); err != nil || runtime != nil {
+	if id, settings, err := t.openCode(ctx, s, found); err != nil || settings != nil {
 		if err == nil {
-			err = t.openCodeSession(ctx, id, runtime)
+			err = t.openCodeSession(ctx, id, *settings)
 		}
 		return err
 	}
@@ -98,6 +87,26 @@ func (t *telling) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// settle finds out who is meant: then team is "", and who is a session, or the team has that member.
+func (t *telling) settle(ctx context.Context) (end func(), err error) {
+	if t.team == pane.SessionTeam {
+		if some, err := t.sessions(ctx, []string{t.who}); err == nil {
+			t.team, t.who = "", some[0].Ref.ID
+		} else if !errors.As(err, new(*pane.SessionError)) {
+			return nil, err
+		}
+	}
+	if t.team == "" {
+		return func() {}, nil
+	}
+	refused := api.Decide(api.CodeInvalid, "name its session, or see: teambridge history --team "+pane.Team, "%s is a pane, and its session is not known", t.who)
+	to, err := t.withInboxes(ctx, refused, t.team, t.who)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = to.Close() }, nil // nothing was written through it
 }
 
 // all tells a conversation.
@@ -159,9 +168,9 @@ func (t *telling) key(ctx context.Context) (ledger.InboxKey, error) {
 	return fleet.Key(ctx, team, t.who)
 }
 
-// openCode returns what reads a session of OpenCode, and its id; nil if it is none. s is that
-// of the relay, if it was found.
-func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ agent.Runtime, err error) {
+// openCode returns the id of a session of OpenCode, and how its server is started; nil if it is none.
+// s is that of the relay, if it was found.
+func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ *ledger.Relay, err error) {
 	settings := ledger.Relay{Runtime: runtimes.OpenCode, Dir: t.Dir}
 	if settings.Dir == "" {
 		if settings.Dir, err = os.Getwd(); err != nil {
@@ -170,24 +179,14 @@ func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (i
 	}
 	switch {
 	case t.team == "" && strings.HasPrefix(t.who, "ses_"):
-		id = t.who
+		return t.who, &settings, nil
 	case !found:
 		return "", nil, nil
-	default:
-		if found, err = t.openCodeSettings(ctx, s, &settings); err != nil || !found {
-			return "", nil, err
-		}
-		id = s.ID
 	}
-	l := runtimes.Launch{Settings: settings, State: t.opts.State}
-	if t.service != nil {
-		l.Env = t.service.opts.Env
+	if found, err = t.openCodeSettings(ctx, s, &settings); err != nil || !found {
+		return "", nil, err
 	}
-	runtime, err := l.Runtime(ctx)
-	if errors.As(err, new(*runtimes.ProgramError)) {
-		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "install OpenCode with: npm install -g opencode-ai"}
-	}
-	return id, runtime, err
+	return s.ID, &settings, nil
 }
 
 // openCodeSettings finds how the agent of a session was started, if it is one of OpenCode.
@@ -214,7 +213,18 @@ func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settin
 }
 
 // openCodeSession tells a session of OpenCode.
-func (t *telling) openCodeSession(ctx context.Context, id string, runtime agent.Runtime) (err error) {
+func (t *telling) openCodeSession(ctx context.Context, id string, settings ledger.Relay) (err error) {
+	l := runtimes.Launch{Settings: settings, State: t.opts.State}
+	if t.service != nil {
+		l.Env = t.service.opts.Env
+	}
+	runtime, err := l.Runtime(ctx)
+	if errors.As(err, new(*runtimes.ProgramError)) {
+		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "install OpenCode with: npm install -g opencode-ai"}
+	}
+	if err != nil {
+		return err
+	}
 	if c, ok := runtime.(io.Closer); ok {
 		defer func() { err = errors.Join(err, c.Close()) }()
 	}

@@ -106,18 +106,19 @@ type owners struct {
 	leads    map[string]string           // the names of leads, by team
 }
 
+func newOwners() owners {
+	return owners{map[string]journal.InboxKey{}, map[string]journal.InboxKey{}, map[string]string{}}
+}
+
 func (l *Local) sessionOwners(ctx context.Context, root *teams.Root) (o owners, err error) {
-	o = owners{map[string]journal.InboxKey{}, map[string]journal.InboxKey{}, map[string]string{}}
-	key := func(team, member string) journal.InboxKey {
-		return journal.InboxKey{Root: root.Path(), Team: teams.Instance{Team: team}, Inbox: member}
-	}
+	o = newOwners()
 	sessions, err := l.Sessions(ctx)
 	if err != nil {
 		return o, err
 	}
 	for _, s := range sessions {
 		if s.Session != "" && s.Name != "" {
-			o.sessions[s.Session] = key(pane.SessionTeam, s.Name)
+			o.sessions[s.Session] = ownerKey(root, pane.SessionTeam, s.Name)
 		}
 	}
 	lg, err := l.Ledger(ctx)
@@ -130,12 +131,17 @@ func (l *Local) sessionOwners(ctx context.Context, root *teams.Root) (o owners, 
 			return o, err
 		}
 		for _, s := range relayed {
-			o.sessions[s.ID] = key(s.Team, s.Inbox)
+			o.sessions[s.ID] = ownerKey(root, s.Team, s.Inbox)
 		}
 	}
+	return o, o.addTeams(ctx, root)
+}
+
+// addTeams adds the transcripts of members of teams.
+func (o *owners) addTeams(ctx context.Context, root *teams.Root) error {
 	list, err := root.Teams()
 	if err != nil {
-		return o, err
+		return err
 	}
 	for _, one := range list {
 		t, err := root.Team(one.Name)
@@ -147,13 +153,17 @@ func (l *Local) sessionOwners(ctx context.Context, root *teams.Root) (o owners, 
 			o.leads[one.Name] = lead.Name
 			for _, m := range c.Members {
 				for _, path := range t.Agent(c, m.Name).Transcripts() {
-					o.files[path] = key(one.Name, m.Name)
+					o.files[path] = ownerKey(root, one.Name, m.Name)
 				}
 			}
 		}
 		t.Close()
 	}
-	return o, nil
+	return nil
+}
+
+func ownerKey(root *teams.Root, team, member string) journal.InboxKey {
+	return journal.InboxKey{Root: root.Path(), Team: teams.Instance{Team: team}, Inbox: member}
 }
 
 // of returns whose a transcript is. A session in no team without a name has the beginning of its id.

@@ -87,6 +87,8 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			_, err := c.Wait(ctx, "t", api.Occasion{For: api.ForReply})
 			return err
 		},
+		func(ctx context.Context) error { _, err := c.Changes(ctx, "t", "m", api.ChangesQuery{}); return err },
+		func(ctx context.Context) error { _, err := c.Changes(ctx, "", "s", api.ChangesQuery{}); return err },
 		func(ctx context.Context) error { _, err := c.Usage(ctx, api.UsageQuery{}); return err },
 		func(ctx context.Context) error { return lines(c.Transcript(ctx, "t", "m", api.TranscriptQuery{})) },
 		func(ctx context.Context) error { return lines(c.Transcript(ctx, "", "s", api.TranscriptQuery{})) },

@@ -52,6 +52,17 @@ func (c *Client) Sessions(ctx context.Context) (list []api.Session, err error) {
 	return list, c.get(ctx, "/v1/sessions", nil, &list)
 }
 
+// Changes returns the files that an agent has changed; see [api.Bridge].
+func (c *Client) Changes(ctx context.Context, team, who string, q api.ChangesQuery) (list []api.FileChanges, err error) {
+	path := "/v1/transcripts/" + segment(who)
+	if team != "" {
+		path = memberPath(team, who)
+	}
+	v := queryOf("file", q.File, "patches", q.Patches)
+	between(v, q.Since, time.Time{})
+	return list, c.get(ctx, path+"/changes", v, &list)
+}
+
 // Usage counts tokens and cost; see [api.Bridge].
 func (c *Client) Usage(ctx context.Context, q api.UsageQuery) (u api.Usage, err error) {
 	v := queryOf("team", q.Team)

@@ -229,6 +229,26 @@ func searching(do func(context.Context, api.SearchQuery) (api.Found, error), mos
 	}
 }
 
+func changes(l *bridge.Local) handler {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		p := parseParams(r, "since", "file", "patches")
+		q := api.ChangesQuery{Since: p.time("since"), File: p.text("file"), Patches: p.flag("patches")}
+		if p.err != nil {
+			return nil, p.err
+		}
+		team, who := whose(r)
+		return l.Changes(r.Context(), team, who, q)
+	}
+}
+
+// whose returns the team and the member, or the session, in the path.
+func whose(r *http.Request) (team, who string) {
+	if who = r.PathValue("session"); who != "" {
+		return "", who
+	}
+	return r.PathValue("team"), r.PathValue("member")
+}
+
 func usage(l *bridge.Local) handler {
 	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		p := parseParams(r, "since", "until", "team", "by…")

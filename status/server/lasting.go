@@ -126,10 +126,7 @@ func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error)
 	if p.err != nil {
 		return nil, p.err
 	}
-	team, who := "", r.PathValue("session")
-	if who == "" {
-		team, who = r.PathValue("team"), r.PathValue("member")
-	}
+	team, who := whose(r)
 	ctx, over, err := s.lasting(w, r, "read it again")
 	if err != nil {
 		return nil, err

@@ -47,6 +47,8 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/leave", handle: leave(l), changes: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/ask", handle: s.ask, changes: true, stream: always, agents: true},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/transcript", handle: s.transcript, stream: always},
+		{method: "GET", path: "/v1/teams/{team}/members/{member}/changes", handle: changes(l), large: true},
+		{method: "GET", path: "/v1/transcripts/{session}/changes", handle: changes(l), large: true},
 		{method: "GET", path: "/v1/teams/{team}/wait", handle: s.wait, stream: always},
 		{method: "GET", path: "/v1/transcripts/{session}", handle: s.transcript, stream: always},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt, agents: true},

@@ -435,7 +435,8 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				w.Errorf("%+v, %v; want %+v", list, err, want)
 			}
 		},
-		"usage": usage,
+		"changes": changes,
+		"usage":   usage,
 		"findings": func(w *world) {
 			r, err := w.b.Findings(w.Context(), newer)
 			if err != nil || r.Teams != 1 || r.Findings == nil {

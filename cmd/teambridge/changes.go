@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/status/api"
+)
+
+func newChanges(a *app) *cobra.Command {
+	var q api.ChangesQuery
+	var since string
+	cmd := &cobra.Command{
+		Use:   "changes SESSION|MEMBER[@TEAM] [FILE]",
+		Short: "Show which files an agent has changed",
+		Long: `Show which files an agent and its subagents have changed, the last changed first,
+or with --diff what they have changed.
+
+It is what the transcript says of the tools with which Claude Code writes files.
+What the agent's shell commands have changed is not known, nor what somebody has
+changed since. Lines are counted in each change: one that was added and then
+removed counts for both. FILE is a path, or the end of one.
+
+SESSION and MEMBER are those of "teambridge transcript". Of agents of other
+programs, it is not known.
+
+Exit status: 0, even if nothing was changed; 2 usage; 3 no such session or
+member, or it has no transcript.`,
+		Example: `  teambridge changes worker --since 1h
+  teambridge changes worker main.go --diff`,
+		Args:              between(1, 2),
+		ValidArgsFunction: a.completeMembers(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if q.Since, err = parseFrom(since); err != nil {
+				return err
+			}
+			if len(args) > 1 {
+				q.File = args[1]
+			}
+			return printChanges(cmd.Context(), a, args[0], q)
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "", "only changes since a duration ago (1h, 2d), or a time")
+	cmd.Flags().BoolVar(&q.Patches, "diff", false, "show what was changed")
+	return cmd
+}
+
+func printChanges(ctx context.Context, a *app, name string, q api.ChangesQuery) error {
+	team, member, err := a.conversation(ctx, name)
+	if err != nil {
+		return err
+	}
+	list, err := once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) ([]api.FileChanges, error) { return b.Changes(ctx, team, member, q) })
+	if err != nil {
+		return err
+	}
+	const none = "no changes of files are in the transcript"
+	if !q.Patches || a.json || len(list) == 0 {
+		return printList(a, list, none, []string{"LAST", "CHANGES", "ADDED", "REMOVED", "FILE"}, func(f api.FileChanges) []string {
+			file := f.File
+			if f.Created {
+				file += " (new)"
+			}
+			return []string{clock(f.Last), strconv.Itoa(f.Changes), "+" + strconv.Itoa(f.Added), "-" + strconv.Itoa(f.Removed), file}
+		})
+	}
+	for i, f := range list {
+		if i > 0 {
+			if err := a.printf("\n"); err != nil {
+				return err
+			}
+		}
+		if err := a.printf("%s\n", a.paint(bold, escape(f.File, false))); err != nil {
+			return err
+		}
+		for _, p := range f.Patches {
+			if err := a.printPatch(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) printPatch(p api.Patch) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n", clock(p.At))
+	for line := range strings.Lines(p.Text) {
+		line = escape(strings.TrimSuffix(line, "\n"), false)
+		switch {
+		case strings.HasPrefix(line, "+"):
+			line = a.paint(green, line)
+		case strings.HasPrefix(line, "-"):
+			line = a.paint(red, line)
+		}
+		text.WriteString(line + "\n")
+	}
+	if p.Cut {
+		text.WriteString("… the rest is left out\n")
+	}
+	return a.print([]byte(text.String()))
+}
