@@ -81,8 +81,11 @@ func (a *app) dismiss(ctx context.Context, list []errand) error {
 	return nil
 }
 
-// watchWaits prints what begins to wait for the person, and runs p for it.
-func (a *app) watchWaits(ctx context.Context, p *program) error {
+// watchWaits prints what begins to wait for the person, runs p for it, and sends alerts of it.
+func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err error) {
+	if a.there != nil && len(o.specs) > 0 {
+		return usage("there, type: teambridge serve --alert, or teambridge watch --needs-you --alert", "--alert cannot be used with --host")
+	}
 	team, err := a.namedTeam("")
 	if err == nil && team != "" {
 		_, err = a.target(ctx)
@@ -90,6 +93,15 @@ func (a *app) watchWaits(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	told, err := a.startAlerts(ctx, o, team)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if failed := told.finish(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}()
 	w := waitWatch{app: a, program: p}
 	warned := false
 	for e, err := range a.events(ctx, team) {
@@ -107,6 +119,7 @@ func (a *app) watchWaits(ctx context.Context, p *program) error {
 		if err := w.show(e.Snapshot.Attention, silent != nil); err != nil {
 			return err
 		}
+		told.update(e.Snapshot.Attention, silent != nil)
 		if team != "" && len(e.Snapshot.Teams) == 0 {
 			a.endedNote(team)
 			return nil

@@ -124,6 +124,7 @@ func scripts(dir ...string) testscript.Params {
 			"asked":     asked,
 			"terminate": terminate,
 			"notified":  notified,
+			"webhook":   webhook,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))

@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/status/alert"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
 	"teambridge/status/systemd"
@@ -26,6 +28,7 @@ type serveOptions struct {
 	keep     []string // teams
 	modes    string   // --permission-mode-map
 	as       string   // whom sessions list
+	alerts   alertOptions
 }
 
 func newServe(a *app) *cobra.Command {
@@ -55,6 +58,10 @@ Sessions of Claude Code that are in no team list you as "operator", or as --as
 says, and their agents can write to you: "teambridge inbox" shows it, and
 "teambridge reply" answers.
 
+With --alert, you are told on your phone or in a chat what needs you:
+"teambridge watch --help" has the forms. Nothing waits for that; what fails is
+in the log and in "teambridge doctor".
+
 The service listens on a unix socket that only you can open, by default
 NAME.sock in the state directory. With --listen 127.0.0.1:PORT, requests need
 the token in the file api.token there, and "teambridge ui" opens a web page:
@@ -66,9 +73,9 @@ The addresses are printed on stdout, the log on stderr. SIGTERM ends the
 service: requests are answered first, and agents may finish their turns, for
 30 s. Under systemd use Type=notify, as "teambridge service install" does.
 
-Exit status: 0 ended by a signal; 1 failed; 2 invalid address; 3 no Claude
-directory; 5 a service already runs for this Claude directory, perhaps with
-another state directory.`,
+Exit status: 0 ended by a signal; 1 failed; 2 invalid address or flag; 3 no
+Claude directory; 5 a service already runs for this Claude directory, perhaps
+with another state directory.`,
 		Example: `  teambridge serve
   teambridge serve --listen 127.0.0.1:7420 --read-only`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runService(cmd.Context(), a, o) },
@@ -87,6 +94,7 @@ func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringVar(&o.as, "as", api.Guest, `the name under which sessions list you, so that their agents can write to you first; "" is none`)
 	must(cmd.RegisterFlagCompletionFunc("as", cobra.NoFileCompletions))
 	modeMapFlag(cmd, &o.modes)
+	o.alerts.flags(cmd)
 }
 
 func (o serveOptions) check() error {
@@ -94,6 +102,9 @@ func (o serveOptions) check() error {
 		if err := teams.CheckName("member", o.as); err != nil {
 			return err
 		}
+	}
+	if _, err := o.alerts.destinations(); err != nil {
+		return err
 	}
 	if o.keepWork <= 0 {
 		return usage("", "--keep-work %s is not positive", o.keepWork)
@@ -126,9 +137,17 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 		return err
 	}
 	home, _ := a.home() // without one, files for browsers are in the state directory
+	to, err := o.alerts.destinations()
+	if err != nil {
+		return err
+	}
+	alerts := bridge.Alerts{To: to, LookupEnv: a.lookup}
+	if o.alerts.text {
+		alerts.Text = textOf
+	}
 	s, err := server.New(server.Options{
 		Root: root, State: a.state, Home: home, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, As: o.as, Payloads: payloads, Version: build(), DialHub: dialHub(a), Log: logger(a),
-		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
+		Page: page.Handler(), Env: agentEnvironment(os.Environ(), to), Alerts: alerts, Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {
 		return err
@@ -154,9 +173,13 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	return &api.Decided{Err: there, Code: api.CodeRefused, Hint: hint}
 }
 
-// agentEnvironment is the environment of agents, which must not notify systemd.
-func agentEnvironment(all []string) []string {
-	return slices.DeleteFunc(all, func(v string) bool { return strings.HasPrefix(v, "NOTIFY_SOCKET=") })
+// agentEnvironment is the environment of agents, which must not notify systemd, and do not get the
+// addresses of alerts.
+func agentEnvironment(all []string, alerts []alert.Destination) []string {
+	return slices.DeleteFunc(all, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == "NOTIFY_SOCKET" || slices.ContainsFunc(alerts, func(d alert.Destination) bool { return d.Variable == name && name != "" })
+	})
 }
 
 // tellServing prints where the service listens, and notifies systemd when it is ready and

@@ -192,6 +192,22 @@ func unitText(a *app, o serveOptions) (string, error) {
 	if o.modes != "" {
 		args = append(args, "--permission-mode-map", o.modes)
 	}
+	told, err := o.alerts.destinations()
+	if err != nil {
+		return "", err
+	}
+	for _, d := range told {
+		if d.Variable != "" {
+			return "", usage("put it into a file that you alone can read: --alert "+d.Kind+"=FILE", "--alert %s=env:%s: the variable would have to be in the unit, which others can read", d.Kind, d.Variable)
+		}
+		if err := d.Check(a.lookup); err != nil {
+			return "", usage("", "--alert: %v", err)
+		}
+		args = append(args, "--alert", d.Kind+"="+d.File)
+	}
+	if o.alerts.text {
+		args = append(args, "--alert-text")
+	}
 	if a.verbose {
 		args = append(args, "--verbose")
 	}

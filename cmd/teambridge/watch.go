@@ -24,6 +24,7 @@ type watchOptions struct {
 	exec     bool
 	argv     []string // the program of exec
 	work     workOptions
+	alerts   alertOptions
 }
 
 func newWatch(a *app) *cobra.Command {
@@ -43,6 +44,20 @@ shows them. With --json each message is a line. The command ends with the team.
 --needs-you shows what comes to "teambridge inbox", of all teams or that of
 --team, and nothing else.
 
+--alert, with --needs-you, also tells you on your phone or in a chat. FILE is
+readable by you alone, and has
+
+  ntfy=FILE      https://ntfy.sh/TOPIC, and an access token if you have one
+  slack=FILE     the address of an incoming webhook
+  telegram=FILE  the token of a bot, and the id of a chat
+  webhook=FILE   an https:// address, and a bearer token if you have one
+
+or use KIND=env:VARIABLE. An alert says who waits, and whether that is a
+question, a message, or a failure; --alert-text adds what it says. Each thing is
+told once, by the next watch if this one could not. A server that is away is
+asked again for as long as the thing waits; what one refuses is reported.
+"serve --alert" does the same without a terminal.
+
 --exec runs a program for each new message that is shown, one at a time. It
 takes the rest of the command line, and no shell is involved. The program gets
 the message as one line of JSON on stdin, and in its environment
@@ -50,11 +65,13 @@ TEAMBRIDGE_EVENT ("message", or "attention" with --needs-you), TEAMBRIDGE_TITLE
 and TEAMBRIDGE_TEXT. What it prints goes to stderr. If it fails, that is
 reported, and it is not run again. An interrupt kills it and its children.
 
-Exit status: 0 the team has ended; 2 bad flags, or no such program; 3 no such
-team; 130 interrupted.`,
+Exit status: 0 the team has ended; 1 it has, and an alert was not delivered; 2
+bad flags, or no such program; 3 no such team; 5 another process sends these
+alerts; 130 interrupted.`,
 		Example: `  teambridge watch worker --since 10m
   teambridge watch --needs-you --exec sh -c \
-    'notify-send -- "$TEAMBRIDGE_TITLE" "$TEAMBRIDGE_TEXT"'`,
+    'notify-send -- "$TEAMBRIDGE_TITLE" "$TEAMBRIDGE_TEXT"'
+  teambridge watch --needs-you --alert ntfy=$HOME/.config/ntfy-address`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			if o.exec {
@@ -77,6 +94,7 @@ team; 130 interrupted.`,
 	f.BoolVar(&o.needsYou, "needs-you", false, "show only what needs you, as \"teambridge inbox\" does")
 	f.BoolVar(&o.exec, "exec", false, "run the program that follows for each new message")
 	o.work.flags(cmd)
+	o.alerts.flags(cmd)
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	return cmd
 }
@@ -98,7 +116,10 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 		if len(names) > 0 || o.from != "" || o.since != "" {
 			return usage("", "--needs-you cannot be used with inboxes, --from or --since")
 		}
-		return a.watchWaits(ctx, p)
+		return a.watchWaits(ctx, p, o.alerts)
+	}
+	if len(o.alerts.specs) > 0 || o.alerts.text {
+		return usage("", "--alert is for --needs-you")
 	}
 	if o.all {
 		if len(names) > 0 || a.teamName != "" {

@@ -42,6 +42,8 @@ type ServiceOptions struct {
 	KeepTranscripts []string      // the teams of which the transcripts of interactive agents are recorded
 	KeepWork        time.Duration // how long what agents said and did while they worked is kept
 
+	Alerts Alerts // what waits is told there
+
 	Version    string // of this program, for other machines
 	LinksAlone bool   // carry messages to and from other machines, and nothing else
 	// DialHub connects to a hub at an ssh:// address; nil: there is no such hub.
@@ -224,6 +226,9 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	if s.opts.LinksAlone {
 		part("links", s.links.run)
 		return serve(running, part)
+	}
+	for _, to := range s.opts.Alerts.To {
+		part("alerts", func(ctx context.Context) error { s.alert(ctx, to); return nil })
 	}
 	part("states", s.refreshStates)
 	part("looking at panes", s.lookAtPanes)

@@ -107,6 +107,9 @@ func (x *examination) examine(ctx context.Context, only string) error {
 			return err
 		}
 	}
+	if only == "" {
+		x.alerts()
+	}
 	x.state(ctx)
 	return nil
 }

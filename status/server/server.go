@@ -114,6 +114,8 @@ type Options struct {
 	// person first; "": they do not.
 	As string
 
+	Alerts bridge.Alerts // what waits for the person is told there; nothing waits for that
+
 	// DialHub connects to a hub for other machines at an ssh:// address; nil: there is no such hub.
 	DialHub func(ctx context.Context, address string) (net.Conn, error)
 
@@ -224,6 +226,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	core := s.core
 	core.Root, core.State, core.Lock, core.ReadOnly, core.Env, core.Log = s.opts.Root, s.opts.State, s.opts.Lock, s.opts.ReadOnly, s.opts.Env, s.log
 	core.Version, core.DialHub = s.opts.Version.Version, s.opts.DialHub
+	core.Alerts = s.opts.Alerts
 	core.KeepTranscripts, core.As, core.KeepWork = s.opts.KeepTranscripts, s.opts.As, cmp.Or(s.opts.KeepWork, KeepWork)
 	service, err := bridge.OpenService(ctx, core)
 	if err != nil {

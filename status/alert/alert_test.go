@@ -1,0 +1,561 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/status/api"
+	"teambridge/teams/lockedfile"
+)
+
+// What each service is asked is what it documents.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	const said = "worker@t: asks you a question"
+	for kind, want := range map[string]struct {
+		path, auth string
+		body       any
+	}{
+		Ntfy:     {"/", "Bearer tk_" + secret, map[string]any{"topic": secret, "title": said, "message": said + "\n" + where}},
+		Slack:    {"/services/T0/B0/" + secret, "", map[string]any{"text": said + "\n" + where}},
+		Telegram: {"/bot42:" + secret + "/sendMessage", "", map[string]any{"chat_id": -1001.0, "text": said + "\n" + where, "link_preview_options": map[string]any{"is_disabled": true}}},
+		Webhook: {"/hook?key=" + secret, "Bearer " + secret, map[string]any{
+			"title": said, "text": said + "\n" + where, "more": 0.0,
+			"things": []any{map[string]any{"id": "question/t/worker/1", "kind": "question", "team": "t", "member": "worker"}},
+		}},
+	} {
+		bubble(t, kind, func(t *testing.T) {
+			w := newWorld(t, kind)
+			w.begun()
+			w.a.Update([]api.Attention{question("1")}, false)
+			w.pass(time.Minute)
+			if err := w.closed(); err != nil {
+				t.Error(err)
+			}
+			all := w.requests()
+			if len(all) != 1 {
+				t.Fatalf("%d requests", len(all))
+			}
+			r := all[0]
+			var body any
+			if err := json.Unmarshal([]byte(r.body), &body); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := fmt.Sprint(body), fmt.Sprint(want.body); got != want {
+				t.Errorf("body\n%s\nwant\n%s", got, want)
+			}
+			if r.method != "POST" || r.path != want.path || r.host != "127.0.0.1" {
+				t.Errorf("%s %s at %s", r.method, r.path, r.host)
+			}
+			r.header.Del("Accept-Encoding")
+			r.header.Del("Content-Length")
+			wantHeader := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"teambridge"}, "Connection": {"close"}}
+			if want.auth != "" {
+				wantHeader.Set("Authorization", want.auth)
+			}
+			if got, want := fmt.Sprint(r.header), fmt.Sprint(wantHeader); got != want {
+				t.Errorf("header %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// What agents wrote stays here, unless it was asked for.
+func TestTextIsNotTold(t *testing.T) {
+	t.Parallel()
+	for _, kind := range Kinds {
+		bubble(t, kind, func(t *testing.T) {
+			w := newWorld(t, kind)
+			w.begun()
+			secretly := question("1")
+			secretly.Question = &api.Question{Tool: "Bash", Input: json.RawMessage(`{"command":"the private text"}`)}
+			w.a.Update([]api.Attention{secretly}, false)
+			w.pass(time.Minute)
+			_ = w.closed()
+			w.opts.Text = func(_ context.Context, w api.Attention) string { return w.What }
+			w.begin()
+			w.a.Update([]api.Attention{secretly, question("2")}, false)
+			w.pass(time.Minute)
+			_ = w.closed()
+			all := w.requests()
+			if len(all) != 2 {
+				t.Fatalf("%d requests", len(all))
+			}
+			if strings.Contains(all[0].body, "private") || strings.Contains(all[0].body, "Bash") {
+				t.Errorf("it tells %s", all[0].body)
+			}
+			if !strings.Contains(all[1].body, "worker@t: asks you a question: the private text") {
+				t.Errorf("asked for the text, it tells %s", all[1].body)
+			}
+		})
+	}
+}
+
+// Names and texts cannot add headers, lines, or markup, and are bounded.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	list := []api.Attention{
+		{ID: "1", Kind: api.WaitsUnread, Team: "t", Member: "operator", From: "x\r\nAuthorization: Bearer stolen\r\n\r\nGET / HTTP/1.1", Count: 2, Message: "1"},
+		{ID: "2", Kind: api.WaitsQuestion, Team: "東京", Member: "größe-🗼", What: "<!channel> & <@U1> *b* \x1b[31m\u202e" + strings.Repeat("長い<&>", 500_000)},
+		{ID: "3", Kind: "later", Team: "t", Member: "w"},
+	}
+	for i := range 500 {
+		list = append(list, api.Attention{ID: fmt.Sprint("more", i), Kind: api.WaitsDone, Team: strings.Repeat("t", 1000), Member: strings.Repeat("ü", 1000), What: strings.Repeat("\x00", 100_000)})
+	}
+	for _, kind := range Kinds {
+		bubble(t, kind, func(t *testing.T) {
+			w := newWorld(t, kind)
+			w.opts.Text = func(_ context.Context, w api.Attention) string { return w.What }
+			w.begun()
+			w.a.Update(list, false)
+			w.pass(time.Minute)
+			w.a.Update(list[:1], false)
+			w.a.Update(append(list[:1:1], api.Attention{ID: "alone", Kind: api.WaitsQuestion, Team: "t", Member: "größe", What: list[1].What}), false)
+			w.pass(time.Minute)
+			if err := w.closed(); err != nil {
+				t.Error(err)
+			}
+			all := w.requests()
+			if len(all) != 2 {
+				t.Fatalf("%d requests", len(all))
+			}
+			for i, r := range all {
+				text := r.text(t)
+				if kind == Slack && strings.ContainsAny(text, "<>") {
+					t.Errorf("markup in %q", text)
+				}
+				if kind == Slack {
+					text = html.UnescapeString(text)
+				}
+				if len(text) > 4000 || len(r.body) > 16<<10 {
+					t.Errorf("%d bytes in a body of %d", len(text), len(r.body))
+				}
+				if auth := r.header.Get("Authorization"); strings.Contains(auth, "stolen") || len(r.header) > 6 {
+					t.Errorf("headers: %v", r.header)
+				}
+				if strings.ContainsAny(text, "\r\x1b\x00\u202e") {
+					t.Errorf("%q has characters that control", text)
+				}
+				if i == 0 {
+					for _, want := range []string{"503 things need you\n", `unread messages from x Authorization: Bearer stolen GET / HTTP/1.1` + "\n", "größe-🗼@東京: asks you a question: ", "w@t: needs you\n", "more\n" + where} {
+						if !strings.Contains(text, want) {
+							t.Errorf("no %q in\n%s", want, text)
+						}
+					}
+				} else if !strings.HasPrefix(text, "größe@t: asks you a question") || !strings.Contains(text, "…\n"+where) {
+					t.Errorf("the alert of one long text:\n%s", text)
+				}
+			}
+		})
+	}
+}
+
+// A server that has too much to do, or an error of its own, is asked again, and not before it says.
+func TestTriedAgain(t *testing.T) {
+	t.Parallel()
+	header := func(status int, retry string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			if retry != "" {
+				w.Header().Set("Retry-After", retry)
+			}
+			w.WriteHeader(status)
+		}
+	}
+	body := func(status int, text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+		}
+	}
+	for name, c := range map[string]struct {
+		kind        string
+		answer      func(http.ResponseWriter)
+		least, most time.Duration
+	}{
+		"429 with seconds": {Slack, header(429, "30"), 30 * time.Second, 31 * time.Second},
+		"429 with a date": {Slack, func(w http.ResponseWriter) {
+			header(429, time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))(w)
+		}, 89 * time.Second, 91 * time.Second},
+		"429 with nonsense":          {Slack, header(429, "soon"), time.Second / 2, time.Second},
+		"429 of ntfy":                {Ntfy, body(429, `{"code":42901,"http":429,"error":"limit reached: too many requests"}`), time.Second / 2, time.Second},
+		"429 of Telegram":            {Telegram, body(429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 17","parameters":{"retry_after":17}}`), 17 * time.Second, 18 * time.Second},
+		"429 for ever":               {Telegram, body(429, `{"ok":false,"parameters":{"retry_after":9223372036854775807}}`), time.Hour, time.Hour + time.Minute},
+		"429 with an enormous value": {Slack, header(429, "9223372036854775807"), time.Hour, time.Hour + time.Minute},
+		"429 with a negative one":    {Slack, header(429, "-5"), time.Second / 2, time.Second},
+		"503":                        {Ntfy, header(503, ""), time.Second / 2, time.Second},
+		"503 with seconds":           {Webhook, header(503, "120"), 2 * time.Minute, 2*time.Minute + time.Second},
+		"500":                        {Webhook, header(500, ""), time.Second / 2, time.Second},
+		"408":                        {Webhook, header(408, ""), time.Second / 2, time.Second},
+		"an answer that is cut off":  {Webhook, func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, time.Second / 2, time.Second},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			w := newWorld(t, c.kind)
+			w.begun()
+			w.answer = func(n int, r http.ResponseWriter, _ *http.Request) {
+				if n == 0 {
+					c.answer(r)
+				}
+			}
+			w.a.Update([]api.Attention{question("1")}, false)
+			w.pass(2 * time.Hour)
+			all := w.requests()
+			if len(all) != 2 || all[0].body != all[1].body {
+				t.Fatalf("%d requests", len(all))
+			}
+			if waited := all[1].after - all[0].after; waited < c.least || waited > c.most {
+				t.Errorf("sent again after %s, want %s to %s", waited, c.least, c.most)
+			}
+			if err := w.closed(); err != nil {
+				t.Error(err)
+			}
+			if len(w.warned) != 1 || len(w.noted) != 1 {
+				t.Errorf("warned %q, noted %q", w.warned, w.noted)
+			}
+		})
+	}
+}
+
+// What a server refuses is told, and is not sent again; something new is tried.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for kind, c := range map[string]struct {
+		status int
+		body   string
+		why    string
+	}{
+		Ntfy:     {403, `{"code":40301,"http":403,"error":"forbidden"}`, "refused: 403 Forbidden: forbidden"},
+		Slack:    {404, "channel_not_found", "refused: 404 Not Found: channel_not_found"},
+		Telegram: {400, `{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}`, "refused: 400 Bad Request: Bad Request: chat not found"},
+		Webhook:  {302, "", "refused: 302 Found; redirects are not followed"},
+	} {
+		bubble(t, kind, func(t *testing.T) {
+			w := newWorld(t, kind)
+			w.begun()
+			w.answer = func(_ int, r http.ResponseWriter, _ *http.Request) {
+				r.Header().Set("Location", "http://127.0.0.1/elsewhere")
+				r.WriteHeader(c.status)
+				_, _ = io.WriteString(r, c.body)
+			}
+			w.a.Update([]api.Attention{question("1")}, false)
+			w.pass(24 * time.Hour)
+			if n := len(w.requests()); n != 1 || w.requests()[0].path == "/elsewhere" {
+				t.Errorf("%d requests, to %s", n, w.requests()[0].path)
+			}
+			if len(w.warned) != 1 || !strings.Contains(w.warned[0], c.why) {
+				t.Errorf("warned %q", w.warned)
+			}
+			w.a.Update([]api.Attention{question("1"), question("2")}, false)
+			w.pass(24 * time.Hour)
+			if n := len(w.requests()); n != 2 {
+				t.Errorf("%d requests after something new", n)
+			}
+			records, err := Records(w.opts.State)
+			if err != nil || len(records) != 1 || !records[0].Running || records[0].Problem == nil || !records[0].Problem.Refused || records[0].Problem.Why != c.why {
+				t.Errorf("recorded %+v, %v", records, err)
+			}
+			undelivered, ok := errors.AsType[*UndeliveredError](w.closed())
+			if !ok || undelivered.Count != 2 || !strings.HasSuffix(undelivered.Error(), ": worker@t: asks you a question, worker@t: asks you a question: "+c.why) {
+				t.Errorf("the error is %v", undelivered)
+			}
+			// Once it is mended, the next process tells both.
+			w.answer = nil
+			w.begin()
+			w.a.Update([]api.Attention{question("1"), question("2")}, false)
+			w.pass(time.Minute)
+			if err := w.closed(); err != nil || len(w.requests()) != 3 {
+				t.Errorf("%d requests, %v", len(w.requests()), err)
+			}
+		})
+	}
+}
+
+// While a server is away, what waits is kept, and told in one alert when it is back; not what is over by then.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	bubble(t, "back", func(t *testing.T) {
+		w := newWorld(t, Ntfy)
+		w.begun()
+		w.isAway(true)
+		w.a.Update([]api.Attention{question("1"), question("over")}, false)
+		w.pass(3 * time.Hour)
+		if len(w.warned) != 1 || !strings.Contains(w.warned[0], errAway.Error()) {
+			t.Errorf("warned %q", w.warned)
+		}
+		w.a.Update([]api.Attention{question("1"), unread("1", 1)}, false)
+		w.pass(time.Hour)
+		w.isAway(false)
+		w.pass(mostWait + gather)
+		all := w.requests()
+		if len(all) != 1 || !strings.HasPrefix(all[0].text(t), "2 things need you\nworker@t: asks you a question\noperator@t: 1 unread message from lead\n") {
+			t.Fatalf("%+v", all)
+		}
+		if err := w.closed(); err != nil || len(w.noted) != 1 {
+			t.Errorf("%v, noted %q", err, w.noted)
+		}
+	})
+	bubble(t, "over", func(t *testing.T) {
+		w := newWorld(t, Ntfy)
+		w.begun()
+		w.isAway(true)
+		w.a.Update([]api.Attention{question("1")}, false)
+		w.pass(time.Hour)
+		w.a.Update(nil, false)
+		w.pass(time.Hour)
+		w.isAway(false)
+		w.pass(time.Hour)
+		if err := w.closed(); err != nil || len(w.requests()) != 0 {
+			t.Errorf("%d requests, %v", len(w.requests()), err)
+		}
+	})
+	bubble(t, "silent", func(t *testing.T) {
+		w := newWorld(t, Webhook)
+		w.begun()
+		w.answer = func(n int, _ http.ResponseWriter, r *http.Request) {
+			if n == 0 {
+				<-r.Context().Done()
+			}
+		}
+		w.a.Update([]api.Attention{question("1")}, false)
+		w.pass(patience + 5*time.Second)
+		if err := w.closed(); err != nil || len(w.requests()) != 2 || !strings.HasSuffix(w.warned[0], ": no answer within 30s") {
+			t.Errorf("%d requests, %v, warned %q", len(w.requests()), err, w.warned)
+		}
+	})
+}
+
+// Each thing is told once, by however many processes, and what came while there was none is told by the next.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, "processes", func(t *testing.T) {
+		w := newWorld(t, Webhook)
+		w.begun(question("before"))
+		told := 0
+		for i := range 5 {
+			list := []api.Attention{question("before")}
+			for n := range i + 1 {
+				list = append(list, question(fmt.Sprint(n)))
+			}
+			for range 3 {
+				w.a.Update(list, false)
+				w.pass(time.Minute)
+			}
+			w.a.Update(list[:1], true) // a part
+			w.a.Update(list, false)
+			w.pass(time.Minute)
+			if told++; len(w.requests()) != told {
+				t.Fatalf("%d requests for %d things", len(w.requests()), told)
+			}
+			if i%2 == 0 {
+				if err := w.closed(); err != nil {
+					t.Fatal(err)
+				}
+			} else { // killed
+				w.end()
+				if err := w.a.release(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.begin()
+		}
+		_ = w.closed()
+	})
+	bubble(t, "messages", func(t *testing.T) {
+		w := newWorld(t, Webhook)
+		w.begun()
+		for i, c := range []struct {
+			is   api.Attention
+			told int
+		}{{unread("1", 1), 1}, {unread("2", 2), 2}, {unread("2", 2), 2}, {unread("2", 1), 2}, {unread("3", 2), 3}} {
+			w.a.Update([]api.Attention{c.is}, false)
+			w.pass(time.Minute)
+			if n := len(w.requests()); n != c.told {
+				t.Errorf("step %d: %d alerts, want %d", i, n, c.told)
+			}
+		}
+		_ = w.closed()
+	})
+	bubble(t, "while one is sent", func(t *testing.T) {
+		w := newWorld(t, Webhook)
+		w.begun()
+		w.answer = func(n int, _ http.ResponseWriter, _ *http.Request) {
+			if n == 0 {
+				w.a.Update([]api.Attention{unread("2", 2)}, false)
+			}
+		}
+		w.a.Update([]api.Attention{unread("1", 1)}, false)
+		w.pass(time.Minute)
+		all := w.requests()
+		if err := w.closed(); err != nil || len(all) != 2 || !strings.Contains(all[1].body, "2 unread messages") {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+	bubble(t, "another process", func(t *testing.T) {
+		w := newWorld(t, Webhook)
+		w.begun()
+		if _, err := Open(w.opts); !errors.Is(err, lockedfile.ErrLocked) {
+			t.Errorf("got %v", err)
+		}
+		other := w.opts
+		other.Team = "t"
+		a, err := Open(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = a.Close()
+		_ = w.closed()
+	})
+}
+
+// The first alert ever says that alerts begin, and how much waits.
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	bubble(t, "away", func(t *testing.T) {
+		w := newWorld(t, Ntfy)
+		w.isAway(true)
+		w.begin()
+		w.a.Update([]api.Attention{question("1"), question("2")}, false)
+		w.pass(time.Minute)
+		if err := w.closed(); err == nil || !strings.HasSuffix(err.Error(), "the first alert: "+errAway.Error()) {
+			t.Errorf("the error is %v", err)
+		}
+		w.begin()
+		w.a.Update([]api.Attention{question("1"), question("2"), question("3")}, false)
+		w.pass(time.Minute)
+		w.a.Update([]api.Attention{question("1"), question("2"), question("3"), question("4")}, false)
+		w.isAway(false)
+		w.pass(mostWait)
+		all := w.requests()
+		if err := w.closed(); err != nil || len(all) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		want := "teambridge alerts begin\nFrom now on, what needs you is told here. Waiting already: 3.\nworker@t: asks you a question\n" + where
+		if got := all[0].text(t); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+// At the end, an alert that is on its way has a moment.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		takes time.Duration
+		told  bool
+	}{{"answered", 2 * time.Second, true}, {"silent", time.Hour, false}} {
+		bubble(t, c.name, func(t *testing.T) {
+			w := newWorld(t, Webhook)
+			w.begun()
+			w.answer = func(_ int, _ http.ResponseWriter, r *http.Request) { sleep(r.Context(), c.takes) }
+			w.a.Update([]api.Attention{question("1")}, false)
+			w.pass(gather + time.Millisecond)
+			start := time.Now()
+			err := w.closed()
+			if took := time.Since(start); took > lastWords {
+				t.Errorf("the end took %s", took)
+			}
+			if told := err == nil; told != c.told {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// Nothing of an address is in what is printed or recorded, even if a server says it.
+func TestAddressIsNotTold(t *testing.T) {
+	t.Parallel()
+	for _, kind := range Kinds {
+		for _, status := range []int{401, 500} {
+			bubble(t, fmt.Sprint(kind, status), func(t *testing.T) {
+				w := newWorld(t, kind)
+				w.answer = func(_ int, r http.ResponseWriter, q *http.Request) {
+					r.WriteHeader(status)
+					fmt.Fprint(r, "no ", q.RequestURI, " ", q.Header, " ", secret, addresses[kind])
+				}
+				w.begin()
+				w.a.Update(nil, false)
+				w.pass(time.Minute)
+				w.isAway(true)
+				w.a.Update([]api.Attention{question("1")}, false)
+				w.pass(time.Minute)
+				all := append(slices.Clone(w.warned), w.closed().Error())
+				files, err := filepath.Glob(filepath.Join(w.opts.State, "alerts", "*"))
+				if err != nil || len(files) != 1 {
+					t.Fatal(files, err)
+				}
+				data, err := os.ReadFile(files[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range append(all, string(data), files[0]) {
+					if strings.Contains(s, secret) {
+						t.Errorf("told: %s", s)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The file is read for each alert, so that a new token counts at once, and one that cannot be read is told.
+func TestFileChanges(t *testing.T) {
+	t.Parallel()
+	bubble(t, "token", func(t *testing.T) {
+		w := newWorld(t, Webhook)
+		w.begun()
+		if err := os.Remove(w.opts.To.File); err != nil {
+			t.Fatal(err)
+		}
+		w.a.Update([]api.Attention{question("1")}, false)
+		w.pass(time.Hour)
+		if len(w.warned) != 1 || !strings.Contains(w.warned[0], "webhook ("+w.opts.To.File+"): ") {
+			t.Errorf("warned %q", w.warned)
+		}
+		if err := os.WriteFile(w.opts.To.File, []byte("http://localhost/new another"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(mostWait)
+		all := w.requests()
+		if err := w.closed(); err != nil || len(all) != 1 || all[0].path != "/new" || all[0].header.Get("Authorization") != "Bearer another" {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
+// What was told and waits no more is forgotten after a time, what waits is not.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	bubble(t, "month", func(t *testing.T) {
+		w := newWorld(t, Webhook)
+		w.begun(question("kept"), question("over"))
+		w.a.Update([]api.Attention{question("kept")}, false)
+		w.pass(keepFor + time.Hour)
+		w.a.Update([]api.Attention{question("kept"), question("new")}, false)
+		w.pass(time.Minute)
+		if err := w.closed(); err != nil {
+			t.Fatal(err)
+		}
+		records, err := Records(w.opts.State)
+		if err != nil || len(records) != 1 || records[0].Running {
+			t.Fatalf("%+v, %v", records, err)
+		}
+		var ids []string
+		for id := range records[0].Told {
+			ids = append(ids, strings.TrimPrefix(id, "question/t/worker/"))
+		}
+		if slices.Sort(ids); !slices.Equal(ids, []string{"kept", "new"}) {
+			t.Errorf("kept %q", ids)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package alert
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"teambridge/status/api"
+	"teambridge/status/plain"
+)
+
+// Limits of an alert, in bytes of UTF-8 but for the first. ntfy takes 4096 bytes, and Telegram 4096 characters.
+const (
+	maxLines = 10   // things that are named
+	maxBody  = 3000 // all of them
+	maxText  = 2400 // the text of one thing
+	maxShare = 400  // the same, if there are several things
+	maxID    = 500  // an id, which has names in it
+	maxName  = 80   // a name, or the sender of messages, which can be any text
+)
+
+// where is what every alert ends with. The address of the page is not there: it is on this machine.
+const where = "See: teambridge inbox"
+
+// alert is one message to a destination.
+type alert struct {
+	Title  string  `json:"title"`
+	Text   string  `json:"text"`
+	Things []thing `json:"things"`
+	More   int     `json:"more"` // things that are not in Things
+}
+
+// whole is an alert as one text.
+func (a alert) whole() string {
+	if strings.HasPrefix(a.Text, a.Title) { // of one thing
+		return a.Text
+	}
+	return a.Title + "\n" + a.Text
+}
+
+// thing is one [api.Attention], without its texts.
+type thing struct {
+	ID     string     `json:"id"`
+	Kind   string     `json:"kind"`
+	Team   string     `json:"team"`
+	Member string     `json:"member"`
+	From   string     `json:"from,omitempty"`
+	Count  int        `json:"count,omitempty"`
+	Since  *time.Time `json:"since,omitempty"`
+	Text   string     `json:"text,omitempty"` // only if it was asked for
+}
+
+// kinds says what a thing is, without a word of an agent.
+var kinds = map[string]string{
+	api.WaitsPermission: "asks for permission",
+	api.WaitsPlan:       "asks you to approve its plan",
+	api.WaitsQuestion:   "asks you a question",
+	api.WaitsLead:       "asks its lead for permission",
+	api.WaitsTerminal:   "waits at its terminal",
+	api.WaitsFailed:     "its last turn failed",
+	api.WaitsEnded:      "the lead of the team is not running",
+	api.WaitsStopped:    "its agent or its relay has stopped",
+	api.WaitsLost:       "a message to it is lost",
+	api.WaitsUnknown:    "a message may not have reached it",
+	api.WaitsHeld:       "messages to it are held back",
+	api.WaitsIdle:       "all agents are idle",
+	api.WaitsDraft:      "messages wait for what is typed at its prompt",
+	api.WaitsDone:       "has finished a task",
+}
+
+// who is the agent that a thing is about, or the team.
+func who(w api.Attention) string {
+	if w.Member == "" {
+		return "team " + short(w.Team, maxName)
+	}
+	return short(w.Member, maxName) + "@" + short(w.Team, maxName)
+}
+
+// what says what a thing is.
+func what(w api.Attention) string {
+	if w.Kind == api.WaitsUnread {
+		return plain.Plural(max(w.Count, 1), "unread message") + " from " + short(w.From, maxName)
+	}
+	if s, ok := kinds[w.Kind]; ok {
+		return s
+	}
+	return "needs you"
+}
+
+// compose makes an alert of things. text returns the text of one; nil: no text is sent. If greet is
+// not negative, alerts begin, and so many things wait already.
+func compose(list []api.Attention, greet int, text func(api.Attention) string) alert {
+	a := alert{Things: []thing{}}
+	var lines []string
+	share := maxShare
+	switch {
+	case greet >= 0:
+		a.Title = "teambridge alerts begin"
+		lines = append(lines, fmt.Sprintf("From now on, what needs you is told here. Waiting already: %d.", greet))
+	case len(list) == 1:
+		a.Title, share = who(list[0])+": "+what(list[0]), maxText
+	default:
+		a.Title = needs(len(list))
+	}
+	size := 0
+	for i, w := range list {
+		rest := func() {
+			a.More = len(list) - i
+			lines = append(lines, fmt.Sprintf("and %d more", a.More))
+		}
+		if i == maxLines {
+			rest()
+			break
+		}
+		t := thing{ID: short(w.ID, maxID), Kind: w.Kind, Team: short(w.Team, maxName), Member: short(w.Member, maxName), From: short(w.From, maxName), Count: w.Count, Since: w.Since}
+		line := who(w) + ": " + what(w)
+		if text != nil {
+			if t.Text = short(text(w), share); t.Text != "" {
+				line += ": " + t.Text
+			}
+		}
+		if size += len(line) + 1; i > 0 && size > maxBody {
+			rest()
+			break
+		}
+		lines, a.Things = append(lines, line), append(a.Things, t)
+	}
+	a.Text = strings.Join(append(lines, where), "\n")
+	return a
+}
+
+func needs(n int) string {
+	if n == 1 {
+		return "1 thing needs you"
+	}
+	return fmt.Sprintf("%d things need you", n)
+}
+
+// short is a text of somebody else on one line, and not longer than so many bytes.
+func short(s string, most int) string {
+	if len(s) > 2*most { // what is escaped is only longer
+		s = cut(s, 2*most)
+	}
+	s = plain.Escape(strings.Join(strings.Fields(s), " "), false)
+	if len(s) <= most {
+		return s
+	}
+	return cut(s, most-len("…")) + "…"
+}
+
+// cut is the beginning of a text, without a part of a character.
+func cut(s string, most int) string {
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}

@@ -1,0 +1,71 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"teambridge/status/alert"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams/lockedfile"
+)
+
+// Alerts says where a [Service] tells what waits for the person.
+type Alerts struct {
+	To        []alert.Destination
+	LookupEnv func(string) (string, bool) // for addresses in the environment
+	// Text returns what to tell of a thing besides its kind; nil: nothing.
+	Text func(context.Context, api.Bridge, api.Attention) string
+}
+
+// alert sends alerts to one destination until ctx ends. Nothing waits for it, and the service goes on
+// whatever becomes of it: the log and doctor say what fails.
+func (s *Service) alert(ctx context.Context, to alert.Destination) {
+	warn := s.warn("alerting")
+	opts := alert.Options{
+		To: to, State: s.opts.State, Root: s.opts.Root.Path(), LookupEnv: s.opts.Alerts.LookupEnv, Warn: warn,
+		Note: func(text string) { s.log.Info(text) },
+	}
+	if text := s.opts.Alerts.Text; text != nil {
+		opts.Text = func(ctx context.Context, w api.Attention) string { return text(ctx, s.Local, w) }
+	}
+	if err := to.Check(opts.LookupEnv); err != nil {
+		warn(err) // it may be mended before the first alert
+	}
+	a, err := alert.Open(opts)
+	for told := false; err != nil; a, err = alert.Open(opts) {
+		if !told {
+			if told = true; errors.Is(err, lockedfile.ErrLocked) {
+				s.log.Warn("another process sends alerts; they are sent from here once it has ended", "to", to)
+			} else {
+				warn(err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(5 * s.opts.Tick):
+		}
+	}
+	shown, done := s.shown.subscribe()
+	defer done()
+	var running sync.WaitGroup
+	running.Go(func() { a.Run(ctx) })
+	first := make(chan struct{}, 1)
+	signal(first)
+	_ = loop(ctx, shown, first, time.Minute, func() { // it has no error
+		shot, err := s.states.Snapshot(ctx, "", s.opts.Gather)
+		switch {
+		case err == nil:
+			a.Update(shot.Attention, false)
+		case ctx.Err() == nil:
+			s.log.Warn("what waits is not known, and not alerted", "err", view.Describe(err))
+		}
+	})
+	running.Wait()
+	if err := a.Close(); err != nil {
+		warn(err)
+	}
+}

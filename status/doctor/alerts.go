@@ -1,0 +1,38 @@
+package doctor
+
+import (
+	"teambridge/status/alert"
+	"teambridge/status/api"
+	"teambridge/status/view"
+)
+
+// alerts reports what keeps the alerts that a process sends from arriving.
+func (x *examination) alerts() {
+	if x.State == "" {
+		return // reported
+	}
+	records, err := alert.Records(x.State)
+	if err != nil {
+		x.add(api.LevelProblem, "alerts", "", "", "how alerts are delivered cannot be read: "+view.Describe(err), "")
+	}
+	for _, r := range records {
+		if r.Root != x.Root.Path() || !r.Running {
+			continue // of a command that has said it at its end
+		}
+		to := "alerts to " + r.To
+		if r.Team != "" {
+			to += " of the team " + r.Team
+		}
+		switch p := r.Problem; {
+		case p != nil && p.Refused:
+			x.add(api.LevelProblem, "alerts", r.Team, "", to+" were refused at "+view.Clock(p.Since)+": "+p.Why,
+				"see to the address and the token, and start what sends them again: it then tells what still waits")
+		case p != nil:
+			x.add(api.LevelProblem, "alerts", r.Team, "", to+" are not delivered since "+view.Clock(p.Since)+": "+p.Why, "they are tried again for as long as something waits")
+		case r.Last.IsZero():
+			x.add(api.LevelOK, "alerts", r.Team, "", to+" are sent; none was yet", "")
+		default:
+			x.add(api.LevelOK, "alerts", r.Team, "", to+" are delivered, the last at "+view.Clock(r.Last), "")
+		}
+	}
+}
