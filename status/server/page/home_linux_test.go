@@ -559,12 +559,16 @@ func testNotifications(t *testing.T, browser context.Context) {
 	a.told("allowed")
 
 	a.asks("lead", "Bash", map[string]any{"command": "secret"})
-	a.until(`window.shown.length === 1`)
+	a.until(`window.shown.length === 1 && shown[0].silent`)
 	if got := value[string](a.tab, `shown[0].title + " in " + shown[0].body`); got != "team-lead wants to use Bash in lighthouse" {
 		t.Errorf("it says %q", got)
 	}
+	const sound = `document.querySelector(".sound")`
+	a.until(sound + `.textContent === "Sound off" && !` + sound + `.hidden`)
+	a.run(do(sound + `.click()`))
+	a.until(sound + `.textContent === "Sound on"`)
 	a.w.Send(house, "worker", "user", "The lens is polished.")
-	a.until(`window.shown.length === 2 && shown[1].body === "The lens is polished." && shown[1].title === "worker in lighthouse"`)
+	a.until(`window.shown.length === 2 && !shown[1].silent && shown[1].body === "The lens is polished." && shown[1].title === "worker in lighthouse"`)
 	a.row("worker", "user", `{"type":"plan_approval_request","planContent":"secret"}`)
 	a.until(`window.shown.length === 3 && shown[2].body === "plan"`)
 

@@ -6,6 +6,7 @@ import { pathTo } from "./route.js";
 import { flat, gist, short } from "./text.js";
 
 const off = "teambridge:notifications-off"; // in localStorage, if the reader turned them off
+const loud = "teambridge:notifications-sound"; // there too, if the reader wants to hear them
 
 // Notifier notifies of each thing once, however often the stream connects again.
 export class Notifier {
@@ -21,7 +22,7 @@ export class Notifier {
     this.#label = label;
   }
 
-  // control returns the button that turns notifications on and off. Only it asks the browser.
+  // control returns the buttons that turn notifications, and their sound, on and off. Only the first asks the browser.
   control() {
     if (!("Notification" in globalThis)) return null;
     const button = h("button", { type: "button", class: "small toggle notices", onclick: async () => {
@@ -29,14 +30,25 @@ export class Notifier {
       else if (Notification.permission === "granted") localStorage[this.#on ? "setItem" : "removeItem"](off, "1");
       show();
     } });
+    const sound = h("button", { type: "button", class: "small toggle sound", onclick: () => {
+      localStorage[this.#loud ? "removeItem" : "setItem"](loud, "1");
+      show();
+    } });
     const show = () => {
       const { permission } = Notification;
       setText(button, permission === "denied" ? "Notifications blocked" : this.#on ? "Notifications on" : "Turn on notifications");
       setAttr(button, "aria-pressed", this.#on ? "true" : "false");
       button.title = permission === "denied" ? "The browser does not allow them. Its settings for this page do." : "For questions of agents, finished tasks and messages to you, while this page is hidden";
+      sound.hidden = !this.#on;
+      setText(sound, this.#loud ? "Sound on" : "Sound off");
+      setAttr(sound, "aria-pressed", this.#loud ? "true" : "false");
     };
     show();
-    return button;
+    return h("span", { class: "toggle" }, button, " ", sound);
+  }
+
+  get #loud() {
+    return localStorage.getItem(loud) !== null;
   }
 
   get #on() {
@@ -76,7 +88,7 @@ export class Notifier {
     if (document.visibilityState === "visible" || !("Notification" in globalThis) || !this.#on) return;
     try {
       // Several tabs show one, since it has one tag.
-      const notice = new Notification(title, { body, tag: "teambridge/" + id, icon: "/ui/icon.svg" });
+      const notice = new Notification(title, { body, tag: "teambridge/" + id, icon: "/ui/icon.svg", silent: !this.#loud });
       notice.onclick = () => {
         window.focus();
         location.hash = hash;
