@@ -65,7 +65,10 @@ func (l *Local) machines(ctx context.Context) ([]ledger.Machine, error) {
 		return nil, err
 	}
 	root, err := l.opts.Root()
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // without a Claude directory, nothing is shared
+		return lg.Machines(ctx, "")
+	case err != nil:
 		return nil, err
 	}
 	return lg.Machines(ctx, root.Path())
@@ -209,11 +212,11 @@ func (l *Local) share(ctx context.Context, machine string, stop bool, shared ...
 	if err != nil {
 		return api.Machine{}, err
 	}
-	root, err := l.opts.Root()
-	if err != nil {
-		return api.Machine{}, err
-	}
 	for _, team := range shared {
+		root, err := l.opts.Root()
+		if err != nil {
+			return api.Machine{}, err
+		}
 		if err := lg.Share(ctx, machine, root.Path(), team, !stop); errors.Is(err, ledger.ErrUnknown) {
 			return api.Machine{}, noMachine(machine)
 		} else if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -105,6 +106,9 @@ func (l *Local) joinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (join
 // removeStandIns removes the stand-ins of members on a machine, from one team or all.
 func (l *Local) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
 	root, err := l.opts.Root()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // and no team does
+	}
 	if err != nil {
 		return err
 	}
