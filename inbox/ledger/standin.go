@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -18,7 +20,8 @@ type StandIn struct {
 	Used     time.Time // when it was used last
 }
 
-// SetStandIn records a stand-in, durably, or that it was used now.
+// SetStandIn records a stand-in, durably, or that it was used now. The error is [ErrNoMachine] if
+// there is no link with its machine.
 func (l *Ledger) SetStandIn(ctx context.Context, s StandIn) error {
 	if err := s.InboxKey.check(); err != nil {
 		return err
@@ -26,9 +29,28 @@ func (l *Ledger) SetStandIn(ctx context.Context, s StandIn) error {
 	if err := names("machine", s.Machine, "member there", s.There); err != nil {
 		return err
 	}
-	return l.exec(ctx, "set stand-in", durable, `INSERT INTO standins (root, team, created_at, member, machine, there, agent_id, joined_at, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT DO UPDATE SET used=excluded.used, agent_id=excluded.agent_id, joined_at=excluded.joined_at WHERE machine=excluded.machine AND there=excluded.there`,
-		s.Root, s.Team, s.CreatedAt, s.Inbox, s.Machine, s.There, s.AgentID, micros(s.JoinedAt), micros(time.Time{}))
+	return l.write(ctx, "set stand-in", durable, func(c *sqlite.Conn) error {
+		if n, err := c.Number("SELECT count(*) FROM machines WHERE machine=?", s.Machine); err != nil || n == 0 {
+			return cmp.Or(err, fmt.Errorf("ledger: stand-in of %s on %s: %w", s.There, s.Machine, ErrNoMachine))
+		}
+		_, err := c.Exec(`INSERT INTO standins (root, team, created_at, member, machine, there, agent_id, joined_at, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET used=excluded.used, agent_id=excluded.agent_id, joined_at=excluded.joined_at WHERE machine=excluded.machine AND there=excluded.there`,
+			s.Root, s.Team, s.CreatedAt, s.Inbox, s.Machine, s.There, s.AgentID, micros(s.JoinedAt), micros(time.Time{}))
+		return err
+	})
+}
+
+// MayWrite reports whether a member on a machine, MEMBER@TEAM there, may write to a team of a Claude
+// root: the team is shared with the machine, or has a stand-in of that member. The error is
+// [ErrNoMachine].
+func (l *Ledger) MayWrite(ctx context.Context, machine, there, root, team string) (bool, error) {
+	may, found, err := first(sqlite.Select(ctx, l.db, "may write", func(v sqlite.Row) bool { return v.Bool(0) },
+		`SELECT EXISTS (SELECT 1 FROM shares s WHERE s.machine=m.machine AND root=?2 AND team=?3) OR
+		EXISTS (SELECT 1 FROM standins s WHERE s.machine=m.machine AND root=?2 AND team=?3 AND there=?4) FROM machines m WHERE machine=?1`, machine, root, team, there))
+	if err == nil && !found {
+		err = fmt.Errorf("ledger: what %s may write to: %w", machine, ErrNoMachine)
+	}
+	return may, err
 }
 
 // RemoveStandIn forgets a stand-in, durably.

@@ -54,12 +54,19 @@ func (r *links) answerOne(ctx context.Context, in ledger.Incoming) error {
 		return err
 	}
 	asking := WithAgent(ctx)
-	to, err := r.In(asking, m.Team, m.Member)
-	if err != nil {
+	from := ""
+	err = r.admitted(asking, m, func() error {
+		to, err := r.In(asking, m.Team, m.Member)
+		if err != nil {
+			return err
+		}
+		from, err = r.sentBy(asking, &to, m)
+		_ = to.Close() // nothing was written through it
 		return err
+	})
+	if err != nil && refusal(err) { // the team is gone, or not shared any more
+		return errors.Join(err, r.ledger.GotAnswer(ctx, in))
 	}
-	from, err := r.sentBy(asking, &to, m)
-	_ = to.Close() // nothing was written through it
 	if err != nil {
 		return err
 	}

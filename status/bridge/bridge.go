@@ -69,6 +69,8 @@ type Local struct {
 	opts    Options
 	service *Service // whose it is; nil in a command
 
+	accessWithin time.Duration // see endAccess
+
 	mu         sync.Mutex
 	recorder   *Recorder        // that runs; nil: none
 	journal    *journal.Journal // see recorded
@@ -86,7 +88,7 @@ type Local struct {
 
 // New returns a Local. It opens nothing.
 func New(opts Options) *Local {
-	return &Local{opts: opts, sent: map[string]*following{}, typing: map[string]bool{}}
+	return &Local{opts: opts, accessWithin: accessWithin, sent: map[string]*following{}, typing: map[string]bool{}}
 }
 
 // Ledger opens the ledger, or returns nil if nothing was ever sent, joined or registered.

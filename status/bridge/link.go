@@ -202,7 +202,10 @@ func (l *Local) ShareTeam(ctx context.Context, machine string, n api.NewShare) (
 	}
 	lg, err := l.opts.Ledger(ctx)
 	if err == nil {
-		err = l.removeStandIns(ctx, lg, machine, n.Team)
+		err = l.endAccess(ctx, lg, machine, n.Team)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s is shared with %s no longer, but the entries of its members are still in it: %w", n.Team, machine, err)
 	}
 	return m, err
 }
@@ -253,10 +256,13 @@ func (l *Local) RemoveMachine(ctx context.Context, machine string) (api.Machine,
 	}
 	lg, err := l.opts.Ledger(ctx)
 	if err == nil {
-		err = l.removeStandIns(ctx, lg, machine, "")
-	}
-	if err == nil {
 		_, err = lg.RemoveMachine(ctx, machine, "the link with "+machine+" was removed")
+	}
+	if err != nil {
+		return api.Machine{}, err
+	}
+	if err = l.endAccess(ctx, lg, machine, ""); err != nil {
+		err = fmt.Errorf("there is no link with %s any more, but the entries of its members are still in teams, until a service removes them: %w", machine, err)
 	}
 	l.linksChanged()
 	return view.Machine(m), err

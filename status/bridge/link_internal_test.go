@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	natshub "teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
+	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
 )
 
@@ -437,6 +439,93 @@ func TestNewKey(t *testing.T) {
 	for i, row := range build.rows("ci", "worker", 10) {
 		if row.Text != fmt.Sprint("text ", i) {
 			t.Errorf("row %d is %q", i, row.Text)
+		}
+	}
+}
+
+// Only the member that a stand-in stands for can write to its team, if that is not shared.
+func TestStandInIsOfOneMember(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	if _, err := laptop.Join(t.Context(), "dev", api.NewJoin{Remote: "worker@ci@build"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := build.Join(t.Context(), "ci", api.NewJoin{Remote: "alice@dev@laptop"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{"chief", "worker"} {
+		build.Fixture.Send("ci", from, "alice-laptop", "from "+from)
+		var d ledger.Outgoing
+		build.until("what "+from+" wrote has an end", func() bool {
+			list, err := build.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Root: build.Root.Path(), Team: "ci"})
+			if err != nil || len(list) == 0 || list[0].From != from+"@ci" {
+				return false
+			}
+			d, _, err = build.ledger.Outgoing(t.Context(), list[0].UUID)
+			return err == nil && d.Stage != ledger.StageQueued && d.Stage != ledger.StageStored && d.Stage != ledger.StageReceived
+		})
+		if refused := d.Stage == ledger.StageRefused; refused != (from == "chief") {
+			t.Errorf("what %s wrote is %s: %s", from, d.Stage, d.Reason)
+		}
+	}
+	if row := laptop.rows("dev", "alice", 1)[0]; row.From != "worker-build" || row.Text != "from worker" {
+		t.Errorf("%+v", row)
+	}
+	if _, err := build.say("dev@laptop", "boss", "", "from a person"); err != nil {
+		t.Fatal(err)
+	}
+	build.until("what the person wrote is refused", func() bool {
+		list, err := build.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Root: build.Root.Path(), Team: "dev@laptop", States: []ledger.DeliveryState{ledger.Failed}})
+		return err == nil && len(list) == 1 && strings.Contains(list[0].Reason, "there is no such team")
+	})
+}
+
+// Once the end of sharing is confirmed, nothing makes a stand-in or is delivered any more, not even
+// what was being delivered at that moment.
+func TestSharingEndsWhileAMessageComes(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"checked", "admitted"} {
+		laptop, build := linkedMachines(t)
+		build.end()
+		build.open()
+		met := make(chan error, 1)
+		var once sync.Once
+		build.links.fault = func(now string) error {
+			if now == step {
+				once.Do(func() {
+					build.Service.accessWithin = 0
+					_, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true})
+					met <- err
+				})
+			}
+			return nil
+		}
+		build.start()
+		sent, err := laptop.say("ci@build", "worker", "", "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = <-met
+		_, arrived := laptop.Await(t.Context(), sent, api.Verified, time.Minute)
+		if step == "checked" {
+			if err != nil || arrived == nil || !strings.Contains(arrived.Error(), "there is no such team") {
+				t.Errorf("%s: the end: %v; the message: %v", step, err, arrived)
+			}
+		} else {
+			if !errors.Is(err, lockedfile.ErrLocked) || arrived != nil {
+				t.Errorf("%s: the end: %v; the message: %v", step, err, arrived)
+			}
+			if _, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true}); err != nil {
+				t.Error(err)
+			}
+		}
+		left, err := build.ledger.StandIns(t.Context(), build.Root.Path())
+		members, merr := build.Members(t.Context(), "ci")
+		if err != nil || merr != nil || len(left) > 0 || slices.ContainsFunc(members, func(m api.Member) bool { return m.Member == "user-laptop" }) {
+			t.Errorf("%s: stand-ins %v, members %+v, %v, %v", step, left, members, err, merr)
+		}
+		if rows, err := build.Inbox("ci", "worker").Read(t.Context()); step == "checked" && err == nil && len(rows) > 0 {
+			t.Errorf("%s: %+v", step, rows)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // deliver puts a message of another machine where it belongs, once under its id.
@@ -72,25 +74,53 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 	if err := teams.CheckName("team", m.Team); err != nil {
 		return sent, "", errNoTeam
 	}
-	if err := r.mayWrite(ctx, m.Machine, m.Team); err != nil {
-		return sent, "", err
-	}
-	ctx = WithAgent(ctx)
+	err = r.admitted(ctx, m, func() (err error) {
+		sent, err = r.putShared(WithAgent(ctx), m, id)
+		return err
+	})
+	return sent, sent.Reach, err
+}
+
+// putShared puts a message of another machine into a team that it may write to.
+func (r *links) putShared(ctx context.Context, m link.Message, id string) (sent api.Sent, err error) {
 	to, err := r.In(ctx, m.Team, m.Member)
 	if err != nil {
-		return sent, "", err
+		return sent, err
 	}
 	defer func() { _ = to.Close() }() // nothing was written through it
 	w, err := r.by(&to, "")
 	if err != nil {
-		return sent, "", err
+		return sent, err
 	}
 	from, err := r.sentBy(ctx, &to, m)
 	if err != nil {
-		return sent, "", err
+		return sent, err
 	}
 	sent, _, err = w.send(ctx, &to, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}, id})
-	return sent, sent.Reach, err
+	return sent, err
+}
+
+// admitted calls do if the sender of a message may write to its team. Whoever ends the sharing of the
+// team meanwhile waits until do returns: see [Local.endAccess].
+func (r *links) admitted(ctx context.Context, m link.Message, do func() error) error {
+	if err := r.mayWrite(ctx, m); err != nil { // without the lock, so that who waits for it gets it
+		return err
+	}
+	if err := r.at("checked"); err != nil {
+		return err
+	}
+	release, err := lockedfile.HoldShared(ctx, accessWithin, filepath.Join(r.opts.State, "locks"), accessLock(m.Machine))
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := r.mayWrite(ctx, m); err != nil {
+		return err
+	}
+	if err := r.at("admitted"); err != nil {
+		return err
+	}
+	return do()
 }
 
 // sentBy returns the name that a message of another machine has here: that of a stand-in in a team
@@ -124,18 +154,17 @@ func (r *links) forPerson(m link.Message) bool {
 	return ok && machine == m.Machine || m.Team == pane.SessionTeam && m.Member == mail.User
 }
 
-// mayWrite returns an error unless a machine may write to a team: it is shared with it, or a member
-// there has a stand-in in it.
-func (r *links) mayWrite(ctx context.Context, machine, team string) error {
-	m, err := r.machine(ctx, machine)
-	if err != nil || slices.Contains(m.Teams, team) {
-		return err
+// mayWrite returns an error unless the sender of a message may write to its team: the team is shared
+// with the machine, or the sender has a stand-in in it.
+func (r *links) mayWrite(ctx context.Context, m link.Message) error {
+	may, err := r.ledger.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), m.Team)
+	switch {
+	case errors.Is(err, ledger.ErrNoMachine):
+		return noMachine(m.Machine)
+	case err == nil && !may:
+		return errNoTeam
 	}
-	all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
-	if err != nil || slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Machine == machine && s.Team == team }) {
-		return err
-	}
-	return errNoTeam
+	return err
 }
 
 // lookAt returns how far a message of another machine has come.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -103,7 +104,25 @@ func (l *Local) joinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (join
 	return joined, err
 }
 
-// removeStandIns removes the stand-ins of members on a machine, from one team or all.
+// accessWithin is how long what comes from a machine, and who ends its access to a team, wait for each
+// other. It is longer than the lock of an inbox is waited for.
+const accessWithin = 30 * time.Second
+
+// accessLock is the key of the lock that is shared by all that put messages of a machine where they
+// belong.
+func accessLock(machine string) string { return "access of " + machine }
+
+// endAccess removes the stand-ins of members on a machine, from one team or all, that it may write to
+// no longer. After it, nothing of what came before makes another stand-in, or is delivered there.
+func (l *Local) endAccess(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
+	release, err := lockedfile.HoldWithin(ctx, l.accessWithin, filepath.Join(l.opts.State, "locks"), accessLock(machine))
+	if err != nil {
+		return fmt.Errorf("a message of %s is just being delivered: %w", machine, err)
+	}
+	defer release()
+	return l.removeStandIns(ctx, lg, machine, team)
+}
+
 func (l *Local) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
 	root, err := l.opts.Root()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +163,7 @@ func (r *links) claimStandIns(ctx context.Context) error {
 	return loop(ctx, nil, r.looked, 2*time.Second, func() {
 		all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
 		for _, s := range all {
-			if time.Since(s.Used) > standInUnused {
+			if _, merr := r.ledger.Incarnation(ctx, s.Machine); errors.Is(merr, ledger.ErrNoMachine) || time.Since(s.Used) > standInUnused {
 				err = errors.Join(err, r.removeStandIn(ctx, r.ledger, r.opts.Root, s))
 				continue
 			}

@@ -32,6 +32,15 @@ func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 // TryLock is [Lock], but does not wait: ok is false if the lock is not free.
 func TryLock(path string) (unlock func() error, ok bool, err error) { return try(open(path)) }
 
+// TryShared is [TryLock], but others can have the lock at the same time if they share it, too.
+func TryShared(path string) (unlock func() error, ok bool, err error) {
+	l := open(path)
+	if ok, err = l.TryRLock(); ok {
+		return l.Close, true, nil
+	}
+	return nil, false, errors.Join(err, l.Close())
+}
+
 // TryLockDir is [TryLock] for a directory. Nothing is created in it. Some network file
 // systems, and Windows, cannot lock a directory.
 func TryLockDir(dir string) (unlock func() error, ok bool, err error) {

@@ -55,6 +55,24 @@ func HoldWithin(ctx context.Context, d time.Duration, dir, key string) (release 
 	})
 }
 
+// HoldShared is [HoldWithin], but others can hold the lock at the same time if they share it, too.
+func HoldShared(ctx context.Context, d time.Duration, dir, key string) (release func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	path, start := filepath.Join(dir, lockFile(key)), time.Now()
+	return within(ctx, d, func() (func() error, bool, error) {
+		release, ok, err := flock.TryShared(path)
+		switch {
+		case err != nil:
+			return nil, false, fmt.Errorf("lock %s: %w", path, err)
+		case !ok:
+			return nil, true, &LockedError{Path: path, Ours: true, Waited: time.Since(start)}
+		}
+		return release, false, nil
+	})
+}
+
 // Held reports whether somebody holds the lock of [Hold]. It makes no file.
 func Held(dir, key string) (bool, error) { return flock.Held(filepath.Join(dir, lockFile(key))) }
 
