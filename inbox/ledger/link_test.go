@@ -136,17 +136,20 @@ func TestExpireOutgoing(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b")
 	ctx := t.Context()
-	send(t, l, "b", "never", "tried", "stored", "received")
+	send(t, l, "b", "never", "refused", "tried", "stored", "received")
 	must(t, l.Sending(ctx, "tried", "stored", "received"))
+	must(t, l.Sending(ctx, "refused", "tried"))
+	must(t, l.Unsent(ctx, "refused", "tried"))
 	must(t, l.Stored(ctx, "stored", "received"))
 	must(t, l.Confirm(ctx, "b", Receipt{ID: "received", Stage: StageReceived}))
 	if n, err := l.ExpireOutgoing(ctx, time.Now().Add(-time.Hour), "too old"); err != nil || n != 0 {
 		t.Errorf("%d have expired an hour too early, %v", n, err)
 	}
-	if n, err := l.ExpireOutgoing(ctx, time.Now().Add(time.Hour), "too old"); err != nil || n != 3 {
-		t.Errorf("%d have expired, %v; want 3", n, err)
+	if n, err := l.ExpireOutgoing(ctx, time.Now().Add(time.Hour), "too old"); err != nil || n != 4 {
+		t.Errorf("%d have expired, %v; want 4", n, err)
 	}
 	wantStage(t, l, "never", StageFailed, Failed, "too old")
+	wantStage(t, l, "refused", StageFailed, Failed, "too old")
 	wantStage(t, l, "tried", StageUnknown, Failed, "unknown: too old")
 	wantStage(t, l, "stored", StageUnknown, Failed, "unknown: too old")
 	wantStage(t, l, "received", StageReceived, Accepted, "")
@@ -226,6 +229,8 @@ func TestHeardFrom(t *testing.T) {
 	}
 	wantStage(t, l, "tried", StageUnknown, Failed, "unknown: the ledger of b is another one than before")
 	wantStage(t, l, "not tried", StageQueued, Claimed, "")
+	must(t, l.Unsent(ctx, "tried")) // the hub refused it after all
+	wantStage(t, l, "tried", StageQueued, Claimed, "")
 	if _, err := l.Incarnation(ctx, "c"); !errors.Is(err, ErrNoMachine) {
 		t.Errorf("a machine without a link: %v, want ErrNoMachine", err)
 	}

@@ -192,7 +192,25 @@ func (l *Ledger) outgoing(ctx context.Context, op, rest string, args ...sqlite.V
 func (l *Ledger) Sending(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "sending", quick, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
-			if _, err := c.Exec("UPDATE outgoing SET tried=1 WHERE seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid); err != nil {
+			if _, err := c.Exec("UPDATE outgoing SET tried=tried+1 WHERE seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Unsent takes back what [Ledger.Sending] recorded last: the hub has refused it. A message that was given
+// up in between, because it might have arrived, is queued again. It does not wait for the disk.
+func (l *Ledger) Unsent(ctx context.Context, uuids ...string) error {
+	return l.write(ctx, "unsent", quick, func(c *sqlite.Conn) error {
+		at := micros(time.Time{})
+		for _, uuid := range uuids {
+			if _, err := c.Exec("UPDATE outgoing SET tried=tried-1 WHERE tried>0 AND seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid); err != nil {
+				return err
+			}
+			if _, err := c.Exec(`UPDATE deliveries SET state='claimed', reason='', at=? WHERE uuid=? AND state='failed'
+				AND seq IN (SELECT seq FROM outgoing JOIN machines USING (machine) WHERE stage='unknown' AND tried=0)`, at, uuid); err != nil {
 				return err
 			}
 		}

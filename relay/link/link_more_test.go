@@ -51,6 +51,29 @@ func (m *machine) wantTexts(t *testing.T, want ...string) {
 	}
 }
 
+// warns waits for a warning.
+func (m *machine) warns(t *testing.T, what string) {
+	t.Helper()
+	m.until(t, "a warning that "+what, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return slices.ContainsFunc(m.warned, func(s string) bool { return strings.Contains(s, what) })
+	})
+}
+
+// until waits until something is so that the link of a machine changes.
+func (m *machine) until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for !so() {
+		select {
+		case <-m.changed:
+		case <-deadline:
+			t.Fatalf("%s: no %s", m.name, what)
+		}
+	}
+}
+
 // reason is why the delivery is where it is.
 func (m *machine) reason(id string) string {
 	o, _, err := m.ledger.Outgoing(context.Background(), id)
@@ -178,20 +201,10 @@ func TestReinstalled(t *testing.T) {
 		rest = append(rest, fmt.Sprint("text ", i))
 	}
 	h.mu.Lock()
-	h.full = true // so that the first frame is on its way while b begins anew
+	h.deaf = true // so that the first frame is on its way while b begins anew
 	h.mu.Unlock()
 	a.start()
-	for {
-		o, _, err := a.ledger.Outgoing(t.Context(), ids[0])
-		a.must(err)
-		a.mu.Lock()
-		tried := slices.ContainsFunc(a.warned, func(s string) bool { return strings.Contains(s, ErrFull.Error()) })
-		a.mu.Unlock()
-		if tried && o.Stage == ledger.StageQueued {
-			break
-		}
-		time.Sleep(time.Millisecond) // for the warning
-	}
+	a.warns(t, errLost.Error())
 	b.reinstall("a")
 	b.got, b.seen = nil, map[string]bool{}
 	b.start()
@@ -200,13 +213,45 @@ func TestReinstalled(t *testing.T) {
 		t.Errorf("the reason is %q", reason)
 	}
 	h.mu.Lock()
-	h.full = false
+	h.deaf = false
 	h.mu.Unlock()
 	a.await(t, ledger.StageSeen, ids[maxMessages:]...)
 	b.wantTexts(t, rest...)
 	if len(old) != 1 {
 		t.Errorf("the old ledger had %q, want one message", old)
 	}
+}
+
+// What the hub has refused, since too much waits there, the old ledger never had: it is sent to the new one.
+func TestReinstalledWhileTheHubIsFull(t *testing.T) {
+	t.Parallel()
+	h, a, b := two(t)
+	a.start()
+	b.start()
+	a.await(t, ledger.StageSeen, a.send("b", "worker", "before"))
+	for a.incarnation("b") == "" {
+		<-a.changed
+	}
+	b.stop()
+	first := a.incarnation("b")
+	h.mu.Lock()
+	h.full = true
+	h.mu.Unlock()
+	id := a.send("b", "worker", "text")
+	a.warns(t, "messages to b wait: "+ErrFull.Error())
+	b.reinstall("a")
+	b.mu.Lock()
+	b.got, b.seen = nil, map[string]bool{}
+	b.mu.Unlock()
+	b.start()
+	for a.incarnation("b") == first {
+		<-a.changed
+	}
+	h.mu.Lock()
+	h.full = false
+	h.mu.Unlock()
+	a.await(t, ledger.StageSeen, id)
+	b.wantTexts(t, "text")
 }
 
 // A frame can be old. It does not bring back the incarnation of a ledger that was lost, so that

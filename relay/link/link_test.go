@@ -29,6 +29,7 @@ type hub struct {
 	queues map[string]*queue
 	name   int // of its queues: another one after it was wiped
 	full   bool
+	deaf   bool // whatever is published is lost
 }
 
 type faults struct {
@@ -95,7 +96,7 @@ func (w *memory) Publish(ctx context.Context, peer, id string, frame []byte) err
 	if h.full {
 		return ErrFull
 	}
-	if h.chance(h.faults.drop) {
+	if h.deaf || h.chance(h.faults.drop) {
 		return errLost
 	}
 	q := h.of(peer)
@@ -207,6 +208,7 @@ func (m *machine) warn(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.warned = append(m.warned, err.Error())
+	signal(m.changed)
 }
 
 func newMachine(t interface{ Fatalf(string, ...any) }, dir, name string, h *hub, peers ...string) *machine {

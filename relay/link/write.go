@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,15 +95,20 @@ func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan stru
 			return false, err
 		}
 	}
-	id, said := uuid.NewString(), ""
+	id, said, unsure := uuid.NewString(), "", false
 	for { // the same frame until it is known to be stored
 		err := l.opts.Wire.Publish(ctx, machine, id, body)
 		if err == nil {
 			break
 		}
+		refused := errors.Is(err, ErrPeer) || errors.Is(err, ErrFull)
+		if refused && !unsure { // no hub has it
+			return false, cmp.Or(lg.Unsent(context.WithoutCancel(ctx), ids...), err)
+		}
 		if errors.Is(err, ErrPeer) || ctx.Err() != nil {
 			return false, err
 		}
+		unsure = unsure || !refused
 		if text := err.Error(); text != said {
 			said = text
 			l.failed(ctx, "messages to "+machine+" wait", err)
