@@ -130,25 +130,31 @@ func (x *examination) machine(m ledger.Machine) {
 		"they wait for 8 days; see: teambridge link list")
 }
 
-// unknown reports messages to other machines of which nobody knows whether they arrived.
-func (x *examination) unknown(ctx context.Context, l *ledger.Ledger) error {
-	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
-	count, last := 0, ledger.Outgoing{}
-	for _, d := range failed { // the newest first
-		if err != nil || !strings.HasPrefix(d.Reason, "unknown: ") {
-			continue
-		}
+// failed returns the messages that could not be delivered, and those to other machines of which nobody
+// knows whether they arrived, both the newest first.
+func (x *examination) failed(ctx context.Context, l *ledger.Ledger) (failed []ledger.Delivery, unknown []ledger.Outgoing, err error) {
+	all, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
+	for _, d := range all {
 		var o ledger.Outgoing
-		var found bool
-		if o, found, err = l.Outgoing(ctx, d.UUID); found && o.Stage == ledger.StageUnknown {
-			if count++; count == 1 {
-				last = o
-			}
+		if err == nil && strings.HasPrefix(d.Reason, "unknown: ") {
+			o, _, err = l.Outgoing(ctx, d.UUID)
+		}
+		if o.Stage == ledger.StageUnknown {
+			unknown = append(unknown, o)
+		} else {
+			failed = append(failed, d)
 		}
 	}
-	if err == nil && count > 0 {
+	return failed, unknown, err
+}
+
+// unknown reports messages to other machines of which nobody knows whether they arrived.
+func (x *examination) unknown(ctx context.Context, l *ledger.Ledger) error {
+	_, list, err := x.failed(ctx, l)
+	if err == nil && len(list) > 0 {
+		last := list[0]
 		x.add(api.LevelNote, "machine_unknown", "", "", fmt.Sprintf("of %s to other machines, nobody knows whether they arrived, the last to %s@%s@%s: %s",
-			plain.Plural(count, "message"), last.There, last.At, last.Machine, strings.TrimPrefix(last.Reason, "unknown: ")),
+			plain.Plural(len(list), "message"), last.There, last.At, last.Machine, strings.TrimPrefix(last.Reason, "unknown: ")),
 			"ask there; teambridge relay retry sends one again, which may make a second copy, and teambridge relay drop gives it up")
 	}
 	return err

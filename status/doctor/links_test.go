@@ -85,6 +85,11 @@ func TestLinks(t *testing.T) {
 				w.Fatalf("%d are lost, %v", lost, err)
 			}
 		}, []string{"note no_link " + noLink, "note machine_unknown of 1 message to other machines, nobody knows whether they arrived, the last to worker@ci@build: the ledger of build"}},
+		"refused": {func(w *world) {
+			linked(w, "ssh://box")
+			send(w, "m1")
+			must(w.T, w.Confirm(w.Context(), "build", ledger.Receipt{ID: "m1", Stage: ledger.StageRefused, Reason: "no"}))
+		}, []string{"note no_link " + noLink, "note dead_letters 1 message could not be delivered, the last because: refused: no"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +104,7 @@ func TestLinks(t *testing.T) {
 			}.Run(t.Context(), "", false)
 			must(t, err)
 			var got []string
-			codes := []string{"no_hub", "no_link", "hub", "link_key", "machine_waits", "machine_unknown"}
+			codes := []string{"no_hub", "no_link", "hub", "link_key", "machine_waits", "machine_unknown", "dead_letters"}
 			for _, f := range r.Findings {
 				if slices.Contains(codes, f.Code) {
 					got = append(got, f.Level+" "+f.Code+" "+f.Message)

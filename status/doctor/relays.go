@@ -47,7 +47,7 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger) error {
 		}
 		_ = t.Close()
 	}
-	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
+	failed, _, err := x.failed(ctx, l)
 	if err == nil && len(failed) > 0 {
 		x.add(api.LevelNote, "dead_letters", failed[0].Team, "", fmt.Sprintf("%s could not be delivered, the last because: %s", plain.Plural(len(failed), "message"), failed[0].Reason),
 			"list them with: teambridge relay list; retry them with: teambridge relay retry")
