@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -24,6 +25,7 @@ const answerWithin = 24 * time.Hour
 func (r *links) answer(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
+	var mu sync.Mutex
 	waiting := map[int64]bool{}
 	signal(r.asked)
 	return loop(ctx, nil, r.asked, 10*time.Second, func() {
@@ -31,8 +33,10 @@ func (r *links) answer(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("questions of other machines are not known", "err", view.Describe(err))
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		for _, in := range list {
-			if waiting[in.N] || len(waiting) > maxAsked {
+			if waiting[in.N] || len(waiting) >= maxAsked {
 				continue
 			}
 			waiting[in.N] = true
@@ -40,55 +44,70 @@ func (r *links) answer(ctx context.Context) error {
 				if err := r.answerOne(ctx, in); err != nil && ctx.Err() == nil {
 					r.log.Warn("the answer to a question is not sent", "machine", in.Machine, "err", view.Describe(err))
 				}
+				mu.Lock() // it is asked again if it still waits
+				defer mu.Unlock()
+				delete(waiting, in.N)
 			})
 		}
 	})
 }
 
-// maxAsked is how many questions of other machines are waited for in one run of the service.
+// maxAsked is how many questions of other machines are waited for at a time.
 const maxAsked = 1000
 
+// answerOne waits for the answer to a question, and sends it if the agent has not. If the service ends
+// meanwhile, the next one asks again under the same id, and finds in the journal, the ledger or the
+// transcript what the agent has said since.
 func (r *links) answerOne(ctx context.Context, in ledger.Incoming) error {
 	m, err := link.MessageOf(in)
 	if err != nil {
 		return err
 	}
-	asking := WithAgent(ctx)
-	from := ""
-	err = r.admitted(asking, m, func() error {
-		to, err := r.In(asking, m.Team, m.Member)
-		if err != nil {
-			return err
-		}
-		from, err = r.sentBy(asking, &to, m)
-		_ = to.Close() // nothing was written through it
-		return err
-	})
-	if err != nil && refusal(err) { // the team is gone, or not shared any more
+	id := uuid.NewSHA1(linked, []byte("answer to "+idHere(in))).String()
+	if _, sent, err := r.ledger.Outgoing(ctx, id); err != nil || sent {
+		return cmp.Or(err, r.ledger.GotAnswer(ctx, in))
+	}
+	a, err := r.askAgain(WithAgent(ctx), m)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil && (refusal(err) || errors.Is(err, api.CodeNoAnswer) || errors.Is(err, api.CodeUnknown)), err == nil && a.Via != api.ViaResult:
 		return errors.Join(err, r.ledger.GotAnswer(ctx, in))
-	}
-	if err != nil {
+	case err != nil: // such as a full disk
 		return err
-	}
-	a, err := r.Ask(asking, m.Team, m.Member, idHere(in), api.NewQuestion{NewMessage: api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}})
-	if ctx.Err() != nil {
-		return nil // the next service asks again, under the same id
-	}
-	if err != nil || a.Via != api.ViaResult {
-		return errors.Join(err, r.ledger.GotAnswer(ctx, in))
 	}
 	member, team, err := r.recipient(ctx, m.From)
 	if err != nil {
 		return err
 	}
 	out := ledger.Outgoing{Machine: m.Machine, There: member, At: team, Delivery: ledger.Delivery{
-		UUID: uuid.NewSHA1(linked, []byte("answer to "+idHere(in))).String(), From: a.Reply.Inbox + "@" + m.Team, Kind: journal.KindAnswer, Raw: []byte(a.Text), Person: true, Isolated: true, At: time.Now(),
+		UUID: id, ID: id, From: a.Sent.Member + "@" + m.Team, Kind: journal.KindAnswer, Raw: []byte(a.Text), Person: true, Isolated: true, At: time.Now(),
 		InboxKey: ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 	}}
-	out.ID = out.UUID
 	if _, _, err := r.ledger.AddOutgoing(ctx, out, sha256.Sum256(out.Raw)); err != nil {
+		return err
+	}
+	if err := r.at("answered"); err != nil {
 		return err
 	}
 	r.poke()
 	return r.ledger.GotAnswer(ctx, in)
+}
+
+// askAgain asks a question that was put where it belongs already.
+func (r *links) askAgain(ctx context.Context, m link.Message) (a api.Answered, err error) {
+	from := ""
+	err = r.admitted(ctx, m, func() error {
+		to, err := r.In(ctx, m.Team, m.Member)
+		if err != nil {
+			return err
+		}
+		from, err = r.sentBy(ctx, &to, m)
+		_ = to.Close() // nothing was written through it
+		return err
+	})
+	if err != nil { // the team may be gone, or shared no longer
+		return a, err
+	}
+	return r.Ask(ctx, m.Team, m.Member, idHere(m.Incoming), api.NewQuestion{NewMessage: api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}})
 }

@@ -78,7 +78,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, err
 	}
 	const anyway = "teambridge send puts it into the inbox anyway"
-	if err := l.canAnswer(ctx, nil, t, c, member, anyway); err != nil {
+	if err := l.canAnswer(ctx, nil, t, c, member, anyway); err != nil && m.id == "" {
 		return a, err
 	}
 	if m.From != "" {
@@ -94,15 +94,21 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	if err := l.canAnswer(ctx, rec.Ledger(ctx), t, c, member, anyway); err != nil {
-		return a, err
-	}
-	all, err := view.Statuses(ctx, status.Source{Journal: rec.Journal(), Ledger: rec.Ledger(ctx)}, t, nil, nil, time.Now())
+	before, err := rec.recall(ctx, c.Instance(), member, m.id)
 	if err != nil {
 		return a, err
 	}
-	if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == member && s.State == api.StateTerminated }) {
-		return a, api.Decide(api.CodeNotFound, anyway, "%s has shut down: nobody can answer", member)
+	if before == nil { // else it may have been answered
+		if err := l.canAnswer(ctx, rec.Ledger(ctx), t, c, member, anyway); err != nil {
+			return a, err
+		}
+		all, err := view.Statuses(ctx, status.Source{Journal: rec.Journal(), Ledger: rec.Ledger(ctx)}, t, nil, nil, time.Now())
+		if err != nil {
+			return a, err
+		}
+		if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == member && s.State == api.StateTerminated }) {
+			return a, api.Decide(api.CodeNotFound, anyway, "%s has shut down: nobody can answer", member)
+		}
 	}
 	if m.From == "" {
 		if m.From, a.Joined, err = l.askingAs(ctx, t, c, dir); err != nil {
@@ -117,12 +123,15 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	if q.Delivered, a.Sent, err = l.sendQuestion(ctx, to, m); err != nil {
 		return a, err
 	}
+	if before != nil {
+		q.Start, q.taken, q.other, q.said = before.at, before.taken, before.other, before.said
+	}
 	q.since = q.Start
 	q.conversation = t.Agent(r.sender.Config(), member).Conversation(q.Start.Truncate(time.Millisecond))
 	if agent := t.Agent(r.sender.Config(), member); agent.Version().Has(teams.IdleResult) == teams.Yes {
 		q.transcripts = agent.Transcripts
 	}
-	if q.delivery = a.Sent.Delivery; q.delivery == "" {
+	if q.delivery = a.Sent.Delivery; q.delivery == "" && before == nil {
 		q.clock = clocked(q.Inbox.Path(), q.Start, time.Now())
 	}
 	wait, cancel := within(ctx, timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, q.ID))

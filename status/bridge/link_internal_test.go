@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	natshub "teambridge/relay/link/hub"
@@ -526,6 +528,82 @@ func TestSharingEndsWhileAMessageComes(t *testing.T) {
 		}
 		if rows, err := build.Inbox("ci", "worker").Read(t.Context()); step == "checked" && err == nil && len(rows) > 0 {
 			t.Errorf("%s: %+v", step, rows)
+		}
+	}
+}
+
+// What an agent says at the end of its turn is the answer to a question of another machine, once, even if
+// the service ends before it has seen that, or before it has recorded that the answer was sent.
+func TestAnswerSurvivesRestarts(t *testing.T) {
+	t.Parallel()
+	for _, recorded := range []bool{false, true} { // and taken by the lead
+		laptop, build := linkedMachines(t)
+		answered := make(chan error, 1)
+		go func() {
+			a, err := laptop.Ask(WithPerson(t.Context()), "ci@build", "worker", "one", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "1m"})
+			if err == nil && (a.Text != "42" || a.Reply.From != "worker") {
+				err = fmt.Errorf("%+v", a)
+			}
+			answered <- err
+		}()
+		build.rows("ci", "worker", 1)
+		if _, err := teamstest.Take(t.Context(), build.Inbox("ci", "worker"), teamstest.All); err != nil {
+			t.Fatal(err)
+		}
+		build.until("it is known that worker took the question", func() bool {
+			in, err := build.ledger.Asking(t.Context(), time.Time{})
+			return err == nil && len(in) == 1 && in[0].Stage == ledger.StageConsumed
+		})
+		build.end()
+		build.open()
+		at := time.Now().UTC().Format(inbox.TimestampLayout)
+		report := fmt.Sprintf(`{"type":"idle_notification","from":"worker","timestamp":%q,"idleReason":"available","result":"42"}`, at)
+		row, err := json.Marshal([]any{map[string]any{"from": "worker", "text": report, "timestamp": at, "read": false}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lead := build.Inbox("ci", "chief")
+		if err := os.WriteFile(lead.Path(), row, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if recorded {
+			c, err := build.Team("ci").Config(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := journal.Snapshot{Root: build.Root.Path(), Team: c.Instance(), Inbox: "chief", At: time.Now()}
+			if seen.Rows, err = teamstest.Take(t.Context(), lead, teamstest.All); err == nil {
+				_, err = build.journal.Observe(t.Context(), seen)
+			}
+			if err != nil || len(seen.Rows) != 1 {
+				t.Fatal(seen.Rows, err)
+			}
+		}
+		killed := make(chan struct{}, 100)
+		build.links.fault = func(step string) error {
+			if step == "answered" {
+				killed <- struct{}{}
+				return errors.New("killed")
+			}
+			return nil
+		}
+		build.start()
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+		<-killed
+		build.restart()
+		build.until("no question waits", func() bool {
+			in, err := build.ledger.Asking(t.Context(), time.Time{})
+			return err == nil && len(in) == 0
+		})
+		last, err := laptop.say("ci@build", "worker", "", "and now?")
+		if err == nil {
+			_, err = laptop.Await(t.Context(), last, api.Verified, time.Minute) // what build had sent before has arrived
+		}
+		found, rerr := laptop.Read(t.Context(), "ci@build", api.Reading{Own: true})
+		if err != nil || rerr != nil || len(found.Messages) != 1 || found.Messages[0].Text != "42" {
+			t.Errorf("recorded %v: the answers are %+v, %v, %v", recorded, found.Messages, err, rerr)
 		}
 	}
 }
