@@ -3,6 +3,7 @@ package link
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -108,7 +109,20 @@ type Member struct {
 
 // PresenceOf reads what a machine said of itself last; ok is false if it never did.
 func PresenceOf(m ledger.Machine) (p Presence, ok bool) {
-	return p, len(m.Presence) > 0 && json.Unmarshal(m.Presence, &p) == nil
+	if len(m.Presence) == 0 {
+		return p, false
+	}
+	p, err := readPresence(m.Presence)
+	return p, err == nil
+}
+
+// readPresence reads a presence. What a later version says in another way is left out.
+func readPresence(text []byte) (p Presence, err error) {
+	err = json.Unmarshal(text, &p)
+	if errors.As(err, new(*json.UnmarshalTypeError)) && p.Version > Version {
+		err = nil
+	}
+	return p, err
 }
 
 // Away is how long a machine is silent, by our own clock, before it counts as away.

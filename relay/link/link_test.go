@@ -202,6 +202,7 @@ type machine struct {
 	delivers int
 	ahead    time.Duration // of its clock, when it sends
 	warned   []string
+	wire     func(Wire) Wire // what it uses in place of its wire to the hub; nil: that
 }
 
 func (m *machine) warn(err error) {
@@ -239,8 +240,12 @@ func (m *machine) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	self, _, err := m.ledger.Link(ctx)
 	m.must(err)
+	var wire Wire = &memory{hub: m.hub, name: m.name}
+	if m.wire != nil {
+		wire = m.wire(wire)
+	}
 	m.link = New(Options{
-		Root: root, Self: self, Ledger: m.ledger, Wire: &memory{hub: m.hub, name: m.name},
+		Root: root, Self: self, Ledger: m.ledger, Wire: wire,
 		Deliver: m.deliver,
 		Look: func(_ context.Context, in ledger.Incoming) (ledger.Incoming, error) {
 			in.Stage = ledger.StageSeen

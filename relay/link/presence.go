@@ -12,8 +12,8 @@ func (l *Link) Announce() { signal(l.present) }
 
 // heard records what a machine says of itself. It decides nothing but what is sent again.
 func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
-	var p Presence
-	if err := json.Unmarshal(text, &p); err != nil || machine == l.opts.Self.Name {
+	p, err := readPresence(text)
+	if err != nil || machine == l.opts.Self.Name {
 		return nil // it comes again
 	}
 	if lost, err := l.opts.Ledger.HeardFrom(ctx, machine, p.Ledger, text); err != nil {

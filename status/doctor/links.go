@@ -115,6 +115,10 @@ func hubAdvice(self ledger.Link, card string) string {
 
 // machine reports messages that wait for a machine.
 func (x *examination) machine(m ledger.Machine) {
+	if p, ok := link.PresenceOf(m); ok && p.Version > link.Version {
+		x.add(api.LevelProblem, "machine_newer", "", "", fmt.Sprintf("%s has a later teambridge, with version %d of links; this one knows %d, and its messages wait there", m.Name, p.Version, link.Version),
+			"install a later teambridge here, and restart the service")
+	}
 	n := m.Queued + m.Stored
 	if n == 0 {
 		return

@@ -85,6 +85,17 @@ func TestLinks(t *testing.T) {
 				w.Fatalf("%d are lost, %v", lost, err)
 			}
 		}, []string{"note no_link " + noLink, "note machine_unknown of 1 message to other machines, nobody knows whether they arrived, the last to worker@ci@build: the ledger of build"}},
+		"a later version": {func(w *world) {
+			linked(w, "ssh://box")
+			_, err := w.HeardFrom(w.Context(), "build", "one", []byte(`{"v":2,"teams":{}}`))
+			must(w.T, err)
+		}, []string{"note no_link " + noLink, "problem machine_newer build has a later teambridge, with version 2 of links; this one knows 1"}},
+		"an earlier version": {func(w *world) {
+			linked(w, "ssh://box")
+			send(w, "m1")
+			_, err := w.HeardFrom(w.Context(), "build", "one", []byte(`{"v":0}`))
+			must(w.T, err)
+		}, []string{"problem no_link " + noLink + "; here wait 1 message", "note machine_waits build has an earlier teambridge, and takes messages once it is upgraded, and has not confirmed 1 message"}},
 		"refused": {func(w *world) {
 			linked(w, "ssh://box")
 			send(w, "m1")
@@ -104,7 +115,7 @@ func TestLinks(t *testing.T) {
 			}.Run(t.Context(), "", false)
 			must(t, err)
 			var got []string
-			codes := []string{"no_hub", "no_link", "hub", "link_key", "machine_waits", "machine_unknown", "dead_letters"}
+			codes := []string{"no_hub", "no_link", "hub", "link_key", "machine_waits", "machine_newer", "machine_unknown", "dead_letters"}
 			for _, f := range r.Findings {
 				if slices.Contains(codes, f.Code) {
 					got = append(got, f.Level+" "+f.Code+" "+f.Message)

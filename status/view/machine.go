@@ -35,13 +35,16 @@ func Machine(m ledger.Machine) api.Machine {
 
 func away(m ledger.Machine) bool { return time.Since(m.Heard) > link.Away }
 
-// Whereabouts says in words since when a machine is silent, or "".
+// Whereabouts says in words since when a machine is silent, or why it does not take messages; or "".
 func Whereabouts(m ledger.Machine) string {
 	switch {
 	case m.Heard.IsZero():
 		return m.Name + " was never heard from"
 	case away(m):
 		return m.Name + " is away since " + Clock(m.Heard)
+	}
+	if p, ok := link.PresenceOf(m); ok && p.Version < link.Version {
+		return m.Name + " has an earlier teambridge, and takes messages once it is upgraded"
 	}
 	return ""
 }
