@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"teambridge/inbox/ledger"
 )
@@ -59,9 +58,7 @@ func TestFullDisk(t *testing.T) {
 			return strings.HasPrefix(s, "what a sent is not recorded: ") && strings.Contains(s, b.path+": disk full")
 		})
 	}
-	for !full() {
-		time.Sleep(time.Millisecond) // a warning has no event
-	}
+	b.until(t, "warning of the full disk", full)
 	if n := len(h.frames("b")); n == 0 {
 		t.Error("everything was acknowledged")
 	}

@@ -114,9 +114,24 @@ func (h *hub) frames(to string) (list []frame) {
 // still waits until a machine has come to the end of its queue.
 func (h *hub) still(t *testing.T, name string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); len(h.frames(name)) > 0; time.Sleep(time.Millisecond) { // it has no event
-		if time.Now().After(deadline) {
-			t.Fatalf("%d frames wait for %s", len(h.frames(name)), name)
+	h.until(t, name, func(list []frame) bool { return len(list) == 0 })
+}
+
+// until waits until what is stored for a machine is so.
+func (h *hub) until(t *testing.T, name string, so func([]frame) bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		h.mu.Lock()
+		news := h.of(name).news
+		h.mu.Unlock()
+		if so(h.frames(name)) {
+			return
+		}
+		select {
+		case <-news:
+		case <-deadline:
+			t.Fatalf("for %s are stored %+v", name, h.frames(name))
 		}
 	}
 }
@@ -155,9 +170,7 @@ func TestHubLosesReceipts(t *testing.T) {
 	h.raw("a", "b", frame{Version: 1, Ledger: "", Messages: []message{{ID: second, Name: second, Team: "team", Member: "worker", From: "user", Text: "second", Sent: time.Now()}}})
 	b.start()
 	h.still(t, "b")
-	for len(h.frames("a")) == 0 || !strings.Contains(fmt.Sprint(h.frames("a")), "seen") {
-		time.Sleep(time.Millisecond) // for its receipts
-	}
+	h.until(t, "a", func(receipts []frame) bool { return strings.Contains(fmt.Sprint(receipts), "seen") })
 	h.wipe()
 	a.must(a.ledger.Stored(t.Context(), second))
 	a.must(a.ledger.Confirm(t.Context(), "b", ledger.Receipt{ID: second, Stage: ledger.StageReceived}))
@@ -421,8 +434,8 @@ func TestOlderVersion(t *testing.T) {
 	h.mu.Unlock()
 	self, _, err := b.ledger.Link(t.Context())
 	b.must(err)
+	a.link.opts.Late = 0 // it is late
 	for _, version := range []int{Version - 1, Version - 1, Version} {
-		time.Sleep(a.link.opts.Late) // it is late
 		text, _ := json.Marshal(Presence{Version: version, Ledger: self.Incarnation, Empty: true})
 		if err := a.link.heard(t.Context(), "b", text); err != nil {
 			t.Fatal(err)

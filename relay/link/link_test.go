@@ -38,7 +38,7 @@ type faults struct {
 
 type queue struct {
 	stored []stored
-	news   chan struct{} // closed when there is something
+	news   chan struct{} // closed when it has changed
 	told   []Arrival
 }
 
@@ -161,6 +161,7 @@ func (w *memory) Next(ctx context.Context) (Arrival, error) {
 				defer h.mu.Unlock()
 				if i := slices.IndexFunc(q.stored, func(o stored) bool { return o.id == s.id }); i >= 0 {
 					q.stored = slices.Delete(q.stored, i, i+1)
+					q.tell()
 				}
 				return nil
 			}}, nil

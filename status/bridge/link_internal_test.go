@@ -589,7 +589,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		}
 		build.start()
 		if err := <-answered; err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
 		<-killed
 		build.restart()
