@@ -51,6 +51,9 @@ type Link struct {
 	working map[recipient]bool
 	waiting map[recipient]time.Time // until when nothing is delivered to it
 
+	told      map[string]string // what machines were told of this one last
+	instances map[string]string // of machines, as they said last
+
 	arrived, outcomes, present chan struct{}
 }
 
@@ -82,7 +85,7 @@ func New(opts Options) *Link {
 	}
 	return &Link{
 		opts: opts, instance: uuid.NewString(), peers: map[string]*peer{}, refused: map[string][]ledger.Receipt{}, queries: map[string][]string{},
-		working: map[recipient]bool{}, waiting: map[recipient]time.Time{},
+		working: map[recipient]bool{}, waiting: map[recipient]time.Time{}, told: map[string]string{}, instances: map[string]string{},
 		arrived: make(chan struct{}, 1), outcomes: make(chan struct{}, 1), present: make(chan struct{}, 1),
 	}
 }
@@ -156,6 +159,7 @@ func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 					p := &peer{make(chan struct{}, 1), make(chan struct{}, 1), stop}
 					l.peers[m.Name] = p
 					parts.Go(func() { l.write(writing, m.Name, p) })
+					signal(l.present)
 				}
 			}
 			for name, p := range l.peers {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -628,5 +629,36 @@ func TestAllOpenMessagesAreAskedAbout(t *testing.T) {
 		case <-deadline:
 			t.Fatalf("asked about %d of %d messages", len(asked), len(ids))
 		}
+	}
+}
+
+// listener counts the presences that come.
+type listener struct {
+	Wire
+	heard *atomic.Int64
+}
+
+func (w listener) Next(ctx context.Context) (Arrival, error) {
+	a, err := w.Wire.Next(ctx)
+	if a.Told != nil {
+		w.heard.Add(1)
+	}
+	return a, err
+}
+
+// To hear from the other machine is no reason to tell it anything, unless it has just been started.
+func TestPresenceIsToldOnAChange(t *testing.T) {
+	t.Parallel()
+	_, a, b := two(t)
+	var heard atomic.Int64
+	a.wire = func(w Wire) Wire { return listener{w, &heard} }
+	a.every, b.every = 60*time.Millisecond, 60*time.Millisecond
+	start := time.Now()
+	a.start()
+	b.start()
+	a.until(t, "20 presences", func() bool { return heard.Load() >= 20 })
+	// Of itself and of b, each when it begins, once more for who has just begun, and then in time.
+	if n, most := heard.Load(), 2*int64(time.Since(start)/a.every)+8; n > most {
+		t.Errorf("%d presences came in %s, at most %d are due", n, time.Since(start), most)
 	}
 }

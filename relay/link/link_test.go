@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -203,6 +204,7 @@ type machine struct {
 	delivers int
 	ahead    time.Duration // of its clock, when it sends
 	warned   []string
+	every    time.Duration   // between presences
 	wire     func(Wire) Wire // what it uses in place of its wire to the hub; nil: that
 }
 
@@ -252,9 +254,14 @@ func (m *machine) start() {
 			in.Stage = ledger.StageSeen
 			return in, nil
 		},
-		Every: 20 * time.Millisecond, Late: 20 * time.Millisecond, Retry: time.Millisecond,
-		Changed: func() { signal(m.changed) },
-		Warn:    func(err error) { m.warn(err) },
+		Every: cmp.Or(m.every, 20*time.Millisecond), Late: 20 * time.Millisecond, Retry: time.Millisecond,
+		Changed: func() {
+			signal(m.changed)
+			if m.every != 0 {
+				m.link.Announce() // as if what its members do depended on it
+			}
+		},
+		Warn: func(err error) { m.warn(err) },
 	})
 	done := make(chan error, 1)
 	go func() { done <- m.link.Run(ctx) }()

@@ -31,16 +31,31 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 			l.wake(machine)
 		}
 	}
+	l.mu.Lock()
+	anew := l.instances[machine] != p.Instance
+	if l.instances[machine] = p.Instance; anew { // it has not heard from us
+		delete(l.told, machine)
+		signal(l.present)
+	}
+	l.mu.Unlock()
 	l.opts.Changed()
 	return nil
 }
 
-// announce says what this machine is, every so often and on a change.
+// announce says what this machine is, every so often and on a change. Otherwise two machines would tell
+// each other without end that they have heard from each other.
 func (l *Link) announce(ctx context.Context) error {
 	asked := time.Now()
+	due := asked.Add(l.opts.Every)
 	for {
-		if !pause(ctx, l.opts.Every, l.present) {
+		if !pause(ctx, time.Until(due), l.present) {
 			return nil
+		}
+		if !time.Now().Before(due) {
+			due = time.Now().Add(l.opts.Every)
+			l.mu.Lock()
+			clear(l.told)
+			l.mu.Unlock()
 		}
 		if time.Since(asked) > queryEvery {
 			asked = time.Now()
@@ -75,7 +90,17 @@ func (l *Link) announce(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			l.mu.Lock()
+			same := l.told[name] == string(text)
+			l.told[name] = string(text)
+			l.mu.Unlock()
+			if same {
+				continue
+			}
 			if err := l.opts.Wire.Tell(ctx, name, text); err != nil && ctx.Err() == nil {
+				l.mu.Lock()
+				delete(l.told, name)
+				l.mu.Unlock()
 				break // it is lost, and comes again
 			}
 		}

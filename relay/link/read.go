@@ -173,6 +173,7 @@ func (l *Link) changed(ctx context.Context) error {
 	for _, p := range l.peers {
 		signal(p.retry)
 	}
+	clear(l.told) // which may be lost
 	l.mu.Unlock()
 	signal(l.present)
 	return l.query(ctx)
