@@ -1,0 +1,98 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// BenchmarkLinkIdle measures what a link costs while nothing happens: the part of a core of a service that
+// is connected with a hub on loopback and another machine there, of the hub, and of a service without
+// links. The bar is 0.3 % of a core for the service.
+//
+//	go test -run '^$' -bench LinkIdle -benchtime 60x ./cmd/teambridge
+//
+// An iteration is a second.
+func BenchmarkLinkIdle(b *testing.B) {
+	dir := b.TempDir()
+	for _, program := range []string{"teambridge", "teambridge-hub"} {
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, program), "../"+program)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			b.Fatalf("go build: %v\n%s", err, out)
+		}
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	hub := free.Addr().String()
+	free.Close()
+	command := func(machine, program string, args ...string) *exec.Cmd {
+		home := filepath.Join(dir, machine)
+		if err := os.MkdirAll(filepath.Join(home, "claude", "teams"), 0o700); err != nil {
+			b.Fatal(err)
+		}
+		cmd := exec.Command(filepath.Join(dir, program), args...)
+		cmd.Env = append(os.Environ(), "HOME="+home, "CLAUDE_CONFIG_DIR="+filepath.Join(home, "claude"), "TEAMBRIDGE_STATE="+filepath.Join(home, "state"), "TEAMBRIDGE_HUB_DIR="+filepath.Join(dir, "hub"))
+		return cmd
+	}
+	run := func(machine, program string, args ...string) string {
+		out, err := command(machine, program, args...).Output()
+		if err != nil {
+			b.Fatalf("%s %v: %v", program, args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	start := func(machine, program string, args ...string) (pid int) {
+		cmd := command(machine, program, args...)
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() {
+			cmd.Process.Signal(syscall.SIGTERM)
+			cmd.Wait()
+		})
+		return cmd.Process.Pid
+	}
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	pids := map[string]int{"hub": start("hub", "teambridge-hub", "run", "--listen", hub)}
+	for conn, err := net.Dial("tcp", hub); ; conn, err = net.Dial("tcp", hub) {
+		if err == nil {
+			conn.Close()
+			break
+		}
+		<-second.C
+	}
+	cards := map[string]string{}
+	for _, machine := range []string{"laptop", "build"} {
+		cards[machine] = run(machine, "teambridge", "link", "card", "--name", machine)
+		run("hub", "teambridge-hub", "add", cards[machine])
+		run(machine, "teambridge", "link", "hub", "nats://"+hub)
+	}
+	run("laptop", "teambridge", "link", "add", cards["build"])
+	run("build", "teambridge", "link", "add", cards["laptop"])
+	for _, machine := range []string{"laptop", "build", "alone"} {
+		pids[machine] = start(machine, "teambridge", "serve", "--listen", "unix:"+filepath.Join(dir, machine, "s"))
+	}
+	for !strings.Contains(run("laptop", "teambridge", "link", "list"), "build    here") {
+		<-second.C
+	}
+	before := map[string]time.Duration{}
+	for name, pid := range pids {
+		before[name] = onCore(b, pid)
+	}
+	begun := time.Now()
+	for b.Loop() {
+		<-second.C
+	}
+	for name, pid := range pids {
+		b.ReportMetric(100*(onCore(b, pid)-before[name]).Seconds()/time.Since(begun).Seconds(), name+"-%core")
+	}
+}
