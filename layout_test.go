@@ -104,7 +104,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/stdio":          {"status/plain"},
 	"cmd/teambridge":     {"*"},
-	"cmd/teambridge-hub": {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "status/api", "status/ssh"},
+	"cmd/teambridge-hub": {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "status/api", "status/ssh", "status/systemd"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the
@@ -119,7 +119,7 @@ var onlyUser = map[string][]string{
 	"github.com/google/renameio":                  {"teams/atomicfile"},
 	"modernc.org/sqlite":                          {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge", "cmd/teambridge-hub"},
-	"github.com/spf13/pflag":                      {"cmd/teambridge"},
+	"github.com/spf13/pflag":                      {"cmd/teambridge", "cmd/teambridge-hub"},
 	"github.com/yuin/goldmark":                    {"status/markdown"},
 	"github.com/modelcontextprotocol/go-sdk":      {"status/mcp"},
 	"github.com/coder/websocket":                  {"relay/codex", "relay/sim/simcodex"},

@@ -43,6 +43,12 @@ func run(args []string) int {
 		return api.ExitOK
 	}
 	fmt.Fprintln(a.stderr, "teambridge-hub:", err)
+	if d, ok := errors.AsType[*api.Decided](err); ok {
+		if d.Hint != "" {
+			fmt.Fprintln(a.stderr, "hint:", d.Hint)
+		}
+		return d.Code.Exit()
+	}
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
@@ -88,7 +94,7 @@ Exit status: 0 done; 1 error; 2 usage; 3 not found, or no hub runs; 5 refused.`,
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVar(&a.dir, "dir", "", "directory of the hub (default $TEAMBRIDGE_HUB_DIR, else ~/.local/state/teambridge-hub)")
-	root.AddCommand(newRun(a), newAdd(a), newRemove(a), newList(a), newDialStdio(a), newSetup(a), newVersion(a))
+	root.AddCommand(newRun(a), newInstall(a), newUninstall(a), newAdd(a), newRemove(a), newList(a), newDialStdio(a), newSetup(a), newVersion(a))
 	return root
 }
 

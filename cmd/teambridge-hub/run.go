@@ -8,17 +8,45 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"teambridge/relay/link/hub"
 	"teambridge/status/ssh"
+	"teambridge/status/systemd"
 )
 
+// runOptions are the flags of run, which install passes on.
+type runOptions struct {
+	hub.Options
+	metrics string // address
+}
+
+func (o *runOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.Listen, "listen", hub.Listen, "address to listen on; port 0 is a free one")
+	f.StringVar(&o.TLSCert, "tls-cert", "", "file of the certificate")
+	f.StringVar(&o.TLSKey, "tls-key", "", "file of its key")
+	f.StringVar(&o.metrics, "metrics", "", "address of this machine where http://ADDRESS/metrics answers, for Prometheus")
+}
+
+func (o *runOptions) check() error {
+	if o.metrics != "" {
+		host, _, err := net.SplitHostPort(o.metrics)
+		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return usageError{fmt.Errorf("--metrics %s: use an address of this machine, as 127.0.0.1:9222", o.metrics)}
+		}
+	}
+	if err := o.Check(); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
 func newRun(a *app) *cobra.Command {
-	o := hub.Options{}
-	metrics := ""
+	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the hub",
@@ -34,30 +62,25 @@ Exit status: 0 interrupted; 1 error; 2 usage; 5 a hub runs in this directory.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Dir, o.Log = a.dir, slog.New(slog.NewTextHandler(a.stderr, nil))
-			return a.run(cmd.Context(), o, metrics)
+			return a.run(cmd.Context(), o)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.Listen, "listen", "127.0.0.1:4222", "address to listen on; port 0 is a free one")
-	f.StringVar(&o.TLSCert, "tls-cert", "", "file of the certificate")
-	f.StringVar(&o.TLSKey, "tls-key", "", "file of its key")
-	f.StringVar(&metrics, "metrics", "", "address of this machine where http://ADDRESS/metrics answers, for Prometheus")
+	o.flags(cmd.Flags())
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, o hub.Options, metrics string) error {
+func (a *app) run(ctx context.Context, o runOptions) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
 	var l net.Listener
-	if metrics != "" {
-		host, _, err := net.SplitHostPort(metrics)
-		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return usageError{fmt.Errorf("--metrics %s: use an address of this machine, as 127.0.0.1:9222", metrics)}
-		}
-		if l, err = net.Listen("tcp", metrics); err != nil {
+	if o.metrics != "" {
+		if l, err = net.Listen("tcp", o.metrics); err != nil {
 			return fmt.Errorf("listen for --metrics: %w", err)
 		}
 		defer l.Close()
 	}
-	h, err := hub.Open(ctx, o)
+	h, err := hub.Open(ctx, o.Options)
 	if err != nil {
 		return err
 	}
@@ -70,6 +93,9 @@ func (a *app) run(ctx context.Context, o hub.Options, metrics string) error {
 		fmt.Fprintf(a.stdout, "metrics: http://%s/metrics\n", l.Addr())
 	}
 	fmt.Fprintf(a.stdout, "the hub listens on %s; its directory is %s\n", h.Addr(), o.Dir)
+	if err := systemd.Notify(os.Getenv("NOTIFY_SOCKET"), "READY=1"); err != nil {
+		return errors.Join(err, h.Close())
+	}
 	return h.Run(ctx)
 }
 

@@ -102,12 +102,6 @@ Exit status: 0; 1 journalctl is missing or failed.`,
 	return cmd
 }
 
-type installed struct {
-	Unit    string `json:"unit"`
-	Changed bool   `json:"changed"` // it was written
-	Started bool   `json:"started"` // systemd says that it runs
-}
-
 func installService(ctx context.Context, a *app, o installOptions) error {
 	text, err := unitText(a, o.serveOptions)
 	if err != nil {
@@ -117,35 +111,22 @@ func installService(ctx context.Context, a *app, o installOptions) error {
 	if err != nil {
 		return err
 	}
-	answer, again := installed{Unit: u.Path}, false
-	if answer.Changed, again, err = u.Write(text); err != nil {
-		return err
-	}
-	if !o.noStart {
-		if err := u.Start(ctx, answer.Changed && again); err != nil {
-			return &api.Decided{
-				Err:  fmt.Errorf("the unit is written to %s, but systemd did not start it: %w", u.Path, err),
-				Code: api.CodeError, Hint: installHint(a, err),
-			}
-		}
-		answer.Started = true
+	answer, err := u.Install(ctx, text, !o.noStart)
+	if err != nil {
+		return installError(a, err)
 	}
 	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(u.Path, false)); err != nil {
 		return err
 	}
-	if o.noStart {
-		a.note("start it with: systemctl --user daemon-reload && systemctl --user enable --now %s", systemd.Name)
-	} else {
-		a.note("the service runs while you are logged in; \"loginctl enable-linger\" keeps it running")
-	}
+	a.note("%s", u.Note(answer))
 	return nil
 }
 
 // unit is the unit of the person.
-func unit(a *app) (u systemd.Unit, err error) {
+func unit(a *app) (systemd.Unit, error) {
+	u := systemd.Service()
 	u.Debug = a.debug
-	u.Path, err = systemd.Path(a.lookup, a.home)
-	return u, err
+	return u.For(a.lookup, a.home)
 }
 
 // unitText is the unit for the flags and the environment of this call.
@@ -216,22 +197,18 @@ func unitText(a *app, o serveOptions) (string, error) {
 	if value, _ := a.lookup(relay.ModernVariable); value != "" {
 		env = append(env, relay.ModernVariable+"="+value)
 	}
-	return systemd.Text(args, env)
+	return systemd.Service().Text(args, env)
 }
 
-// installHint is what to do if the service could not be started.
-func installHint(a *app, err error) string {
-	if root, rerr := a.root(); rerr == nil && !errors.Is(err, exec.ErrNotFound) {
+// installError is err, with what to do if systemd could not start the service because one runs.
+func installError(a *app, err error) error {
+	d, ok := errors.AsType[*api.Decided](err)
+	if root, rerr := a.root(); rerr == nil && ok && d.Code == api.CodeError && !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
-			return "a service that systemd did not start runs at " + c.Where() + ": end it, and install again"
+			d.Hint = "a service that systemd did not start runs at " + c.Where() + ": end it, and install again"
 		}
 	}
-	return systemd.Hint(err)
-}
-
-type uninstalled struct {
-	Unit    string `json:"unit"`
-	Removed bool   `json:"removed"`
+	return err
 }
 
 func uninstallService(ctx context.Context, a *app) error {
@@ -239,23 +216,18 @@ func uninstallService(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	switch _, err := u.Read(); {
-	case errors.Is(err, fs.ErrNotExist) && a.json:
-		return a.printJSON(uninstalled{Unit: u.Path})
-	case errors.Is(err, fs.ErrNotExist):
-		a.note("%s does not exist", u.Path)
-		return nil
-	case err != nil:
-		return err
-	}
-	stopped, err := u.Remove(ctx)
+	answer, stopped, err := u.Uninstall(ctx)
 	if err != nil {
 		return err
 	}
-	if !stopped {
-		a.warn("systemd does not answer in this session; a service that runs in another session goes on until it ends")
+	if !answer.Removed && !a.json {
+		a.note("%s does not exist", u.Path)
+		return nil
 	}
-	return a.answer(uninstalled{u.Path, true}, "removed  %s\n", escape(u.Path, false))
+	if !stopped {
+		a.warn(systemd.NotStopped)
+	}
+	return a.answer(answer, "removed  %s\n", escape(u.Path, false))
 }
 
 type serviceState struct {
@@ -352,7 +324,7 @@ func serviceLogs(ctx context.Context, a *app, follow bool, lines int) error {
 	if lines < 0 {
 		return usage("", "--lines %d is negative", lines)
 	}
-	args := []string{"--user", "--unit", systemd.Name, "--no-pager", "--lines", strconv.Itoa(lines)}
+	args := []string{"--user", "--unit", systemd.Service().Name, "--no-pager", "--lines", strconv.Itoa(lines)}
 	if follow {
 		args = append(args, "--follow")
 	}

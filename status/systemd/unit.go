@@ -1,5 +1,5 @@
-// Package systemd has systemd run the service as a unit of the user; see systemd.service(5),
-// systemd.exec(5), systemd.kill(5) and sd_notify(3).
+// Package systemd has systemd run the service, or a hub, as a unit of the user; see
+// systemd.service(5), systemd.exec(5), systemd.kill(5) and sd_notify(3).
 package systemd
 
 import (
@@ -20,68 +20,31 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// Name is the name of the unit.
-const Name = "teambridge.service"
-
-// mark is the first line of a unit that we wrote. Others are not touched.
-const mark = "# Written by \"teambridge service install\", which writes it anew; \"teambridge service uninstall\" removes it."
-
-// Unit is the unit of the service.
+// Unit is a unit that one of our programs installs: [Service] or [Hub].
 type Unit struct {
+	Name      string // of the unit
+	Command   string // what installs and uninstalls it, as "teambridge service"
+	Logs      string // the command that shows what it logged
+	ByHand    string // the command that does the same without systemd
+	describes string
+	settings  string // lines of [Service]
+
 	Path  string                           // of its file
-	Debug func(format string, args ...any) // receives each systemctl command
+	Debug func(format string, args ...any) // receives each systemctl command; may be nil
 }
 
-// Path returns the path of the unit's file.
-func Path(lookup func(string) (string, bool), home func() (string, error)) (string, error) {
-	dir, ok := lookup("XDG_CONFIG_HOME")
-	if !ok || !filepath.IsAbs(dir) {
-		home, err := home()
-		if err != nil {
-			return "", fmt.Errorf("find the directory of systemd's user units: %w", err)
-		}
-		dir = filepath.Join(home, ".config")
-	}
-	return filepath.Join(dir, "systemd", "user", Name), nil
-}
-
-// Text returns the content of the file of a unit that runs a command with additions to its
-// environment, as "NAME=value".
+// Service returns the unit of "teambridge serve".
 //
 //   - KillMode=mixed signals only the service, which lets its agents finish their turns.
 //     control-group would end agents in mid-turn.
 //   - OOMPolicy=continue: an agent that uses up the memory does not end the others.
 //   - There is no sandbox and no UMask: they would apply to the agents too, which must be
 //     able to do what they can do in a terminal.
-func Text(command, env []string) (string, error) {
-	var words, variables []string
-	for i, arg := range command {
-		quoted, err := quote(arg, i > 0)
-		if err != nil {
-			return "", err
-		}
-		words = append(words, quoted)
-	}
-	for _, v := range env {
-		quoted, err := quote(v, false)
-		if err != nil {
-			return "", err
-		}
-		variables = append(variables, quoted)
-	}
-	return fmt.Sprintf(`%s
-[Unit]
-Description=teambridge: messages into and out of Claude Code agent teams
-StartLimitIntervalSec=60
-StartLimitBurst=10
-
-[Service]
-Type=notify
-ExecStart=%s
-Environment=%s
-Restart=on-failure
-RestartSec=1
-# A mistake in the command line, no Claude directory, a service that runs already:
+func Service() Unit {
+	return Unit{
+		Name: "teambridge.service", Command: "teambridge service", Logs: "teambridge service logs", ByHand: "teambridge serve",
+		describes: "teambridge: messages into and out of Claude Code agent teams",
+		settings: `# A mistake in the command line, no Claude directory, a service that runs already:
 # starting it again would not help.
 RestartPreventExitStatus=2 3 5
 # Only the service receives the stop signal. It lets its agents finish their turns.
@@ -89,10 +52,106 @@ KillMode=mixed
 TimeoutStopSec=90
 OOMPolicy=continue
 # No sandbox: agents run in here.
+`}
+}
 
+// Hub returns the unit of "teambridge-hub run" for a directory. It is a sandbox: a hub runs no
+// other program, and writes to its directory alone.
+func Hub(dir string) (Unit, error) {
+	// systemd takes quotes and backslashes in this setting as they are.
+	if strings.ContainsAny(dir, `"\`) {
+		return Unit{}, api.Decide(api.CodeUsage, "choose a path without them", "%q has a quote or a backslash, which this setting of a unit file cannot hold", dir)
+	}
+	quoted, err := quote(dir, false)
+	if err != nil {
+		return Unit{}, err
+	}
+	return Unit{
+		Name: "teambridge-hub.service", Command: "teambridge-hub", Logs: "journalctl --user --unit teambridge-hub.service", ByHand: "teambridge-hub run",
+		describes: "teambridge-hub: keeps messages between machines until they are taken",
+		settings: `# A mistake in the command line, a hub that runs already: starting it again would not help.
+RestartPreventExitStatus=2 5
+# It takes 120 MiB if 1 GiB waits.
+MemoryMax=512M
+# It runs no other program, and writes to its directory alone.
+UMask=0077
+ProtectSystem=strict
+ProtectHome=read-only
+ReadWritePaths=` + quoted + `
+PrivateTmp=yes
+PrivateDevices=yes
+NoNewPrivileges=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+`}, nil
+}
+
+// mark is the first line of a unit that we wrote. Others are not touched.
+func (u Unit) mark() string {
+	return fmt.Sprintf("# Written by \"%s install\", which writes it anew; \"%[1]s uninstall\" removes it.", u.Command)
+}
+
+// For returns u with the path of its file.
+func (u Unit) For(lookup func(string) (string, bool), home func() (string, error)) (Unit, error) {
+	dir, ok := lookup("XDG_CONFIG_HOME")
+	if !ok || !filepath.IsAbs(dir) {
+		home, err := home()
+		if err != nil {
+			return u, fmt.Errorf("find the directory of systemd's user units: %w", err)
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	u.Path = filepath.Join(dir, "systemd", "user", u.Name)
+	return u, nil
+}
+
+// Text returns the content of the file, for a unit that runs a command with additions to its
+// environment, as "NAME=value".
+func (u Unit) Text(command, env []string) (string, error) {
+	var words []string
+	for i, arg := range command {
+		quoted, err := quote(arg, i > 0)
+		if err != nil {
+			return "", err
+		}
+		words = append(words, quoted)
+	}
+	variables := ""
+	for i, v := range env {
+		quoted, err := quote(v, false)
+		if err != nil {
+			return "", err
+		}
+		if i == 0 {
+			variables = "Environment=" + quoted
+		} else {
+			variables += " " + quoted
+		}
+	}
+	if variables != "" {
+		variables += "\n"
+	}
+	return fmt.Sprintf(`%s
+[Unit]
+Description=%s
+StartLimitIntervalSec=60
+StartLimitBurst=10
+
+[Service]
+Type=notify
+ExecStart=%s
+%sRestart=on-failure
+RestartSec=1
+%s
 [Install]
 WantedBy=default.target
-`, mark, strings.Join(words, " "), strings.Join(variables, " ")), nil
+`, u.mark(), u.describes, strings.Join(words, " "), variables, u.settings), nil
 }
 
 // quote quotes s as one word of a unit file. $ is special only in the arguments of a
@@ -120,47 +179,88 @@ func (u Unit) Read() (string, error) {
 			return "", err
 		}
 	}
-	if !bytes.HasPrefix(data, []byte(mark+"\n")) {
+	if !bytes.HasPrefix(data, []byte(u.mark()+"\n")) {
 		return "", api.Decide(api.CodeRefused, "move it away, or edit it by hand", "%s was not written by teambridge", u.Path)
 	}
 	return string(data), nil
 }
 
-// Write makes text the content of the file, and reports whether it was another, and whether there
-// was one.
-func (u Unit) Write(text string) (changed, again bool, err error) {
+// Installed says what [Unit.Install] has done.
+type Installed struct {
+	Unit    string `json:"unit"`
+	Changed bool   `json:"changed"` // it was written
+	Started bool   `json:"started"` // systemd says that it runs
+}
+
+// Install makes text the content of the file. With start, systemd starts the unit too, or starts it
+// again if it was another one.
+func (u Unit) Install(ctx context.Context, text string, start bool) (Installed, error) {
+	i := Installed{Unit: u.Path}
 	was, err := u.Read()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || was == text {
-		return false, true, err
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return i, err
 	}
-	return true, was != "", errors.Join(os.MkdirAll(filepath.Dir(u.Path), 0o700), atomicfile.Write(u.Path, []byte(text)))
-}
-
-// Start lets systemd read the unit and start the service, or restart it.
-func (u Unit) Start(ctx context.Context, again bool) error {
-	_, err := u.systemctl(ctx, "daemon-reload")
+	if i.Changed = was != text; i.Changed {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(u.Path), 0o700), atomicfile.Write(u.Path, []byte(text))); err != nil {
+			return i, err
+		}
+	}
+	if !start {
+		return i, nil
+	}
+	_, err = u.systemctl(ctx, "daemon-reload")
 	if err == nil {
-		_, err = u.systemctl(ctx, "enable", "--now", Name)
+		_, err = u.systemctl(ctx, "enable", "--now", u.Name)
 	}
-	if err == nil && again {
-		_, err = u.systemctl(ctx, "restart", Name)
+	if err == nil && i.Changed && was != "" {
+		_, err = u.systemctl(ctx, "restart", u.Name)
 	}
-	return err
+	if i.Started = err == nil; !i.Started {
+		return i, &api.Decided{Err: fmt.Errorf("the unit is written to %s, but systemd did not start it: %w", u.Path, err), Code: api.CodeError, Hint: u.hint(err)}
+	}
+	return i, nil
 }
 
-// State returns what systemd says of the service: active, inactive, failed, ….
+// Note says how an installed unit is kept running, or started.
+func (u Unit) Note(i Installed) string {
+	if i.Started {
+		return "it runs while you are logged in; \"loginctl enable-linger\" keeps it running"
+	}
+	return "start it with: systemctl --user daemon-reload && systemctl --user enable --now " + u.Name
+}
+
+// State returns what systemd says of the unit: active, inactive, failed, ….
 func (u Unit) State(ctx context.Context) (string, error) {
-	out, err := u.systemctl(ctx, "show", "--property=ActiveState", "--value", Name)
+	out, err := u.systemctl(ctx, "show", "--property=ActiveState", "--value", u.Name)
 	return strings.TrimSpace(out), err
 }
 
-// Remove stops the service and removes the file. If systemd does not answer in this session, a
-// service of another one is not stopped.
-func (u Unit) Remove(ctx context.Context) (stopped bool, err error) {
-	// While the file is there: it says how the service is to be stopped.
-	_, err = u.systemctl(ctx, "disable", "--now", Name)
+// NotStopped is the warning if [Unit.Uninstall] did not stop it.
+const NotStopped = "systemd does not answer in this session; what runs in another session goes on until it ends"
+
+// Uninstalled says what [Unit.Uninstall] has done.
+type Uninstalled struct {
+	Unit    string `json:"unit"`
+	Removed bool   `json:"removed"` // there was one
+}
+
+// Uninstall stops the unit and removes the file. If systemd does not answer in this session, one that
+// runs in another is not stopped.
+func (u Unit) Uninstall(ctx context.Context) (_ Uninstalled, stopped bool, err error) {
+	if _, err := u.Read(); errors.Is(err, fs.ErrNotExist) {
+		return Uninstalled{Unit: u.Path}, true, nil
+	} else if err != nil {
+		return Uninstalled{Unit: u.Path}, false, err
+	}
+	stopped, err = u.remove(ctx)
+	return Uninstalled{u.Path, err == nil}, stopped, err
+}
+
+func (u Unit) remove(ctx context.Context) (stopped bool, err error) {
+	// While the file is there: it says how the unit is to be stopped.
+	_, err = u.systemctl(ctx, "disable", "--now", u.Name)
 	if err != nil && !errors.Is(err, exec.ErrNotFound) && !noBus(err) {
-		return false, &api.Decided{Err: fmt.Errorf("systemd did not stop the service, and nothing was removed: %w", err), Code: api.CodeError, Hint: Hint(err)}
+		return false, &api.Decided{Err: fmt.Errorf("systemd did not stop %s, and nothing was removed: %w", u.Name, err), Code: api.CodeError, Hint: u.hint(err)}
 	}
 	stopped = err == nil
 	if err := os.Remove(u.Path); err != nil {
@@ -171,21 +271,23 @@ func (u Unit) Remove(ctx context.Context) (stopped bool, err error) {
 		return true, err
 	}
 	// What disable would have removed.
-	link := filepath.Join(filepath.Dir(u.Path), "default.target.wants", Name)
-	if to, err := os.Readlink(link); err == nil && filepath.Base(to) == Name {
+	link := filepath.Join(filepath.Dir(u.Path), "default.target.wants", u.Name)
+	if to, err := os.Readlink(link); err == nil && filepath.Base(to) == u.Name {
 		return false, os.Remove(link)
 	}
 	return false, nil
 }
 
-// patience bounds each call of systemctl. Stopping the service may take TimeoutStopSec.
+// patience bounds each call of systemctl. Stopping a service may take TimeoutStopSec.
 const patience = 2 * time.Minute
 
 func (u Unit) systemctl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	args = append([]string{"--user"}, args...)
-	u.Debug("systemctl %s", strings.Join(args, " "))
+	if u.Debug != nil {
+		u.Debug("systemctl %s", strings.Join(args, " "))
+	}
 	cmd := exec.CommandContext(ctx, "systemctl", args...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -202,15 +304,15 @@ func (u Unit) systemctl(ctx context.Context, args ...string) (string, error) {
 
 func noBus(err error) bool { return strings.Contains(err.Error(), "connect to bus") }
 
-// Hint says what to do after [Unit.Start] has failed.
-func Hint(err error) string {
+// hint says what to do after systemctl has failed.
+func (u Unit) hint(err error) string {
 	if errors.Is(err, exec.ErrNotFound) {
-		return "there is no systemd here: run \"teambridge serve\" another way"
+		return fmt.Sprintf("there is no systemd here: run %q another way", u.ByHand)
 	}
 	if noBus(err) {
-		return "systemd does not manage this session: log in as yourself (not with su or sudo), then run: teambridge service install"
+		return fmt.Sprintf("systemd does not manage this session: log in as yourself (not with su or sudo), then run: %s install", u.Command)
 	}
-	return "see why with: teambridge service logs"
+	return "see why with: " + u.Logs
 }
 
 // Notify tells systemd a state, such as READY=1, if it has set socket, $NOTIFY_SOCKET, to be told.

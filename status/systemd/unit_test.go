@@ -45,10 +45,10 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no true")
 	}
-	verify := func(text string) string {
+	verify := func(u Unit, text string) string {
 		t.Helper()
 		dir := t.TempDir()
-		path := filepath.Join(dir, Name)
+		path := filepath.Join(dir, u.Name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -57,20 +57,45 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 		out, _ := cmd.CombinedOutput() // it also fails for want of what a container has not
 		var ours []string
 		for line := range strings.Lines(string(out)) {
-			if strings.Contains(line, Name) {
+			if strings.Contains(line, u.Name) {
 				ours = append(ours, line)
 			}
 		}
 		return strings.Join(ours, "")
 	}
-	text, err := Text([]string{binary, "serve", "--claude-dir", `/we$ird %h "x" \y`}, []string{"PATH=/usr/bin:/a b/%bin", "X=1"})
+	hub, err := Hub("/we$ird %h 'x' y")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := verify(strings.Replace(text, "KillMode=mixed", "KillMode=gently", 1)); said == "" {
-		t.Skip("systemd-analyze says nothing here")
+	for _, u := range []Unit{Service(), hub} {
+		text, err := u.Text([]string{binary, "serve", "--claude-dir", `/we$ird %h "x" \y`}, []string{"PATH=/usr/bin:/a b/%bin", "X=1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := verify(u, strings.Replace(text, "Restart=on-failure", "Restart=gently", 1)); said == "" {
+			t.Skip("systemd-analyze says nothing here")
+		}
+		if said := verify(u, text); said != "" {
+			t.Errorf("systemd-analyze says: %s\nof\n%s", said, text)
+		}
 	}
-	if said := verify(text); said != "" {
-		t.Errorf("systemd-analyze says: %s\nof\n%s", said, text)
+}
+
+// The directory of a hub is the only one that it can write to, and it has no name that systemd
+// would read otherwise.
+func TestHubDirectory(t *testing.T) {
+	t.Parallel()
+	u, err := Hub("/a b/100%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := u.Text([]string{"/bin/teambridge-hub", "run"}, nil)
+	if err != nil || !strings.Contains(text, "\nProtectSystem=strict\nProtectHome=read-only\nReadWritePaths=\"/a b/100%%\"\n") || strings.Contains(text, "Environment") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	for _, dir := range []string{`/a"b`, `/a\b`, "/a\nb"} {
+		if _, err := Hub(dir); err == nil {
+			t.Errorf("%q is taken", dir)
+		}
 	}
 }

@@ -36,7 +36,7 @@ import (
 // Options are those of [Open].
 type Options struct {
 	Dir      string
-	Listen   string // host and port; "" for 127.0.0.1:4222
+	Listen   string // host and port; "" for [Listen]
 	TLSCert  string // files of a certificate and its key; "" for no encryption, which Listen allows on loopback alone
 	TLSKey   string
 	MaxBytes int64 // what waits for all machines; 0 for 1 GiB
@@ -46,6 +46,9 @@ type Options struct {
 	poll  time.Duration // of machines.json
 	probe time.Duration
 }
+
+// Listen is where a hub listens unless it is told.
+const Listen = "127.0.0.1:4222"
 
 // ErrRunning means that a hub runs in this directory.
 var ErrRunning = errors.New("a hub runs in this directory")
@@ -72,7 +75,7 @@ type Hub struct {
 
 // Open starts a hub, which answers when Open returns. Call Run then.
 func Open(ctx context.Context, o Options) (_ *Hub, err error) {
-	o.Listen, o.MaxBytes = cmp.Or(o.Listen, "127.0.0.1:4222"), cmp.Or(o.MaxBytes, 1<<30)
+	o.Listen, o.MaxBytes = cmp.Or(o.Listen, Listen), cmp.Or(o.MaxBytes, 1<<30)
 	o.poll, o.probe = cmp.Or(o.poll, time.Second), cmp.Or(o.probe, 10*time.Second)
 	if o.now == nil {
 		o.now = time.Now
@@ -81,7 +84,7 @@ func Open(ctx context.Context, o Options) (_ *Hub, err error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{o: o}
-	if err := h.checkListen(); err != nil {
+	if h.tls, err = o.tls(); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
@@ -157,29 +160,35 @@ func Find(dir string) (Card, error) {
 	return c, nil
 }
 
-func (h *Hub) checkListen() error {
-	host, port, err := net.SplitHostPort(h.o.Listen)
+// Check returns an error if a hub cannot listen like this.
+func (o Options) Check() error {
+	_, err := o.tls()
+	return err
+}
+
+// tls returns how a hub that listens like this encrypts; nil: it does not.
+func (o Options) tls() (*tls.Config, error) {
+	host, port, err := net.SplitHostPort(o.Listen)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no address to listen on: use HOST:PORT", h.o.Listen)
+		return nil, fmt.Errorf("%q is no address to listen on: use HOST:PORT", o.Listen)
 	}
-	if (h.o.TLSCert == "") != (h.o.TLSKey == "") {
-		return errors.New("a certificate needs its key, and a key its certificate")
+	if (o.TLSCert == "") != (o.TLSKey == "") {
+		return nil, errors.New("a certificate needs its key, and a key its certificate")
 	}
-	if h.o.TLSCert == "" {
+	if o.TLSCert == "" {
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return fmt.Errorf("%s can be reached by others, so the hub needs a certificate and its key; or listen on 127.0.0.1, and let machines come by ssh", h.o.Listen)
+			return nil, fmt.Errorf("%s can be reached by others, so the hub needs a certificate and its key; or listen on 127.0.0.1, and let machines come by ssh", o.Listen)
 		}
-		return nil
+		return nil, nil
 	}
-	cert, err := tls.LoadX509KeyPair(h.o.TLSCert, h.o.TLSKey)
+	cert, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
 	if err != nil {
-		return fmt.Errorf("read the certificate of the hub: %w", err)
+		return nil, fmt.Errorf("read the certificate of the hub: %w", err)
 	}
-	h.tls = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	return nil
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // options returns those of the server, and the machines that may use it.
