@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"strings"
 	"text/tabwriter"
@@ -12,7 +13,6 @@ import (
 
 	"teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
-	"teambridge/relay/link/nats/admin"
 )
 
 func newAdd(a *app) *cobra.Command {
@@ -117,52 +117,63 @@ Exit status: 0 done; 1 error; 2 usage.`,
 }
 
 func newSetup(a *app) *cobra.Command {
-	var server, creds string
+	var server, trust string
 	cmd := &cobra.Command{
-		Use:   "setup --server URL [--creds FILE] CARD...",
+		Use:   "setup [--server URL]",
 		Short: "Prepare a NATS server of your own as a hub",
-		Long: `Prepare a NATS server of your own, of version 2.14 or later, as a hub.
+		Long: `Prepare a NATS server of your own, with JetStream and of version 2.14 or later,
+as a hub for the machines that "add" has added. It takes three steps:
 
-It makes the stream and the queues of the machines whose cards are given, and
-prints the accounts that the configuration of the server needs: machines have an
-account of their own, since permissions in the account of the stream would not
-keep them from deleting it. --creds is a user of the account HUB.
+1. Without --server, print the accounts that the configuration of the server
+   needs, and make the key of its administrator in the directory of the hub.
+   Write them to a file, include that in the configuration, in accounts, and
+   reload the server:
+
+     accounts: {
+       include teambridge.conf
+     }
+
+2. With --server, make the stream and the queues there.
+
+3. Reload the server again. Before that, it does not tell machines of their
+   queues.
+
+After "add" and "remove", do all again. Machines have an account of their own,
+since permissions in the account of the stream would not keep them from deleting
+it.
 
 Exit status: 0 done; 1 error; 2 usage.`,
-		Example: `  teambridge-hub setup --server tls://nats.example.org --creds hub.creds "$CARD"`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var cards []nats.Card
-			var users strings.Builder
-			for _, arg := range args {
-				c, err := nats.ParseCard(arg)
+		Example: `  teambridge-hub add "$CARD"
+  teambridge-hub setup > teambridge.conf
+  nats-server --signal reload
+  teambridge-hub setup --server tls://nats.example.com
+  nats-server --signal reload`,
+		Args: exactly(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if server == "" {
+				text, err := hub.Accounts(a.dir)
 				if err != nil {
-					return usageError{err}
+					return err
 				}
-				cards = append(cards, c)
-				users.WriteString(nats.User(c))
+				if _, err := io.WriteString(a.stdout, text); err != nil {
+					return err
+				}
+				fmt.Fprintln(a.stderr, "note: include this in the accounts of the server's configuration and reload it; then: teambridge-hub setup --server URL")
+				return nil
 			}
-			if server == "" || len(cards) == 0 {
-				return usageError{fmt.Errorf("setup takes --server and cards; see teambridge-hub setup --help")}
-			}
-			s, err := admin.Dial(server, creds)
+			names, err := hub.Prepare(cmd.Context(), a.dir, nats.Options{Hub: server}.Trusting(trust))
 			if err != nil {
 				return err
 			}
-			defer s.Close()
-			if err := s.Stream(cmd.Context(), 1<<30); err != nil {
+			if _, err := fmt.Fprintf(a.stdout, "%s has the stream, and queues for: %s\n", server, strings.Join(names, ", ")); err != nil {
 				return err
 			}
-			for _, c := range cards {
-				if err := s.Add(cmd.Context(), c.Name); err != nil {
-					return err
-				}
-			}
-			_, err = fmt.Fprintf(a.stdout, "# The stream and the queues are there. The configuration of the server needs:\n%s", nats.Accounts("      # your administrator\n", users.String()))
-			return err
+			fmt.Fprintln(a.stderr, "note: reload the server now, so that machines find their queues")
+			return nil
 		},
 	}
-	cmd.Flags().StringVar(&server, "server", "", "address of the server")
-	cmd.Flags().StringVar(&creds, "creds", "", "file of the credentials of an administrator")
+	cmd.Flags().StringVar(&server, "server", "", "address of the server, as tls://HOST:PORT")
+	cmd.Flags().StringVar(&trust, "trust", "", "file of certificates that the server's is checked with, or the SHA-256 of its own")
 	return cmd
 }
 

@@ -78,8 +78,8 @@ func newLinkHub(a *app) *cobra.Command {
 		Short: "Say where the hub is",
 		Long: `Say where the hub is, which both machines use.
 
-ssh://[USER@]HOST runs "teambridge-hub dial-stdio" there by ssh: the hub then
-needs no open port and no certificate. tls://HOST:PORT has its certificate
+ssh://[USER@]HOST[:PORT] runs "teambridge-hub dial-stdio" there by ssh: the hub
+then needs no open port and no certificate. tls://HOST:PORT has its certificate
 checked by those of the system or, with --trust, by a file of certificates or by
 the SHA-256 fingerprint of the hub's own. nats:// is for a hub on this machine.
 
@@ -91,11 +91,6 @@ Exit status: 0; 2 the address is invalid, or this machine has no name yet.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n.Hub = args[0]
-			if strings.HasPrefix(n.Hub, "ssh:") {
-				if _, err := ssh.Parse(n.Hub); err != nil {
-					return err
-				}
-			}
 			links, err := a.bridge(cmd.Context()).SetLink(cmd.Context(), n)
 			if err != nil {
 				return err

@@ -19,6 +19,7 @@ import (
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
 	"teambridge/status/plain"
+	"teambridge/status/ssh"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -145,7 +146,11 @@ func checkHub(self *ledger.Link) error {
 		}
 		self.Trust, o.CA = path, path
 	}
-	if err := o.Check(); err != nil {
+	err := o.Check()
+	if err == nil && strings.HasPrefix(self.Hub, "ssh:") {
+		_, err = ssh.Parse(self.Hub)
+	}
+	if err != nil {
 		return api.Decide(api.CodeInvalid, "", "%v", err)
 	}
 	return nil

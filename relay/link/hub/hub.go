@@ -21,7 +21,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -201,18 +200,10 @@ func (h *Hub) options() (*server.Options, map[string]Machine, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	live := map[string]Machine{}
-	now := h.o.now()
-	var users strings.Builder
-	for _, m := range h.listed {
-		if m.Expires.IsZero() || m.Expires.After(now) {
-			live[m.Card.Name] = m
-			users.WriteString(nats.User(m.Card))
-		}
-	}
+	live, users := admitted(h.listed, h.o.now())
 	administrator := "      {nkey: " + h.admin.Card("").Key + ", allowed_connection_types: [IN_PROCESS]}\n"
 	o := &server.Options{}
-	if err := o.ProcessConfigString(nats.Accounts(administrator, users.String())); err != nil {
+	if err := o.ProcessConfigString("accounts: {\n" + nats.Accounts(administrator, users) + "}\n"); err != nil {
 		return nil, nil, err
 	}
 	o.ServerName, o.Host, o.Port, o.NoSigs = "teambridge-hub", host, port, true
@@ -265,24 +256,17 @@ func (h *Hub) start(ctx context.Context) error {
 
 // makeQueues makes the queues of those that may use the hub, and removes those of others.
 func (h *Hub) makeQueues(ctx context.Context, live map[string]Machine) error {
-	there, err := h.queues.Queues(ctx)
+	// Another machine under the same name could open nothing of what waits.
+	replaced := func(name string) bool {
+		old, known := h.live[name]
+		return known && old.Card != live[name].Card
+	}
+	removed, err := makeQueues(ctx, h.queues, live, replaced)
+	for _, name := range removed {
+		h.o.Log.Info("queue removed", "machine", name)
+	}
 	if err != nil {
 		return err
-	}
-	for _, name := range there {
-		old, known := h.live[name]
-		// Another machine under the same name could open nothing of what waits.
-		if m, ok := live[name]; !ok || known && old.Card != m.Card {
-			if err := h.queues.Remove(ctx, name); err != nil {
-				return err
-			}
-			h.o.Log.Info("queue removed", "machine", name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(live)) {
-		if err := h.queues.Add(ctx, name); err != nil {
-			return err
-		}
 	}
 	h.mu.Lock()
 	h.live = live

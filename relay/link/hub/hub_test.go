@@ -68,7 +68,12 @@ func add(t *testing.T, dir, name string, k *nats.Key, o AddOptions) {
 // dial returns the wire of a machine.
 func dial(t *testing.T, h *Hub, name string, keys map[string]*nats.Key) *nats.Wire {
 	t.Helper()
-	w, err := nats.Dial(t.Context(), nats.Options{Name: name, Key: keys[name], Hub: "nats://" + h.Addr().String(), Unpin: true,
+	return dialAt(t, "nats://"+h.Addr().String(), name, keys)
+}
+
+func dialAt(t *testing.T, url, name string, keys map[string]*nats.Key) *nats.Wire {
+	t.Helper()
+	w, err := nats.Dial(t.Context(), nats.Options{Name: name, Key: keys[name], Hub: url, Unpin: true,
 		Card: func(peer string) (nats.Card, bool) {
 			k, ok := keys[peer]
 			if !ok {

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"teambridge/relay/link/nats"
+	"teambridge/relay/link/nats/admin"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/flock"
 )
@@ -97,6 +99,40 @@ func List(dir string) ([]Machine, error) {
 		}
 	}
 	return file.Machines, nil
+}
+
+// admitted returns those of the machines whose time is not over, and what they are as users of a server.
+func admitted(listed []Machine, now time.Time) (live map[string]Machine, users string) {
+	live = map[string]Machine{}
+	for _, m := range listed {
+		if m.Expires.IsZero() || m.Expires.After(now) {
+			live[m.Card.Name] = m
+			users += nats.User(m.Card)
+		}
+	}
+	return live, users
+}
+
+// makeQueues makes the queues of live, and removes those of others and of those that were replaced.
+func makeQueues(ctx context.Context, queues *admin.Admin, live map[string]Machine, replaced func(string) bool) (removed []string, err error) {
+	there, err := queues.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range there {
+		if _, ok := live[name]; !ok || replaced(name) {
+			if err := queues.Remove(ctx, name); err != nil {
+				return removed, err
+			}
+			removed = append(removed, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(live)) {
+		if err := queues.Add(ctx, name); err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
 }
 
 type machinesFile struct {

@@ -25,6 +25,6 @@ func (o Options) Check() error {
 	if o.Dial == nil {
 		o.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("not now") }
 	}
-	_, _, err := o.address(context.Background())
+	_, _, err := o.Address(context.Background())
 	return err
 }

@@ -32,8 +32,8 @@ var consumerAPI = []string{"INFO", "NEXT", "RESET", "UNPIN"}
 // the machines (nats-server 2.15.2).
 func asks(what, name string) string { return "tb.q." + what + "." + name }
 
-// Accounts returns the accounts of a server in its own configuration language: HUB, which has
-// the stream, with the users admin, and MACHINES with the users machines.
+// Accounts returns what stands in the accounts of a server, in its own configuration language: HUB,
+// which has the stream, with the users admin, and MACHINES with the users machines.
 //
 // Permissions alone are not enough. A server answers wherever the reply subject says, with the
 // rights of the account, and a pull without a message is answered with an empty body. So in one
@@ -56,8 +56,7 @@ func Accounts(admin, machines string) string {
 		}
 		service(asks(what, "*"), "$JS.API.CONSUMER."+there+"."+Stream+".*", more)
 	}
-	return fmt.Sprintf(`accounts: {
-  HUB: {
+	return fmt.Sprintf(`  HUB: {
     jetstream: enabled
     exports: [
 %s    ]
@@ -70,7 +69,6 @@ func Accounts(admin, machines string) string {
     users: [
 %s    ]
   }
-}
 `, exports, admin, imports, machines)
 }
 

@@ -106,7 +106,7 @@ func Dial(ctx context.Context, o Options) (*Wire, error) {
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { w.disconnected(err) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { w.asyncError(err) }),
 	}
-	address, more, err := o.address(ctx)
+	address, more, err := o.Address(ctx)
 	if err == nil {
 		w.nc, err = nats.Connect(address, append(opts, more...)...)
 	}
@@ -120,14 +120,17 @@ func Dial(ctx context.Context, o Options) (*Wire, error) {
 	return w, nil
 }
 
-// address returns the address of the hub for nats.go, and the options that go with it.
-func (o *Options) address(ctx context.Context) (string, []nats.Option, error) {
+// Address returns the address of the hub for nats.go, and the options that go with it.
+func (o Options) Address(ctx context.Context) (string, []nats.Option, error) {
 	u, err := url.Parse(o.Hub)
 	if err != nil || u.Host == "" {
 		return "", nil, fmt.Errorf("%q is no address of a hub: use tls://HOST:PORT or ssh://HOST", o.Hub)
 	}
 	if u.User != nil && u.Scheme != "ssh" {
 		return "", nil, fmt.Errorf("the address of the hub, %s, has a user in it: a machine is known by its key", u.Redacted())
+	}
+	if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return "", nil, fmt.Errorf("the address of the hub, %s, has a path, a query or a fragment, which mean nothing there: use %s://%s", u.Redacted(), u.Scheme, u.Host)
 	}
 	switch u.Scheme {
 	case "nats":

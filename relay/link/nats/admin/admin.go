@@ -33,14 +33,26 @@ type Admin struct {
 	js jetstream.JetStream
 }
 
-// Dial connects to a server as a user who may do everything: one whose credentials are in
-// a file, as NATS makes them, or the one that the address has.
-func Dial(address, credentials string) (*Admin, error) {
-	var opts []natsgo.Option
-	if credentials != "" {
-		opts = append(opts, natsgo.UserCredentials(credentials))
+// Dial connects to a server, whose address and key of an administrator are those of o. The server has
+// to be of version 2.14 or later.
+func Dial(ctx context.Context, o nats.Options) (*Admin, error) {
+	address, opts, err := o.Address(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return dial(address, opts...)
+	a, err := dial(address, append(opts, natsgo.Nkey(o.Key.Card("").Key, o.Key.Sign))...)
+	if errors.Is(err, natsgo.ErrAuthorization) || errors.Is(err, natsgo.ErrNkeysNotSupported) {
+		return nil, fmt.Errorf("the server does not know the administrator: include in its configuration what teambridge-hub setup prints without --server, and reload it (%w)", err)
+	} else if err != nil {
+		return nil, err
+	}
+	var major, minor int
+	version := a.nc.ConnectedServerVersion()
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < 2 || major == 2 && minor < 14 {
+		a.Close()
+		return nil, fmt.Errorf("the server is of version %q: a hub needs 2.14 or later", version)
+	}
+	return a, nil
 }
 
 // Of connects to a server in this process, as the user who has the key.
