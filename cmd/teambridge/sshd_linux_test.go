@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	osuser "os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,7 +19,8 @@ import (
 )
 
 // TestRealSSHD runs testdata/script/sshd, with the real ssh and a real sshd: on loopback, with keys
-// and a configuration of its own. What it runs there has the folder "box" of the script as its home.
+// and a configuration of its own. What it runs there has the folder "box" of the script as its home,
+// where teambridge-hub, $HUB, is installed too.
 func TestRealSSHD(t *testing.T) {
 	t.Parallel()
 	sshd := standin.RequireSSHD(t)
@@ -31,6 +33,10 @@ func TestRealSSHD(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	hub := filepath.Join(t.TempDir(), "teambridge-hub")
+	if out, err := exec.Command("go", "build", "-o", hub, "teambridge/cmd/teambridge-hub").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	p := scripts("sshd")
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
@@ -38,7 +44,7 @@ func TestRealSSHD(t *testing.T) {
 			return err
 		}
 		dir, box := filepath.Join(env.WorkDir, "ssh"), filepath.Join(env.WorkDir, "box")
-		for _, d := range []string{dir, filepath.Join(box, "claude", "teams"), filepath.Join(box, "state")} {
+		for _, d := range []string{dir, filepath.Join(box, "claude", "teams"), filepath.Join(box, "state"), filepath.Join(box, ".local", "bin")} {
 			if err := os.MkdirAll(d, 0o700); err != nil {
 				return err
 			}
@@ -69,7 +75,7 @@ PermitRootLogin prohibit-password
 SetEnv HOME=%[3]s CLAUDE_CONFIG_DIR=%[3]s/claude TEAMBRIDGE_STATE=%[3]s/state PATH=%[4]s
 `, port, dir, box, env.Getenv("PATH")),
 			"known_hosts": fmt.Sprintf("[127.0.0.1]:%d %s", port, public),
-			"ssh_config": fmt.Sprintf(`Host box
+			"ssh_config": fmt.Sprintf(`Host box 127.0.0.1
   HostName 127.0.0.1
   Port %d
   IdentityFile %[2]s/id
@@ -94,6 +100,16 @@ Host stranger
 				return err
 			}
 		}
+		if err := os.Symlink(hub, filepath.Join(box, ".local", "bin", "teambridge-hub")); err != nil {
+			return err
+		}
+		who, err := osuser.Current()
+		if err != nil {
+			return err
+		}
+		env.Setenv("HUB", hub)
+		env.Setenv("SSH_USER", who.Username)
+		env.Setenv("SSH_PORT", strconv.Itoa(port))
 		env.Setenv("PATH", dir+string(os.PathListSeparator)+env.Getenv("PATH"))
 		return startSSHD(env, sshd, filepath.Join(dir, "sshd_config"), port)
 	}
