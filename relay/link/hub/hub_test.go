@@ -336,22 +336,27 @@ func TestProbe(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	keys := map[string]*nats.Key{"a": newKey(t), "b": newKey(t)}
-	add(t, dir, "a", keys["a"], AddOptions{})
-	add(t, dir, "b", keys["b"], AddOptions{})
+	keys := map[string]*nats.Key{"a": newKey(t), "b": newKey(t), "c": newKey(t)}
+	for name, k := range keys {
+		add(t, dir, name, k, AddOptions{})
+	}
 	h := open(t, Options{Dir: dir, MaxBytes: 1 << 22})
 	run(t, h)
 	a := dial(t, h, "a", keys)
 	until(t, a, "connected", reads)
 	publish(t, a, "b", "1")
 	publish(t, a, "b", "2")
+	c := dial(t, h, "c", keys)
+	until(t, c, "connected", reads)
+	publish(t, c, "b", "3")
 	var out bytes.Buffer
 	if err := h.WriteMetrics(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"teambridge_hub_machines 2\n", `teambridge_hub_machine_connected{machine="a"} 1`, `teambridge_hub_machine_connected{machine="b"} 0`,
-		`teambridge_hub_waiting_frames{machine="a"} 0`, `teambridge_hub_waiting_frames{machine="b"} 2`,
+		"teambridge_hub_machines 3\n", `teambridge_hub_machine_connected{machine="a"} 1`, `teambridge_hub_machine_connected{machine="b"} 0`,
+		`teambridge_hub_waiting_frames{machine="a"} 0`, `teambridge_hub_waiting_frames{machine="b"} 3`,
+		`teambridge_hub_waiting_most_frames{machine="a"} 0`, `teambridge_hub_waiting_most_frames{machine="b"} 2`, "teambridge_hub_sender_limit_frames 1000\n",
 		"teambridge_hub_stream_limit_bytes 4194304\n", "# TYPE teambridge_hub_probe_failures_total counter\n", `teambridge_hub_waiting_oldest_seconds{machine="b"} `,
 	} {
 		if !strings.Contains(out.String(), want) {

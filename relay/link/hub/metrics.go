@@ -66,6 +66,11 @@ func (h *Hub) WriteMetrics(ctx context.Context, w io.Writer) error {
 		for _, name := range slices.Sorted(maps.Keys(live)) {
 			fmt.Fprintf(&b, "teambridge_hub_waiting_frames{machine=%q} %d\n", name, waiting[name].Frames)
 		}
+		single("sender_limit_frames", "gauge", "Frames that may wait for a machine from one other.", admin.MaxWaiting)
+		metric("waiting_most_frames", "gauge", "Frames that wait for a machine from the one that has sent most of them.")
+		for _, name := range slices.Sorted(maps.Keys(live)) {
+			fmt.Fprintf(&b, "teambridge_hub_waiting_most_frames{machine=%q} %d\n", name, waiting[name].Most)
+		}
 		metric("waiting_oldest_seconds", "gauge", "Age of the oldest frame that waits for a machine.")
 		for _, name := range slices.Sorted(maps.Keys(live)) {
 			age := 0.0

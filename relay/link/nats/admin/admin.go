@@ -144,10 +144,12 @@ func (a *Admin) Queues(ctx context.Context) ([]string, error) {
 // A Queue is what waits for a machine.
 type Queue struct {
 	Frames uint64
+	Most   uint64    // frames of the machine that has sent most of them; MaxWaiting is the limit
 	Oldest time.Time // zero if it is empty
 }
 
-// Waiting returns what waits for each machine, and how many bytes all of it takes.
+// Waiting returns what waits for each machine, and how many bytes all of it takes. JetStream counts
+// no bytes for each machine: they would have to be read.
 func (a *Admin) Waiting(ctx context.Context) (map[string]Queue, uint64, error) {
 	s, err := a.js.Stream(ctx, nats.Stream)
 	if err != nil {
@@ -161,7 +163,7 @@ func (a *Admin) Waiting(ctx context.Context) (map[string]Queue, uint64, error) {
 	for subject, n := range info.State.Subjects {
 		if parts := strings.Split(subject, "."); len(parts) == 4 && nats.CheckName(parts[2]) == nil {
 			q := all[parts[2]]
-			q.Frames += n
+			q.Frames, q.Most = q.Frames+n, max(q.Most, n)
 			all[parts[2]] = q
 		}
 	}
