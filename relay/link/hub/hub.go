@@ -3,7 +3,8 @@
 // and it syncs to the disk before it says that a frame is stored.
 //
 // The directory of a hub has the machines that may use it (machines.json), what waits for them
-// (jetstream), and how to reach it while it runs (hub.json).
+// (jetstream), and how to reach it while it runs (hub.json). If a server of somebody else is the hub,
+// it has the machines and the key of the administrator there (admin.key; see [Accounts]).
 package hub
 
 import (

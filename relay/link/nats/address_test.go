@@ -67,7 +67,7 @@ func TestTLS(t *testing.T) {
 		{"", fingerprint, ""},
 		{"", strings.ToUpper(fingerprint[:2]) + ":" + fingerprint[2:], ""},
 		{cert, fingerprint, ""},
-		{"", "", "unknown authority"},
+		{"", "", "--trust FILE (nats: tls error: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		{other, "", "unknown authority"},
 		{"", wrong, "another certificate"},
 		{cert, wrong, "another certificate"},

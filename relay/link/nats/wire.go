@@ -397,7 +397,10 @@ func (w *Wire) describe(err error) error {
 	}
 	var api *apiError
 	var op *net.OpError
+	var authority x509.UnknownAuthorityError
 	switch {
+	case errors.As(err, &authority):
+		return fmt.Errorf("the certificate of the hub is not trusted here: name those that it is checked with, or its fingerprint: teambridge link hub %s --trust FILE (%w)", w.Hub, err)
 	case unknown(err):
 		return fmt.Errorf("the hub does not know this machine: %s (%w)", add(), err)
 	case errors.Is(err, nats.ErrPermissionViolation):
