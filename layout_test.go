@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"teams/rawjson":            {},
 	"teams/transcript":         {},
 	"teams":                    {"teams/lockedfile", "teams/rawjson", "teams/transcript"},
+	"teams/tasks":              {"teams", "teams/lockedfile"},
 	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // of tests alone
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
@@ -75,7 +76,7 @@ var mayImport = map[string][]string{
 	"status/markdown":          {"status/plain"},
 	"status/view": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/runtimes", "relay/stophook", "relay/shell", "relay/tmux", "relay/toolcall", "relay/wire",
-		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile",
+		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile", "teams/tasks",
 	},
 	"status/attention": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/link", "relay/pane", "relay/tmux",
@@ -84,7 +85,7 @@ var mayImport = map[string][]string{
 	"status/alert": {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile"},
 	"status/bridge": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
-		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/plain", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/transcript",
+		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/plain", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/ledger", "relay/link/nats", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {

@@ -143,7 +143,7 @@ func (r *Root) Leftovers() ([]string, error) {
 }
 
 func (r *Root) leftovers() (names []string, err error) {
-	entries, err := r.list()
+	entries, err := r.list("teams")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

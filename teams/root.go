@@ -118,7 +118,7 @@ type Listing struct {
 // Teams lists the teams, sorted by name. It skips entries that are not directories and
 // names that [CheckName] refuses. A Claude directory that never had a team has none.
 func (r *Root) Teams() ([]Listing, error) {
-	entries, err := r.list()
+	entries, err := r.list("teams")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -151,7 +151,7 @@ func (r *Root) Team(name string) (*Team, error) {
 		return nil, err
 	}
 	path := filepath.Join(r.path, "teams", name)
-	dir, err := r.openTeam(name)
+	dir, err := r.open("teams", name)
 	if errors.Is(err, fs.ErrNotExist) {
 		nf := &NotFoundError{Kind: "team", Query: name}
 		if all, err := r.Teams(); err == nil {
@@ -169,12 +169,13 @@ func (r *Root) Team(name string) (*Team, error) {
 	return &Team{root: r, name: name, path: path, dir: dir}, nil
 }
 
-func (r *Root) openTeam(name string) (*os.Root, error) {
+// open opens the directory name in the directory parent.
+func (r *Root) open(parent, name string) (*os.Root, error) {
 	if err := r.exists(); err != nil {
 		return nil, err
 	}
-	// teams/ may be a link within the Claude directory, but not out of it.
-	all, err := r.dir.OpenRoot("teams")
+	// The parent may be a link within the Claude directory, but not out of it.
+	all, err := r.dir.OpenRoot(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -217,12 +218,44 @@ func enter(parent *os.Root, name string, seen fs.FileInfo) (*os.Root, error) {
 	return nil, err
 }
 
-// list reads the directory of the teams, sorted by name.
-func (r *Root) list() ([]fs.DirEntry, error) {
+// TaskLists returns the names of the directories below tasks, sorted. Other entries, and names that
+// [CheckName] refuses, are left out.
+func (r *Root) TaskLists() ([]string, error) {
+	entries, err := r.list("tasks")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("teams: list %s: %w", filepath.Join(r.path, "tasks"), reason(err))
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && badName(e.Name()) == "" {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// TaskList opens the directory called name below tasks; close it. The errors are [ErrBadName], fs.ErrNotExist, and
+// [ErrNotDir].
+func (r *Root) TaskList(name string) (*os.Root, error) {
+	if err := CheckName("list of tasks", name); err != nil {
+		return nil, err
+	}
+	dir, err := r.open("tasks", name)
+	if err != nil {
+		return nil, fmt.Errorf("teams: open %s: %w", filepath.Join(r.path, "tasks", name), reason(err))
+	}
+	return dir, nil
+}
+
+// list reads the directory name, sorted by name.
+func (r *Root) list(name string) ([]fs.DirEntry, error) {
 	if err := r.exists(); err != nil {
 		return nil, err
 	}
-	return list(r.dir, "teams")
+	return list(r.dir, name)
 }
 
 // list reads the directory name in dir, sorted by name.

@@ -248,3 +248,23 @@ func matching(names, args []string, prefix string) []string {
 		return !strings.HasPrefix(s, prefix) || slices.Contains(args, s)
 	})
 }
+
+// taskWords lists the ids and the owners of the tasks of a team.
+func (a *app) taskWords(ctx context.Context) (words []string) {
+	team, err := a.teamOfTasks(ctx)
+	if err != nil {
+		return nil
+	}
+	found, err := a.bridge(ctx).Tasks(ctx, api.TaskQuery{Team: team})
+	if err != nil {
+		return nil
+	}
+	var owners []string
+	for _, t := range found.Tasks {
+		words = append(words, described(t.ID, t.Status+": "+t.Subject))
+		if t.Owner != "" && !slices.Contains(owners, t.Owner) {
+			owners = append(owners, t.Owner)
+		}
+	}
+	return append(words, owners...)
+}

@@ -33,6 +33,13 @@ type Bridge interface {
 	// oldest process first.
 	Sessions(ctx context.Context) ([]Session, error)
 
+	// Tasks returns tasks of teams, and of sessions in none, as they are now. The error is [CodeNotFound] if there is no
+	// such team or session, or nobody and nothing in it with the name or id that was asked for.
+	Tasks(ctx context.Context, q TaskQuery) (Tasks, error)
+	// FollowTasks yields what Tasks returns, and then again whenever it has changed, until ctx ends. An error is the last
+	// thing that it yields.
+	FollowTasks(ctx context.Context, q TaskQuery) iter.Seq2[Tasks, error]
+
 	// Status returns what each agent of a team does, or each of those with these names; one that
 	// has left is known for as long as its messages are.
 	Status(ctx context.Context, team string, members ...string) ([]Status, error)

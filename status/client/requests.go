@@ -76,6 +76,32 @@ func (c *Client) EndedTeams(ctx context.Context) (list []api.EndedTeam, err erro
 	return list, c.get(ctx, "/v1/ended-teams", nil, &list)
 }
 
+// Tasks returns tasks of Claude Code; see [api.Bridge].
+func (c *Client) Tasks(ctx context.Context, q api.TaskQuery) (found api.Tasks, err error) {
+	return found, c.get(ctx, "/v1/tasks", taskQuery(q), &found)
+}
+
+// FollowTasks yields tasks as they change; see [api.Bridge].
+func (c *Client) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[api.Tasks, error] {
+	return func(yield func(api.Tasks, error) bool) {
+		v := taskQuery(q)
+		v.Set("follow", "true")
+		for line, err := range c.lines(ctx, withQuery("/v1/tasks", v)) {
+			var found api.Tasks
+			if err == nil {
+				err = json.Unmarshal(line, &found)
+			}
+			if !yield(found, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func taskQuery(q api.TaskQuery) url.Values {
+	return queryOf("team", q.Team, "session", q.Session, "who", q.Who)
+}
+
 // Teams returns all teams, sorted by name.
 func (c *Client) Teams(ctx context.Context) (list []api.Team, err error) {
 	return list, c.get(ctx, "/v1/teams", nil, &list)
@@ -215,8 +241,13 @@ func (c *Client) Transcript(ctx context.Context, team, who string, q api.Transcr
 	if team != "" {
 		path = memberPath(team, who) + "/transcript"
 	}
+	return c.lines(ctx, withQuery(path, queryOf("follow", q.Follow, "dir", q.Dir)))
+}
+
+// lines yields the lines of an answer.
+func (c *Client) lines(ctx context.Context, path string) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		res, err := c.open(ctx, http.MethodGet, withQuery(path, queryOf("follow", q.Follow, "dir", q.Dir)), nil, nil)
+		res, err := c.open(ctx, http.MethodGet, path, nil, nil)
 		if err != nil {
 			yield(nil, err)
 			return

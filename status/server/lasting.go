@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"time"
@@ -118,8 +119,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) (any, error) {
 	return s.local.Wait(ctx, r.PathValue("team"), o)
 }
 
-// transcript answers with a transcript, a line of JSON for each envelope. If it fails after that
-// has begun, the last line is an object with the error.
+// transcript answers with a transcript, a line of JSON for each envelope.
 func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "follow", "dir")
 	q := api.TranscriptQuery{Follow: p.flag("follow"), Dir: p.text("dir")}
@@ -127,6 +127,43 @@ func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error)
 		return nil, p.err
 	}
 	team, who := whose(r)
+	return s.lines(w, r, q.Follow, func(ctx context.Context) iter.Seq2[json.RawMessage, error] {
+		return s.local.Transcript(ctx, team, who, q)
+	})
+}
+
+// followsTasks reports whether a request is for tasks as they change.
+func followsTasks(r *http.Request) bool { return r.URL.Query().Get("follow") == "true" }
+
+// tasks answers with tasks, or with a line of JSON for each time that they have changed.
+func (s *Server) tasks(w http.ResponseWriter, r *http.Request) (any, error) {
+	p := parseParams(r, "team", "session", "who", "follow")
+	q := api.TaskQuery{Team: p.text("team"), Session: p.text("session"), Who: p.text("who")}
+	follow := p.flag("follow")
+	switch {
+	case p.err != nil:
+		return nil, p.err
+	case !follow:
+		return s.local.Tasks(r.Context(), q)
+	}
+	return s.lines(w, r, true, func(ctx context.Context) iter.Seq2[json.RawMessage, error] {
+		return func(yield func(json.RawMessage, error) bool) {
+			for found, err := range s.local.FollowTasks(ctx, q) {
+				var line json.RawMessage
+				if err == nil {
+					line, err = json.Marshal(found)
+				}
+				if !yield(line, err) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// lines answers with lines of JSON, each at once with follow. If it fails after the answer has begun, the last line is an
+// object with the error.
+func (s *Server) lines(w http.ResponseWriter, r *http.Request, follow bool, lines func(context.Context) iter.Seq2[json.RawMessage, error]) (any, error) {
 	ctx, over, err := s.lasting(w, r, "read it again")
 	if err != nil {
 		return nil, err
@@ -140,7 +177,7 @@ func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error)
 		w.WriteHeader(http.StatusOK)
 		begun = true
 	}
-	for line, err := range s.local.Transcript(ctx, team, who, q) {
+	for line, err := range lines(ctx) {
 		switch {
 		case !begun && err != nil:
 			return nil, err
@@ -155,7 +192,7 @@ func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error)
 		if err == nil {
 			_, err = w.Write(append(line, '\n'))
 		}
-		if err == nil && q.Follow {
+		if err == nil && follow {
 			if err = control.Flush(); err == nil {
 				err = control.SetWriteDeadline(time.Time{}) // as [eventWriter.flush] does
 			}

@@ -22,6 +22,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/tasks"
 )
 
 // Explain classifies an error. The hints are here because only commands know what helps.
@@ -70,6 +71,10 @@ func classify(err error) (api.Code, string) {
 		return api.CodeRefused, "nothing was sent: agents would take it for that agent's own message; this kind cannot be sent in an agent's name"
 	case protocol != nil:
 		return api.CodeRefused, "nothing was sent; --protocol sends it as a protocol message; with other words around it, agents read it as text"
+	case errors.As(err, new(*tasks.Error)) && errors.Is(err, tasks.ErrNoTask):
+		return api.CodeCorrupt, "it is left out, as Claude Code does"
+	case errors.As(err, new(*tasks.Error)):
+		return api.CodeTooLarge, "it is left out"
 	case errors.As(err, new(*inbox.CorruptError)), errors.As(err, new(*teams.CorruptError)):
 		return api.CodeCorrupt, "the file was not changed; see what to do with: teambridge doctor"
 	}

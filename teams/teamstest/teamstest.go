@@ -45,7 +45,9 @@ func Captured(t testing.TB, versions ...string) *Fixture {
 	t.Helper()
 	dir := t.TempDir()
 	for _, v := range versions {
-		must(t, os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join(testdata(), v, "teams"))))
+		for _, part := range []string{"teams", "tasks"} {
+			must(t, os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(testdata(), v, part))))
+		}
 	}
 	configs, err := filepath.Glob(filepath.Join(dir, "teams", "*", "config.json"))
 	must(t, err)

@@ -75,6 +75,9 @@
 // below the root; links to single files never. Names are passed on as they are: they
 // need not be names that a team or a member may have.
 //
+// With [Options.Tasks], it is the directories below tasks, and the names in these
+// themselves. What is said of teams and inboxes is then said of lists and tasks.
+//
 // On Windows a file that somebody has open cannot be replaced, so none is kept there:
 // every event has Unkept set and the reader opens the path.
 package watch

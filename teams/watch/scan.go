@@ -16,7 +16,7 @@ type team struct {
 	name    string
 	id      identity // of its directory when it appeared
 	dir     *dir
-	inboxes *dir
+	inboxes *dir // for a list of tasks, dir
 	config  file
 	files   map[string]*file // inboxes, by name
 }
@@ -81,7 +81,7 @@ func (w *Watcher) handle(e fsnotify.Event) {
 	left := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 	switch {
 	case d == w.root:
-		if name == "teams" {
+		if name == filepath.Base(w.top.path) {
 			w.renew(w.top, left)
 			w.scanTop(true, false)
 		}
@@ -89,7 +89,7 @@ func (w *Watcher) handle(e fsnotify.Event) {
 		if e.Has(fsnotify.Create) || left {
 			w.teamEvent(name, left)
 		}
-	case d == d.team.dir:
+	case d != d.team.inboxes:
 		w.memberEvent(d.team, name, e)
 	default:
 		if inbox, c, ok := inboxEvent(name, e); ok {
@@ -145,7 +145,7 @@ func (w *Watcher) revisit(d *dir) {
 	switch {
 	case d.team == nil:
 		w.scanTop(false, false)
-	case d == d.team.dir:
+	case d == d.team.dir: // of a list of tasks, it is both
 		w.scan(d.team, false)
 	default:
 		w.scanInboxes(d.team, false)
@@ -247,11 +247,13 @@ func (w *Watcher) appear(name string) bool {
 		files:  map[string]*file{},
 	}
 	t.dir = &dir{path: path, team: t, stamp: s.stamp, here: true}
-	t.inboxes = &dir{path: filepath.Join(path, "inboxes"), team: t}
+	if t.inboxes = t.dir; !w.opts.Tasks {
+		t.inboxes = &dir{path: filepath.Join(path, "inboxes"), team: t}
+	}
 	w.teams[name] = t
 	w.queue.team(t, s.at)
 	// What its config.json says now is part of the team's appearance.
-	if c, err := observe(filepath.Join(path, t.config.name), false); err == nil {
+	if c, err := observe(filepath.Join(path, t.config.name), false); err == nil && !w.opts.Tasks {
 		t.config.stamp, t.config.young = c.stamp, c.young()
 	}
 	w.scan(t, false)
@@ -279,7 +281,7 @@ func (w *Watcher) gone(t *team) {
 func (w *Watcher) scan(t *team, sweep bool) {
 	id := t.dir.stamp.id
 	heard := t.dir.watched
-	_, ok := w.visit(t.dir)
+	changed, ok := w.visit(t.dir)
 	if !ok || t.dir.stamp.id != id {
 		w.gone(t)
 		if ok {
@@ -288,6 +290,10 @@ func (w *Watcher) scan(t *team, sweep bool) {
 		if sweep && w.top.watched {
 			w.suspect(w.top)
 		}
+		return
+	}
+	if t.inboxes == t.dir {
+		w.scanFiles(t, changed, sweep && heard)
 		return
 	}
 	if w.lookConfig(t, swept) && sweep && heard {
@@ -300,8 +306,13 @@ func (w *Watcher) scan(t *team, sweep bool) {
 func (w *Watcher) scanInboxes(t *team, sweep bool) {
 	heard := sweep && t.inboxes.watched
 	changed, ok := w.visit(t.inboxes)
+	w.scanFiles(t, ok && changed, heard)
+}
+
+// scanFiles looks at the inboxes of a team, of whose directory events were heard, and with list at new ones.
+func (w *Watcher) scanFiles(t *team, list, heard bool) {
 	found := false
-	if ok && changed {
+	if list {
 		names, _ := w.list(t.inboxes)
 		for _, name := range names {
 			if inbox, ok := inboxName(name); ok && t.files[inbox] == nil {

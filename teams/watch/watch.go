@@ -24,6 +24,10 @@ type Options struct {
 	// directories. Run calls it; the answer for a name must not change.
 	Only func(team string) bool
 
+	// Tasks has the lists of tasks watched in place of the teams: the Team of an event is
+	// then a list, and its Inbox a task.
+	Tasks bool
+
 	// Warn, if not nil, is called by Run with what makes the watcher slower or blind,
 	// once while it lasts: [ErrLimit], [ErrNoEvents], or a directory that cannot be
 	// read.
@@ -119,6 +123,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	w.root = &dir{path: root}
 	w.top = &dir{path: filepath.Join(root, "teams")}
+	if w.opts.Tasks {
+		w.top.path = filepath.Join(root, "tasks")
+	}
 	defer func() {
 		w.disconnect()
 		w.pumps.Wait()

@@ -564,6 +564,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 	maps.Copy(cases, lasting)
 	maps.Copy(cases, outcomes)
 	maps.Copy(cases, links)
+	maps.Copy(cases, tasks)
 	for name, do := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

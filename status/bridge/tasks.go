@@ -1,0 +1,230 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+	"teambridge/teams/tasks"
+	"teambridge/teams/watch"
+)
+
+// shortSession is how much of the id of a session is enough: it is in the names of teams, too.
+const shortSession = 8
+
+// tasking is what somebody wants to know of tasks.
+type tasking struct {
+	q    api.TaskQuery
+	root *teams.Root
+
+	all  map[string]tasks.List // by name
+	lead map[string]string     // the session that leads the team of a list; "" if there is none
+	name string                // the member that Who means, as it is written
+}
+
+// Tasks returns tasks of Claude Code; see [api.Bridge].
+func (l *Local) Tasks(ctx context.Context, q api.TaskQuery) (api.Tasks, error) {
+	t, err := l.tasking(ctx, q)
+	if err != nil {
+		return api.Tasks{}, err
+	}
+	return t.found(), nil
+}
+
+// FollowTasks yields tasks as they change; see [api.Bridge].
+func (l *Local) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[api.Tasks, error] {
+	return func(yield func(api.Tasks, error) bool) {
+		if err := l.followTasks(ctx, q, func(t api.Tasks) bool { return yield(t, nil) }); err != nil && err != errEnough {
+			yield(api.Tasks{}, err)
+		}
+	}
+}
+
+func (l *Local) followTasks(ctx context.Context, q api.TaskQuery, tell func(api.Tasks) bool) (err error) {
+	t, err := l.tasking(ctx, q)
+	if err != nil {
+		return err
+	}
+	w := watch.New(watch.Options{Root: t.root.Path(), Tasks: true, Only: t.watches, Warn: l.opts.Warn})
+	watching, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(watching) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-ended)
+	}()
+	over, end := context.WithCancel(ctx) // of an event that does not wait already
+	end()
+	before := t.found()
+	for more := tell(before); more; {
+		// Events of a list that is written several times are one look.
+		changed := map[string]bool{}
+		for wait := ctx; ; wait = over {
+			e, err := w.Next(wait)
+			if err != nil && len(changed) > 0 {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			e.Close()
+			changed[e.Team] = true
+		}
+		for name := range changed {
+			if err := t.read(ctx, name); err != nil {
+				return err
+			}
+		}
+		if now := t.found(); !reflect.DeepEqual(before, now) {
+			before, more = now, tell(now)
+		}
+	}
+	return errEnough
+}
+
+// tasking reads the lists that are asked for.
+func (l *Local) tasking(ctx context.Context, q api.TaskQuery) (*tasking, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	q.Who = strings.TrimPrefix(q.Who, "#")
+	t := &tasking{q: q, root: root, all: map[string]tasks.List{}, lead: map[string]string{}, name: q.Who}
+	switch {
+	case q.Team != "" && q.Session != "":
+		return nil, api.Decide(api.CodeUsage, "omit one of them", "a team and a session were given")
+	case q.Session != "" && len(q.Session) < shortSession:
+		return nil, api.Decide(api.CodeInvalid, "give its id, or the first 8 characters of it", "%q is not the id of a session", q.Session)
+	}
+	names, err := root.TaskLists()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if t.watches(name) {
+			if err := t.read(ctx, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := t.known(ctx); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// watches reports whether a list could be one that is asked for.
+func (t *tasking) watches(list string) bool { return t.q.Team == "" || t.q.Team == list }
+
+// read reads a list, and whose it is.
+func (t *tasking) read(ctx context.Context, name string) error {
+	list, err := tasks.Read(ctx, t.root, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, teams.ErrBadName):
+		delete(t.all, name)
+		return nil
+	case ctx.Err() != nil:
+		return err
+	case err != nil: // the others can be read
+		list = tasks.List{Name: name, Problems: []error{err}}
+	}
+	t.all[name] = list
+	t.lead[name] = ""
+	if team, err := t.root.Team(name); err == nil {
+		if c, err := team.Config(ctx); err == nil { // without it, the tasks are there
+			t.lead[name] = c.LeadSessionID
+		}
+		return team.Close()
+	}
+	return nil
+}
+
+// known returns an error if there is no such team or session, or nobody and nothing of that name.
+func (t *tasking) known(ctx context.Context) error {
+	if _, ok := t.all[t.q.Team]; t.q.Team != "" && !ok {
+		team, err := t.root.Team(t.q.Team)
+		if err != nil {
+			return err
+		}
+		if err := team.Close(); err != nil {
+			return err
+		}
+	}
+	if t.q.Session != "" && len(t.lists()) == 0 {
+		living, err := t.root.Sessions(ctx)
+		if err == nil && !slices.ContainsFunc(living, func(s teams.Session) bool { return strings.HasPrefix(s.Session, t.q.Session) }) {
+			err = api.Decide(api.CodeNotFound, "see those that live with: teambridge sessions", "there is no session %s, and it has no tasks", t.q.Session)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if t.q.Who == "" || len(t.found().Tasks) > 0 {
+		return nil
+	}
+	names := []string{t.q.Team} // which may have no list
+	for _, list := range t.lists() {
+		names = append(names, list.Name)
+	}
+	for _, name := range names {
+		team, err := t.root.Team(name)
+		if err != nil {
+			continue // it is that of a session, or has ended
+		}
+		member, err := team.Resolve(ctx, t.q.Who)
+		if cerr := team.Close(); cerr != nil {
+			return cerr
+		}
+		if err == nil {
+			t.name = member // who may have none
+			return nil
+		}
+	}
+	return api.Decide(api.CodeNotFound, "see all with: teambridge tasks --all", "no task has the id %q or an owner of that name", t.q.Who)
+}
+
+// lists returns the lists that are asked for, sorted by name.
+func (t *tasking) lists() (lists []tasks.List) {
+	for _, name := range slices.Sorted(maps.Keys(t.all)) {
+		if t.watches(name) && (strings.HasPrefix(name, t.q.Session) || strings.HasPrefix(t.lead[name], t.q.Session)) {
+			lists = append(lists, t.all[name])
+		}
+	}
+	return lists
+}
+
+// found returns the tasks that are asked for.
+func (t *tasking) found() api.Tasks {
+	found := api.Tasks{Tasks: []api.Task{}}
+	for _, list := range t.lists() {
+		for _, p := range list.Problems {
+			found.Problems = append(found.Problems, view.Explain(p))
+		}
+		for _, task := range list.Tasks {
+			owner, _, _ := strings.Cut(task.Owner, "@")
+			if task.Internal || t.q.Who != "" && !slices.Contains([]string{task.ID, task.Owner, owner}, t.name) {
+				continue
+			}
+			one := api.Task{
+				List: list.Name, Session: t.lead[list.Name], ID: task.ID,
+				Subject: task.Subject, Description: task.Description, ActiveForm: task.ActiveForm, Status: task.Status, Owner: task.Owner,
+				Blocks: task.Blocks, BlockedBy: task.BlockedBy, WaitsFor: task.WaitsFor, Since: task.Changed, Metadata: task.Metadata,
+			}
+			if one.Team = list.Name; uuid.Validate(list.Name) == nil {
+				one.Team, one.Session = "", list.Name
+			}
+			found.Tasks = append(found.Tasks, one)
+		}
+	}
+	return found
+}

@@ -1,0 +1,68 @@
+package watch
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// A list of tasks is watched as an inbox directory is: what is written in place, replaced or removed, and whole lists.
+func TestTasks(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/myteam/inboxes") // which are not watched
+	w := start(t, New(Options{Root: p.root, Tasks: true, sweep: time.Hour}))
+	// The event may come more than once, and what was written in place with a part of it first.
+	expect := func(what Kind, list, task, content string) {
+		t.Helper()
+		for {
+			e := next(t, w)
+			if e.Team != list || e.Inbox != task && what != TeamGone {
+				t.Fatalf("%s of %s/%s, want %s of %s/%s", e.Kind, e.Team, e.Inbox, what, list, task)
+			}
+			got := contents(t, e)
+			if e.Kind == what && (content == "" || e.Unkept || len(got) > 0 && got[len(got)-1] == content) {
+				return
+			}
+		}
+	}
+	p.mkdir("tasks/myteam")
+	expect(TeamAppeared, "myteam", "", "")
+	task := p.path("tasks/myteam/1.json")
+	p.write(p.path("tasks/myteam/.lock"), "")
+	p.replace(task, "{}")
+	expect(Changed, "myteam", "1", "{}")
+	p.must(locked(task, func() error { return replace(task, `{"status": "completed"}`) }))
+	expect(Changed, "myteam", "1", `{"status": "completed"}`)
+	p.write(p.path("tasks/myteam/config.json"), "{ }") // a name like any other
+	expect(Changed, "myteam", "config", "{ }")
+	p.must(os.Remove(task))
+	expect(Removed, "myteam", "1", "")
+	p.must(os.RemoveAll(p.path("tasks")))
+	expect(TeamGone, "myteam", "", "")
+	p.mkdir("tasks/other")
+	expect(TeamAppeared, "other", "", "")
+}
+
+// What no event tells of is found by a sweep.
+func TestTasksWithoutEvents(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("tasks/myteam")
+	w := New(Options{Root: p.root, Tasks: true})
+	w.open = func() (source, error) { return nil, os.ErrInvalid }
+	w.opts.Warn = func(error) {}
+	start(t, w)
+	if e := next(t, w); e.Kind != TeamAppeared {
+		t.Fatalf("%s of %q", e.Kind, e.Team)
+	}
+	for _, name := range []string{"1", "2"} {
+		p.write(p.path("tasks/myteam/"+name+".json"), "{}")
+		e := next(t, w)
+		for e.Inbox != name {
+			e.Close()
+			e = next(t, w)
+		}
+		e.Close()
+	}
+}
