@@ -66,6 +66,7 @@ var readmeRecipes = map[string][]recipe{
 		{command: `teambridge send worker "please review task 12"`, says: `verified +worker@session-2de3961d`},
 		{command: `teambridge ask worker "is the build green?"`, says: `it is green`},
 		{command: "teambridge status", says: `(?m)^worker +`},
+		{command: "teambridge tasks", says: `no tasks`},
 		{command: "teambridge inbox", says: `it is green`},
 		{command: `teambridge reply last "yes, go ahead"`, says: `verified +worker@session-2de3961d`},
 		{command: `git diff | teambridge send lead - --summary "the diff"`, says: `verified +team-lead@session-2de3961d`},

@@ -28,7 +28,7 @@ type Tasks struct {
 // Task is a task in a list of Claude Code. An agent works on it, or will.
 type Task struct {
 	List        string          `json:"list"`              // the list that it is in: the name of a team, the id of a session, or one that a person chose
-	Team        string          `json:"team,omitempty"`    // whose list it is, unless it is that of a session; the team may have ended
+	Team        string          `json:"team,omitempty"`    // whose list it is, unless it is that of a session; the team may have ended, or be a name that a person chose
 	Session     string          `json:"session,omitempty"` // whose list it is, or the session that leads the team
 	ID          string          `json:"id"`                // in its list
 	Subject     string          `json:"subject"`

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func (l *Local) Tasks(ctx context.Context, q api.TaskQuery) (api.Tasks, error) {
 // FollowTasks yields tasks as they change; see [api.Bridge].
 func (l *Local) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[api.Tasks, error] {
 	return func(yield func(api.Tasks, error) bool) {
-		if err := l.followTasks(ctx, q, func(t api.Tasks) bool { return yield(t, nil) }); err != nil && err != errEnough {
+		if err := l.followTasks(ctx, q, func(t api.Tasks) bool { return yield(t, nil) }); err != nil && !errors.Is(err, errEnough) {
 			yield(api.Tasks{}, err)
 		}
 	}
@@ -128,10 +129,18 @@ func (t *tasking) watches(list string) bool { return t.q.Team == "" || t.q.Team 
 
 // read reads a list, and whose it is.
 func (t *tasking) read(ctx context.Context, name string) error {
+	delete(t.all, name)
+	var total int64
+	for _, l := range t.all {
+		total += l.Bytes
+	}
+	if total > tasks.MaxTotal { // of all lists together, too
+		t.all[name] = tasks.List{Name: name, Problems: []error{&tasks.Error{Path: filepath.Join(t.root.Path(), "tasks", name), Err: tasks.ErrTooMany}}}
+		return nil
+	}
 	list, err := tasks.Read(ctx, t.root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, teams.ErrBadName):
-		delete(t.all, name)
 		return nil
 	case ctx.Err() != nil:
 		return err
@@ -196,12 +205,23 @@ func (t *tasking) known(ctx context.Context) error {
 // lists returns the lists that are asked for, sorted by name.
 func (t *tasking) lists() (lists []tasks.List) {
 	for _, name := range slices.Sorted(maps.Keys(t.all)) {
-		if t.watches(name) && (strings.HasPrefix(name, t.q.Session) || strings.HasPrefix(t.lead[name], t.q.Session)) {
+		if t.watches(name) && (t.q.Session == "" || strings.HasPrefix(t.session(name), t.q.Session)) {
 			lists = append(lists, t.all[name])
 		}
 	}
 	return lists
 }
+
+// session returns whose list one is, or the session that leads the team that it is of; "" if neither is known.
+func (t *tasking) session(list string) string {
+	if isSession(list) {
+		return list
+	}
+	return t.lead[list]
+}
+
+// isSession reports whether a list is that of a session, by its name.
+func isSession(list string) bool { return len(list) == 36 && uuid.Validate(list) == nil }
 
 // found returns the tasks that are asked for.
 func (t *tasking) found() api.Tasks {
@@ -216,12 +236,12 @@ func (t *tasking) found() api.Tasks {
 				continue
 			}
 			one := api.Task{
-				List: list.Name, Session: t.lead[list.Name], ID: task.ID,
+				List: list.Name, Session: t.session(list.Name), ID: task.ID,
 				Subject: task.Subject, Description: task.Description, ActiveForm: task.ActiveForm, Status: task.Status, Owner: task.Owner,
 				Blocks: task.Blocks, BlockedBy: task.BlockedBy, WaitsFor: task.WaitsFor, Since: task.Changed, Metadata: task.Metadata,
 			}
-			if one.Team = list.Name; uuid.Validate(list.Name) == nil {
-				one.Team, one.Session = "", list.Name
+			if !isSession(list.Name) {
+				one.Team = list.Name
 			}
 			found.Tasks = append(found.Tasks, one)
 		}

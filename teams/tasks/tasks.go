@@ -60,6 +60,7 @@ type List struct {
 	Name     string
 	Tasks    []Task  // by number, as Claude Code lists them; then those whose id is no number
 	Problems []error // what could not be read
+	Bytes    int64   // that were read
 }
 
 // Error is a problem of a list.
@@ -105,7 +106,6 @@ type reading struct {
 	List
 	dir   *os.Root
 	path  string
-	bytes int64
 	until time.Time // how long it is waited for files that are being written
 
 	// For tests.
@@ -120,7 +120,7 @@ func (l *reading) read(ctx context.Context) error {
 		return fmt.Errorf("tasks: list %s: %w", l.path, err)
 	}
 	for _, name := range names {
-		if l.bytes >= MaxTotal || len(l.Tasks) >= l.tasks {
+		if l.Bytes >= MaxTotal || len(l.Tasks) >= l.tasks {
 			l.problem("", ErrTooMany)
 			break
 		}
@@ -227,7 +227,7 @@ func (l *reading) content(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, reason(err)
 	}
 	data, info, err := lockedfile.Read(l.dir, name)
-	l.bytes += int64(len(data))
+	l.Bytes += int64(len(data))
 	return data, info, reason(err)
 }
 

@@ -212,7 +212,7 @@ func TestManyTasks(t *testing.T) {
 		t.Errorf("%d tasks, problems %v, %v", len(r.Tasks), r.Problems, err)
 	}
 	r = l.reading("list")
-	r.bytes = MaxTotal - 3
+	r.Bytes = MaxTotal - 3
 	if err := r.read(t.Context()); err != nil || len(r.Tasks) != 2 || len(r.Problems) != 1 || !errors.Is(r.Problems[0], ErrTooMany) {
 		t.Errorf("%d tasks of many bytes, problems %v, %v", len(r.Tasks), r.Problems, err)
 	}

@@ -72,7 +72,7 @@ var tasks = map[string]func(*world){
 			}
 		}
 		for code, queries := range map[api.Code][]api.TaskQuery{
-			api.CodeNotFound: {{Team: "nobody"}, {Session: "99999999"}, {Team: c.Team, Who: "wroker"}, {Who: "99"}, {Session: session, Who: "worker"}},
+			api.CodeNotFound: {{Team: "nobody"}, {Session: "99999999"}, {Session: "session-"}, {Team: c.Team, Who: "wroker"}, {Who: "99"}, {Session: session, Who: "worker"}},
 			api.CodeInvalid:  {{Team: ".."}, {Session: "1111"}},
 			api.CodeUsage:    {{Team: c.Team, Session: session}},
 		} {
@@ -95,6 +95,16 @@ var tasks = map[string]func(*world){
 		w.must(err)
 		_, err = w.b.Tasks(w.Context(), api.TaskQuery{Team: newer, Who: "wroker"})
 		w.fails(err, api.CodeNotFound)
+	},
+	"following tasks, and no longer": func(w *world) {
+		for range 2 {
+			for found, err := range w.b.FollowTasks(w.Context(), api.TaskQuery{}) {
+				if w.must(err); len(found.Tasks) != 6 {
+					w.Errorf("%+v", found)
+				}
+				break
+			}
+		}
 	},
 	"following tasks": func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
