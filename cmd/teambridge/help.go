@@ -60,8 +60,7 @@ refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
 is unknown what became of it; 8 the agent's turn ended without an answer; 130
 interrupted; 141 the reader of the output went away, as head does.`
 
-const rootFlags = `About a command: teambridge COMMAND --help. The flags of every command, such as
---team and --json, choosing a team, and exit statuses: teambridge --help-all.`
+const rootFlags = `About a command: teambridge COMMAND --help. About all: teambridge --help-all.`
 
 // printHelp prints the help of a command, with flags wrapped at 80 columns. A template could
 // do it, but text/template keeps the linker from dropping unused methods: it makes the program

@@ -22,9 +22,10 @@ func newTasks(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks [MEMBER|ID]",
 		Short: "List the tasks of a team or a session",
-		Long: `List the tasks that the agents of a team keep with Claude Code's task tools: who
-has which, what each is waiting for, and since when it is as it is. With the
-name of a member or the id of a task, only those are listed.
+		Long: `List the tasks that agents keep with Claude Code's own tools for tasks.
+
+They are those of a team: who has each, what it waits for, and since when it is
+as it is. With the name of a member or the id of a task, only those are listed.
 
 Claude Code keeps a list for each team, and one for each session in no team. Up
 to 2.1.177 the list of a team is deleted with it; later ones stay, and can be
