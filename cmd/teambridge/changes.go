@@ -17,8 +17,8 @@ func newChanges(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "changes SESSION|MEMBER[@TEAM] [FILE]",
 		Short: "Show which files an agent has changed",
-		Long: `Show which files an agent and its subagents have changed, the last changed first,
-or with --diff what they have changed.
+		Long: `Show which files an agent and its subagents have changed, the last one first, or
+with --diff what they have changed.
 
 It is what the transcript says of the tools with which Claude Code writes files.
 What the agent's shell commands have changed is not known, nor what somebody has

@@ -41,10 +41,8 @@ func (a *app) helpOnly(args []string) []string {
 	return args
 }
 
-const rootLong = `teambridge sends messages to Claude Code agent teams, and reads their messages.
-
-It works on the teams' own inbox files under the lock that Claude Code takes,
-reads back what it wrote, and reports what became of it.
+const rootLong = `teambridge sends messages to Claude Code agent teams, under the lock that these
+take, reads back what it has sent, and reads their messages.
 
 ` + rest + `A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
 is alive, else the one whose lead runs in this directory. Commands that read,
@@ -122,7 +120,7 @@ func (a *app) printHelp(c *cobra.Command) error {
 func writeCommands(b *strings.Builder, c *cobra.Command, group, title string) {
 	fmt.Fprintf(b, "\n\n%s", title)
 	for _, sub := range c.Commands() {
-		if sub.GroupID == group && (sub.IsAvailableCommand() || sub.Name() == "help") {
+		if sub.GroupID == group && sub.IsAvailableCommand() {
 			fmt.Fprintf(b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
 		}
 	}

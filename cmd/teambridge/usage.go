@@ -32,11 +32,11 @@ has copied counts once. For agents of other programs it is what a service or
 "teambridge run" recorded; of sessions of Codex and Qwen Code, nothing is known.
 
 The cost is what Claude Code itself states, in US dollars; nothing is computed
-from a list of prices. A headless agent states it after each turn, if "teambridge
-run" or a service relays to it. A session in a terminal states it when it ends,
-from versions between 2.1.248 and 2.1.280 on. "+" after a cost means that some of
-the tokens are not in it. It is the cost of a process: of teammates in the same
-process as their lead, the lead has it.
+from a list of prices. A headless agent states it after each turn, if a service
+or "teambridge run" relays to it. A session in a terminal states it when it
+ends, from versions between 2.1.248 and 2.1.280 on. "+" after a cost means that
+some of the tokens are not in it. It is the cost of a process: of teammates in
+the same process as their lead, the lead has it.
 
 --by agent, team, day, model or project says what to count by, also several of
 them, as in --by day,team.
