@@ -137,6 +137,12 @@ func Rests(s api.Status) bool {
 	return s.State == api.StateTerminated || s.Word == api.WordIdle && s.Unread == 0
 }
 
+// Silent reports whether a member was at work, and nothing was heard from it for [IdleAfter] or more.
+// A member that never said anything is not silent.
+func Silent(s api.Status, now time.Time) bool {
+	return s.Word == api.WordUnknown && s.Why == notHeard || s.Word == api.WordWorking && now.Sub(s.Heard) >= IdleAfter
+}
+
 // LeadGone reports whether nothing will come from a member, since the process that led its
 // team is not running.
 func LeadGone(s api.Status) bool { return s.Word == api.WordEnded && s.Why == leadGone }

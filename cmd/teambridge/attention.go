@@ -23,6 +23,7 @@ var waitGroups = []struct {
 	{"Waiting for their lead", []string{api.WaitsLead}},
 	{"Waiting at their terminal", []string{api.WaitsTerminal}},
 	{"Unread messages", []string{api.WaitsUnread}},
+	{"Agents that are stuck", []string{api.WaitsSilent, api.WaitsLoop}},
 	{"Agents that failed or stopped", []string{api.WaitsFailed, api.WaitsStopped}},
 	{"Messages that failed, or may not have been delivered", []string{api.WaitsLost, api.WaitsUnknown}},
 	{"Messages held back", []string{api.WaitsHeld, api.WaitsDraft}},
@@ -241,7 +242,7 @@ func waitText(w api.Attention) (who, what string) {
 	if w.Question != nil && !w.Partial {
 		what = questionText(*w.Question)
 	}
-	if w.From != "" {
+	if w.From != "" && w.Kind != api.WaitsLoop { // which names both
 		what = "from " + w.From + ": " + what
 	}
 	return who, what

@@ -21,9 +21,9 @@ func newInbox(a *app) *cobra.Command {
 		Short: "Show everything that needs you, in all teams",
 		Long: `Show everything that needs you, in all teams or that of --team.
 
-Shown are questions and plans of agents, unread messages to you, agents that
-failed or stopped, messages that may not have been delivered or are held back,
-and teams that are idle or whose lead is not running, with what to do.
+Shown are questions and plans of agents, unread messages to you, agents that are
+stuck, failed or stopped, messages that may not have been delivered or are held
+back, and teams that are idle or whose lead is not running, with what to do.
 
 Your inboxes are "user" and the names under which you joined a team. Nothing is
 changed without --mark-read or --dismiss. "teambridge reply" answers a message,

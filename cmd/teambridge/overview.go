@@ -23,6 +23,7 @@ type listedAgent struct {
 	name string // by which send and ask reach it now
 	kind string
 	word string // what it does
+	rank int    // of its section in [api.Sections]
 	way  string // [api.WayInbox] and its like; empty: none
 	dir  string
 }
@@ -81,20 +82,30 @@ func noAgents(why, start string) string {
 }
 
 // agents returns the members of teams and the panes that live, then the sessions in no team; those
-// that can be written to come first.
+// that can be written to come first, and of those the ones that need the person, are stuck, or work.
 func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedAgent, err error) {
 	all, err := allTeams(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	shown := map[string]bool{} // MEMBER@TEAM
+	alone := map[string]api.Status{}
 	taken := map[string]int{}  // how many have a name
 	for _, t := range all {
 		switch {
 		case t.Problem != "":
 			a.warn("the agents of %s are not known: %s", t.Team, t.Problem)
 			continue
-		case t.Sessions, t.LeadState == teams.Gone.String():
+		case t.Sessions:
+			list, err := a.bridge(ctx).Status(ctx, t.Team)
+			if err != nil && !isGone(err) {
+				a.warn("what sessions do is not all known: %s", view.Describe(err))
+			}
+			for _, s := range list {
+				alone[s.Member] = s
+			}
+			continue
+		case t.LeadState == teams.Gone.String():
 			continue
 		}
 		members, err := a.bridge(ctx).Status(ctx, t.Team)
@@ -108,7 +119,7 @@ func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedA
 			if m.Word == api.WordEnded {
 				continue
 			}
-			one := listedAgent{name: m.Member + "@" + t.Team, kind: "member", word: doing(m.Word, m.Why), way: api.WayInbox, dir: t.Cwd}
+			one := listedAgent{name: m.Member + "@" + t.Team, kind: "member", word: doing(m), rank: rank(m), way: api.WayInbox, dir: cmp.Or(m.Cwd, t.Cwd)}
 			switch {
 			case t.Panes:
 				one.kind, one.way = "pane", api.WayPane
@@ -136,7 +147,11 @@ func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedA
 		return nil, err
 	}
 	for _, s := range sessions {
-		one := listedAgent{name: s.Member + "@" + s.Team, kind: "session", word: doing(s.Word, s.Why), way: s.Way, dir: s.Cwd}
+		does := api.Status{Word: s.Word, Why: s.Why}
+		if placed := alone[sessionName(s)]; s.Member == "" && placed.Word == s.Word {
+			does = placed
+		}
+		one := listedAgent{name: s.Member + "@" + s.Team, kind: "session", word: doing(does), rank: rank(does), way: s.Way, dir: s.Cwd}
 		if s.Program != "" {
 			one.kind = s.Program + " session"
 		}
@@ -156,7 +171,7 @@ func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedA
 		list = append(list, one)
 	}
 	slices.SortStableFunc(list, func(x, y listedAgent) int {
-		return cmp.Compare(min(len(y.way), 1), min(len(x.way), 1))
+		return cmp.Or(cmp.Compare(min(len(y.way), 1), min(len(x.way), 1)), cmp.Compare(x.rank, y.rank))
 	})
 	return list, nil
 }
@@ -164,11 +179,25 @@ func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedA
 func sessionName(s api.Session) string { return cmp.Or(s.As, pane.SessionName(s.Name, s.Session)) }
 
 // doing is the word for what an agent does, and why if that concerns the person.
-func doing(word, why string) string {
-	if why != "" && (word == api.WordWaiting || word == api.WordBlocked) {
-		word += ": " + why
+func doing(s api.Status) string {
+	switch {
+	case s.Section == api.SectionStuck && s.SectionKind != "":
+		return "stuck: " + s.SectionWhy
+	case s.Section == api.SectionNeedsYou && s.SectionKind != "" && s.Word != api.WordWaiting:
+		return "needs you: " + s.SectionWhy
+	case s.Why != "" && (s.Word == api.WordWaiting || s.Word == api.WordBlocked):
+		return s.Word + ": " + s.Why
 	}
-	return word
+	return s.Word
+}
+
+// rank is the place of an agent's section.
+func rank(s api.Status) int {
+	at := slices.Index(api.Sections, s.Section)
+	if at < 0 {
+		at = slices.Index(api.Sections, api.SectionIdle)
+	}
+	return at
 }
 
 // overviewText is a table of agents, what the ways to them promise, and commands to try.

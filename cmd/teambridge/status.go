@@ -28,6 +28,9 @@ func newStatus(a *app) *cobra.Command {
   ended            it has shut down, or nothing runs it
   unknown          it was at work, but nothing was heard for 5 minutes
 
+One is stuck, too, if it works and nothing new has come from it for 5 minutes, or
+if it and another agent only answer each other (16 times within 10 minutes).
+
 Panes ("teambridge pane add") are shown after the team, and alone with --team
 tmux.
 
@@ -93,7 +96,10 @@ func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 			continue
 		}
 		word := i.Word
-		if i.Why != "" {
+		switch {
+		case i.SectionKind == api.WaitsSilent, i.SectionKind == api.WaitsLoop:
+			word += ", stuck (" + i.SectionWhy + ")"
+		case i.Why != "":
 			word += " (" + i.Why + ")"
 		}
 		rows = append(rows, []string{i.Member, word, clock(i.WordSince), ago(time.Since(i.Heard)), strconv.Itoa(i.Unread),
@@ -173,6 +179,7 @@ func changedStatuses(before, now []api.Status) []api.Status {
 		return slices.ContainsFunc(before, func(b api.Status) bool {
 			b.Unread, b.Evidence, i.Evidence = i.Unread, api.Evidence{}, api.Evidence{}
 			b.Relay, i.Relay = b.Relay.Lasting(), i.Relay.Lasting()
+			b.Overview, i.Overview = lasting(b.Overview), lasting(i.Overview)
 			b.Heard, b.Basis, b.PID = i.Heard, i.Basis, i.PID
 			if b.Word == i.Word {
 				b.WordSince = i.WordSince
@@ -184,4 +191,12 @@ func changedStatuses(before, now []api.Status) []api.Status {
 			return reflect.DeepEqual(b, i)
 		})
 	})
+}
+
+// lasting is what is printed of an overview when it changes.
+func lasting(o api.Overview) api.Overview {
+	if o.Section != api.SectionStuck {
+		return api.Overview{}
+	}
+	return api.Overview{Section: o.Section, SectionKind: o.SectionKind}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"sync"
@@ -317,6 +318,24 @@ func (p *Panes) transcripts(of Pane, dir string, since time.Time) (paths []strin
 		}
 	}
 	return paths
+}
+
+// Written returns when the transcript of the session in a pane, as it was looked at, was last written; zero if that is
+// not known.
+func (p *Panes) Written(v View) (at time.Time) {
+	id, dir := v.Process.Session, v.Process.Cwd
+	if v.Pane.IsSession() && id == "" {
+		id, dir = v.Pane.Ref.ID, v.Pane.Cwd
+	}
+	if id == "" || p.opts.Homes.of(v.Pane.Profile) != nil { // other programs write elsewhere
+		return at
+	}
+	if path, ok := transcript.Session(p.opts.Root.Path(), dir, id); ok {
+		if info, err := os.Stat(path); err == nil {
+			at = info.ModTime()
+		}
+	}
+	return at
 }
 
 // process returns the agent in a pane whose first process is pid: the session of that

@@ -119,6 +119,8 @@ type Status struct {
 	PID       int       `json:"pid,omitempty"` // the process that Word rests on
 
 	Program string `json:"program,omitempty"` // of a session: whose it is, if it is not Claude Code's: [ProgramCodex], [ProgramQwen]
+
+	Overview // empty in the result of a wait
 }
 
 // Evidence names the message that a status rests on.

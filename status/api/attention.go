@@ -19,6 +19,8 @@ const (
 	WaitsIdle       = "idle"         // all agents of a team but the lead are idle
 	WaitsDraft      = "draft"        // messages to a pane wait because somebody has typed something there
 	WaitsDone       = "done"         // the agent of a pane has finished the task of a message
+	WaitsSilent     = "silent"       // an agent works, and nothing new has come from it for minutes
+	WaitsLoop       = "loop"         // two agents only answer each other
 )
 
 // Attention is one thing that waits for a person.

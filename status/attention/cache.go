@@ -42,6 +42,16 @@ type cachedTeam struct {
 	messageWaits []api.Attention // what waits for a person because of its messages
 	waits        []api.Attention // the same, and because of its relays and states
 
+	// What an overview has of its agents, by name.
+	dirs   map[string]string // where they work
+	tasks  map[string]task   // what they were told last
+	tools  map[string]task   // what they called last; empty if they called nothing
+	loops  map[pair]loop
+	silent map[string]bool // those from which nothing new comes
+
+	toolNews  bool      // tools has changed since toolsTold
+	toolsTold time.Time // when it was shown last
+
 	digest string // of what snapshots show of it, as JSON
 }
 
@@ -50,6 +60,9 @@ type teamRelays struct {
 	added []ledger.Relay
 	infos []ledger.RelayInfo
 }
+
+// toolInterval is how often it is shown which tools the agents of a team call: each snapshot goes to each stream.
+const toolInterval = time.Second
 
 // leadInterval is how often a team is read of which no event tells that its lead, or
 // another process, ends.
@@ -131,6 +144,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 				return ctx.Err()
 			}
 			e.stale = err != nil // the next refresh shows the problem
+		case e.toolNews && now.Sub(e.toolsTold) >= toolInterval:
 		default:
 			entries[l.Name], list = e, append(list, e.team)
 			continue
@@ -190,6 +204,8 @@ func (c *Cache) refresh(ctx context.Context) error {
 
 // show notes what snapshots show of a team that was read. c.mu is held.
 func (c *Cache) show(e *cachedTeam) error {
+	c.place(e, e.states)
+	e.toolNews, e.toolsTold = false, time.Now()
 	data, err := json.Marshal(api.Snapshot{Teams: []api.Team{e.team}, Status: e.states, Attention: c.open(e)})
 	e.digest = string(data)
 	return err
@@ -225,8 +241,11 @@ func (c *Cache) catchUp(ctx context.Context) error {
 				e.stale = true
 			}
 			if e := c.entries[change.Envelope.Team.Team]; e != nil && change.Envelope.Root == c.opts.Root.Path() &&
-				(change.Envelope.Kind == "turn-start" || change.Envelope.Kind == "turn-end") {
-				e.stale = true // what comes in between only keeps a turn alive, which e.due looks for
+				change.Kind == journal.Said {
+				kind := change.Envelope.Kind
+				// What comes in between only keeps a turn alive, which e.due looks for.
+				e.stale = e.stale || kind == "turn-start" || kind == "turn-end" || e.silent[change.Envelope.Inbox]
+				e.toolNews = e.called(change.Envelope) || e.toolNews
 			}
 			if e := c.entries[change.Receipt.Team]; e != nil && change.Receipt.Root == c.opts.Root.Path() {
 				e.stale = true
@@ -388,9 +407,6 @@ func (c *Cache) read(ctx context.Context, l teams.Listing, now time.Time) (*cach
 		if s.State == api.StateActive {
 			e.dueAt(s.Since.Add(status.IdleAfter))
 		}
-		if end := s.Heard.Add(status.IdleAfter); s.Word == api.WordWorking && end.After(now) {
-			e.dueAt(end)
-		}
 	}
 	return e, nil
 }
@@ -411,6 +427,10 @@ func (c *Cache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now 
 	e.createdAt = config.Instance().CreatedAt
 	e.lead, e.leadState = config.LeadProcess, config.LeadProcess.Liveness()
 	e.team = view.Team(t, config, now)
+	e.dirs = map[string]string{}
+	for _, m := range config.Members {
+		e.dirs[m.Name] = cmp.Or(m.Cwd, e.team.Cwd)
+	}
 	e.processes = map[string]os.FileInfo{}
 	for _, p := range t.Processes(config) {
 		e.processes[p.Path], _ = os.Stat(p.Path) // before known is read
@@ -432,7 +452,10 @@ func (c *Cache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now 
 	if e.messageWaits, err = c.teamWaits(ctx, t, config, e); err != nil {
 		return err
 	}
-	return c.readRelays(ctx, e, t, now)
+	if err := c.readRelays(ctx, e, t, now); err != nil {
+		return err
+	}
+	return c.readTools(ctx, e, c.entries[t.Name()])
 }
 
 func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) error {
@@ -463,7 +486,27 @@ func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, no
 	if err != nil {
 		return err
 	}
-	e.waits = slices.Concat(e.messageWaits, waits, typed, e.stateWaits(served))
+	silent, err := c.silentMembers(ctx, e, t, now)
+	if err != nil {
+		return err
+	}
+	e.waits = slices.Concat(e.messageWaits, waits, typed, e.stateWaits(served), silent, e.loopWaits())
 	markDismissable(e.waits)
 	return nil
+}
+
+// silentMembers is silentWaits for the members of a team.
+func (c *Cache) silentMembers(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) ([]api.Attention, error) {
+	config, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.silentWaits(now, func(i int) (at time.Time) {
+		for _, path := range t.Agent(config, e.states[i].Member).Transcripts() {
+			if info, err := os.Stat(path); err == nil && info.ModTime().After(at) {
+				at = info.ModTime()
+			}
+		}
+		return at
+	}), nil
 }

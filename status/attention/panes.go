@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/link"
@@ -48,8 +49,20 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 	if err != nil {
 		return nil, false, err
 	}
+	e.dirs = map[string]string{}
 	for _, v := range views {
 		e.states = append(e.states, view.PaneStatus(v))
+		e.dirs[v.Pane.Inbox] = cmp.Or(v.Pane.Cwd, v.Process.Cwd, v.Terminal.Path)
+	}
+	if c.opts.Journal != nil {
+		talk, err := c.talk(ctx, journal.Query{Root: c.opts.Root.Path(), Team: name, CreatedAt: e.createdAt})
+		if err != nil {
+			return nil, false, err
+		}
+		e.tasks, e.loops = tasksOf(talk), loopsOf(talk, now)
+	}
+	if err := c.readTools(ctx, e, was); err != nil {
+		return nil, false, err
 	}
 	if e.waits, err = c.paneWaits(ctx, e, views, now); err != nil {
 		return nil, false, err
@@ -61,6 +74,12 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		}
 		e.waits = append(e.waits, unread...)
 	}
+	e.waits = slices.Concat(e.waits, e.silentWaits(now, func(i int) time.Time {
+		if at := c.opts.Panes.Written(views[i]); !at.IsZero() {
+			return at
+		}
+		return now // not known
+	}), e.loopWaits())
 	markDismissable(e.waits)
 	return e, true, nil
 }

@@ -21,7 +21,7 @@ import (
 
 // dismissable lists the kinds that a person can dismiss. The others are answered, read or
 // released instead.
-var dismissable = []string{api.WaitsFailed, api.WaitsEnded, api.WaitsStopped, api.WaitsLost, api.WaitsUnknown, api.WaitsIdle, api.WaitsDone}
+var dismissable = []string{api.WaitsFailed, api.WaitsEnded, api.WaitsStopped, api.WaitsLost, api.WaitsUnknown, api.WaitsIdle, api.WaitsDone, api.WaitsSilent, api.WaitsLoop}
 
 // attentionID returns the id of something of a kind that began to wait at a time, which
 // tells it from the same thing later. A zero time is unknown.
@@ -66,11 +66,12 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 		})
 	}
 	if e.team.LeadState != teams.Gone.String() { // else nobody would answer
-		asked, err := c.leadWaits(ctx, q, config, e.team.Lead)
+		talk, err := c.talk(ctx, q)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, asked...)
+		list = append(list, leadWaits(talk, config, e.team.Lead)...)
+		e.tasks, e.loops = tasksOf(talk), loopsOf(talk, time.Now())
 	}
 	for i := range list {
 		list[i].Team = t.Name()
@@ -189,23 +190,16 @@ func unreadOf(team, name string, rows []inbox.Row, ours []string) (list []api.At
 	return list
 }
 
-// askedLately is how many of the last messages of a lead are searched for questions.
-const askedLately = 200
-
-// leadWaits returns the questions of members to their lead that have no answer yet. Their
-// lead takes them out of its inbox at once, so they are read from the journal.
-func (c *Cache) leadWaits(ctx context.Context, q journal.Query, config *teams.Config, lead string) (list []api.Attention, err error) {
-	q.Newest, q.Limit = true, askedLately
+// leadWaits returns the questions of members to their lead that have no answer yet. Their lead takes them out of its
+// inbox at once, so they are looked for in the last messages of the team, the newest first.
+func leadWaits(talk []journal.Record, config *teams.Config, lead string) (list []api.Attention) {
 	later := map[string]bool{} // members that said something, or got an answer, since
-	for m, err := range c.opts.Journal.Messages(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
+	for _, m := range talk {
 		kind := m.Kind()
 		if kind == "permission_request" && m.Inbox == lead && !later[m.From] {
 			if _, there := config.Member(m.From); there {
 				list = append(list, api.Attention{
-					ID: attentionID(api.WaitsLead, time.Time{}, q.Team, m.From, m.ID()), Kind: api.WaitsLead, Member: m.From,
+					ID: attentionID(api.WaitsLead, time.Time{}, config.Team, m.From, m.ID()), Kind: api.WaitsLead, Member: m.From,
 					Since: new(m.FirstSeen), Message: m.ID(), What: askedLead(m.Text), Do: "answer it at the terminal of " + lead,
 				})
 			}
@@ -216,7 +210,7 @@ func (c *Cache) leadWaits(ctx context.Context, q journal.Query, config *teams.Co
 		}
 		later[m.From] = true
 	}
-	return list, nil
+	return list
 }
 
 // askedLead says what a member asks its lead.

@@ -25,7 +25,16 @@ func (l *Local) Status(ctx context.Context, team string, members ...string) ([]a
 	if err != nil {
 		return nil, err
 	}
-	return w.status(ctx, &to)
+	list, err := w.status(ctx, &to)
+	if err != nil {
+		return nil, err
+	}
+	lg, _ := l.Ledger(ctx) // most is known without it
+	c, err := l.states(ctx, lg, to.Name())
+	if err != nil {
+		return nil, err
+	}
+	return list, c.Place(ctx, to.Name(), list)
 }
 
 func (l inboxWay) status(ctx context.Context, to *Target) ([]api.Status, error) {

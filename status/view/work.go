@@ -276,6 +276,26 @@ func toolText(t *wire.ToolCallStart, state string, took time.Duration) string {
 	return text
 }
 
+// ToolCall says of the start of a tool call, in an envelope, what its agent does: "runs `go test`". It is empty for a message
+// to another agent, which is no work, and for other envelopes.
+func ToolCall(e journal.Envelope) string {
+	var envelope wire.Envelope
+	if e.Kind != eventToolStart || json.Unmarshal(e.Raw, &envelope) != nil {
+		return ""
+	}
+	call, ok := envelope.Event.(*wire.ToolCallStart)
+	if !ok || call.Name == "SendMessage" {
+		return ""
+	}
+	return toolText(call, api.WorkRunning, 0)
+}
+
+// ToolCalls yields the tool calls of an agent, the newest first; [ToolCall] has their words.
+func ToolCalls(ctx context.Context, j *journal.Journal, q journal.Query) iter.Seq2[journal.Envelope, error] {
+	q.Newest = true
+	return j.Envelopes(ctx, journal.EnvelopeQuery{Query: q, Role: string(wire.RoleAgent), Kinds: []string{eventToolStart}})
+}
+
 // oneLine is a text of several lines as one.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

@@ -1,0 +1,180 @@
+package attention
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// sections are the sections in which an agent is listed because of what waits, by its kind. What concerns a whole team is not here.
+var sections = map[string]string{
+	api.WaitsPermission: api.SectionNeedsYou, api.WaitsPlan: api.SectionNeedsYou, api.WaitsQuestion: api.SectionNeedsYou, api.WaitsLead: api.SectionNeedsYou,
+	api.WaitsTerminal: api.SectionNeedsYou, api.WaitsHeld: api.SectionNeedsYou, api.WaitsDraft: api.SectionNeedsYou, api.WaitsUnread: api.SectionNeedsYou,
+	api.WaitsDone:    api.SectionNeedsYou,
+	api.WaitsStopped: api.SectionStuck, api.WaitsLost: api.SectionStuck, api.WaitsUnknown: api.SectionStuck, api.WaitsFailed: api.SectionStuck,
+	api.WaitsSilent: api.SectionStuck, api.WaitsLoop: api.SectionStuck,
+}
+
+// Place says of statuses of a team where an overview lists them, and what the agents are at, as the
+// snapshot has it.
+func (c *Cache) Place(ctx context.Context, team string, list []api.Status) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.look(ctx, team); err != nil {
+		return err
+	}
+	e := c.entries[team]
+	if e == nil {
+		e = &cachedTeam{} // without ledger or journal, only the words are known
+	}
+	c.place(e, list)
+	return nil
+}
+
+// place does it by what is known of the team. c.mu is held.
+func (c *Cache) place(e *cachedTeam, list []api.Status) {
+	open := c.open(e)
+	for i := range list {
+		s := &list[i]
+		s.Overview = api.Overview{Cwd: e.dirs[s.Member]}
+		section(s, open)
+		if s.Section == api.SectionEnded {
+			continue
+		}
+		if t, ok := e.tasks[s.Member]; ok {
+			s.Doing, s.DoingFrom, s.DoingSince = t.what, t.from, &t.at
+		}
+		if t := e.tools[s.Member]; t.what != "" {
+			s.Tool, s.ToolSince = t.what, &t.at
+		}
+	}
+}
+
+// section lists an agent where it is listed because of what waits: what needs the person comes first, and of that
+// what has waited longest. Otherwise its word decides.
+func section(s *api.Status, open []api.Attention) {
+	at := len(api.Sections)
+	for _, a := range open {
+		member := a.Member
+		if a.Kind == api.WaitsUnread {
+			member = a.From // the inbox is the person's
+		}
+		n := slices.Index(api.Sections, sections[a.Kind])
+		if member != s.Member && !strings.HasPrefix(member, s.Member+"@") || n < 0 || n > at || n == at && !sooner(a.Since, s.SectionSince) {
+			continue
+		}
+		at = n
+		s.Section, s.SectionWhy, s.SectionSince, s.SectionKind = sections[a.Kind], a.What, a.Since, a.Kind
+	}
+	if s.Section != "" {
+		return
+	}
+	s.SectionWhy, s.SectionSince = s.Why, new(s.WordSince)
+	switch s.Word {
+	case api.WordWaiting:
+		s.Section = api.SectionNeedsYou
+	case api.WordBlocked:
+		s.Section = api.SectionStuck
+	case api.WordWorking:
+		s.Section = api.SectionWorking
+	case api.WordEnded:
+		s.Section = api.SectionEnded
+	default:
+		s.Section = api.SectionIdle
+	}
+}
+
+func sooner(a, b *time.Time) bool { return a != nil && (b == nil || a.Before(*b)) }
+
+// silentInterval is how often it is looked whether a silent agent has written its transcript again, which nothing tells.
+const silentInterval = 30 * time.Second
+
+// abandoned is when an agent of which nobody knows whether it still works does not count as stuck any more.
+const abandoned = 24 * time.Hour
+
+// silentWaits returns what waits because agents work, and nothing new has come from them for [status.IdleAfter]. written
+// returns when the transcript of a member was last written, or zero; it is asked only of those.
+func (e *cachedTeam) silentWaits(now time.Time, written func(i int) time.Time) (list []api.Attention) {
+	e.silent = map[string]bool{}
+	for i, s := range e.states {
+		if s.Basis == api.BasisPane || s.Basis == api.BasisProcess && e.team.Sessions {
+			s.Heard = s.WordSince // else it is the time of the last look
+		}
+		switch {
+		case s.Word == api.WordWorking && !status.Silent(s, now):
+			e.dueAt(s.Heard.Add(status.IdleAfter))
+			continue
+		case !status.Silent(s, now), e.shares(i):
+			continue
+		case s.Word == api.WordUnknown && (e.team.LeadState != teams.Alive.String() || now.Sub(s.Heard) > abandoned):
+			continue
+		}
+		last := s.Heard
+		if at := written(i); at.After(last) {
+			last = at
+		}
+		if now.Sub(last) < status.IdleAfter {
+			e.dueAt(last.Add(status.IdleAfter))
+			continue
+		}
+		e.dueAt(now.Add(silentInterval))
+		e.silent[s.Member] = true
+		list = append(list, api.Attention{
+			ID: attentionID(api.WaitsSilent, last, e.team.Team, s.Member), Kind: api.WaitsSilent, Team: e.team.Team, Member: s.Member, Since: new(last.UTC()),
+			What: "works, and nothing new has come from it", Do: "look at what it does, or ask it: teambridge ask " + s.Member + "@" + e.team.Team,
+		})
+	}
+	return list
+}
+
+// shares reports whether a member's process has teammates in it: then it is busy for as long as one of them is.
+func (e *cachedTeam) shares(i int) bool {
+	if i >= len(e.known) || e.known[i].Process == nil {
+		return false
+	}
+	return slices.ContainsFunc(e.known, func(k status.Known) bool {
+		return k.Process != nil && k.Process.Shared && k.Process.PID == e.known[i].Process.PID
+	})
+}
+
+// readTools finds out the last tool calls of the members of a team that work, of which nothing is known yet; what they
+// call later comes with the changes of the journal.
+func (c *Cache) readTools(ctx context.Context, e *cachedTeam, was *cachedTeam) error {
+	if e.tools = map[string]task{}; was != nil && was.createdAt == e.createdAt && was.tools != nil {
+		e.tools = was.tools
+	}
+	if c.opts.Journal == nil {
+		return nil
+	}
+	for _, s := range e.states {
+		if _, known := e.tools[s.Member]; known || s.Word != api.WordWorking {
+			continue
+		}
+		e.tools[s.Member] = task{}
+		q := journal.Query{Root: c.opts.Root.Path(), Team: e.team.Team, CreatedAt: e.createdAt, Inbox: s.Member, Limit: 1}
+		for call, err := range view.ToolCalls(ctx, c.opts.Journal, q) {
+			if err != nil {
+				return err
+			}
+			e.called(call)
+		}
+	}
+	return nil
+}
+
+// called notes a tool call, if it is one.
+func (e *cachedTeam) called(call journal.Envelope) (noted bool) {
+	what := view.ToolCall(call)
+	if what == "" || e.tools == nil {
+		return false
+	}
+	e.tools[call.Inbox] = task{what: beginning(what), at: call.At}
+	return true
+}

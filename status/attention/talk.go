@@ -1,0 +1,169 @@
+package attention
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/status/api"
+)
+
+// lately is how many of the last messages of a team are looked through.
+const lately = 200
+
+// Two agents are in a loop if they have answered each other loopExchanges times within loopWindow, and neither of them wrote
+// to or heard from anybody else, or called a tool, in between. A turn in which something is read, changed or
+// tested takes a minute or more, so agents at work answer each other ten times in that window at most. A relay, which holds what
+// its agents write, waits for 20 within a minute: see [relay.MaxExchanges].
+const (
+	loopExchanges = 16
+	loopWindow    = 10 * time.Minute
+)
+
+// talk returns the last messages of a team, the newest first.
+func (c *Cache) talk(ctx context.Context, q journal.Query) (list []journal.Record, err error) {
+	q.Newest, q.Limit = true, lately
+	for m, err := range c.opts.Journal.Messages(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// A pair is two agents, in the order of their names.
+type pair [2]string
+
+func pairOf(a, b string) pair { return pair{min(a, b), max(a, b)} }
+
+// A loop is what two agents wrote each other in turn, and nothing else.
+type loop struct {
+	exchanges int       // how often one answered the other within the window
+	since     time.Time // the first of these messages that is known
+	ends      time.Time // when it counts no more, unless they go on
+}
+
+// loopsOf finds the loops in the last messages of a team, the newest first. What is no message of an
+// agent's own, such as a report that it is idle, does not count.
+func loopsOf(talk []journal.Record, now time.Time) map[pair]loop {
+	type run struct {
+		loop
+		from   string // who wrote the last message that was looked at
+		closed bool
+	}
+	runs := map[pair]*run{}
+	with := map[string]pair{} // the pair in which an agent wrote or got its newest message
+	for _, m := range talk {
+		if m.Answer != "" || m.Kind() != "message" {
+			continue
+		}
+		from, _, _ := strings.Cut(m.From, "@")
+		p := pairOf(from, m.Inbox)
+		other := false
+		for _, name := range p {
+			if was, ok := with[name]; !ok {
+				with[name] = p
+			} else if was != p {
+				other = true
+				if runs[was] != nil {
+					runs[was].closed = true
+				}
+			}
+		}
+		switch r := runs[p]; {
+		case from == m.Inbox:
+		case r == nil:
+			runs[p] = &run{loop: loop{since: m.FirstSeen}, from: from, closed: other}
+		case r.closed || other:
+			r.closed = true
+		default:
+			if r.from != from && now.Sub(m.FirstSeen) <= loopWindow {
+				r.exchanges++
+				if r.exchanges == loopExchanges {
+					r.ends = m.FirstSeen.Add(loopWindow)
+				}
+			}
+			r.from, r.since = from, m.FirstSeen
+		}
+	}
+	found := map[pair]loop{}
+	for p, r := range runs {
+		if r.exchanges >= loopExchanges {
+			found[p] = r.loop
+		}
+	}
+	return found
+}
+
+// loopWaits returns what waits because agents of a team are in loops.
+func (e *cachedTeam) loopWaits() (list []api.Attention) {
+	for p, l := range e.loops {
+		if began := l.ends.Add(-loopWindow); e.tools[p[0]].at.After(began) || e.tools[p[1]].at.After(began) {
+			continue
+		}
+		for i, name := range p {
+			other := p[1-i]
+			if !slices.ContainsFunc(e.states, func(s api.Status) bool { return s.Member == name }) {
+				continue
+			}
+			e.dueAt(l.ends)
+			list = append(list, api.Attention{
+				ID: attentionID(api.WaitsLoop, l.since, e.team.Team, name, other), Kind: api.WaitsLoop, Team: e.team.Team, Member: name, Since: new(l.since),
+				From: other, Count: l.exchanges, What: fmt.Sprintf("%s and %s only answer each other: %d times within %d minutes", name, other, l.exchanges, int(loopWindow.Minutes())),
+				Do: "read what they write, and tell one of them to stop: teambridge history --team " + e.team.Team,
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b api.Attention) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// A task is what an agent was last told.
+type task struct {
+	what, from string
+	at         time.Time
+}
+
+// maxTask is how much of a task is shown, in characters.
+const maxTask = 120
+
+// tasksOf returns the newest message to each agent, of the last messages of its team.
+func tasksOf(talk []journal.Record) map[string]task {
+	list := map[string]task{}
+	for _, m := range talk {
+		if _, ok := list[m.Inbox]; ok || m.Answer != "" {
+			continue
+		}
+		var text string
+		switch m.Kind() {
+		case "message":
+			text = cmp.Or(strings.TrimSpace(m.Summary), m.Text)
+		case "task_assignment":
+			var assigned struct{ Subject string }
+			_ = json.Unmarshal([]byte(m.Text), &assigned) // its kind was read from it
+			text = assigned.Subject
+		}
+		if text = beginning(text); text != "" {
+			list[m.Inbox] = task{text, m.From, m.FirstSeen}
+		}
+	}
+	return list
+}
+
+// beginning is the beginning of a text, on one line.
+func beginning(text string) string {
+	if len(text) > 8*maxTask { // of which characters are made below
+		text = text[:8*maxTask]
+	}
+	line := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), ""))
+	if len(line) > maxTask {
+		line = append(line[:maxTask-1], '…')
+	}
+	return string(line)
+}
