@@ -28,8 +28,8 @@ func newStatus(a *app) *cobra.Command {
   ended            it has shut down, or nothing runs it
   unknown          it was at work, but nothing was heard for 5 minutes
 
-One is stuck, too, if it works and nothing new has come from it for 5 minutes, or
-if it and another agent only answer each other (16 times within 10 minutes).
+One is stuck, too, if it works and nothing new has come from it for 5 minutes,
+or if it and another agent only answer each other (16 times within 10 minutes).
 
 Panes ("teambridge pane add") are shown after the team, and alone with --team
 tmux.

@@ -462,7 +462,7 @@ func testLongQuestion(t *testing.T, browser context.Context) {
 
 // row is an expression for the row of home that holds a text.
 func row(text string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(".need")].find(e => e.textContent.includes(%s))`, quote(text))
+	return fmt.Sprintf(`[...document.querySelectorAll(".need")].find(e => (e.closest(".agent") ?? e).textContent.includes(%s))`, quote(text))
 }
 
 // Messages and trouble are rows, which link to their conversations.
@@ -511,12 +511,11 @@ func testRows(t *testing.T, browser context.Context) {
 	a.until(`document.querySelector(".all-quiet") !== null && ` + row("The lens is") + ` === undefined`)
 }
 
-// Where nothing waits, home says what the teams do.
+// Where nothing waits, home says so, and what the agents do.
 func testQuiet(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead")
 	a.w.Send(house, "team-lead", "worker", "Please polish the lens.")
-	a.until(`document.querySelector(".all-quiet h2")?.textContent === "All quiet" && document.querySelector(".quiet-team")?.textContent.includes("Please polish the lens.")`)
-	a.until(`document.querySelector(".quiet-team .in").textContent.match(/\d \w+/)`)
+	a.until(`document.querySelector(".all-quiet h2")?.textContent === "All quiet" && document.querySelector(".agent .agent-task")?.textContent === "Please polish the lens."`)
 	a.picture("home-quiet")
 	a.size(390, 844)
 	a.picture("home-quiet-narrow")

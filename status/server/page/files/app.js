@@ -171,7 +171,6 @@ const handlers = {
       announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(page.label(r.team))}: ${short([label, gist(text)].filter(Boolean).join(", "), 200)}`);
     }
     if (change === "appeared" && tome && !r.noise && !r.read) page.notifier.message(r);
-    if (change === "appeared") views.home.message(r);
     conversation.event(r, change === "appeared");
     refreshSoon();
   },

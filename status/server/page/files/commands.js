@@ -16,8 +16,10 @@ export function commands(main, page, go) {
   return {
     switch: () => page.snapshot && openSwitcher(page, go),
     search() {
-      words.focus();
-      words.select();
+      const filter = main.querySelector(".agents-filter"); // on Home
+      const field = filter?.checkVisibility() ? filter : words;
+      field.focus();
+      field.select();
     },
     next: () => step(main, 1),
     previous: () => step(main, -1),

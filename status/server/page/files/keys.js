@@ -12,9 +12,10 @@ const plain = (key) => (e) => e.key === key && !e.ctrlKey && !e.metaKey && !e.al
 const alt = (key, shift) => (e) => e.key === key && e.altKey && e.shiftKey === shift && !e.ctrlKey && !e.metaKey;
 const keys = [
   [[command, "K"], "Go to a team or member", "switch", (e) => e.key.toLowerCase() === "k" && (mac ? e.metaKey : e.ctrlKey) && !e.altKey && !e.shiftKey],
-  [["/"], "Search messages", "search", plain("/")],
-  [["j"], "Next message", "next", plain("j")],
-  [["k"], "Previous message", "previous", plain("k")],
+  [["/"], "Search messages; on Home, filter the agents", "search", plain("/")],
+  [["j"], "Next message or agent", "next", plain("j")],
+  [["k"], "Previous message or agent", "previous", plain("k")],
+  [["Enter"], "Open the agent", null],
   [["c"], "Write a message", "write", plain("c")],
   [[command, "Enter"], "Send the message", null],
   [["Alt", "↓"], "Next conversation", "nextPlace", alt("ArrowDown", false)],

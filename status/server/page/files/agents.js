@@ -1,0 +1,145 @@
+// The overview of Home: every agent is one row, in the section that the service lists it in.
+
+import { colorOf, face } from "./colors.js";
+import { escaped, h, morph, place, setText } from "./dom.js";
+import { score } from "./fuzzy.js";
+import { dot } from "./people.js";
+import { pathTo } from "./route.js";
+import { groupBy, labels } from "./teams.js";
+import { capital, cut, flat, short, since, wholeTime } from "./text.js";
+
+const sections = { "needs-you": "Needs you", stuck: "Stuck", working: "Working", idle: "Idle", ended: "Ended" };
+const stored = "teambridge:group"; // in localStorage: by what agents are grouped
+
+export const keyOf = (team, member) => team + "\0" + member;
+
+// projects returns what the directories of agents are called.
+const projects = (list) => labels([...new Set(list.map((s) => s.cwd).filter(Boolean))].map((cwd) => ({ team: cwd, cwd })));
+
+// Agents is this list. items(key) returns what draws what waits because of an agent, and a text
+// that changes when that does.
+export class Agents {
+  #page;
+  #items;
+  #by = localStorage.getItem(stored) === "team" ? "team" : "project";
+  #over = false; // whether those that have ended are shown
+  #rows = new Map(); // by agent: its element, and what that shows
+  #groups = new Map(); // by section and group: its elements
+  #sections = new Map();
+  #filter = h("input", { class: "agents-filter", type: "search", "aria-label": "Filter agents", placeholder: "Filter agents", autocomplete: "off", spellcheck: "false", oninput: () => this.show() });
+  #switch = ["project", "team"].map((by) => h("button", { type: "button", class: "small toggle", onclick: () => {
+    this.#by = by;
+    try {
+      localStorage.setItem(stored, by);
+    } catch { /* no space: it lasts until the page is closed */ }
+    this.show();
+  } }, "By " + by));
+  #none = h("p", { class: "agents-none", role: "status" });
+  #list = h("div", { class: "agents-list" });
+  element = h("div", { class: "agents" }, h("div", { class: "agents-head" }, h("span", { class: "agents-words" }, this.#filter, h("kbd", { "aria-hidden": "true" }, "/")),
+    h("span", { class: "agents-by", role: "group", "aria-label": "Group agents" }, this.#switch)), this.#none, this.#list);
+
+  constructor(page, items) {
+    this.#page = page;
+    this.#items = items;
+    for (const [name, title] of Object.entries(sections)) {
+      const count = h("span", { class: "agents-count" });
+      const list = h("div", { class: "agents-groups" });
+      const head = name !== "ended" ? [title, " ", count] : h("button", { type: "button", "aria-expanded": "false", onclick: () => {
+        this.#over = !this.#over;
+        this.show();
+      } }, h("span", { class: "turn", "aria-hidden": "true" }), title, " ", count);
+      this.#sections.set(name, { count, list, element: h("section", { class: "agents-section", "data-section": name }, h("h2", null, head), list) });
+    }
+  }
+
+  // show shows the agents of the last snapshot. One of which nothing has changed is not made again.
+  show() {
+    const { snapshot } = this.#page;
+    const teams = new Map(snapshot.teams.map((t) => [t.team, t]));
+    const dirs = projects(snapshot.status);
+    const where = (s) => {
+      const machine = teams.get(s.team)?.machine;
+      const team = this.#page.label(s.team);
+      const project = dirs.get(s.cwd) ?? (machine ? "on " + machine : team);
+      return { team, project, machine, group: this.#by === "team" ? s.team : s.cwd ?? project, label: this.#by === "team" ? team : project };
+    };
+    const query = this.#filter.value.trim();
+    const all = snapshot.status.map((s) => ({ s, key: keyOf(s.team, s.member), ...where(s) }));
+    const shown = query ? all.filter((one) => matches(query, one)) : all;
+    for (const [at, by] of ["project", "team"].entries()) this.#switch[at].setAttribute("aria-pressed", String(this.#by === by));
+    setText(this.#none, all.length > 0 && shown.length === 0 ? "No agent matches." : "");
+    const several = new Set(all.map((one) => one.group)).size > 1;
+    const bySection = groupBy(shown, ({ s }) => s.section ?? "idle");
+    const groups = new Set();
+    for (const [name, { count, element, list }] of this.#sections) {
+      const here = bySection.get(name) ?? [];
+      setText(count, String(here.length));
+      element.hidden = here.length === 0;
+      const open = name !== "ended" || this.#over || query !== "";
+      if (name === "ended") element.querySelector("button").setAttribute("aria-expanded", String(open));
+      if (name === "needs-you" || name === "stuck") here.sort((a, b) => waited(a.s) - waited(b.s));
+      place(list, open ? [...groupBy(here, (one) => one.group)].map(([group, members]) => {
+        const key = name + "\0" + group;
+        groups.add(key);
+        return this.#group(key, members, several);
+      }) : []);
+    }
+    for (const key of this.#groups.keys()) if (!groups.has(key)) this.#groups.delete(key);
+    const keys = new Set(all.map((one) => one.key));
+    for (const key of this.#rows.keys()) if (!keys.has(key)) this.#rows.delete(key);
+    place(this.#list, [...this.#sections.values()].map(({ element }) => element));
+  }
+
+
+  #group(key, members, several) {
+    let g = this.#groups.get(key);
+    if (!g) this.#groups.set(key, g = { head: h("h3"), list: h("ul") });
+    g.element ??= h("div", { class: "agents-group" }, g.head, g.list);
+    setText(g.head, flat(members[0].label));
+    g.head.title = flat(this.#by === "team" ? members[0].group : members[0].s.cwd ?? "");
+    g.head.hidden = !several;
+    place(g.list, members.map((one) => this.#row(one)));
+    return g.element;
+  }
+
+  #row(one) {
+    const { s, key } = one;
+    const items = this.#items(key);
+    const { heard, ...rest } = s; // changes with each message, and is not shown
+    const shows = JSON.stringify([rest, one.label, one.team, one.project, ago(s.sectionSince), ago(s.toolSince), items.shows, this.#by]);
+    const made = this.#rows.get(key);
+    if (made?.shows === shows) return made.element;
+    const element = this.#draw(one, items.draw());
+    if (made) morph(made.element, element);
+    this.#rows.set(key, { shows, element: made?.element ?? element });
+    return made?.element ?? element;
+  }
+
+  #draw({ s, key, team, project, machine, label }, items) {
+    const other = this.#by === "team" ? project : team;
+    const at = s.sectionSince && new Date(s.sectionSince);
+    // What waits says it below.
+    const why = items.length > 0 && s.sectionKind ? "" : s.sectionWhy ?? "";
+    return h("li", { class: "agent", "data-key": key, "data-section": s.section },
+      h("a", { class: "agent-line", "data-row": "", href: pathTo(s.team, s.member) },
+        face(s.member, colorOf(s.member, s.color), dot(s)),
+        h("span", { class: "agent-name" }, h("b", null, escaped(cut(s.member, 100))), h("span", { class: "in" }, escaped([other === label ? "" : other, machine, s.program].filter(Boolean).join(" · ")))),
+        h("span", { class: "agent-doing" }, h("span", { class: "agent-word" }, capital(flat(s.word)), why ? [": ", escaped(short(why, 160))] : null),
+          s.doing ? h("span", { class: "agent-task", title: flat(`from ${s.doingFrom}`) }, escaped(short(s.doing, 120))) : null,
+          s.tool ? h("span", { class: "agent-tool" }, escaped(short(s.tool.replaceAll("`", ""), 90)), h("span", { class: "unseen" }, ", "), " ", h("span", { class: "in" }, ago(s.toolSince))) : null),
+        at ? h("time", { datetime: s.sectionSince, title: wholeTime(at) }, since(at)) : null),
+      items.length > 0 ? h("ul", { class: "needs" }, items) : null);
+  }
+}
+
+const ago = (at) => (at ? since(new Date(at)) : "");
+const waited = (s) => (s.sectionSince ? Date.parse(s.sectionSince) : Infinity);
+
+// matches reports whether an agent is one that a query asks for: by a few letters of its name, or by words of what is
+// shown of it.
+function matches(query, { s, team, project, machine }) {
+  if (score(query, s.member) > 0) return true;
+  const text = [s.member, team, project, machine, s.word, s.section, s.sectionWhy, s.doing, s.tool, s.cwd].filter(Boolean).join("\n").toLowerCase();
+  return query.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
