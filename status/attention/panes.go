@@ -60,6 +60,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 			return nil, false, err
 		}
 		e.tasks, e.loops = tasksOf(talk), loopsOf(talk, now)
+		e.keepLoops(was)
 	}
 	if err := c.readTools(ctx, e, was); err != nil {
 		return nil, false, err

@@ -101,17 +101,34 @@ func loopsOf(talk []journal.Record, now time.Time) map[pair]loop {
 	return found
 }
 
+// keepLoops has a loop that goes on begin when it began, although its first messages are not among the last ones any more.
+func (e *cachedTeam) keepLoops(was *cachedTeam) {
+	if was == nil || was.createdAt != e.createdAt {
+		return
+	}
+	for p, l := range e.loops {
+		if before, ok := was.loops[p]; ok && before.since.Before(l.since) {
+			l.since = before.since
+			e.loops[p] = l
+		}
+	}
+}
+
 // loopWaits returns what waits because agents of a team are in loops.
 func (e *cachedTeam) loopWaits() (list []api.Attention) {
+	agents := map[string]bool{}
+	for _, s := range e.states {
+		agents[s.Member] = true
+	}
 	for p, l := range e.loops {
+		if !agents[p[0]] || !agents[p[1]] {
+			continue // a person talks to it
+		}
 		if began := l.ends.Add(-loopWindow); e.tools[p[0]].at.After(began) || e.tools[p[1]].at.After(began) {
 			continue
 		}
 		for i, name := range p {
 			other := p[1-i]
-			if !slices.ContainsFunc(e.states, func(s api.Status) bool { return s.Member == name }) {
-				continue
-			}
 			e.dueAt(l.ends)
 			list = append(list, api.Attention{
 				ID: attentionID(api.WaitsLoop, l.since, e.team.Team, name, other), Kind: api.WaitsLoop, Team: e.team.Team, Member: name, Since: new(l.since),

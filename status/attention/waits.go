@@ -72,6 +72,7 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 		}
 		list = append(list, leadWaits(talk, config, e.team.Lead)...)
 		e.tasks, e.loops = tasksOf(talk), loopsOf(talk, time.Now())
+		e.keepLoops(c.entries[t.Name()])
 	}
 	for i := range list {
 		list[i].Team = t.Name()

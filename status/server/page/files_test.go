@@ -1,6 +1,9 @@
 package page
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -42,6 +45,36 @@ func TestFiles(t *testing.T) {
 		if w := serve(t, at); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", at, w.Code)
 		}
+	}
+}
+
+// What a browser loads is small, as it is sent.
+func TestPageIsSmall(t *testing.T) {
+	t.Parallel()
+	const most = 100 << 10
+	list, err := fs.Glob(files, "files/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, name := range list {
+		r := httptest.NewRequest(http.MethodGet, "/ui/"+path.Base(name), nil)
+		r.Header.Set("Accept-Encoding", "gzip, deflate, br")
+		w := httptest.NewRecorder()
+		Handler().ServeHTTP(w, r)
+		total += w.Body.Len()
+		unpacked, err := gzip.NewReader(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(unpacked)
+		if plain := serve(t, "/ui/"+path.Base(name)).Body.Bytes(); err != nil || !bytes.Equal(data, plain) || w.Header().Get("Content-Encoding") != "gzip" {
+			t.Errorf("%s: packed it is something else, or %v", name, err)
+		}
+	}
+	t.Logf("%d bytes", total)
+	if total > most {
+		t.Errorf("the page has %d bytes, want at most %d", total, most)
 	}
 }
 
