@@ -90,7 +90,7 @@ func agents(ctx context.Context, a *app, sessions []api.Session) (list []listedA
 	}
 	shown := map[string]bool{} // MEMBER@TEAM
 	alone := map[string]api.Status{}
-	taken := map[string]int{}  // how many have a name
+	taken := map[string]int{} // how many have a name
 	for _, t := range all {
 		switch {
 		case t.Problem != "":

@@ -126,9 +126,13 @@ func (e *cachedTeam) silentWaits(now time.Time, written func(i int) time.Time) (
 		}
 		e.dueAt(now.Add(silentInterval))
 		e.silent[s.Member] = true
+		what := "works, and nothing new has come from it"
+		if s.Word == api.WordUnknown {
+			what = "was at work, has not said that it is done, and nothing new has come from it"
+		}
 		list = append(list, api.Attention{
 			ID: attentionID(api.WaitsSilent, last, e.team.Team, s.Member), Kind: api.WaitsSilent, Team: e.team.Team, Member: s.Member, Since: new(last.UTC()),
-			What: "works, and nothing new has come from it", Do: "look at what it does, or ask it: teambridge ask " + s.Member + "@" + e.team.Team,
+			What: what, Do: "look at what it does, or ask it: teambridge ask " + s.Member + "@" + e.team.Team,
 		})
 	}
 	return list

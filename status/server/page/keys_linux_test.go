@@ -211,12 +211,15 @@ func testAxe(t *testing.T, browser context.Context) {
 }
 
 // axe returns the serious and critical faults that axe-core finds.
-func (p *tab) axe() []string {
+func (p *tab) axe() []string { return p.axeOf("serious", "critical") }
+
+// axeOf returns the faults of these impacts; with minor, all.
+func (p *tab) axeOf(impacts ...string) []string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations
-		.filter(v => v.impact === "serious" || v.impact === "critical")
+		.filter(v => `+quoteAll(impacts)+`.some(i => i === v.impact || i === "minor"))
 		.map(v => v.id + ": " + v.help + ": " + v.nodes.map(n => n.html.slice(0, 200) + " " + n.failureSummary).join("; ")))`, chromedp.EvalAwaitPromise))
 	if err != nil {
 		p.t.Fatal(err)

@@ -117,13 +117,13 @@ func TestPanes(t *testing.T) {
 	// Home has what waits; the end of the task can be dismissed.
 	tmux.Keys(t, id, "ASK:Bash", "Enter")
 	p.run(do(`location.hash = "#/"`))
-	p.until(`document.querySelector("main .needs")?.textContent.includes("Waits for you") && document.querySelector("main .needs").textContent.includes("Has finished the task of your message")`)
+	p.until(`document.querySelector("main .agents-list")?.textContent.includes("Waits for you") && document.querySelector("main .agents-list").textContent.includes("Has finished the task of your message")`)
 	p.picture("pane-home")
 	p.size(390, 844)
 	p.picture("pane-home-390")
 	p.size(1440, 900)
 	p.run(do(`[...document.querySelectorAll(".need")].find(n => n.textContent.includes("Has finished")).querySelector("[data-act=dismiss]").click()`))
-	p.until(`!document.querySelector("main .needs").textContent.includes("Has finished")`)
+	p.until(`!document.querySelector("main .agents-list").textContent.includes("Has finished")`)
 
 	// Everyone is all panes.
 	p.choose("Everyone")

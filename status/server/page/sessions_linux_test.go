@@ -34,7 +34,7 @@ func TestSessions(t *testing.T) {
 	p.until(shown("All of them pass."))
 	p.run(do(`location.hash = "#/"`))
 	s.Tell("say And now?") // nobody looks at its conversation
-	p.until(`[...document.querySelectorAll("main .needs section")].some((s) => s.textContent.includes("Messages to you") && s.textContent.includes("And now?"))`)
+	p.until(`document.querySelector('main .agent[data-section="needs-you"] .needs')?.textContent.includes("And now?")`)
 	p.picture("session-unread")
 	p.choose(simsession.Name)
 	p.until(shown("And now?"))

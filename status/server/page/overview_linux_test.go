@@ -1,0 +1,434 @@
+package page_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/link"
+	"teambridge/relay/sim/simagent"
+	"teambridge/relay/sim/standin"
+	"teambridge/status/api"
+)
+
+// EnvAgents is how many agents TestOverviewIsFast makes. Unset, they are few.
+const EnvAgents = "TEAMBRIDGE_PAGE_AGENTS"
+
+// EnvIdle is how long it watches what page and service cost while nothing happens, as 60s. Unset, it does not.
+const EnvIdle = "TEAMBRIDGE_PAGE_IDLE"
+
+// said is a row of an inbox, so long before now.
+type said struct {
+	from, to, text, summary string
+	ago                     time.Duration
+	unread                  bool
+}
+
+// record writes rows into the inboxes of a team, and into the journal in their order.
+func (w *world) record(team string, rows ...said) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	c, err := w.Team(team).Config(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	j, err := journal.Open(ctx, filepath.Join(w.State, "journal.db"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer j.Close()
+	slices.SortStableFunc(rows, func(a, b said) int { return int(b.ago - a.ago) })
+	boxes := map[string][]json.RawMessage{}
+	for n, r := range rows {
+		at := time.Now().Add(-r.ago)
+		raw, err := json.Marshal(map[string]any{
+			"from": r.from, "text": r.text, "summary": r.summary, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"), "msg_id": fmt.Sprintf("r%d", n), "read": !r.unread,
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		boxes[r.to] = append(boxes[r.to], raw)
+		data, err := json.Marshal(boxes[r.to])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		rows, err := inbox.Parse(data)
+		if err == nil {
+			_, err = j.Observe(ctx, journal.Snapshot{Root: w.Root.Path(), Team: c.Instance(), Inbox: r.to, Rows: rows, At: at, Done: at})
+		}
+		if err = errors.Join(err, os.MkdirAll(w.Path(team, "inboxes"), 0o700), os.WriteFile(w.Path(team, "inboxes", r.to+".json"), data, 0o600)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// thirty makes 30 agents in six projects, one of which is on another machine. The service is not started yet.
+func thirty(t *testing.T) *world {
+	t.Helper()
+	claude := filepath.Join(t.TempDir(), "claude")
+	now, err := simagent.CurrentProcess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type project struct {
+		cwd     string
+		members []string
+		rows    []said
+	}
+	const minute = time.Minute
+	json := func(text string, args ...any) string { return fmt.Sprintf(text, args...) }
+	idle := func(who string, ago time.Duration) said {
+		return said{from: who, to: "team-lead", text: json(`{"type":"idle_notification","from":%q,"idleReason":"available"}`, who), ago: ago}
+	}
+	told := func(who, what string, ago time.Duration) said {
+		return said{from: "team-lead", to: who, text: what + ". Tell me when it is done.", summary: what, ago: ago}
+	}
+	works := func(who, to string, ago time.Duration) said {
+		return said{from: who, to: to, text: "I have begun, and will tell you.", ago: ago}
+	}
+	projects := []project{
+		{"/home/ada/projects/checkout", []string{"backend", "frontend", "database", "tester"}, []said{
+			told("backend", "Limit the retries of payments", 4*minute), works("backend", "team-lead", 3*minute),
+			told("frontend", "Keep the cart of a signed-out user", 40*minute), {from: "frontend", to: "user", text: "Shall the cart be kept for 30 days, or until the browser is closed?", summary: "how long?", ago: 6 * minute, unread: true},
+			told("database", "Add an index for open orders", 5*minute), works("database", "team-lead", 2*minute), told("tester", "Run the suite", 30*minute), idle("tester", 20*minute)}},
+		{"/home/ada/projects/search", []string{"indexer", "ranker", "reviewer", "docs"}, []said{
+			told("indexer", "Index the changed pages alone", 4*minute), works("indexer", "team-lead", minute),
+			told("docs", "Describe the query language", 80*minute), idle("docs", 70*minute)}},
+		{"/home/ada/projects/mobile", []string{"ios", "android", "design", "release"}, []said{
+			told("ios", "Move to the new build system", 3*minute), works("ios", "team-lead", 2*minute), told("android", "Move to the new build system", 3*minute),
+			{from: "android", to: "team-lead", text: `{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"android","tool_name":"Bash","tool_use_id":"t1","description":"delete the build directory","input":{"command":"rm -r build"},"permission_suggestions":[]}`, ago: 2 * minute},
+			told("design", "Dark colors for the login", 50*minute), idle("design", 45*minute), told("release", "Prepare the notes", 90*minute), idle("release", 80*minute)}},
+		{"/home/ada/projects/billing", []string{"invoices", "tax", "ledger", "auditor"}, []said{
+			told("invoices", "Round each line, not the sum", 4*minute), works("invoices", "team-lead", minute), told("tax", "Rates of 2027", 25*minute), idle("tax", 22*minute),
+			told("ledger", "Close the year", 3*minute), works("ledger", "team-lead", 3*minute), told("auditor", "Look for gaps in the numbers", 15*minute), idle("auditor", 9*minute)}},
+		{"/home/ada/projects/website", []string{"writer", "editor", "images", "links"}, []said{
+			told("writer", "The page about prices", 2*minute), works("writer", "editor", minute), told("images", "Smaller pictures", 35*minute), idle("images", 30*minute),
+			{from: "links", to: "team-lead", text: `{"type":"shutdown_approved","requestId":"s","from":"links"}`, ago: 5 * minute}}},
+	}
+	loop := []said{}
+	for n := range 20 { // of two who thank each other
+		from, to := "ranker", "reviewer"
+		if n%2 == 1 {
+			from, to = to, from
+		}
+		loop = append(loop, said{from: from, to: to, text: "Thank you! Looks good to me.", ago: 4*minute - time.Duration(n)*10*time.Second})
+	}
+	projects[1].rows = append(projects[1].rows, loop...)
+	var names []string
+	for n, p := range projects {
+		names = append(names, addTeam(t, claude, p.cwd, time.Duration(2+n)*time.Hour, now, p.members...).Name())
+	}
+	w := prepare(t, claude)
+	for n, p := range projects {
+		w.record(names[n], p.rows...)
+	}
+	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	there := link.Presence{Version: 1, Instance: "i", Ledger: "l", Teams: []link.Team{{Team: "nightly", Members: []link.Member{
+		{Member: "conductor", Word: api.WordIdle, Lead: true, Since: time.Now().Add(-20 * minute)}, {Member: "builder", Word: api.WordWorking, Since: time.Now().Add(-3 * minute)},
+		{Member: "signer", Word: api.WordWaiting, Why: "permission prompt", Since: time.Now().Add(-minute)}, {Member: "packer", Word: api.WordIdle, Since: time.Now().Add(-12 * minute)},
+		{Member: "uploader", Word: api.WordBlocked, Why: "its relay is dead", Since: time.Now().Add(-30 * minute)},
+	}}}}
+	data, err := jsonOf(there)
+	if err == nil {
+		err = l.AddMachine(t.Context(), "forge", "card", false)
+	}
+	if err == nil {
+		_, err = l.HeardFrom(t.Context(), "forge", "i", data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func jsonOf(v any) ([]byte, error) { return json.Marshal(v) }
+
+// rowOf is an expression for the row of an agent.
+func rowOf(member string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(".agent")].find(e => e.querySelector("b").textContent === %q)`, member)
+}
+
+// listed is what the sections list, as "section: member member; …", by the order of the page.
+const listed = `[...document.querySelectorAll(".agents-section")].filter(e => !e.hidden).map(e => e.dataset.section + ":" + [...e.querySelectorAll(".agent b")].map(b => " " + b.textContent).join("")).join("; ")`
+
+// Home lists each of thirty agents once, by what the service says of it.
+func TestOverview(t *testing.T) {
+	script, err := os.ReadFile(standin.RequireAxe(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := launch(t)
+	w := thirty(t)
+	w.start()
+	t.Cleanup(w.end)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.until(`document.querySelectorAll(".agent").length === 29 && document.querySelector("h1").textContent === "Overview"`)
+	all := value[string](p, listed)
+	sections := map[string][]string{}
+	for _, text := range strings.Split(all, "; ") {
+		section, members, _ := strings.Cut(text, ":")
+		sections[section] = slices.DeleteFunc(strings.Fields(members), func(m string) bool { return m == "team-lead" }) // of five
+	}
+	for section, want := range map[string]string{
+		api.SectionNeedsYou: "android frontend signer", api.SectionStuck: "ranker reviewer uploader", api.SectionEnded: "",
+		api.SectionWorking: "backend builder database indexer invoices ios ledger writer",
+	} {
+		got := slices.Clone(sections[section])
+		if slices.Sort(got); strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", section, got, want)
+		}
+	}
+	if !strings.HasPrefix(all, "needs-you: frontend android signer; stuck: uploader ") {
+		t.Errorf("what has waited longest is not first: %s", all)
+	}
+	for member, want := range map[string][]string{
+		"backend": {"Working", "Limit the retries of payments"}, "frontend": {"Shall the cart be kept"}, "android": {"Asks its lead to use Bash: delete the build directory", "Answer it at the terminal of team-lead"},
+		"ranker": {"Ranker and reviewer only answer each other: 19 times within 10 minutes", "Dismiss"}, "signer": {"Waiting for you: permission prompt", "forge"}, "uploader": {"Blocked: its relay is dead"},
+	} {
+		for _, part := range want {
+			p.until(rowOf(member)+`.textContent.includes(%s)`, part)
+		}
+	}
+	// The API says the same, in the snapshot and for each team.
+	teams, err := w.client().Teams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, team := range teams {
+		list, err := w.client().Status(t.Context(), team.Team)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			if s.Member != "team-lead" && s.Section != api.SectionEnded && !slices.Contains(sections[s.Section], s.Member) {
+				t.Errorf("%s is %s for the API", s.Member, s.Section)
+			}
+		}
+	}
+	p.picture("overview")
+
+	// By project or by team; the page remembers it.
+	headings := `[...document.querySelectorAll(".agents-section[data-section=working] h3")].map(e => e.textContent).sort().join()`
+	p.until(headings + ` === "billing,checkout,mobile,on forge,search,website"`)
+	p.run(do(`[...document.querySelectorAll(".agents-by button")].find(b => b.textContent === "By team").click()`))
+	p.until(`document.querySelector(".agents-by [aria-pressed=true]").textContent === "By team" && ` + headings + `.includes("nightly@forge")`)
+	p.run(chromedp.Reload())
+	p.live()
+	p.until(headings + `.includes("nightly@forge")`)
+	p.run(do(`document.querySelector(".agents-by button").click()`))
+	p.until(headings + `.includes("on forge")`)
+
+	// Those that have ended are folded away.
+	p.run(do(`document.querySelector(".agents-section[data-section=ended] button").click()`))
+	p.until(rowOf("links") + ` !== undefined`)
+	p.run(do(`document.querySelector(".agents-section[data-section=ended] button").click()`))
+	p.until(rowOf("links") + ` === undefined`)
+
+	// With the keyboard: filter, go to a row, open it.
+	p.key("/")
+	p.focused(`e.classList.contains("agents-filter")`)
+	p.run(chromedp.KeyEvent("mobile"))
+	p.until(listed + ` === "needs-you: android; working: team-lead ios; idle: design release"`)
+	p.run(do(`document.activeElement.select()`), chromedp.KeyEvent("retries"))
+	p.until(listed + ` === "working: backend"`)
+	p.run(do(`document.activeElement.select()`), chromedp.KeyEvent("nobody at all"))
+	p.until(`document.querySelector(".agents-none").textContent === "No agent matches."`)
+	p.run(do(`document.activeElement.select()`), chromedp.KeyEvent("checkout"))
+	p.until(`document.querySelectorAll(".agent").length === 5`)
+	p.key(kb.Escape)
+	p.key("j")
+	p.focused(`e.matches("[data-row]") && e.querySelector("b").textContent === "frontend"`)
+	p.key("j")
+	p.focused(`e.matches("[data-row]") && e.querySelector("b").textContent === "team-lead"`)
+	p.key("k")
+	p.focused(`e.querySelector("b").textContent === "frontend"`)
+	p.key(kb.Enter)
+	p.until(`location.hash.endsWith("/frontend") && document.querySelector("#talk-title")?.firstChild.textContent === "frontend"`)
+	p.run(do(`location.hash = "#/"`))
+	p.until(`document.querySelector(".agents-filter")?.value === "checkout"`)
+	p.run(do(`document.querySelector(".agents-filter").value = ""; document.querySelector(".agents-filter").dispatchEvent(new Event("input"))`))
+
+	// What happens to one agent paints its row, and no other.
+	p.until(`document.querySelectorAll(".agent").length === 29`)
+	p.run(do(`window.painted = new Set(); new MutationObserver((all) => { for (const m of all) { const row = m.target.closest?.(".agent") ?? m.target.parentElement?.closest(".agent"); if (row) painted.add(row.querySelector("b").textContent); } })
+		.observe(document.querySelector(".agents"), {subtree: true, childList: true, characterData: true, attributes: true})`))
+	w.Send(teamAt(teams, "checkout"), "team-lead", "tester", "Run the slow suite, too")
+	p.until(rowOf("tester") + `.querySelector(".agent-task").textContent === "Run the slow suite, too"`)
+	painted := value[[]string](p, `[...painted]`)
+	for _, member := range painted {
+		if member != "tester" && member != "team-lead" { // who wrote it
+			t.Errorf("%s was painted again", painted)
+			break
+		}
+	}
+
+	// On any screen, and for everybody.
+	p.run(do(string(script)))
+	for _, width := range []int64{1440, 390} {
+		p.size(width, 900)
+		p.picture(fmt.Sprintf("overview-%d", width))
+		for _, theme := range []string{"light", "dark"} {
+			p.theme(theme)
+			for _, fault := range p.axeOf("minor") {
+				t.Errorf("%d wide, %s: %s", width, theme, fault)
+			}
+			for _, low := range value[[]string](p, contrasts) {
+				t.Errorf("%d wide, %s: %s", width, theme, low)
+			}
+		}
+		for _, over := range value[[]string](p, `[document.documentElement, ...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && e.checkVisibility() && !e.closest(".unseen")).map(e => e.outerHTML.slice(0, 90))`) {
+			t.Errorf("%d wide: %s is cut off", width, over)
+		}
+	}
+	if low := value[float64](p, `Math.min(...[...document.querySelectorAll(".agent-line")].map(e => e.offsetHeight))`); low < 44 {
+		t.Errorf("on a telephone, a row is %v px high", low)
+	}
+}
+
+// teamAt is the name of the team in a directory.
+func teamAt(teams []api.Team, project string) string {
+	return teams[slices.IndexFunc(teams, func(t api.Team) bool { return strings.HasSuffix(t.Cwd, "/"+project) })].Team
+}
+
+// TestOverviewIsFast measures how long it takes until a row shows what happened to its agent, and what page and service cost
+// while nothing happens. The figures are in its log.
+func TestOverviewIsFast(t *testing.T) {
+	agents, rounds := 20, 10
+	if text := os.Getenv(EnvAgents); text != "" {
+		var err error
+		if agents, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s=%s: %v", EnvAgents, text, err)
+		}
+		rounds = 100
+	}
+	standin.RequireChromium(t)
+	claude := filepath.Join(t.TempDir(), "claude")
+	names := manyTeams(t, claude, agents/scaleMembers)
+	w := prepare(t, claude)
+	fillTeams(t, w, names, 100)
+	pid := startForScale(t, w)
+	p := open(t, launch(t), w, w.address())
+	p.alone()
+	p.until(`document.querySelectorAll(".agent").length === %d`, agents)
+	p.run(do(`window.seen = new Map(); new MutationObserver((all) => {
+		for (const m of all) {
+			const task = (m.target.parentElement ?? m.target).closest?.(".agent")?.querySelector(".agent-task")?.textContent;
+			if (!task?.startsWith("event ") || seen.has(task)) continue;
+			seen.set(task, 0);
+			requestAnimationFrame(() => setTimeout(() => seen.set(task, performance.timeOrigin + performance.now())));
+		}
+	}).observe(document.querySelector(".agents"), {subtree: true, childList: true, characterData: true})`))
+
+	// When the service says it, to a client like the page.
+	told := make(chan string, 1000)
+	times := make(chan time.Time, 1000)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		known := map[string]bool{}
+		for e, err := range w.client().Stream(ctx, "", "") {
+			if err != nil {
+				return
+			}
+			if e.Snapshot == nil {
+				continue
+			}
+			now := time.Now()
+			for _, s := range e.Snapshot.Status {
+				if strings.HasPrefix(s.Doing, "event ") && !known[s.Doing] {
+					known[s.Doing] = true
+					told <- s.Doing
+					times <- now
+				}
+			}
+		}
+	}()
+	var paint, whole []time.Duration
+	for n := range rounds {
+		what := fmt.Sprintf("event %d", n)
+		began := time.Now()
+		w.Send(names[n*7%len(names)], "team-lead", busyMembers[n%(scaleMembers-1)], what)
+		for got := ""; got != what; {
+			select {
+			case got = <-told:
+			case <-time.After(patience):
+				t.Fatalf("the service does not tell of %q", what)
+			}
+		}
+		said := <-times
+		p.until(`window.seen.get(%s) > 0`, what)
+		at := time.UnixMicro(int64(value[float64](p, `window.seen.get(`+quote(what)+`)`) * 1000))
+		paint, whole = append(paint, at.Sub(said)), append(whole, at.Sub(began))
+	}
+	for what, list := range map[string][]time.Duration{"from the event of the service to the painted row": paint, "from the write to the inbox to the painted row": whole} {
+		slices.Sort(list)
+		t.Logf("%d agents, %-50s p50 %s, p95 %s, slowest %s", agents, what, list[len(list)/2].Round(time.Millisecond/10), list[len(list)*95/100].Round(time.Millisecond/10), list[len(list)-1].Round(time.Millisecond/10))
+	}
+
+	if text := os.Getenv(EnvIdle); text != "" {
+		idle, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatalf("%s=%s: %v", EnvIdle, text, err)
+		}
+		p.run(call(performance.Enable, performance.EnableParams{}))
+		busy := func() (page float64, service time.Duration) {
+			ctx, cancel := context.WithTimeout(p.ctx, patience)
+			defer cancel()
+			result, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range result.Metrics {
+				if m.Name == "TaskDuration" {
+					page = m.Value
+				}
+			}
+			return page, cpuOf(t, pid)
+		}
+		page, service := busy()
+		<-time.After(idle)
+		pageNow, serviceNow := busy()
+		t.Logf("%d agents, idle for %s: the page %.2f %% of a core, the service %.2f %%", agents, idle,
+			100*(pageNow-page)/idle.Seconds(), 100*(serviceNow-service).Seconds()/idle.Seconds())
+	}
+}
+
+// cpuOf is the CPU time of a process.
+func cpuOf(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	var ticks int
+	for _, f := range fields[11:13] { // user and system time
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / 100
+}
