@@ -67,6 +67,8 @@ var kinds = map[string]string{
 	api.WaitsIdle:       "all agents are idle",
 	api.WaitsDraft:      "messages wait for what is typed at its prompt",
 	api.WaitsDone:       "has finished a task",
+	api.WaitsSilent:     "works, and nothing new comes from it",
+	api.WaitsLoop:       "it and another agent only answer each other",
 }
 
 // who is the agent that a thing is about, or the team.
