@@ -239,3 +239,19 @@ func TestGuideExamples(t *testing.T) {
 		t.Errorf("the guide does not show:\n%s", example)
 	}
 }
+
+// No document has both sides of a merge.
+func TestDocumentsAreMerged(t *testing.T) {
+	t.Parallel()
+	for _, name := range documents {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, mark := range []string{"<<<<<<< ", ">>>>>>> "} {
+			if strings.Contains("\n"+string(data), "\n"+mark) {
+				t.Errorf("%s has a line that begins with %q", name, mark)
+			}
+		}
+	}
+}
