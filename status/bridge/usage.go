@@ -257,17 +257,15 @@ func uses(all map[string]*transcript.Meter, o owners, known map[string]*recorded
 			own[m.Session] = m
 		}
 	}
-	until := map[string]time.Time{} // up to when the costs of sessions are stated
+	// Up to which hour the costs of sessions are stated, in all and by results alone.
+	until, results := map[string]time.Time{}, map[string]time.Time{}
 	for id, m := range own {
 		stated := m.Stated
 		if r := known[id]; r != nil {
+			results[id] = lastStated(r.stated)
 			stated = append(slices.Clone(stated), r.stated...)
 		}
-		for _, s := range stated {
-			if s.At.After(until[id]) {
-				until[id] = s.At
-			}
-		}
+		until[id] = lastStated(stated)
 		var before map[string]float64
 		if parent := own[m.Parent]; parent != nil {
 			before = parent.StatedBefore(m.Began)
@@ -283,7 +281,11 @@ func uses(all map[string]*transcript.Meter, o owners, known map[string]*recorded
 		}
 		for at, spent := range m.Spent() {
 			u := use{who: o.of(whose), session: m.Session, cwd: cmp.Or(whose.Cwd, m.Cwd), Spending: at, Spent: spent}
-			u.unstated = at.Open && at.Hour.After(until[m.Session].Truncate(time.Hour))
+			if m == main {
+				u.unstated = at.Open && at.Hour.After(results[m.Session])
+			} else {
+				u.unstated = at.Hour.After(until[m.Session])
+			}
 			list = append(list, u)
 		}
 	}
@@ -299,6 +301,16 @@ func uses(all map[string]*transcript.Meter, o owners, known map[string]*recorded
 		}
 	}
 	return list
+}
+
+// lastStated returns the last hour in which a cost was stated.
+func lastStated(list []transcript.Stated) (hour time.Time) {
+	for _, s := range list {
+		if h := s.At.Truncate(time.Hour); h.After(hour) {
+			hour = h
+		}
+	}
+	return hour
 }
 
 // count adds up uses.

@@ -29,7 +29,7 @@ func usage(w *world) {
 	const day = 24 * time.Hour
 	for name, text := range map[string]string{
 		"session-one.jsonl": answer("m-0", "big", 1000, 30*day, "") + answer("m-1", "big", 10, 2*day, "") + answer("m-1", "big", 20, 2*day, "") +
-			`{"type":"cost-state","modelUsage":{"big":{"costUSD":0.25}}}` + "\n" + answer("m-2", "big", 40, 0, ""),
+			`{"type":"cost-state","modelUsage":{"big":{"costUSD":0.25}}}` + "\n" + answer("m-2", "big", 40, 0, ""), // not in it
 		"session-one/subagents/agent-a1.jsonl": answer("m-3", "small", 5, 2*day, `"isSidechain":true,`),
 		"session-two.jsonl": answer("m-1", "big", 20, 2*day, `"requestSessionId":"session-one",`) + answer("m-4", "big", 80, 0, "") +
 			`{"type":"cost-state","modelUsage":{"big":{"costUSD":0.375}}}` + "\n",

@@ -7,6 +7,7 @@ import { changeDelivery, controlRelay, dismiss, Problem, release } from "./reque
 import { pathTo } from "./route.js";
 import { groupBy } from "./teams.js";
 import { capital, cut, flat, gist, short, since, wholeTime } from "./text.js";
+import { Usage } from "./usage.js";
 
 const asks = new Set(["permission", "plan", "question"]);
 const groups = [
@@ -50,6 +51,7 @@ export class Home {
   #busy = new Set(); // rows whose button was pressed
   #items = new Map(); // what waits, by agent
   #agents;
+  #usage = new Usage();
 
   constructor(main, page) {
     this.#main = main;
@@ -63,7 +65,7 @@ export class Home {
     p.cards = h("div", { class: "asks" });
     p.rows = h("div", { class: "needs" });
     p.quiet = h("div", { class: "quiet-note" });
-    const column = h("div", { class: "column" }, p.quiet, p.cards, this.#agents.element, p.rows);
+    const column = h("div", { class: "column" }, p.quiet, p.cards, this.#agents.element, p.rows, this.#usage.element);
     column.addEventListener("click", (e) => {
       const button = e.target.closest(".need button[data-act]");
       if (button) this.#act(button.dataset.act, button.closest("li").dataset.key);
@@ -95,6 +97,7 @@ export class Home {
     this.#items = own;
     this.#agents.element.hidden = agents.size === 0;
     this.#agents.show();
+    this.#usage.refresh();
     const grouped = groupBy(rest, (a) => groups.find(({ of }) => of(a)).title);
     morph(p.rows, h("div", { class: "needs" }, groups.filter(({ title }) => grouped.has(title)).map(({ title }) =>
       h("section", { "data-key": title }, h("h2", null, title), h("ul", null, grouped.get(title).map((a) => this.#drawn(a)))))));

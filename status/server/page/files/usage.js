@@ -1,0 +1,75 @@
+// Tokens and cost, at the end of the overview. The service is asked when somebody opens it.
+
+import { escaped, h, setText } from "./dom.js";
+import { Problem, usage } from "./request.js";
+import { cut } from "./text.js";
+
+const ways = { agent: "Agent", team: "Team", project: "Project", model: "Model", day: "Day" };
+const spans = { 1: "Today", 7: "7 days", 30: "30 days" };
+const every = 60000; // ms between two questions
+
+// beginning is the beginning of the first of the last days.
+function beginning(days) {
+  const at = new Date();
+  at.setHours(0, 0, 0, 0);
+  at.setDate(at.getDate() - days + 1);
+  return at.toISOString();
+}
+
+const count = (n) => n.toLocaleString("en");
+
+// money is a cost as its program states it; "+" says that some of the tokens are not in it.
+function money({ costUSD: cost, unstated }) {
+  if (cost === undefined) return "–";
+  return "$" + (cost < 0.01 ? cost.toFixed(6) : cost.toFixed(2)) + (unstated ? "+" : "");
+}
+
+const choice = (label, list, value, onchange) => h("select", { "aria-label": label, onchange },
+  Object.entries(list).map(([v, text]) => h("option", { value: v, selected: v === value }, text)));
+
+// Usage is this part of the page.
+export class Usage {
+  #asked = 0; // when, and how often
+  #number = 0;
+  #by = choice("Count by", ways, "agent", () => this.#ask());
+  #days = choice("Since", spans, "7", () => this.#ask());
+  #note = h("p", { class: "usage-note", role: "status" });
+  #table = h("div", { class: "usage-table", tabindex: "0", role: "region", "aria-label": "Tokens and cost" });
+  element = h("details", { class: "usage", ontoggle: () => this.#ask() }, h("summary", null, "Tokens and cost"),
+    h("p", { class: "usage-by" }, this.#by, this.#days), this.#note, this.#table);
+
+  // refresh asks again, from time to time.
+  refresh() {
+    if (this.element.open && Date.now() - this.#asked > every) this.#ask();
+  }
+
+  async #ask() {
+    if (!this.element.open) return;
+    this.#asked = Date.now();
+    const number = ++this.#number;
+    const by = this.#by.value;
+    let note = "", table = null;
+    try {
+      const all = await usage(by, beginning(Number(this.#days.value)));
+      if (all.rows.length === 0) note = "No agent has used any tokens.";
+      else table = this.#draw(by, all);
+      if (all.missed) note = "Not counted: " + cut(all.missed.join("; "), 300);
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      note = problem.message;
+    }
+    if (number !== this.#number) return; // something else was asked meanwhile
+    setText(this.#note, note);
+    this.#table.replaceChildren(...[table].filter(Boolean));
+    this.#table.hidden = !table;
+  }
+
+  #draw(by, { rows, total }) {
+    const name = (r) => ({ agent: r.member + "@" + r.team, team: r.team, project: r.project, model: r.model, day: r.day })[by] || "unknown";
+    const line = (title, r) => h("tr", null, h("th", { scope: "row" }, title), ["answers", "input", "cacheCreation", "cacheRead", "output"].map((k) => h("td", null, count(r[k]))), h("td", null, money(r)));
+    return h("table", null,
+      h("thead", null, h("tr", null, [ways[by], "Answers", "Input", "Cache write", "Cache read", "Output", "Cost"].map((t) => h("th", { scope: "col" }, t)))),
+      h("tbody", null, rows.map((r) => line(escaped(cut(name(r), 120)), r))),
+      h("tfoot", null, line("Total", total)));
+  }
+}
