@@ -938,6 +938,9 @@ func TestStandInIsNotVerified(t *testing.T) {
 	r, stop := s.relay(s.options())
 	k := r.Key()
 	k.Inbox = "worker"
+	if err := s.ledger.AddMachine(t.Context(), "build", "card", false); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.ledger.SetStandIn(t.Context(), ledger.StandIn{InboxKey: k, Machine: "build", There: "worker@ci"}); err != nil {
 		t.Fatal(err)
 	}

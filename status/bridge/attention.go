@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"teambridge/inbox/journal"
@@ -31,10 +32,16 @@ func (l *Local) Status(ctx context.Context, team string, members ...string) ([]a
 	}
 	lg, _ := l.Ledger(ctx) // most is known without it
 	c, err := l.states(ctx, lg, to.Name())
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = c.Place(ctx, to.Name(), list)
 	}
-	return list, c.Place(ctx, to.Name(), list)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil { // what they do is known
+		l.opts.Warn(fmt.Errorf("%w; what agents were told, and what waits because of them, is not shown", err))
+	}
+	return list, nil
 }
 
 func (l inboxWay) status(ctx context.Context, to *Target) ([]api.Status, error) {

@@ -48,7 +48,7 @@ func TestUsage(t *testing.T) {
 	p.run(do(`document.querySelector(".usage summary").click()`))
 	p.until(table+` === %s`, "Agent Answers Input Cache write Cache read Output Cost; <b>worker</b>@shop 2 1,234,568 0 0 14 $1.50+; Total 2 1,234,568 0 0 14 $1.50+")
 	choose := func(label, v string) {
-		p.run(do(fmt.Sprintf(`{ const s = document.querySelector(".usage select[aria-label=%q]"); s.value = %q; s.dispatchEvent(new Event("change")); }`, label, v)))
+		p.run(do(fmt.Sprintf(`{ const s = document.querySelector('.usage select[aria-label=%q]'); s.value = %q; s.dispatchEvent(new Event("change")); }`, label, v)))
 	}
 	choose("Since", "30")
 	choose("Count by", "model")
