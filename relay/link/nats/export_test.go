@@ -4,7 +4,7 @@ import "time"
 
 // Quick returns options with times that a test can wait for.
 func Quick(o Options) Options {
-	o.times = times{hello: 100 * time.Millisecond, gone: 2 * time.Second, answer: time.Second, retry: 50 * time.Millisecond}
+	o.times = times{hello: 100 * time.Millisecond, gone: 5 * time.Second, answer: time.Second, retry: 50 * time.Millisecond}
 	return o
 }
 
