@@ -57,6 +57,14 @@ func (m *meters) read(ctx context.Context, root string, since time.Time) (all ma
 			missed = append(missed, view.Describe(err))
 		}
 	}
+	for _, fork := range m.all {
+		if path, ok := transcript.Session(root, "", fork.Parent); fork.Parent != "" && ok && m.all[path] == nil { // it has not changed since
+			m.all[path] = transcript.NewMeter(path, m.counted)
+			if err := m.all[path].Read(); err != nil {
+				missed = append(missed, view.Describe(err))
+			}
+		}
+	}
 	return m.all, missed, nil
 }
 

@@ -73,4 +73,24 @@ func usage(w *world) {
 			w.Errorf("usage of %+v:\n%s\nwant\n%s", test.q, got, want)
 		}
 	}
+
+	// A fork states what its parent had cost, too, also if nothing was said there for long.
+	write := func(name, text string) string {
+		path := filepath.Join(w.Root.Path(), "projects", "-work", name)
+		w.must(os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	state := func(cost string) string {
+		return `{"type":"cost-state","modelUsage":{"big":{"costUSD":` + cost + `}}}` + "\n"
+	}
+	parent := write("old-one.jsonl", answer("o-1", "big", 1, 30*day, "")+state("5"))
+	w.must(os.Chtimes(parent, time.Time{}, now.Add(-30*day)))
+	write("new-one.jsonl", answer("o-1", "big", 1, 30*day, `"requestSessionId":"old-one",`)+answer("o-2", "big", 2, 0, "")+state("5.5"))
+	u, err = w.b.Usage(w.Context(), api.UsageQuery{})
+	w.must(err)
+	for _, r := range u.Rows {
+		if r.Session == "new-one" && (r.Cost == nil || *r.Cost != 0.5) {
+			w.Errorf("the fork: %+v", r)
+		}
+	}
 }
