@@ -12,11 +12,6 @@ import (
 	"teambridge/status/api"
 )
 
-// By what usage can be counted, and the columns for it.
-var usageColumns = map[string][]string{
-	api.ByAgent: {"AGENT"}, api.ByTeam: {"TEAM"}, api.ByDay: {"DAY"}, api.ByModel: {"MODEL"}, api.ByProject: {"PROJECT"},
-}
-
 func newUsage(a *app) *cobra.Command {
 	var q api.UsageQuery
 	var since string
@@ -78,7 +73,7 @@ func printUsage(ctx context.Context, a *app, q api.UsageQuery) error {
 	}
 	var head []string
 	for _, by := range u.By {
-		head = append(head, usageColumns[by]...)
+		head = append(head, strings.ToUpper(by))
 	}
 	rows := [][]string{append(head, "ANSWERS", "INPUT", "CACHE WRITE", "CACHE READ", "OUTPUT", "COST")}
 	for _, r := range u.Rows {

@@ -51,7 +51,7 @@ func TestRealChanges(t *testing.T) {
 }
 
 // A real headless agent answers messages, is started again and resumes its session: every answer is
-// counted once, and what it cost, which the program states as a counter, that begins anew in some versions.
+// counted once, and so is its cost. The program states a running total, which some versions start again from zero.
 func TestRealUsage(t *testing.T) {
 	t.Parallel()
 	for _, v := range standin.Versions(t) {

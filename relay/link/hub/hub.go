@@ -47,7 +47,7 @@ type Options struct {
 	probe time.Duration
 }
 
-// Listen is where a hub listens unless it is told.
+// Listen is the default address of a hub.
 const Listen = "127.0.0.1:4222"
 
 // ErrRunning means that a hub runs in this directory.

@@ -32,7 +32,7 @@ var consumerAPI = []string{"INFO", "NEXT", "RESET", "UNPIN"}
 // the machines (nats-server 2.15.2).
 func asks(what, name string) string { return "tb.q." + what + "." + name }
 
-// Accounts returns what stands in the accounts of a server, in its own configuration language: HUB,
+// Accounts returns the accounts section of a server's configuration, in its own language: HUB,
 // which has the stream, with the users admin, and MACHINES with the users machines.
 //
 // Permissions alone are not enough. A server answers wherever the reply subject says, with the
