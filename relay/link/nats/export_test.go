@@ -20,3 +20,16 @@ func (k *Key) SealRaw(to Card, text []byte) ([]byte, error) { return k.box.Seal(
 func (k *Key) Open(what byte, from Card, to string, sealed []byte) ([]byte, error) {
 	return k.open(kind(what), from, to, sealed)
 }
+
+// Answers returns how often a service answers a younger one that says hello to it again and
+// again.
+func Answers(times int) (answers int) {
+	a, b := newTwins(), newTwins()
+	a.start = a.start.Add(-time.Minute)
+	for range times {
+		if _, answer := a.hear(b.hello()); answer {
+			answers++
+		}
+	}
+	return answers
+}

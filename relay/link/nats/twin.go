@@ -21,14 +21,18 @@ import (
 // that they are the older one, and the hub then pins the queue to one of them. They never both
 // yield.
 type twins struct {
-	id    [16]byte
-	start time.Time
-	older time.Time // when an older service was heard last
+	id       [16]byte
+	start    time.Time
+	older    time.Time // when an older service was heard last
+	answered map[[16]byte]bool
 }
 
-func newTwins() (t twins) {
+// maxAnswered limits what is known of younger services; later it is forgotten.
+const maxAnswered = 64
+
+func newTwins() twins {
+	t := twins{start: time.Now(), answered: map[[16]byte]bool{}}
 	rand.Read(t.id[:])
-	t.start = time.Now()
 	return t
 }
 
@@ -37,8 +41,10 @@ func (t *twins) hello() []byte {
 	return binary.BigEndian.AppendUint64(t.id[:], uint64(time.Since(t.start)))
 }
 
-// hear says what the hello of a service means to this one.
-func (t *twins) hear(hello []byte) (older, younger bool) {
+// hear takes the hello of a service. It reports whether that one is older, or is to be answered:
+// a younger one waits for an answer when it begins. It gets no second one, since two that both think
+// that they are the older one would otherwise answer one another for ever.
+func (t *twins) hear(hello []byte) (older, answer bool) {
 	if len(hello) != 24 || bytes.Equal(hello[:16], t.id[:]) {
 		return false, false
 	}
@@ -46,6 +52,14 @@ func (t *twins) hear(hello []byte) (older, younger bool) {
 		t.older = time.Now()
 		return true, false
 	}
+	id := [16]byte(hello)
+	if t.answered[id] {
+		return false, false
+	}
+	if len(t.answered) == maxAnswered {
+		clear(t.answered)
+	}
+	t.answered[id] = true
 	return false, true
 }
 
@@ -93,12 +107,12 @@ func (w *Wire) onTold(m *nats.Msg) {
 	}
 	if text, err := w.Key.open(helloKind, card, w.Name, m.Data); err == nil {
 		w.mu.Lock()
-		older, younger := w.twins.hear(text)
+		older, answer := w.twins.hear(text)
 		w.mu.Unlock()
 		if older {
 			notify(w.yield)
 		}
-		if younger {
+		if answer {
 			w.tell(helloKind, w.Name, w.twins.hello())
 		}
 	}

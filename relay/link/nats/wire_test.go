@@ -535,6 +535,13 @@ func TestTwin(t *testing.T) {
 	}
 }
 
+// Services that began at once, and both think that they are the older one, do not flood the hub.
+func TestTwinsDoNotFlood(t *testing.T) {
+	if n := nats.Answers(100); n != 1 {
+		t.Errorf("%d answers", n)
+	}
+}
+
 // Machines that the hub does not know, or knows under another name, say what to do.
 func TestNotAdded(t *testing.T) {
 	t.Parallel()
