@@ -61,9 +61,7 @@ func printUsage(ctx context.Context, a *app, q api.UsageQuery) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range u.Missed {
-		a.warn("%s; what is there is not counted", m)
-	}
+	a.warnMissed(u)
 	if a.json {
 		return a.printJSON(u)
 	}
@@ -75,7 +73,7 @@ func printUsage(ctx context.Context, a *app, q api.UsageQuery) error {
 	for _, by := range u.By {
 		head = append(head, strings.ToUpper(by))
 	}
-	rows := [][]string{append(head, "ANSWERS", "INPUT", "CACHE WRITE", "CACHE READ", "OUTPUT", "COST")}
+	rows := [][]string{append(head, usageColumns...)}
 	for _, r := range u.Rows {
 		rows = append(rows, usageRow(u.By, r))
 	}
@@ -89,6 +87,16 @@ func printUsage(ctx context.Context, a *app, q api.UsageQuery) error {
 	}
 	return a.table(rows)
 }
+
+// warnMissed says what is not counted.
+func (a *app) warnMissed(u api.Usage) {
+	for _, m := range u.Missed {
+		a.warn("%s; what is there is not counted", m)
+	}
+}
+
+// usageColumns are the heads of the columns of numbers.
+var usageColumns = []string{"ANSWERS", "INPUT", "CACHE WRITE", "CACHE READ", "OUTPUT", "COST"}
 
 func usageRow(by []string, r api.UsageRow) (row []string) {
 	for _, b := range by {
