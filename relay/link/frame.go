@@ -105,6 +105,10 @@ type Member struct {
 	Why    string    `json:"why,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	Lead   bool      `json:"lead,omitempty"`
+
+	// Waits is the kind of what waits because of it, such as "silent", without its text.
+	Waits      string    `json:"waits,omitempty"`
+	WaitsSince time.Time `json:"waitsSince,omitzero"`
 }
 
 // PresenceOf reads what a machine said of itself last; ok is false if it never did.

@@ -43,7 +43,13 @@ func (c *Cache) place(e *cachedTeam, list []api.Status) {
 	open := c.open(e)
 	for i := range list {
 		s := &list[i]
+		elsewhere := s.Overview // of a member on another machine: what that one says
 		s.Overview = api.Overview{Cwd: e.dirs[s.Member]}
+		if name := sections[elsewhere.SectionKind]; s.Basis == api.BasisMachine && name != "" {
+			s.Overview = elsewhere
+			s.Section = name
+			continue
+		}
 		section(s, open)
 		if s.Section == api.SectionEnded {
 			continue

@@ -227,6 +227,22 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	if states, err := laptop.Status(t.Context(), "ci@build", "worker"); err != nil || len(states) != 1 || states[0].Basis != api.BasisMachine {
 		t.Errorf("%+v, %v", states, err)
 	}
+	// What waits because of it is told, without what it says.
+	row, err := json.Marshal([]any{map[string]any{"from": "worker", "timestamp": time.Now().UTC(), "read": true, "text": `{"type":"permission_request","request_id":"perm-1-a","agent_id":"worker",` +
+		`"tool_name":"Bash","tool_use_id":"t1","description":"a secret","input":{},"permission_suggestions":[]}`}})
+	if err := errors.Join(err, os.WriteFile(build.Path("ci", "inboxes", "chief.json"), row, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	laptop.until("worker needs somebody", func() bool {
+		states, err := laptop.Status(t.Context(), "ci@build", "worker")
+		if err != nil || len(states) != 1 || states[0].Section != api.SectionNeedsYou {
+			return false
+		}
+		if s := states[0]; s.SectionKind == "" || s.SectionSince == nil || strings.Contains(s.SectionWhy, "secret") || s.SectionWhy == "" {
+			t.Errorf("%+v", s)
+		}
+		return true
+	})
 }
 
 // Agents of two machines write to each other by stand-ins, which are no members for broadcasts.

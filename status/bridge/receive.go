@@ -242,7 +242,11 @@ func (r *links) offers(ctx context.Context, machine string) (list []link.Team, e
 			}
 			one := link.Member{Member: m.Member, Lead: m.Role == api.RoleLead}
 			if i := slices.IndexFunc(states, func(s api.Status) bool { return s.Member == m.Member }); i >= 0 {
-				one.Word, one.Why, one.Since = states[i].Word, states[i].Why, states[i].WordSince
+				s := states[i]
+				one.Word, one.Why, one.Since = s.Word, s.Why, s.WordSince
+				if s.SectionSince != nil && view.WaitsElsewhere(s.SectionKind) != "" {
+					one.Waits, one.WaitsSince = s.SectionKind, *s.SectionSince
+				}
 			}
 			t.Members = append(t.Members, one)
 		}

@@ -91,6 +91,9 @@ func MachineStatus(m ledger.Machine, team string) []api.Status {
 			Team: team + "@" + m.Name, Member: one.Member, Word: cmp.Or(one.Word, api.WordUnknown), Why: one.Why, WordSince: one.Since, Since: one.Since, Heard: m.Heard.UTC(),
 			Basis: api.BasisMachine, State: api.StateIdle, Detail: api.DetailWaiting,
 		}
+		if what := WaitsElsewhere(one.Waits); what != "" && silent == "" {
+			s.Overview = api.Overview{SectionKind: one.Waits, SectionWhy: what, SectionSince: new(one.WaitsSince)}
+		}
 		if silent != "" {
 			s.Word, s.Why = api.WordUnknown, silent
 		}
@@ -103,4 +106,15 @@ func MachineStatus(m ledger.Machine, team string) []api.Status {
 		list = append(list, s)
 	}
 	return list
+}
+
+// WaitsElsewhere says what waits because of a member on another machine, by the kind of an [api.Attention]. It is empty for what
+// concerns only the person at that machine, such as a message to that person.
+func WaitsElsewhere(kind string) string {
+	return map[string]string{
+		api.WaitsPermission: "asks whether it may use a tool", api.WaitsPlan: "asks for approval of its plan", api.WaitsQuestion: "asks a question", api.WaitsLead: "asks its lead",
+		api.WaitsTerminal: "waits at its terminal", api.WaitsHeld: "messages to it are held back",
+		api.WaitsStopped: "nothing delivers to it", api.WaitsLost: "a message to it was lost", api.WaitsUnknown: "what became of a message to it is unknown",
+		api.WaitsFailed: "a message to it failed", api.WaitsSilent: "works, and nothing new has come from it", api.WaitsLoop: "it and another agent only answer each other",
+	}[kind]
 }

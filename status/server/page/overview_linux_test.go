@@ -145,7 +145,7 @@ func thirty(t *testing.T) *world {
 	}
 	defer l.Close()
 	there := link.Presence{Version: 1, Instance: "i", Ledger: "l", Teams: []link.Team{{Team: "nightly", Members: []link.Member{
-		{Member: "conductor", Word: api.WordIdle, Lead: true, Since: time.Now().Add(-20 * minute)}, {Member: "builder", Word: api.WordWorking, Since: time.Now().Add(-3 * minute)},
+		{Member: "conductor", Word: api.WordIdle, Lead: true, Since: time.Now().Add(-20 * minute)}, {Member: "builder", Word: api.WordWorking, Since: time.Now().Add(-9 * minute), Waits: api.WaitsSilent, WaitsSince: time.Now().Add(-8 * minute)},
 		{Member: "signer", Word: api.WordWaiting, Why: "permission prompt", Since: time.Now().Add(-minute)}, {Member: "packer", Word: api.WordIdle, Since: time.Now().Add(-12 * minute)},
 		{Member: "uploader", Word: api.WordBlocked, Why: "its relay is dead", Since: time.Now().Add(-30 * minute)},
 	}}}}
@@ -192,8 +192,8 @@ func TestOverview(t *testing.T) {
 		sections[section] = slices.DeleteFunc(strings.Fields(members), func(m string) bool { return m == "team-lead" }) // of five
 	}
 	for section, want := range map[string]string{
-		api.SectionNeedsYou: "android frontend signer", api.SectionStuck: "ranker reviewer uploader", api.SectionEnded: "",
-		api.SectionWorking: "backend builder database indexer invoices ios ledger writer",
+		api.SectionNeedsYou: "android frontend signer", api.SectionStuck: "builder ranker reviewer uploader", api.SectionEnded: "",
+		api.SectionWorking: "backend database indexer invoices ios ledger writer",
 	} {
 		got := slices.Clone(sections[section])
 		if slices.Sort(got); strings.Join(got, " ") != want {
@@ -205,7 +205,7 @@ func TestOverview(t *testing.T) {
 	}
 	for member, want := range map[string][]string{
 		"backend": {"Working", "Limit the retries of payments"}, "frontend": {"Shall the cart be kept"}, "android": {"Asks its lead to use Bash: delete the build directory", "Answer it at the terminal of team-lead"},
-		"ranker": {"Ranker and reviewer only answer each other: 19 times within 10 minutes", "Dismiss"}, "signer": {"Waiting for you: permission prompt", "forge"}, "uploader": {"Blocked: its relay is dead"},
+		"ranker": {"Ranker and reviewer only answer each other: 19 times within 10 minutes", "Dismiss"}, "signer": {"Waiting for you: permission prompt", "forge"}, "uploader": {"Blocked: its relay is dead"}, "builder": {"Working: works, and nothing new has come from it", "forge"},
 	} {
 		for _, part := range want {
 			p.until(rowOf(member)+`.textContent.includes(%s)`, part)
@@ -230,8 +230,8 @@ func TestOverview(t *testing.T) {
 	p.picture("overview")
 
 	// By project or by team; the page remembers it.
-	headings := `[...document.querySelectorAll(".agents-section[data-section=working] h3")].map(e => e.textContent).sort().join()`
-	p.until(headings + ` === "billing,checkout,mobile,on forge,search,website"`)
+	headings := `[...document.querySelectorAll(".agents-section[data-section=needs-you] h3")].map(e => e.textContent).sort().join()`
+	p.until(headings + ` === "checkout,mobile,on forge"`)
 	p.run(do(`[...document.querySelectorAll(".agents-by button")].find(b => b.textContent === "By team").click()`))
 	p.until(`document.querySelector(".agents-by [aria-pressed=true]").textContent === "By team" && ` + headings + `.includes("nightly@forge")`)
 	p.run(chromedp.Reload())
