@@ -13,7 +13,7 @@ import (
 
 // documents are checked for the tests, files and variables that they name.
 var documents = []string{
-	"README.md", ".github/GUIDE.md", ".github/PROMISES.md", "testdata/contract/CONTRACT.md", "testdata/contract/OPENCODE.md", "testdata/contract/CODEX.md", ".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md",
+	"README.md", ".github/GUIDE.md", ".github/PROMISES.md", "testdata/contract/CONTRACT.md", "testdata/contract/OPENCODE.md", "testdata/contract/CODEX.md", "testdata/contract/QWEN.md", ".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md",
 }
 
 // sources returns the Go files of the module, by their path from its top.
