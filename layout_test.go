@@ -132,8 +132,8 @@ var onlyUser = map[string][]string{
 
 func TestImportsGoOneWay(t *testing.T) {
 	t.Parallel()
-	dec := json.NewDecoder(strings.NewReader(runGo(t, "list", "-json=ImportPath,Imports", "teambridge/...")))
-	seen := 0
+	dec := json.NewDecoder(strings.NewReader(runGo(t, "list", "-json=ImportPath,Imports", "./...")))
+	seen, module := 0, modulePath(t)
 	for {
 		var p struct {
 			ImportPath string
@@ -145,9 +145,9 @@ func TestImportsGoOneWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen++
-		name := strings.TrimPrefix(p.ImportPath, "teambridge/")
+		name := strings.TrimPrefix(p.ImportPath, module)
 		for _, imp := range p.Imports {
-			if ours, ok := strings.CutPrefix(imp, "teambridge/"); ok {
+			if ours, ok := strings.CutPrefix(imp, module); ok {
 				if may := mayImport[name]; !slices.Contains(may, ours) && !slices.Contains(may, "*") {
 					t.Errorf("%s imports %s, against the direction of the layout", name, ours)
 				}
@@ -169,7 +169,7 @@ func TestImportsGoOneWay(t *testing.T) {
 func TestPackagesInitializeQuickly(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "teambridge.exe")
-	runGo(t, "build", "-o", program, "teambridge/cmd/teambridge")
+	runGo(t, "build", "-o", program, "./cmd/teambridge")
 	cmd := exec.Command(program, "version")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	trace, err := cmd.CombinedOutput()
@@ -196,16 +196,23 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 	}
 }
 
+// modulePath is the path of the module, with a slash at the end.
+func modulePath(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(runGo(t, "list", "-m")) + "/"
+}
+
 // A Go program that talks to the service links little: of ours nothing but the
 // types and the lock that tells if a service runs, and no database and no watcher.
 func TestClientIsSmall(t *testing.T) {
 	t.Parallel()
-	for dep := range strings.FieldsSeq(runGo(t, "list", "-deps", "teambridge/status/client")) {
+	module := modulePath(t)
+	for dep := range strings.FieldsSeq(runGo(t, "list", "-deps", "./status/client")) {
 		first, _, _ := strings.Cut(dep, "/")
 		switch {
-		case dep == "teambridge/status/client", dep == "teambridge/status/api", dep == "teambridge/teams/flock":
+		case dep == module+"status/client", dep == module+"status/api", dep == module+"teams/flock":
 		case dep == "github.com/gofrs/flock", strings.HasPrefix(dep, "golang.org/x/sys/"):
-		case first == "teambridge", strings.Contains(first, "."): // a domain: not of the standard library
+		case strings.HasPrefix(dep, module), strings.Contains(first, "."): // a domain: not of the standard library
 			t.Errorf("status/client is built with %s", dep)
 		}
 	}

@@ -34,7 +34,7 @@ func TestRealSSHD(t *testing.T) {
 		}
 	}
 	hub := filepath.Join(t.TempDir(), "teambridge-hub")
-	if out, err := exec.Command("go", "build", "-o", hub, "teambridge/cmd/teambridge-hub").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", hub, "../teambridge-hub").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	p := scripts("sshd")
