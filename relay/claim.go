@@ -113,7 +113,11 @@ func (l *loop) claim(ctx context.Context) error {
 	// In the ledger before in the file: a row that says it was taken, and of
 	// which the ledger knows nothing, would be lost.
 	if len(c.fresh) > 0 {
-		if err := l.ledger.Claim(ctx, c.fresh...); err != nil {
+		err := l.ledger.Claim(ctx, c.fresh...)
+		if errors.Is(err, ledger.ErrHeld) {
+			return l.claim(ctx) // a person has held a sender since that was read; nothing was claimed
+		}
+		if err != nil {
 			return err
 		}
 		for _, d := range c.fresh {

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -270,5 +271,81 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	s.await("it is said", func() bool { return s.told("team-lead", "worker") == before+1 })
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// claimStore does something right before the first claim, when the plan of it was made.
+type claimStore struct {
+	*ledger.Ledger
+	before func()
+	once   *sync.Once
+}
+
+func (s claimStore) Claim(ctx context.Context, ds ...ledger.Delivery) error {
+	s.once.Do(s.before)
+	return s.Ledger.Claim(ctx, ds...)
+}
+
+// A person holds a sender while what it wrote is about to be claimed: that waits, the messages of others do not, and what
+// was claimed before is delivered. After the release all of it comes, once and in order.
+func TestHeldByAPersonDuringAClaim(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	s.writes("worker", "team-lead", "[w-0]")
+	r, stop := s.relay(s.options())
+	s.await("the first is said", func() bool { return s.told("team-lead", "worker") == 1 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.writes("worker", "team-lead", "[w-1]", "[w-2]")
+	s.writes("helper", "team-lead", "[h-0]")
+	hold := ledger.Hold{InboxKey: r.Key(), Sender: "worker", Reason: "by you"}
+	run := func(before func()) func() error {
+		opts := s.options()
+		r, err := New(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ledger = claimStore{s.ledger, before, new(sync.Once)}
+		return s.run(r)
+	}
+	stop = run(func() {
+		if err := s.ledger.Hold(t.Context(), hold); err != nil {
+			t.Error(err)
+		}
+	})
+	s.await("another is heard", func() bool { return s.told("team-lead", "helper") == 1 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.unread("team-lead"); !slices.Equal(got, []string{"[w-1]", "[w-2]"}) || s.told("team-lead", "worker") != 1 {
+		t.Errorf("unread %q, and %d said; want what came after the hold unread", got, s.told("team-lead", "worker"))
+	}
+	stop = run(func() {}) // the next run holds it, too
+	s.writes("worker", "team-lead", "[w-3]")
+	s.writes("helper", "team-lead", "[h-1]")
+	s.await("another is heard again", func() bool { return s.told("team-lead", "helper") == 2 })
+	if got := s.told("team-lead", "worker"); got != 1 {
+		t.Errorf("%d said in the next run, want 1", got)
+	}
+	if _, err := s.ledger.Release(t.Context(), r.Key(), "worker"); err != nil {
+		t.Fatal(err)
+	}
+	s.await("all is said", func() bool { return s.told("team-lead", "worker") == 4 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: "team-lead"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, d := range slices.Backward(all) {
+		if d.From == "worker" {
+			order = append(order, rowOf(d).Text)
+		}
+	}
+	if !slices.Equal(order, []string{"[w-0]", "[w-1]", "[w-2]", "[w-3]"}) {
+		t.Errorf("claimed in the order %q", order)
 	}
 }

@@ -38,7 +38,8 @@
 // Two agents that have answered each other [MaxExchanges] times within a minute would
 // go on for ever. The messages of the sender are then held: they stay unread in the
 // inbox until [ledger.Ledger.Release]. An exchange is a message that comes after the
-// member has written to its sender; a burst is none.
+// member has written to its sender; a burst is none. A person holds a sender with
+// [ledger.Ledger.Hold], at any time: what was claimed before is delivered.
 //
 // # Authority
 //

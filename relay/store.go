@@ -19,7 +19,7 @@ type store interface {
 	Missing(ctx context.Context, p ledger.InboxKey, uuids ...string) (missing []string, err error)
 	Claim(context.Context, ...ledger.Delivery) error
 	Held(context.Context, ledger.InboxKey) ([]ledger.Hold, error)
-	Hold(context.Context, ledger.Hold) error
+	Hold(context.Context, ...ledger.Hold) error
 	Answered(ctx context.Context, p ledger.InboxKey, recipients ...string) error
 	StandIns(ctx context.Context, root string) ([]ledger.StandIn, error)
 	Joins(ctx context.Context, root, team string, createdAt int64) ([]ledger.Join, error)

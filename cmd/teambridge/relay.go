@@ -68,7 +68,7 @@ ended.`,
 	}
 	return group("relay", "Headless agents: their relays, deliveries and queues",
 		`Show and control the relays of headless agents, and say which the service runs.`,
-		list, retry, drop, newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
+		list, retry, drop, newRelayHold(a), newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
 }
 
 func listRelays(ctx context.Context, a *app, all, relaysOnly bool) error {

@@ -11,7 +11,8 @@ func newRelayRelease(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release MEMBER[@TEAM] [SENDER]",
 		Short: "Relay messages that were held to break a loop",
-		Long: `Release messages that are held for a member, all or those of one sender.
+		Long: `Release messages that are held for a member, all or those of one sender, and
+what is held in the other direction.
 
 When two agents answer each other 20 times within a minute, messages from one
 to the other are held, so that they do not go on for ever: they stay unread in
@@ -50,6 +51,47 @@ func releaseHeld(ctx context.Context, a *app, address, sender string) error {
 	}
 	for _, h := range list {
 		if err := a.printf("released  %s@%s  what %s writes\n", escape(h.Member, false), escape(h.Team, false), escape(h.Sender, false)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newRelayHold(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "hold MEMBER[@TEAM] SENDER",
+		Short: "Hold back what two agents write each other",
+		Long: `Hold back what a sender writes to a member, and what the member writes to the
+sender: in each of the two directions that a relay delivers. If only one is,
+that ends a loop, too.
+
+What was relayed before stays so; what comes waits unread in the inbox, in
+order, until "relay release". "inbox" and "status" show it. A hold lasts until
+then, whatever is restarted.
+
+Exit status: 0, even if it is held already; 3 no such team or member; 5 no relay
+delivers to either of them: each reads its own inbox, or is typed its messages.`,
+		Example:           `  teambridge relay hold lead@myteam worker`,
+		Args:              between(2, 2),
+		ValidArgsFunction: a.completeMembers(2),
+		RunE:              func(cmd *cobra.Command, args []string) error { return holdBack(cmd.Context(), a, args[0], args[1]) },
+	}
+}
+
+func holdBack(ctx context.Context, a *app, address, sender string) error {
+	to, err := a.target(ctx, address)
+	if err != nil {
+		return err
+	}
+	list, err := a.bridge(ctx).Hold(ctx, to.Team, to.Members[0], sender)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	for _, h := range list {
+		if err := a.printf("held  %s@%s  what %s writes: %s\n", escape(h.Member, false), escape(h.Team, false), escape(h.Sender, false), escape(h.Reason, false)); err != nil {
 			return err
 		}
 	}

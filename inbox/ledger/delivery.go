@@ -65,7 +65,8 @@ func content(name string, b []byte) error {
 //
 // A delivery that is already there is not changed and only gets its Seq. Claim fails with
 // [ErrConflict] if the uuid belongs to another row or to a prompt with another text or
-// mode, or if the row was claimed under another uuid, and with *[ValueError].
+// mode, or if the row was claimed under another uuid, with [ErrHeld] for a row that is new
+// and whose sender is held, and with *[ValueError].
 func (l *Ledger) Claim(ctx context.Context, ds ...Delivery) error {
 	for i := range ds {
 		if err := ds[i].check(); err != nil {
@@ -108,6 +109,14 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 	case err != nil:
 		return 0, err
 	case n > 0:
+		if !d.Person {
+			// Here, so that a row is either claimed before its sender is held or not at all.
+			if held, err := c.Number("SELECT count(*) FROM holds WHERE inbox_id=? AND sender=? AND held<>0", inboxID, d.From); err != nil {
+				return 0, err
+			} else if held > 0 {
+				return 0, fmt.Errorf("ledger: claim %s in %v: %w: %s", d.UUID, d.InboxKey, ErrHeld, d.From)
+			}
+		}
 		_, err = c.Exec("INSERT INTO contents (seq, mode, raw) VALUES (?, ?, ?)", was.Seq, d.Mode, d.Raw)
 		return was.Seq, err
 	case !found:

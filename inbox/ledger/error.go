@@ -14,6 +14,8 @@ var (
 	ErrWritten = errors.New("message already written")
 	// ErrNoIntent: a message was reported written that was never intended.
 	ErrNoIntent = errors.New("no such message intended")
+	// ErrHeld: a row was claimed whose sender is held.
+	ErrHeld = errors.New("the messages of the sender are held")
 	// ErrUnknown: no delivery, or no frame, has the uuid.
 	ErrUnknown = errors.New("not in the ledger")
 )

@@ -8,7 +8,7 @@ import (
 )
 
 // A Hold keeps the messages of one sender from being claimed for an inbox, because
-// the two agents answered each other too often. It lasts until [Ledger.Release].
+// the two agents answered each other too often, or a person wants it. It lasts until [Ledger.Release].
 type Hold struct {
 	InboxKey
 	Sender string
@@ -102,20 +102,28 @@ func (l *Ledger) Answered(ctx context.Context, k InboxKey, recipients ...string)
 	})
 }
 
-// Hold records, durably, that the messages of a sender are held. It does not change a hold
-// that exists. A zero Since is now.
-func (l *Ledger) Hold(ctx context.Context, h Hold) error {
-	if err := h.InboxKey.check(); err != nil {
-		return err
-	}
-	return l.write(ctx, "hold", durable, func(c *sqlite.Conn) error {
-		inboxID, err := h.InboxKey.add(c)
-		if err != nil {
+// Hold records, durably, that the messages of senders are held, all or none. It does not
+// change a hold that exists. A zero Since is now. From then on [Ledger.Claim] refuses what
+// they write; what was claimed before is delivered.
+func (l *Ledger) Hold(ctx context.Context, holds ...Hold) error {
+	for _, h := range holds {
+		if err := h.InboxKey.check(); err != nil {
 			return err
 		}
-		_, err = c.Exec(`INSERT INTO holds (inbox_id, sender, held, reason, at, after) VALUES (?, ?, 1, ?, ?, 0)
-			ON CONFLICT DO UPDATE SET held=1, reason=excluded.reason, at=excluded.at WHERE held=0`, inboxID, h.Sender, h.Reason, micros(h.Since))
-		return err
+	}
+	return l.write(ctx, "hold", durable, func(c *sqlite.Conn) error {
+		for _, h := range holds {
+			inboxID, err := h.InboxKey.add(c)
+			if err != nil {
+				return err
+			}
+			_, err = c.Exec(`INSERT INTO holds (inbox_id, sender, held, reason, at, after) VALUES (?, ?, 1, ?, ?, 0)
+				ON CONFLICT DO UPDATE SET held=1, reason=excluded.reason, at=excluded.at WHERE held=0`, inboxID, h.Sender, h.Reason, micros(h.Since))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

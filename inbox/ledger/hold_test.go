@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -146,5 +147,29 @@ func wantHolds(t *testing.T, l *Ledger, want ...Hold) {
 	must(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("holds (-want +got):\n%s", diff)
+	}
+}
+
+// What was claimed before its sender was held goes on. Nothing after it is claimed, nor with it.
+func TestNothingHeldIsClaimed(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	before, after, other, typed := aRow("before"), aRow("after"), aRow("other"), anInput("typed")
+	other.From = "cid"
+	must(t, l.Claim(t.Context(), before))
+	must(t, l.Hold(t.Context(), Hold{InboxKey: bob, Sender: before.From, Reason: "by you"}, Hold{InboxKey: bob, Sender: "dan", Reason: "by you"}))
+	must(t, l.Claim(t.Context(), before, other, typed)) // the first is claimed already
+	third := aRow("third")
+	third.From = "cid"
+	if err := l.Claim(t.Context(), third, after); !errors.Is(err, ErrHeld) {
+		t.Errorf("claimed: %v, want ErrHeld", err)
+	}
+	_, err := l.Release(t.Context(), bob, before.From)
+	must(t, err)
+	n, err := l.OpenCount(t.Context(), bob)
+	must(t, err)
+	must(t, l.Claim(t.Context(), third, after))
+	if n != 3 {
+		t.Errorf("%d are open, want 3: with what is held, nothing is claimed", n)
 	}
 }

@@ -45,8 +45,11 @@ type Attention struct {
 	HTML     string    `json:"html,omitempty"`    // the plan of Question, if HTML was asked for
 
 	From    string `json:"from,omitempty"`    // the sender of the messages
-	Count   int    `json:"count,omitempty"`   // how many messages
+	Count   int    `json:"count,omitempty"`   // how many messages; of a loop, how often the two answered each other
 	Message string `json:"message,omitempty"` // id of the last message
+
+	// Holdable has those of the two agents of a loop whose messages [Bridge].Hold can hold back.
+	Holdable []string `json:"holdable,omitempty"`
 
 	Delivery string `json:"delivery,omitempty"` // of a message to a relayed agent that failed
 }

@@ -142,6 +142,11 @@ type Bridge interface {
 	// Interrupt stops the turn of an agent, and cancels its messages. The error is
 	// [CodeNotInFlight] if there is none.
 	Interrupt(ctx context.Context, id string) (RelayEntry, error)
+	// Hold holds back what two members of a team write each other, in each direction that a
+	// relay delivers, until Release, and returns what is held. What was claimed before is
+	// delivered; the rest waits unread, in order. The error is [CodeConflict] if no relay
+	// delivers to either of them.
+	Hold(ctx context.Context, team, member, sender string) ([]Hold, error)
 	// ReleaseRelay releases what is held back from the agent of a relay, as Release does.
 	ReleaseRelay(ctx context.Context, id, sender string) ([]Hold, error)
 	// Release releases the messages of a sender, or of all if it is "", that are held back from

@@ -78,7 +78,7 @@ type Placed struct {
 }
 
 // Hold keeps the messages of one sender to a headless agent unread in the inbox until it
-// is released, because the two answered each other too often.
+// is released, because the two answered each other too often, or a person held them.
 type Hold struct {
 	Team   string    `json:"team"`
 	Member string    `json:"member"` // the agent

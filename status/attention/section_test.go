@@ -195,6 +195,42 @@ func TestNoLoop(t *testing.T) {
 	}
 }
 
+// Whoever is in a loop says what ends it: a hold, if a relay delivers to one of the two. One that is held is over.
+func TestLoopIsHeldWhereThereIsARelay(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1795000000000).UTC()
+	local := &api.Relay{Place: &api.Place{At: api.PlaceLocal}}
+	for _, test := range []struct {
+		name     string
+		a, b     *api.Relay
+		holdable string
+		do, what string // what they have
+	}{
+		{"none", nil, nil, "", "tell one of them to stop: teambridge send a@t TEXT", "20 times"},
+		{"one", nil, &api.Relay{}, "b", "teambridge relay hold a@t b", "to hold what b gets from a ends it"},
+		{"both", &api.Relay{}, &api.Relay{}, "a b", "teambridge relay hold a@t b", "20 times"},
+		{"at a terminal", local, nil, "", "tell one of them to stop", "20 times"},
+	} {
+		e := &cachedTeam{team: api.Team{Team: "t"}, states: []api.Status{{Member: "a", Relay: test.a}, {Member: "b", Relay: test.b}}, tools: map[string]task{},
+			loops: map[pair]loop{pairOf("a", "b"): {exchanges: 20, since: now, ends: now.Add(loopWindow)}}}
+		list := e.loopWaits()
+		i := slices.IndexFunc(list, func(one api.Attention) bool { return one.Member == "a" })
+		if len(list) != 2 {
+			t.Errorf("%s: %+v", test.name, list)
+			continue
+		}
+		if one := list[i]; one.Count != 20 || strings.Join(one.Holdable, " ") != test.holdable || !strings.Contains(one.Do, test.do) || !strings.Contains(one.What, test.what) {
+			t.Errorf("%s: %+v", test.name, one)
+		}
+		if test.b != nil {
+			test.b.Held = []api.Hold{{Member: "b", Sender: "a"}}
+			if list := e.loopWaits(); len(list) > 0 {
+				t.Errorf("%s: held, and still %+v", test.name, list)
+			}
+		}
+	}
+}
+
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1795000000000).UTC()

@@ -11,6 +11,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 // lately is how many of the last messages of a team are looked through.
@@ -116,24 +117,44 @@ func (e *cachedTeam) keepLoops(was *cachedTeam) {
 
 // loopWaits returns what waits because agents of a team are in loops.
 func (e *cachedTeam) loopWaits() (list []api.Attention) {
-	agents := map[string]bool{}
+	agents := map[string]*api.Relay{}
 	for _, s := range e.states {
-		agents[s.Member] = true
+		agents[s.Member] = s.Relay
+	}
+	held := func(to, from string) bool {
+		return agents[to] != nil && slices.ContainsFunc(agents[to].Held, func(h api.Hold) bool { return h.Sender == from })
 	}
 	for p, l := range e.loops {
-		if !agents[p[0]] || !agents[p[1]] {
+		_, isAgent := agents[p[0]]
+		if _, other := agents[p[1]]; !isAgent || !other {
 			continue // a person talks to it
+		}
+		if held(p[0], p[1]) || held(p[1], p[0]) {
+			continue // it is over, and what is held waits by itself
 		}
 		if began := l.ends.Add(-loopWindow); e.tools[p[0]].at.After(began) || e.tools[p[1]].at.After(began) {
 			continue
 		}
+		var holdable []string
+		for _, name := range p {
+			if view.Delivers(agents[name]) {
+				holdable = append(holdable, name)
+			}
+		}
 		for i, name := range p {
 			other := p[1-i]
+			what := fmt.Sprintf("%s and %s only answer each other: %d times within %d minutes", name, other, l.exchanges, int(loopWindow.Minutes()))
+			do := "teambridge relay hold " + name + "@" + e.team.Team + " " + other + " holds back what they write each other"
+			switch len(holdable) {
+			case 0:
+				do = "tell one of them to stop: teambridge send " + name + "@" + e.team.Team + " TEXT (no relay delivers to them, so it cannot be held)"
+			case 1:
+				what += fmt.Sprintf("; to hold what %s gets from %s ends it", holdable[0], p[1-slices.Index(p[:], holdable[0])])
+			}
 			e.dueAt(l.ends)
 			list = append(list, api.Attention{
 				ID: attentionID(api.WaitsLoop, l.since, e.team.Team, name, other), Kind: api.WaitsLoop, Team: e.team.Team, Member: name, Since: new(l.since),
-				From: other, Count: l.exchanges, What: fmt.Sprintf("%s and %s only answer each other: %d times within %d minutes", name, other, l.exchanges, int(loopWindow.Minutes())),
-				Do: "read what they write, and tell one of them to stop: teambridge history --team " + e.team.Team,
+				From: other, Count: l.exchanges, What: what, Do: do, Holdable: holdable,
 			})
 		}
 	}

@@ -296,6 +296,76 @@ func (l *Local) ReleaseRelay(ctx context.Context, id, sender string) ([]api.Hold
 	return list, err
 }
 
+// Hold holds back what two members write each other; see [api.Bridge].
+func (l *Local) Hold(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
+	t, _, err := l.real(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close() // nothing was written through it
+	if sender == "" {
+		return nil, api.Decide(api.CodeInvalid, "", "the sender is missing whose messages to %s are to be held", member)
+	}
+	keys := make([]ledger.InboxKey, 2)
+	for i, name := range []string{member, sender} {
+		if keys[i], err = fleet.Key(ctx, t, name); err != nil {
+			return nil, err
+		}
+	}
+	lg, err := l.opts.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	relays, err := view.Relays(ctx, lg, l.opts.State, t)
+	if err != nil {
+		return nil, err
+	}
+	a, b := keys[0].Inbox, keys[1].Inbox
+	if a == b {
+		return nil, api.Decide(api.CodeInvalid, "", "%s is both the member and the sender", a)
+	}
+	reason := l.holdReason(ctx, t.Name(), a, b)
+	var holds []ledger.Hold
+	for i, k := range keys {
+		if view.Delivers(relays[k.Inbox]) {
+			holds = append(holds, ledger.Hold{InboxKey: k, Sender: keys[1-i].Inbox, Reason: reason})
+		}
+	}
+	if len(holds) == 0 {
+		return nil, api.Decide(api.CodeConflict, fmt.Sprintf("tell one of them to stop: teambridge send %s@%s TEXT", a, t.Name()),
+			"no relay delivers to %s or %s, so what they write each other cannot be held", a, b)
+	}
+	if err := lg.Hold(ctx, holds...); err != nil {
+		return nil, err
+	}
+	list := []api.Hold{}
+	for _, h := range holds {
+		now, err := lg.Held(ctx, h.InboxKey)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range slices.DeleteFunc(now, func(other ledger.Hold) bool { return other.Sender != h.Sender }) {
+			list = append(list, view.Hold(h))
+		}
+	}
+	l.poke()
+	return list, nil
+}
+
+// holdReason is why a person holds what two members write each other.
+func (l *Local) holdReason(ctx context.Context, team, a, b string) string {
+	waits, err := l.Attention(ctx, team)
+	if err != nil {
+		l.opts.Warn(fmt.Errorf("%w; the hold does not say how long the loop was", err))
+	}
+	for _, w := range waits {
+		if w.Kind == api.WaitsLoop && (w.Member == a && w.From == b || w.Member == b && w.From == a) {
+			return fmt.Sprintf("by you, in a loop of %d exchanges", w.Count)
+		}
+	}
+	return "by you"
+}
+
 // Release releases what is held back from a member; see [api.Bridge].
 func (l *Local) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	t, _, err := l.real(ctx, team)

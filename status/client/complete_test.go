@@ -137,6 +137,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		},
 		func(ctx context.Context) error { _, err := c.Relay(ctx, "t", "r"); return err },
 		func(ctx context.Context) error { _, err := c.Release(ctx, "t", "m", "s"); return err },
+		func(ctx context.Context) error { _, err := c.Hold(ctx, "t", "m", "s"); return err },
 		func(ctx context.Context) error { _, err := c.Questions(ctx, "t"); return err },
 		func(ctx context.Context) error { _, err := c.Question(ctx, "t", "q"); return err },
 		func(ctx context.Context) error { _, err := c.TestPane(ctx, "p", ""); return err },

@@ -63,6 +63,11 @@ func (c *Client) ReleaseRelay(ctx context.Context, id, sender string) ([]api.Hol
 	return c.release(ctx, relayPath(id), sender)
 }
 
+// Hold holds back what two members write each other; see [api.Bridge].
+func (c *Client) Hold(ctx context.Context, team, member, sender string) (list []api.Hold, err error) {
+	return list, c.do(ctx, http.MethodPost, withQuery(memberPath(team, member)+"/hold", queryOf("sender", sender)), nil, nil, &list)
+}
+
 // Release releases what is held back from a member; see [api.Bridge].
 func (c *Client) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	return c.release(ctx, memberPath(team, member), sender)

@@ -55,6 +55,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt, agents: true},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/outcome", handle: s.outcome, stream: always, agents: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/place", handle: s.place, changes: true},
+		{method: "POST", path: "/v1/teams/{team}/members/{member}/hold", handle: three(l.Hold, "team", "member", "?sender"), changes: true, bare: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/release", handle: three(l.Release, "team", "member", "?sender"), changes: true, bare: true},
 		{method: "GET", path: "/v1/attention", handle: s.attention},
 		{method: "POST", path: "/v1/attention/dismiss", handle: dismiss(l), changes: true},

@@ -162,6 +162,12 @@ func Place(h ledger.Handoff) api.Place {
 	return api.Place{At: string(h.At), To: string(h.To), Wanted: string(h.Wanted), Reason: h.Reason, Refused: h.Refused, Since: h.Since}
 }
 
+// Delivers reports whether messages to a member with that relay, or nil, go through us. Where
+// its session is at a terminal, Claude Code reads the inbox itself.
+func Delivers(r *api.Relay) bool {
+	return r != nil && (r.Place == nil || r.Place.At != api.PlaceLocal)
+}
+
 // Hold shows what is held back.
 func Hold(h ledger.Hold) api.Hold {
 	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}

@@ -168,7 +168,7 @@ func deliveries(w *world) {
 	}
 }
 
-// holds releases what is held back.
+// holds releases what is held back, and holds it back again.
 func holds(w *world) {
 	ctx, l, key := w.Context(), w.ledger(), w.inboxKey()
 	for _, sender := range []string{"reviewer", "team-lead"} {
@@ -187,6 +187,34 @@ func holds(w *world) {
 	w.fails(err, api.CodeNotFound)
 	_, err = w.b.Release(ctx, "nobody", "worker", "")
 	w.fails(err, api.CodeNotFound)
+
+	for _, tc := range []struct {
+		team, member, sender string
+		want                 api.Code
+	}{
+		{newer, "worker", "team-lead", api.CodeConflict}, // neither has a relay
+		{newer, "worker", "", api.CodeInvalid}, {newer, "worker", "worker", api.CodeInvalid},
+		{newer, "wroker", "team-lead", api.CodeNotFound}, {newer, "worker", "nobody", api.CodeNotFound}, {"nobody", "worker", "team-lead", api.CodeNotFound},
+	} {
+		_, err = w.b.Hold(ctx, tc.team, tc.member, tc.sender)
+		w.fails(err, tc.want)
+	}
+	w.must(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayRunning}))
+	for range 2 { // the second time, all is as it was
+		list, err := w.b.Hold(ctx, newer, "team-lead", "worker")
+		if err != nil || len(list) != 1 || list[0].Member != "worker" || list[0].Sender != "team-lead" || list[0].Team != newer || list[0].Reason != "by you" || list[0].Since.IsZero() {
+			w.Errorf("held %+v, %v; want what the lead writes to the worker, which has a relay", list, err)
+		}
+	}
+	peer := key
+	peer.Inbox = "team-lead"
+	w.must(l.SetSession(ctx, ledger.Session{InboxKey: peer, ID: "s-2", Command: "agent", State: ledger.RelayRunning}))
+	if list, err := w.b.Hold(ctx, newer, "worker", "team-lead"); err != nil || len(list) != 2 || list[0].Member != "worker" || list[1].Member != "team-lead" {
+		w.Errorf("held %+v, %v; want both directions", list, err)
+	}
+	if list, err := w.b.Release(ctx, newer, "team-lead", "worker"); err != nil || len(list) != 2 {
+		w.Errorf("released %+v, %v; want both directions", list, err)
+	}
 }
 
 // panes asks for panes where there are none.

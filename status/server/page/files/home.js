@@ -3,7 +3,7 @@
 import { Agents, keyOf } from "./agents.js";
 import { drawn, escaped, h, morph, pageHead } from "./dom.js";
 import { content } from "./message.js";
-import { changeDelivery, controlRelay, dismiss, Problem, release } from "./request.js";
+import { changeDelivery, controlRelay, dismiss, hold, Problem, release } from "./request.js";
 import { pathTo } from "./route.js";
 import { groupBy } from "./teams.js";
 import { capital, cut, flat, gist, short, since, wholeTime } from "./text.js";
@@ -38,6 +38,7 @@ const acts = {
   retry: ["Send again", (a) => a.delivery, (a) => changeDelivery(a.delivery, "retry")],
   drop: ["Give up", (a) => a.delivery, (a) => changeDelivery(a.delivery, "drop")],
   start: ["Start again", (a, page) => a.kind === "stopped" && page.relays.get(a.relay)?.state === "dead", (a) => controlRelay(a.relay, "retry")],
+  hold: ["Hold", (a) => a.holdable, (a) => hold(a.team, a.member, a.from)],
   release: ["Release", (a) => a.kind === "held", (a) => release(a.relay, a.from)],
   dismiss: ["Dismiss", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
 };
@@ -146,10 +147,9 @@ export class Home {
   // what says what a row is about. The last unread message says more than how many there are.
   #what(a) {
     const r = a.kind === "unread" && this.#page.reader.last(a.team, a.from);
-    if (!r) return escaped(capital(cut(a.what, 300)));
-    const { label, summary, text } = content(r);
-    return [a.count > 1 ? h("span", { class: "badge" }, String(a.count)) : null, a.count > 1 ? " " : null,
-      escaped(short([label, summary, gist(text)].filter(Boolean).join(": "), 200))];
+    const { label, summary, text } = r ? content(r) : {};
+    return [a.count > 1 ? [h("span", { class: "badge" }, String(a.count)), " "] : null,
+      escaped(r ? short([label, summary, gist(text)].filter(Boolean).join(": "), 200) : capital(cut(a.what, 300)))].flat();
   }
 
   async #act(name, id) {
