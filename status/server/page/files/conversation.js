@@ -229,7 +229,7 @@ export class Conversation {
     if (!history?.has(r)) return false;
     const { position, reading } = this.#parts;
     const range = history.range();
-    const counts = appeared && !r.work;
+    const counts = appeared && !r.work && !r.noise;
     if (history.newer && (!range || r.seq > range.high)) {
       if (counts) position.came();
       return false;

@@ -26,7 +26,7 @@ export class History {
 
   // has reports whether a message belongs to the conversation.
   has(r) {
-    return r.team === this.team && r.createdAt === this.createdAt && !r.noise &&
+    return r.team === this.team && r.createdAt === this.createdAt &&
       (this.member === null || r.from === this.member || r.inbox === this.member);
   }
 

@@ -15,7 +15,7 @@ export async function load(history, range, { take, blocks, current }) {
   const first = history.range() === null && range.before === undefined;
   const enough = blocks() + fewBlocks;
   for (let n = 0, more = true; n < mostPages && more && blocks() < enough; n++) {
-    const page = await messages(team, { with: member ?? undefined, createdAt, thinking: true, html: true, limit: first ? firstPage : pageSize, ...range });
+    const page = await messages(team, { with: member ?? undefined, createdAt, protocol: true, thinking: true, html: true, limit: first ? firstPage : pageSize, ...range });
     if (!current()) return;
     history.ours = page.ours;
     more = page.more;

@@ -30,15 +30,19 @@ export function notice(r) {
   }
 }
 
-// summaryOf describes notices in one line, such as "worker and tester went idle · reviewer was
-// given a task by team-lead". name returns the name to show.
+// summaryOf describes notices in one line, such as "worker and tester went idle 14 times · reviewer
+// was given a task by team-lead". name returns the name to show.
 export function summaryOf(list, name) {
   const groups = new Map(); // names by what happened
-  for (const { who, did } of list) groups.set(did, (groups.get(did) ?? new Set()).add(name(who)));
+  for (const { who, did } of list) {
+    if (!groups.has(did)) groups.set(did, []);
+    groups.get(did).push(name(who));
+  }
   return [...groups].map(([did, names]) => {
-    const all = [...names];
+    const all = [...new Set(names)];
+    const times = names.length > all.length ? ` ${names.length} times` : "";
     if (all.length > 4) all.splice(3, all.length, `${all.length - 3} others`);
     const many = all.length > 1 || all[0] === "you";
-    return `${all.length > 1 ? `${all.slice(0, -1).join(", ")} and ${all.at(-1)}` : all[0]} ${many ? did.replace(/^was /, "were ") : did}`;
+    return `${all.length > 1 ? `${all.slice(0, -1).join(", ")} and ${all.at(-1)}` : all[0]} ${many ? did.replace(/^was /, "were ") : did}${times}`;
   }).join(" · ");
 }

@@ -20,7 +20,7 @@ export class Reading {
   // unread returns the records of an item that the reader has not read.
   unread(item) {
     const mine = this.#view.mine();
-    return item.records.filter((r) => !r.read && !r.gone && !r.work && mine.includes(r.inbox));
+    return item.records.filter((r) => !r.read && !r.gone && !r.work && !r.noise && mine.includes(r.inbox));
   }
 
   get #items() {

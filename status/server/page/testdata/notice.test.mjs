@@ -24,7 +24,7 @@ test("notices are summed up by what happened", () => {
   const name = (n) => (n === "operator" ? "you" : n);
   assert.equal(summaryOf([told("a", "went idle")], name), "a went idle");
   assert.equal(summaryOf([told("a", "went idle"), told("operator", "was given a task by a"), told("b", "went idle"), told("a", "went idle")], name),
-    "a and b went idle · you were given a task by a");
+    "a and b went idle 3 times · you were given a task by a");
   assert.equal(summaryOf([told("a", "was interrupted"), told("b", "was interrupted")], name), "a and b were interrupted");
   assert.equal(summaryOf(["a", "b", "c", "d", "e"].map((n) => told(n, "went idle")), name), "a, b, c and 2 others went idle");
 });
