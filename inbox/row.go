@@ -72,23 +72,41 @@ func (r *Row) Kind() string {
 	return kind
 }
 
+// IdleReport is how much a report says that an agent is idle.
+type IdleReport int
+
+// The reports.
+const (
+	NoIdleReport IdleReport = iota // the row is something else, or of a form that is not known
+	IdleBare                       // the agent is idle, and nothing else
+	IdleSummary                    // and to whom it has written
+	IdleResult                     // and what came of its turn: a result, a finished task, an interruption or a failure
+)
+
+// IdleReport returns how much the row says of an agent that is idle, if that is what it is about.
+func (r *Row) IdleReport() IdleReport {
+	var idle struct {
+		IdleReason, Summary, Result, FailureReason, CompletedTaskID string
+	}
+	switch {
+	case r.Kind() != "idle_notification", json.Unmarshal([]byte(r.Text), &idle) != nil, idle.IdleReason == "":
+		return NoIdleReport
+	case idle.IdleReason != "available", idle.Result != "", idle.FailureReason != "", idle.CompletedTaskID != "":
+		return IdleResult
+	case idle.Summary != "":
+		return IdleSummary
+	}
+	return IdleBare
+}
+
 // Noise reports whether nobody needs to read the row: an idle_notification without a result
 // or a summary, or the confirmation of a shutdown. Unknown types are never noise.
-func (r *Row) Noise() bool {
-	switch r.Kind() {
-	case "idle_notification":
-		var idle struct {
-			IdleReason, Summary, Result, FailureReason, CompletedTaskID string
-		}
-		if err := json.Unmarshal([]byte(r.Text), &idle); err != nil {
-			return false
-		}
-		return idle.IdleReason == "available" && idle.Summary == "" && idle.Result == "" &&
-			idle.FailureReason == "" && idle.CompletedTaskID == ""
-	case "shutdown_approved", "teammate_terminated":
-		return true
-	}
-	return false
+func (r *Row) Noise() bool { return r.IdleReport() == IdleBare || r.ConfirmsShutdown() }
+
+// ConfirmsShutdown reports whether the row is the confirmation of a shutdown.
+func (r *Row) ConfirmsShutdown() bool {
+	kind := r.Kind()
+	return kind == "shutdown_approved" || kind == "teammate_terminated"
 }
 
 // HasID reports whether the row has an id of its own, not one made of its content.

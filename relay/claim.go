@@ -46,6 +46,7 @@ type claimer struct {
 	// The plan.
 	work        bool                // there is something to do in the file
 	fresh       []ledger.Delivery   // not claimed before
+	skipped     int                 // how many of fresh are not for the agent; limit is for the others
 	unmarked    map[string]string   // keys of the rows of claimed deliveries that are not known to be marked
 	marks       map[string][]string // by key: the deliveries that its rows are marked with, in order
 	occurrences map[string]int      // by key: of its deliveries, with those of the plan
@@ -135,6 +136,9 @@ func (l *loop) claim(ctx context.Context) error {
 		return err
 	}
 	clear(l.unwritten)
+	if _, err := l.waiting(ctx, config); err != nil { // skips what need not start the agent
+		return err
+	}
 	// Our own writing is a change too, and is looked at once.
 	l.dirty, l.more, l.seen = false, c.more, nil
 	return nil
@@ -241,24 +245,20 @@ func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
 		if row.Read || c.self {
 			continue
 		}
-		if c.noise(row) {
-			c.work = true
-			continue
-		}
-		key := row.Key()
+		key, skip := row.Key(), c.skips(c.config, row) != ""
 		id := ""
 		if len(pending[key]) > 0 { // claimed by us before, and not marked
 			id = pending[key][0]
 			met(key, id)
 		} else if c.guard.held[row.From] {
 			continue
-		} else if len(c.fresh) >= c.limit {
+		} else if !skip && len(c.fresh)-c.skipped >= c.limit {
 			c.work = true
 			if len(pending) == 0 {
 				break // 10,000 rows are not looked through each time
 			}
 			continue
-		} else if id, err = c.assign(ctx, row, key); err != nil {
+		} else if id, err = c.assign(ctx, row, key, skip); err != nil {
 			return err
 		}
 		if id != "" {
@@ -276,13 +276,16 @@ func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
 // assign returns the delivery that a row is to be marked with: that which claimed it
 // before, one of the same text that was dropped before its row was marked, or a new one.
 // It is empty if the row is held.
-func (c *claimer) assign(ctx context.Context, row *inbox.Row, key string) (uuid string, err error) {
+func (c *claimer) assign(ctx context.Context, row *inbox.Row, key string, skip bool) (uuid string, err error) {
 	if again, err := c.again(ctx, row); again != "" || err != nil {
 		return again, err
 	}
-	hops, held, err := c.guard.count(ctx, row)
-	if held || err != nil {
-		return "", err
+	hops := 0
+	if !skip { // what the agent does not get is no exchange
+		var held bool
+		if hops, held, err = c.guard.count(ctx, row); held || err != nil {
+			return "", err
+		}
 	}
 	if c.occurrences[key] == 0 {
 		if c.occurrences[key], err = c.ledger.Occurrences(ctx, c.post, key); err != nil {
@@ -303,7 +306,9 @@ func (c *claimer) assign(ctx context.Context, row *inbox.Row, key string) (uuid 
 		UUID: deliveryUUID(c.post, key, c.occurrences[key]), InboxKey: c.post, Key: key, Occurrence: c.occurrences[key], Hops: hops,
 		ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: slices.Clone(row.Raw), State: ledger.Claimed, At: c.opts.Now(),
 	}
-	c.fresh = append(c.fresh, d)
+	if c.fresh = append(c.fresh, d); skip {
+		c.skipped++
+	}
 	c.unmarked[d.UUID] = key
 	return d.UUID, nil
 }
@@ -431,8 +436,8 @@ func (c *claimer) mark(d *inbox.Draft) error {
 		case c.self:
 			continue
 		}
-		noise, key := c.noise(&row), row.Key()
-		if ids := marks[key]; !noise && len(ids) == 0 {
+		key := row.Key()
+		if ids := marks[key]; len(ids) == 0 {
 			if !c.guard.held[row.From] {
 				c.more = true
 			}
@@ -443,9 +448,6 @@ func (c *claimer) mark(d *inbox.Draft) error {
 		}
 		if err := d.Set(i, "read", true); err != nil {
 			return err
-		}
-		if noise {
-			continue
 		}
 		id := marks[key][0]
 		if err := d.Set(i, relayedBy, id); err != nil {
@@ -473,10 +475,52 @@ func deliveryUUID(p ledger.InboxKey, key string, occurrence int) string {
 	return derive(keyName(p), key, strconv.Itoa(occurrence))
 }
 
-// noise reports whether a row is taken and not said: the agent wrote it, or gains nothing by it.
-func (c *claimer) noise(row *inbox.Row) bool {
-	lead, _ := c.config.Lead()
-	return row.From == c.opts.Member || row.Noise() || row.Kind() == "shutdown_request" && c.opts.Member == lead.Name
+// waiting returns the deliveries that can go into a frame. Those of rows that are not for the
+// agent end here, as skipped: a crash before that leaves them claimed, and they come here again.
+func (l *loop) waiting(ctx context.Context, config *teams.Config) (list []ledger.Delivery, err error) {
+	all, err := l.ledger.Waiting(ctx, l.post)
+	for _, d := range all {
+		reason := ""
+		if row := rowOf(d); row != nil && !d.Person {
+			reason = l.skips(config, row)
+		}
+		if reason == "" {
+			list = append(list, d)
+		} else if err := ignoreDropped(l.ledger.EndDeliveries(ctx, ledger.Skipped, reason, d.UUID), d.UUID); err != nil {
+			return nil, err
+		}
+	}
+	return list, err
+}
+
+// IdleReports says which reports that another agent is idle are relayed. Those of other forms always are.
+type IdleReports string
+
+// The choices.
+const (
+	AllIdleReports      IdleReports = "all"
+	IdleReportsThatTell IdleReports = "summary" // those that say more: a result, a failure, or to whom the agent has written
+	IdleReportsOfResult IdleReports = "result"  // those with a result, a finished task, an interruption or a failure
+)
+
+// skips returns why a row is taken and not relayed, since the agent wrote it, or gains nothing by
+// it; "" for the others.
+func (l *loop) skips(config *teams.Config, row *inbox.Row) string {
+	lead, _ := config.Lead()
+	report := row.IdleReport()
+	switch {
+	case row.From == l.opts.Member:
+		return "the agent wrote it itself"
+	case row.ConfirmsShutdown():
+		return "it confirms a shutdown"
+	case row.Kind() == "shutdown_request" && l.opts.Member == lead.Name:
+		return "a lead is not shut down by its members"
+	case report == inbox.IdleBare && l.opts.IdleReports != AllIdleReports:
+		return "an idle report that says nothing else"
+	case report == inbox.IdleSummary && l.opts.IdleReports == IdleReportsOfResult:
+		return "an idle report without a result"
+	}
+	return ""
 }
 
 // deliveryOf returns the delivery that a row says it was taken by.

@@ -20,15 +20,18 @@ import (
 // waits or the agent has to be started again first, and true without a frame after a
 // delivery that cannot be sent has failed.
 func (l *loop) makeFrame(ctx context.Context) (bool, error) {
-	waiting, err := l.ledger.Waiting(ctx, l.post)
-	if err != nil || len(waiting) == 0 {
+	if n, err := l.ledger.OpenCount(ctx, l.post); err != nil || n == 0 {
 		return false, err
 	}
-	l.at(looked)
 	config, err := l.config(ctx)
 	if err != nil {
 		return false, err
 	}
+	waiting, err := l.waiting(ctx, config)
+	if err != nil || len(waiting) == 0 {
+		return false, err
+	}
+	l.at(looked)
 	standIns, err := l.ledger.StandIns(ctx, l.Key().Root)
 	if err != nil {
 		return false, err

@@ -25,7 +25,7 @@ func (s *station) writes(from, to string, texts ...string) {
 		s.t.Fatal(err)
 	}
 	for _, text := range texts {
-		if _, err := box.Append(s.t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{}); err != nil {
+		if _, err := box.Append(s.t.Context(), inbox.Message{From: from, Text: text, Own: true}, inbox.AppendOptions{}); err != nil {
 			s.t.Error(err)
 		}
 	}

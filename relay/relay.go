@@ -147,6 +147,10 @@ type Options struct {
 	// team that agents have joined since it was started: they would end with it.
 	IdleExit time.Duration
 
+	// IdleReports says which reports that others are idle the agent gets; empty:
+	// [IdleReportsThatTell]. The others are read in the inbox, and [ledger.Skipped] in the ledger.
+	IdleReports IdleReports
+
 	Timing Timing // the other durations
 
 	// Held are the locks of the inbox, if the caller has them already, by [Hold]. Run then neither takes

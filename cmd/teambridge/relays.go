@@ -104,7 +104,7 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 	}
 	n := api.NewRelay{
 		Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: r.Command, URL: r.URL, PasswordFile: r.PasswordFile, Profile: r.Profile,
-		Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions, Mode: r.Mode, Plain: r.Plain, CreateTeam: r.OwnTeam,
+		Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions, Mode: r.Mode, Plain: r.Plain, CreateTeam: r.OwnTeam, IdleReports: r.IdleReports,
 	}
 	if r.IdleExit != 0 {
 		n.IdleExit = r.IdleExit.String()

@@ -195,8 +195,10 @@ func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f.StringVar(&r.Profile, "profile", "", "give the agent the prompt, the tools and the model of this profile")
 	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
 	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
+	f.StringVar(&r.IdleReports, "idle-reports", string(relay.IdleReportsThatTell), "which reports that others are idle the agent gets: all, summary (that say more), or result (a result or a failure)")
 	f.StringVar(&r.Permissions, "permissions", "deny", "tools that the agent's own rules leave open: deny, allow=TOOL,TOOL or ask (a person)")
 	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command; for other programs that speak stream-json")
+	complete(cmd, "idle-reports", string(relay.AllIdleReports), string(relay.IdleReportsThatTell), string(relay.IdleReportsOfResult))
 	complete(cmd, "on-cut", string(relay.NudgeAgent), string(relay.ReportCut))
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
 }

@@ -28,7 +28,7 @@ type RelayEvent struct {
 	Person   bool // it was typed, with a person's authority
 
 	// Of a message: claimed, written, accepted, cut, done, cancelled, failed,
-	// dropped, taken_by_agent; to a pane also held, given, finished; to another machine also consumed, seen. Of a relay: waiting, running, asleep, backing off,
+	// dropped, taken_by_agent, skipped; to a pane also held, given, finished; to another machine also consumed, seen. Of a relay: waiting, running, asleep, backing off,
 	// dead, ended; running again when the agent got another process or session.
 	State  string
 	Reason string

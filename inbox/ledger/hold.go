@@ -27,7 +27,8 @@ type Exchanges struct {
 // [Ledger.Answered], shows that the member has written in between, else as many.
 //
 // The count starts again at 0 if nothing came for the duration quiet, if a person wrote to
-// either of them, as one of people or in a user prompt, and after [Ledger.Release]. Since is
+// either of them, as one of people or in a user prompt, and after [Ledger.Release]. What was
+// [Skipped] does not count. Since is
 // the time of the message that was back hops before this one.
 func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
 	if err := k.check(); err != nil {
@@ -51,7 +52,7 @@ func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, peopl
 			claimed   time.Time
 		}
 		last, found, err := sqlite.One(c, func(v sqlite.Row) message { return message{v.Int(0), v.Int(1), v.Time(2)} },
-			`SELECT seq, hops, claimed_at FROM deliveries WHERE inbox_id=?1 AND sender=?2 AND person=0
+			`SELECT seq, hops, claimed_at FROM deliveries WHERE inbox_id=?1 AND sender=?2 AND person=0 AND state<>'skipped'
 			AND seq>coalesce((SELECT after FROM holds WHERE inbox_id=?1 AND sender=?2), 0) ORDER BY seq DESC LIMIT 1`, inboxID, sender)
 		if err != nil || !found || now.Sub(last.claimed) > quiet {
 			return err
@@ -64,7 +65,7 @@ func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, peopl
 		if err != nil || reset != 0 {
 			return err
 		}
-		answered, err := c.Number(`SELECT 1 FROM deliveries WHERE seq>?1 AND inbox_id=?2 AND sender=?3 AND person=0
+		answered, err := c.Number(`SELECT 1 FROM deliveries WHERE seq>?1 AND inbox_id=?2 AND sender=?3 AND person=0 AND state<>'skipped'
 			UNION ALL SELECT 1 FROM replies WHERE inbox_id=?4 AND recipient IN (?5, '*') AND seq>=?1 LIMIT 1`,
 			last.seq, other, k.Inbox, inboxID, sender)
 		if err != nil {
@@ -74,7 +75,7 @@ func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, peopl
 			return nil
 		}
 		return c.Query(func(v sqlite.Row) { x.Since = v.Time(0) },
-			"SELECT claimed_at FROM deliveries WHERE inbox_id=? AND sender=? AND person=0 AND hops=? ORDER BY seq DESC LIMIT 1",
+			"SELECT claimed_at FROM deliveries WHERE inbox_id=? AND sender=? AND person=0 AND state<>'skipped' AND hops=? ORDER BY seq DESC LIMIT 1",
 			inboxID, sender, x.Hops-back)
 	})
 	return x, err

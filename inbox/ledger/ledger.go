@@ -112,6 +112,9 @@ var saidSchema string
 //go:embed links.sql
 var linkSchema string
 
+//go:embed idlereports.sql
+var idleReportsSchema string
+
 //go:embed development.sql
 var developmentSchemas string
 
@@ -120,7 +123,7 @@ func format() sqlite.Format {
 		Name:        "ledger",
 		Application: 0x74624c65, // "tbLe"
 		Earlier:     sqlite.Earlier{Application: 0x74624c47 /* "tbLG" */, Schema: sqlite.Scripts(developmentSchemas)},
-		Schema:      []string{schema, memberSchema, attentionSchema, paneSchema, paneEventSchema, runtimeSchema, replySchema, handoffSchema, permissionSchema, peerSchema, saidSchema, linkSchema},
+		Schema:      []string{schema, memberSchema, attentionSchema, paneSchema, paneEventSchema, runtimeSchema, replySchema, handoffSchema, permissionSchema, peerSchema, saidSchema, linkSchema, idleReportsSchema},
 		Create:      "PRAGMA auto_vacuum=INCREMENTAL", // so that GiveBack can give space back
 		// Secure_delete overwrites what is deleted. A process that ends without Close leaves its log, and the next
 		// one has to read it: 64 pages take 0.1 ms, the default of 1000

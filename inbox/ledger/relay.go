@@ -27,6 +27,7 @@ type Relay struct {
 	OnCut        string        // what becomes of a turn that a crash cut
 	Permissions  string        // what it may use
 	IdleExit     time.Duration // how long it may be idle before it is ended; 0: for ever
+	IdleReports  string        // which reports of idle agents it gets; empty: those that say something
 	Mode         []byte        // JSON of the mode it begins with; empty for none
 	OwnTeam      bool          // the team is made, with the member as its lead, where there is none of that name
 	Created      time.Time
@@ -42,7 +43,7 @@ func (r *Relay) check() error {
 	if r.IdleExit < 0 {
 		return invalid("idle exit", "is "+r.IdleExit.String()+"; a time that is not negative is wanted")
 	}
-	size := len(r.OnCut) + len(r.Permissions) + len(r.Mode) + len(r.Runtime) + len(r.URL) + len(r.PasswordFile) + len(r.Profile)
+	size := len(r.OnCut) + len(r.Permissions) + len(r.Mode) + len(r.Runtime) + len(r.URL) + len(r.PasswordFile) + len(r.Profile) + len(r.IdleReports)
 	for _, word := range r.Command {
 		size += len(word)
 	}
@@ -75,10 +76,10 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 	}
 	err = l.write(ctx, "add relay", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created, idle_exit,
-			runtime, url, password_file, profile)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			runtime, url, password_file, profile, idle_reports)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			r.ID, r.Root, r.Team, r.Member, string(command), r.Plain, r.Dir, r.OnCut, r.Permissions, r.Mode, r.OwnTeam, micros(r.Created), r.IdleExit.Microseconds(),
-			r.Runtime, r.URL, r.PasswordFile, r.Profile)
+			r.Runtime, r.URL, r.PasswordFile, r.Profile, r.IdleReports)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("ledger: add a relay for %s@%s: there is one: %w", r.Member, r.Team, ErrConflict)
 		}
@@ -124,14 +125,14 @@ func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
 			ID: v.Text(0), Root: v.Text(1), Team: v.Text(2), Member: v.Text(3), Plain: v.Bool(5),
 			Dir: v.Text(6), OnCut: v.Text(7), Permissions: v.Text(8), Mode: v.Blob(9), Created: v.Time(10),
 			OwnTeam: v.Bool(11), IdleExit: time.Duration(v.Int(12)) * time.Microsecond,
-			Runtime: v.Text(13), URL: v.Text(14), PasswordFile: v.Text(15), Profile: v.Text(16),
+			Runtime: v.Text(13), URL: v.Text(14), PasswordFile: v.Text(15), Profile: v.Text(16), IdleReports: v.Text(17),
 		}
 		if err := json.Unmarshal([]byte(v.Text(4)), &r.Command); err != nil {
 			invalid = fmt.Errorf("ledger: relay %s: its command: %w", r.ID, err)
 		}
 		return r
 	}, `SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created, own_team, idle_exit,
-		runtime, url, password_file, profile
+		runtime, url, password_file, profile, idle_reports
 		FROM relays WHERE ?1='' OR root=?1 ORDER BY created, id`, root)
 	return list, cmp.Or(err, invalid)
 }

@@ -16,13 +16,14 @@ const (
 	Failed       DeliveryState = "failed"         // given up; the reason says why
 	Dropped      DeliveryState = "dropped"        // a person does not want it delivered
 	TakenByAgent DeliveryState = "taken_by_agent" // the agent read its inbox itself
+	Skipped      DeliveryState = "skipped"        // a row that is not for the agent; the reason says why
 )
 
 // Ended reports whether the state is final, unless a person changes it: done, cancelled,
-// failed, dropped or taken_by_agent.
+// failed, dropped, taken_by_agent or skipped.
 func (s DeliveryState) Ended() bool {
 	switch s {
-	case Done, Cancelled, Failed, Dropped, TakenByAgent:
+	case Done, Cancelled, Failed, Dropped, TakenByAgent, Skipped:
 		return true
 	}
 	return false

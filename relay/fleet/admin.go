@@ -112,6 +112,13 @@ func Check(r *ledger.Relay) error {
 	if r.IdleExit < 0 {
 		return &runtimes.SettingError{Setting: "idle-exit", Reason: fmt.Sprintf("%s is negative", r.IdleExit)}
 	}
+	switch relay.IdleReports(r.IdleReports) {
+	case relay.AllIdleReports, relay.IdleReportsOfResult, "":
+	case relay.IdleReportsThatTell:
+		r.IdleReports = "" // as of relays that were added before there was a choice
+	default:
+		return &runtimes.SettingError{Setting: "idle-reports", Reason: fmt.Sprintf("%q is not all, summary or result", r.IdleReports)}
+	}
 	return runtimes.Check(r)
 }
 
@@ -128,6 +135,7 @@ func differences(a, b ledger.Relay) (names []string) {
 		{"profile", a.Profile == b.Profile},
 		{"dir", a.Dir == b.Dir},
 		{"on-cut", a.OnCut == b.OnCut},
+		{"idle-reports", a.IdleReports == b.IdleReports},
 		{"permissions", a.Permissions == b.Permissions},
 		{"mode", sameMode(a.Mode, b.Mode)},
 		{"plain", a.Plain == b.Plain},

@@ -25,7 +25,7 @@ func Prepare(ctx context.Context, opts *relay.Options, l runtimes.Launch, p *Per
 			return err
 		}
 	}
-	opts.OnCut, opts.IdleExit = relay.OnCut(r.OnCut), r.IdleExit
+	opts.OnCut, opts.IdleExit, opts.IdleReports = relay.OnCut(r.OnCut), r.IdleExit, relay.IdleReports(r.IdleReports)
 	l.Team, l.Member, l.State, l.Permission = opts.Team, opts.Member, opts.State, policy.Permission(p)
 	opts.Runtime, err = l.Runtime(ctx)
 	return err

@@ -112,8 +112,9 @@ type RelayEntry struct {
 	Mode         json.RawMessage `json:"mode,omitempty"`
 	Plain        bool            `json:"plain,omitempty"`
 	CreateTeam   bool            `json:"createTeam,omitempty"`
-	IdleExit     string          `json:"idleExit,omitempty"` // how long the agent may be idle, such as "30m0s"; empty: no limit
-	Created      *time.Time      `json:"created,omitempty"`  // when it was added; nil for "teambridge run"
+	IdleExit     string          `json:"idleExit,omitempty"`    // how long the agent may be idle, such as "30m0s"; empty: no limit
+	IdleReports  string          `json:"idleReports,omitempty"` // which reports of idle agents it gets: all, result; empty: summary
+	Created      *time.Time      `json:"created,omitempty"`     // when it was added; nil for "teambridge run"
 	Relay
 
 	Settings  json.RawMessage `json:"settings,omitempty"`  // how the agent works since its last message, as Mode
@@ -206,8 +207,9 @@ type NewRelay struct {
 	Permissions  string          `json:"permissions,omitempty"`
 	Mode         json.RawMessage `json:"mode,omitempty"`
 	Plain        bool            `json:"plain,omitempty"`
-	IdleExit     string          `json:"idleExit,omitempty"`   // end the agent after this idle time, such as "30m"; empty: never
-	CreateTeam   bool            `json:"createTeam,omitempty"` // create the team if it does not exist
+	IdleExit     string          `json:"idleExit,omitempty"`    // end the agent after this idle time, such as "30m"; empty: never
+	IdleReports  string          `json:"idleReports,omitempty"` // which reports of idle agents it gets: all, summary, result; empty: summary
+	CreateTeam   bool            `json:"createTeam,omitempty"`  // create the team if it does not exist
 }
 
 // Permit answers a [Question].
@@ -243,7 +245,7 @@ type Delivery struct {
 	ID       string    `json:"id"` // of the message
 	From     string    `json:"from"`
 	Kind     string    `json:"kind"`
-	State    string    `json:"state"` // claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent
+	State    string    `json:"state"` // claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped
 	Reason   string    `json:"reason"`
 	At       time.Time `json:"at"`               // when it reached the state
 	Person   bool      `json:"person,omitempty"` // it is a user prompt

@@ -163,6 +163,7 @@ func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry,
 	settings := ledger.Relay{
 		Team: n.Team, Member: n.Member, Runtime: n.Runtime, Command: n.Command, URL: n.URL, PasswordFile: n.PasswordFile, Profile: n.Profile,
 		Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
+		IdleReports: n.IdleReports,
 	}
 	if n.IdleExit != "" {
 		if settings.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil {

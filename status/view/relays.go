@@ -73,7 +73,7 @@ func Entry(r ledger.Relay) api.RelayEntry {
 	e := api.RelayEntry{
 		ID: r.ID, Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: append([]string{}, r.Command...),
 		URL: r.URL, PasswordFile: r.PasswordFile, Profile: r.Profile, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
-		Plain: r.Plain, CreateTeam: r.OwnTeam, Created: new(r.Created.UTC()), Relay: api.Relay{State: string(relay.Stopped)},
+		Plain: r.Plain, IdleReports: r.IdleReports, CreateTeam: r.OwnTeam, Created: new(r.Created.UTC()), Relay: api.Relay{State: string(relay.Stopped)},
 	}
 	if r.IdleExit > 0 {
 		e.IdleExit = r.IdleExit.String()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/relay/shell"
 	"teambridge/status/api"
@@ -69,6 +70,8 @@ func FateText(team string, f *api.Fate) string {
 		text = f.Machine + ": " + f.State
 	case f.Pane && team == pane.SessionTeam:
 		text = "session: " + paneWord(f.State)
+	case f.State == string(ledger.Skipped):
+		text = "not relayed"
 	case f.Pane:
 		text = "pane: " + paneWord(f.State)
 	}

@@ -30,6 +30,7 @@ func control(w *world) {
 	w.fails(err, api.CodeConflict)
 	for name, change := range map[string]func(*api.NewRelay){
 		"a bad time":       func(n *api.NewRelay) { n.IdleExit = "soon" },
+		"bad idle reports": func(n *api.NewRelay) { n.IdleReports = "none" },
 		"a bad mode":       func(n *api.NewRelay) { n.Mode = []byte(`{"modle": "x"}`) },
 		"what is no JSON":  func(n *api.NewRelay) { n.Mode = []byte(`{`) },
 		"a relative path":  func(n *api.NewRelay) { n.Dir = "." },

@@ -106,7 +106,7 @@ export function fate(r) {
 
 const deliveryStates = {
   claimed: "waiting in the relay", written: "sent to the agent", accepted: "in progress", done: "done", cut: "⚠ cut off",
-  cancelled: "cancelled", failed: "⚠ not delivered", dropped: "dropped", taken_by_agent: "read by the agent itself",
+  cancelled: "cancelled", failed: "⚠ not delivered", dropped: "dropped", taken_by_agent: "read by the agent itself", skipped: "not relayed",
 };
 
 // The states of a message to a terminal pane or a session: [state for its color, tick, words].

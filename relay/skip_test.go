@@ -1,0 +1,215 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
+	"teambridge/relay/claude"
+	"teambridge/relay/sim/simchild"
+)
+
+// idleReport is what an agent writes that has become idle.
+func idleReport(from, more string) string {
+	return fmt.Sprintf(`{"type":"idle_notification","from":%q,"idleReason":"available"%s}`, from, more)
+}
+
+// fates are the deliveries to a member by state, and for skipped ones why, in the order of claiming.
+func (s *station) fates(member string) (list []string) {
+	s.t.Helper()
+	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Inbox: member})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, d := range slices.Backward(all) {
+		list = append(list, strings.TrimSuffix(string(d.State)+": "+d.Reason, ": "))
+	}
+	return list
+}
+
+// A lead that is told "idle" again and again has no turn for it, and hears what comes after that, once. What says something, or
+// is not known, always reaches it.
+func TestIdleReports(t *testing.T) {
+	t.Parallel()
+	const bare, summary = "skipped: an idle report that says nothing else", "skipped: an idle report without a result"
+	rows := []string{
+		idleReport("worker", ""), idleReport("worker", `,"summary":"[to helper] hello"`), idleReport("worker", `,"result":"[m-1]"`),
+		`{"type":"idle_notification","from":"worker","idleReason":"failed","failureReason":"[m-2]"}`, `{"type":"idle_notification","from":"worker","idleReason":"later"}`,
+		`{"type":"idle_notification","from":"worker"}`, `{"type":"brand_new"}`, `{"type":"shutdown_approved"}`, "[m-3]",
+	}
+	for which, want := range map[IdleReports][2]string{
+		"": {bare, "done"}, IdleReportsThatTell: {bare, "done"}, IdleReportsOfResult: {bare, summary}, AllIdleReports: {"done", "done"},
+	} {
+		t.Run("which "+string(which), func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			opts := s.options()
+			opts.IdleReports = which
+			s.writes("worker", "team-lead", rows...)
+			_, stop := s.relay(opts)
+			s.await("all is settled", func() bool {
+				n, err := s.ledger.OpenCount(context.Background(), ledger.KeyOf(s.team, s.config(), "team-lead"))
+				return err == nil && n == 0 && len(s.fates("team-lead")) == len(rows)
+			})
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			all := []string{want[0], want[1], "done", "done", "done", "done", "done", "skipped: it confirms a shutdown", "done"}
+			if got := s.fates("team-lead"); !slices.Equal(got, all) {
+				t.Errorf("%q, want %q", got, all)
+			}
+			if left := s.unread("team-lead"); len(left) > 0 {
+				t.Errorf("unread: %q", left)
+			}
+		})
+	}
+	t.Run("no turn", func(t *testing.T) {
+		t.Parallel()
+		s := newStation(t, simchild.Script{})
+		opts := s.options()
+		opts.IdleReports = IdleReportsOfResult
+		_, stop := s.relay(opts)
+		for n := range 100 {
+			s.writes("worker", "team-lead", idleReport("worker", fmt.Sprintf(`,"n":%d`, n)))
+		}
+		s.await("all is skipped", func() bool { return len(s.fates("team-lead")) == 100 })
+		s.writes("worker", "team-lead", "[m-1]")
+		s.await("it is told", func() bool { return s.told("team-lead", "worker") == 1 })
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if turns := s.turns(); len(turns) != 1 {
+			t.Errorf("turns: %q, want one", turns)
+		}
+	})
+}
+
+// A relay ends between each two steps of skipping a row, and the next one skips it, or has another setting and relays it: always
+// one of the two, once.
+func TestSkippedThroughCrashes(t *testing.T) {
+	t.Parallel()
+	for _, next := range []IdleReports{IdleReportsOfResult, AllIdleReports} {
+		for _, at := range []string{"claim", "mark", "record", "end", "done"} {
+			t.Run(at+", then "+string(next), func(t *testing.T) {
+				t.Parallel()
+				s := newStation(t, simchild.Script{})
+				s.writes("worker", "team-lead", idleReport("worker", ""), idleReport("worker", ""), "[m-1]")
+				opts := s.options()
+				opts.IdleReports = IdleReportsOfResult
+				ctx, crash := context.WithCancel(t.Context())
+				r, err := New(ctx, opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.ledger = crashStore{s.ledger, at, crash, new(sync.Once)}
+				if at == "record" {
+					r.at = func(m moment) {
+						if m == claimed {
+							crash()
+						}
+					}
+				}
+				err = r.Run(ctx)
+				if at != "done" && ctx.Err() == nil {
+					t.Fatalf("it did not end there: %v", err)
+				}
+				was := s.fates("team-lead")
+
+				opts.IdleReports = next
+				_, stop := s.relay(opts)
+				s.await("the message is told", func() bool { return s.told("team-lead", "worker") > 0 && !slices.Contains(s.fates("team-lead"), "claimed") })
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				skipped := "skipped: an idle report that says nothing else"
+				want := []string{skipped, skipped, "done"}
+				if next == AllIdleReports {
+					want = []string{"done", "done", "done"}
+					for i, fate := range was {
+						if fate == skipped {
+							want[i] = skipped
+						}
+					}
+				}
+				if got := s.fates("team-lead"); !slices.Equal(got, want) || len(s.unread("team-lead")) > 0 {
+					t.Errorf("%q, want %q (%q before)", got, want, was)
+				}
+			})
+		}
+	}
+}
+
+// crashStore ends a relay at a step of a claim.
+type crashStore struct {
+	*ledger.Ledger
+	when  string
+	crash func()
+	once  *sync.Once
+}
+
+var errCrash = errors.New("crashed here")
+
+func (s crashStore) Claim(ctx context.Context, ds ...ledger.Delivery) error {
+	err := s.Ledger.Claim(ctx, ds...)
+	if s.when == "claim" { // it is in the ledger alone
+		s.crash()
+		return errCrash
+	}
+	return err
+}
+
+func (s crashStore) Mark(ctx context.Context, ids ...string) error {
+	if s.when == "mark" {
+		s.crash()
+		return errCrash
+	}
+	return s.Ledger.Mark(ctx, ids...)
+}
+
+func (s crashStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, ids ...string) error {
+	if s.when == "end" {
+		s.crash()
+		return errCrash
+	}
+	err := s.Ledger.EndDeliveries(ctx, state, reason, ids...)
+	if s.when == "done" {
+		s.once.Do(s.crash)
+	}
+	return err
+}
+
+// Reports that are skipped neither hide a loop nor make one.
+func TestSkippedIsNoExchange(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	c := &clock{now: time.Now()}
+	opts := s.options()
+	opts.Now = c.read
+	n := 0
+	opts.Events = func(e agent.Event) {
+		if _, ok := e.Payload.(claude.Result); ok {
+			n++
+			c.pass(time.Second)
+			s.writes("worker", "team-lead", fmt.Sprintf("USE:SendMessage {\"to\": \"worker\"}\n[m-%02d]", n), idleReport("worker", fmt.Sprintf(`,"n":%d`, n)))
+		}
+	}
+	_, stop := s.relay(opts)
+	s.writes("worker", "team-lead", "USE:SendMessage {\"to\": \"worker\"}\n[m-00]", idleReport("worker", ""))
+	s.await("it is held", func() bool {
+		held, err := s.ledger.Held(context.Background(), ledger.KeyOf(s.team, s.config(), "team-lead"))
+		return err == nil && len(held) == 1
+	})
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.told("team-lead", "worker"); n < 15 || n > 20 {
+		t.Errorf("%d messages were said, want about 20", n)
+	}
+}
