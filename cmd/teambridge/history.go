@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,6 +98,10 @@ before that stands between the messages, a line for each tool call; "work" tells
 it from messages. Its "state" says what became of a call: running, done, started
 (it goes on in the background), failed, denied, cut (off) or unknown.
 
+Messages that nobody needs to read, such as reports that say an agent is idle
+and nothing else, are a line for those that follow each other; --protocol shows
+each. --json leaves them out without --protocol.
+
 Of an id, the first 4 characters are enough if no other id begins with them.
 
 Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
@@ -152,7 +157,9 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 	if len(words) > 0 && strings.TrimSpace(q.Words) == "" {
 		return usage("", "there are no words to search for")
 	}
-	found, hidden, err := a.recorded(ctx, q, o.limit)
+	fold := !a.json && !q.Protocol && q.Words == ""
+	q.Protocol = q.Protocol || fold
+	found, hidden, err := a.recorded(ctx, q, o.limit, fold)
 	if err != nil {
 		return o.noSuchSince(err)
 	}
@@ -172,41 +179,62 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 	if a.json {
 		return a.printJSON(found)
 	}
-	return printHistory(a, found)
+	return printHistory(a, found, fold)
 }
 
 // recorded returns the last records that q selects, oldest first: at most limit, if that is not
-// 0. hidden is the number of confirmations that were left out.
-func (a *app) recorded(ctx context.Context, q api.SearchQuery, limit int) (found []api.Record, hidden int, err error) {
+// 0, of which a run of noise is one with fold. hidden is the number of confirmations that were left out.
+func (a *app) recorded(ctx context.Context, q api.SearchQuery, limit int, fold bool) (found []api.Record, hidden int, err error) {
 	found = []api.Record{}
+	n, folded := 0, false // how many were found, and whether the next one may be of the same run
 	for more := true; more; {
-		if q.Limit = api.MaxMessages; limit > 0 {
-			q.Limit = min(q.Limit, limit-len(found))
+		if q.Limit = api.MaxMessages; limit > 0 && !fold {
+			q.Limit = min(q.Limit, limit-n)
+		} else if limit > 0 {
+			q.Limit = min(q.Limit, max(limit-n, 0)+100)
 		}
 		page, err := a.bridge(ctx).History(ctx, q)
 		if err != nil {
 			return nil, 0, err
 		}
+		more = page.More
 		for _, h := range page.Hits {
+			is := fold && isNoise(h.Record)
+			if !is || !folded {
+				if limit > 0 && n == limit {
+					more = false
+					break
+				}
+				n++
+			}
+			folded = is
 			found = append(found, h.Record)
 			q.Before = h.Seq
 		}
 		hidden += page.Hidden
-		more = page.More && len(found) != limit
+		more = more && (limit == 0 || n < limit || folded)
 	}
 	slices.Reverse(found)
 	return found, hidden, nil
 }
 
-// printHistory prints messages of any team, with a line where the team changes.
-func printHistory(a *app, found []api.Record) error {
+// printHistory prints messages of any team, with a line where the team changes. With fold, a run
+// of noise is a line.
+func printHistory(a *app, found []api.Record, fold bool) error {
 	var last teams.Instance
+	run := noise{app: a}
 	for _, r := range found {
 		if now := instanceOf(r); now != last {
 			last = now
-			if err := a.teamLine(last); err != nil {
+			if err := cmp.Or(run.print(), a.teamLine(last)); err != nil {
 				return err
 			}
+		}
+		if fold && run.takes(r) {
+			continue
+		}
+		if err := run.print(); err != nil {
+			return err
 		}
 		if err := a.printRecord(r); err != nil {
 			return err
@@ -222,7 +250,7 @@ func printHistory(a *app, found []api.Record) error {
 			return err
 		}
 	}
-	return nil
+	return run.print()
 }
 
 // teamLine prints the team of the messages below.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -38,8 +39,9 @@ Every message is recorded, even if an agent removes it a moment later:
 "teambridge history" and "teambridge search" find it after the team is gone.
 Answers of headless agents are shown too, as messages of kind "answer", and
 before them what the agents say and do while they work.
-Confirmations that nobody needs to read are left out and counted; --protocol
-shows them. With --json each message is a line. The command ends with the team.
+Confirmations that nobody needs to read, such as of an idle agent, are told as
+one line before the next message; --protocol shows each. With --json each
+message is a line, and they are left out and counted. The command ends with the team.
 
 --needs-you shows what comes to "teambridge inbox", of all teams or that of
 --team, and nothing else.
@@ -144,9 +146,14 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 }
 
 // follow prints what comes to a target, or to all teams, and runs p for it.
-func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *program) error {
-	v := &viewer{app: a, opts: o, to: to, said: map[journal.InboxKey]string{}}
-	defer func() { a.hiddenNote(v.hidden) }()
+func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *program) (err error) {
+	v := &viewer{app: a, opts: o, to: to, said: map[journal.InboxKey]string{}, run: noise{app: a}}
+	defer func() {
+		if perr := v.run.print(); err == nil {
+			err = perr
+		}
+		a.hiddenNote(v.hidden)
+	}()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	type item struct {
@@ -219,7 +226,8 @@ type viewer struct {
 	program *program                    // run for each message; nil: none
 	to      api.Target                  // without a team: all
 	created int64                       // when that team was made, in milliseconds; 0: unknown
-	hidden  int                         // confirmations
+	run     noise                       // what came since the last message that was shown
+	hidden  int                         // confirmations, as JSON
 	last    teams.Instance              // that was shown
 	said    map[journal.InboxKey]string // the turn and the last text of each agent that was shown
 }
@@ -242,10 +250,10 @@ func (v *viewer) show(r api.Record) error {
 	switch {
 	case v.to.Team != "" && team.Team != v.to.Team, len(v.to.Members) > 0 && !slices.Contains(v.to.Members, r.Inbox), v.opts.from != "" && r.From != v.opts.from:
 		return nil
-	case r.Work == nil && !v.opts.protocol && r.Noise:
+	case v.json && !v.opts.protocol && isNoise(r):
 		v.hidden++
 		return nil
-	case r.Work == nil && v.program != nil:
+	case r.Work == nil && v.program != nil && (v.opts.protocol || !isNoise(r)):
 		o, err := occurred(r.Message)
 		if err != nil {
 			return err
@@ -254,9 +262,15 @@ func (v *viewer) show(r api.Record) error {
 	}
 	if v.to.Team == "" && team != v.last && !v.json {
 		v.last = team
-		if err := v.teamLine(v.last); err != nil {
+		if err := cmp.Or(v.run.print(), v.teamLine(v.last)); err != nil {
 			return err
 		}
+	}
+	if !v.opts.protocol && v.run.takes(r) {
+		return nil // told with the next message: it says nothing that cannot wait
+	}
+	if err := v.run.print(); err != nil {
+		return err
 	}
 	agent := journal.InboxKey{Team: team, Inbox: r.Inbox}
 	switch {
@@ -276,7 +290,7 @@ func (v *viewer) replay(ctx context.Context, last int64) error {
 		return err
 	}
 	q.Team, q.CreatedAt, q.Before = v.to.Team, v.created, last+1
-	found, _, err := v.recorded(ctx, q, 0)
+	found, _, err := v.recorded(ctx, q, 0, false)
 	if err != nil {
 		return o.noSuchSince(err)
 	}

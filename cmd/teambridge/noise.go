@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"teambridge/status/api"
+)
+
+// noise is a run of messages that nobody needs to read, which people see as one line.
+type noise struct {
+	*app
+	list []api.Record
+}
+
+// takes adds a message if it is one of those, and reports whether it is.
+func (n *noise) takes(r api.Record) bool {
+	if isNoise(r) {
+		n.list = append(n.list, r)
+		return true
+	}
+	return false
+}
+
+func isNoise(r api.Record) bool { return r.Noise && r.Work == nil }
+
+// print ends a run.
+func (n *noise) print() error {
+	if len(n.list) == 0 {
+		return nil
+	}
+	list := n.list
+	n.list = nil
+	return n.app.printf("%s\n", n.paint(dim, clock(list[0].FirstSeen)+"  "+escape(noiseWords(list), false)))
+}
+
+// noiseWords says what messages that nobody needs to read are about, such as "worker, tester: idle · 14 times, the last at 15:04:05".
+func noiseWords(list []api.Record) string {
+	var words []string
+	names := map[string][]string{} // by word
+	for _, r := range list {
+		word := map[string]string{"idle_notification": "idle", "shutdown_approved": "shuts down", "teammate_terminated": "ended"}[r.Kind]
+		if names[word] == nil {
+			words = append(words, word)
+		}
+		if !slices.Contains(names[word], r.From) {
+			names[word] = append(names[word], r.From)
+		}
+	}
+	for i, word := range words {
+		words[i] = strings.Join(names[word], ", ") + ": " + word
+	}
+	text := strings.Join(words, "; ")
+	if len(list) > 1 {
+		text += fmt.Sprintf(" · %d times, the last at %s", len(list), clock(list[len(list)-1].FirstSeen))
+	}
+	return text
+}
