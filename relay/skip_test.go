@@ -124,7 +124,9 @@ func TestSkippedThroughCrashes(t *testing.T) {
 
 				opts.IdleReports = next
 				_, stop := s.relay(opts)
-				s.await("the message is told", func() bool { return s.told("team-lead", "worker") > 0 && !slices.Contains(s.fates("team-lead"), "claimed") })
+				s.await("the message is told", func() bool {
+					return s.told("team-lead", "worker") > 0 && !slices.Contains(s.fates("team-lead"), "claimed")
+				})
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}

@@ -61,7 +61,9 @@ func newRelayHold(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "hold MEMBER[@TEAM] SENDER",
 		Short: "Hold back what two agents write each other",
-		Long: `Hold back what a sender writes to a member, and what the member writes to the
+		Long: `Hold back what two members of a team write each other.
+
+What the sender writes to the member is held, and what the member writes to the
 sender: in each of the two directions that a relay delivers. If only one is,
 that ends a loop, too.
 

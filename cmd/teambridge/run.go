@@ -121,6 +121,10 @@ With --idle-exit 30m an agent that was idle for that long is ended, and resumed
 for the next message. An agent is not ended while it has a background task or
 scheduled work, nor a lead with teammates (--plain): they would end with it.
 
+Reports that another agent is idle start no turn if they say nothing else.
+--idle-reports result also skips those that only name to whom it has written;
+all skips none.
+
 Messages are relayed even if nobody reads the output. 32 MiB of output are kept;
 what is left out is counted in a warning, or without --output text in a line
 {"leftOut": {"lines": …, "bytes": …}}. At the end, run waits until its

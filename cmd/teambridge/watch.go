@@ -39,9 +39,9 @@ Every message is recorded, even if an agent removes it a moment later:
 "teambridge history" and "teambridge search" find it after the team is gone.
 Answers of headless agents are shown too, as messages of kind "answer", and
 before them what the agents say and do while they work.
-Confirmations that nobody needs to read, such as of an idle agent, are told as
-one line before the next message; --protocol shows each. With --json each
-message is a line, and they are left out and counted. The command ends with the team.
+Confirmations that nobody needs to read, such as of an idle agent, are one line
+before the next message; --protocol shows each. With --json each message is a
+line, and they are left out and counted. The command ends with the team.
 
 --needs-you shows what comes to "teambridge inbox", of all teams or that of
 --team, and nothing else.
