@@ -365,6 +365,7 @@ func count(q api.UsageQuery, list []use) api.Usage {
 			r.Unstated = r.Unstated || u.unstated
 		}
 	}
+	all.Rows = []api.UsageRow{} // never null
 	for _, r := range rows {
 		r.Cost = rounded(r.Cost)
 		all.Rows = append(all.Rows, *r)

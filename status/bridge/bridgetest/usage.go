@@ -14,7 +14,7 @@ import (
 // usage counts what transcripts say: of a session with a subagent, of a fork of it, and of a teammate.
 func usage(w *world) {
 	u, err := w.b.Usage(w.Context(), api.UsageQuery{})
-	if err != nil || len(u.Rows) != 0 || u.Total.Tokens() != 0 {
+	if err != nil || u.Rows == nil || len(u.Rows) != 0 || u.Total.Tokens() != 0 {
 		w.Errorf("without a transcript: %+v, %v", u, err)
 	}
 	_, err = w.b.Usage(w.Context(), api.UsageQuery{By: []string{"mood"}})

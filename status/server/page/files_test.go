@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,58 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What a browser loads is small, as it is sent.
+// packedSize is how many bytes of a file are sent to a browser.
+func packedSize(t *testing.T, name string) int {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/ui/"+name, nil)
+	r.Header.Set("Accept-Encoding", "gzip, deflate, br")
+	w := httptest.NewRecorder()
+	Handler().ServeHTTP(w, r)
+	size := w.Body.Len()
+	unpacked, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(unpacked)
+	if plain := serve(t, "/ui/"+name).Body.Bytes(); err != nil || !bytes.Equal(data, plain) || w.Header().Get("Content-Encoding") != "gzip" {
+		t.Errorf("%s: packed it is something else, or %v", name, err)
+	}
+	return size
+}
+
+// What files load: of the page, its stylesheets, pictures and scripts; of a script, what it imports at once, and its worker.
+var (
+	loadedByPage   = regexp.MustCompile(`(?:href|src)="/ui/([^"]+)"`)
+	loadedByScript = regexp.MustCompile(`(?m)^(?:import|export)[^;]*? from "\./([^"]+)";|^import "\./([^"]+)";|new SharedWorker\("/ui/([^"]+)"`)
+	loadedLater    = regexp.MustCompile(`import\("\./([^"]+)"\)`)
+)
+
+// loaded returns the files that a browser loads before anybody opens something, and the scripts that are loaded later.
+func loaded(t *testing.T) (now []string, later []string) {
+	t.Helper()
+	now = []string{"index.html"}
+	for n := 0; n < len(now); n++ {
+		data, err := files.ReadFile("files/" + now[n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		expression := loadedByScript
+		if now[n] == "index.html" {
+			expression = loadedByPage
+		}
+		for _, found := range expression.FindAllStringSubmatch(string(data), -1) {
+			if name := strings.Join(found[1:], ""); !slices.Contains(now, name) {
+				now = append(now, name)
+			}
+		}
+		for _, found := range loadedLater.FindAllStringSubmatch(string(data), -1) {
+			later = append(later, found[1])
+		}
+	}
+	return now, later
+}
+
+// What a browser loads is small, as it is sent; and what is loaded later is none of it.
 func TestPageIsSmall(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 10
@@ -56,25 +108,27 @@ func TestPageIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	total := 0
+	now, later := loaded(t)
+	atOnce, total := 0, 0
 	for _, name := range list {
-		r := httptest.NewRequest(http.MethodGet, "/ui/"+path.Base(name), nil)
-		r.Header.Set("Accept-Encoding", "gzip, deflate, br")
-		w := httptest.NewRecorder()
-		Handler().ServeHTTP(w, r)
-		total += w.Body.Len()
-		unpacked, err := gzip.NewReader(w.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := io.ReadAll(unpacked)
-		if plain := serve(t, "/ui/"+path.Base(name)).Body.Bytes(); err != nil || !bytes.Equal(data, plain) || w.Header().Get("Content-Encoding") != "gzip" {
-			t.Errorf("%s: packed it is something else, or %v", name, err)
+		name = path.Base(name)
+		size := packedSize(t, name)
+		total += size
+		if slices.Contains(now, name) {
+			atOnce += size
 		}
 	}
-	t.Logf("%d bytes", total)
-	if total > most {
-		t.Errorf("the page has %d bytes, want at most %d", total, most)
+	t.Logf("%d bytes of %d files are loaded at once, %d of %d in all", atOnce, len(now), total, len(list))
+	if atOnce > most {
+		t.Errorf("the page loads %d bytes, want at most %d", atOnce, most)
+	}
+	if len(now) < 40 || len(later) < 2 {
+		t.Errorf("loaded are %q, and later %q", now, later)
+	}
+	for _, name := range later {
+		if slices.Contains(now, name) {
+			t.Errorf("%s is to be loaded later, and is at once", name)
+		}
 	}
 }
 

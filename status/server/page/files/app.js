@@ -1,6 +1,6 @@
 // The page: which view is open, and what comes from the service.
 
-import { Cards } from "./ask.js";
+import { Cards } from "./cards.js";
 import { commands } from "./commands.js";
 import { Controls } from "./controls.js";
 import { Conversation } from "./conversation.js";
@@ -8,6 +8,7 @@ import { h, setAttr, setText } from "./dom.js";
 import { Empty } from "./empty.js";
 import { Home, needs } from "./home.js";
 import { startKeys } from "./keys.js";
+import { Later, later } from "./later.js";
 import { startLive } from "./live.js";
 import { content } from "./message.js";
 import { Notifier } from "./notify.js";
@@ -16,9 +17,9 @@ import { People } from "./people.js";
 import { instance, Reader } from "./reader.js";
 import { Relays } from "./relays.js";
 import { messages, version } from "./request.js";
+import { opened } from "./places.js";
 import { parse } from "./route.js";
-import { Search, startSearchBox } from "./search.js";
-import { opened } from "./switcher.js";
+import { startSearchBox } from "./searchbox.js";
 import { labels } from "./teams.js";
 import { cut, flat, gist, short } from "./text.js";
 import { isStep } from "./work.js";
@@ -103,7 +104,8 @@ const empty = new Empty(main);
 // The views. Each shows itself in main: open(route) shows what parse returned, refresh shows
 // changes of page, and close is called before another view is opened.
 const views = {
-  home: new Home(main, page), conversation, search: new Search(main, page, go), nothing: empty, "no team": empty, "signed out": empty,
+  home: new Home(main, page), conversation, nothing: empty, "no team": empty, "signed out": empty,
+  search: new Later(main, "Search", later(() => import("./search.js"), "search.css"), ({ Search }) => new Search(main, page, go)),
 };
 let route = { view: "nothing" };
 

@@ -1,7 +1,11 @@
 // What the keys do.
 
+import { showDialog } from "./dialog.js";
 import { showHelp, step } from "./keys.js";
-import { openSwitcher, places } from "./switcher.js";
+import { later, missing } from "./later.js";
+import { places } from "./places.js";
+
+const load = later(() => import("./switcher.js"));
 
 // commands returns the actions of keys. go opens a path and moves the focus there.
 export function commands(main, page, go) {
@@ -14,7 +18,15 @@ export function commands(main, page, go) {
     for (let n = at + by; list[n]; n += by) if (wanted(list[n])) return go(list[n].path);
   }
   return {
-    switch: () => page.snapshot && openSwitcher(page, go),
+    async switch() {
+      if (!page.snapshot) return;
+      try {
+        const { openSwitcher } = await load();
+        openSwitcher(page, go);
+      } catch (problem) {
+        showDialog("help", "Go to a team or member", missing(problem));
+      }
+    },
     search() {
       const filter = main.querySelector(".agents-filter"); // on Home
       const field = filter?.checkVisibility() ? filter : words;

@@ -2,12 +2,14 @@
 
 import { Agents, keyOf } from "./agents.js";
 import { drawn, escaped, h, morph, pageHead } from "./dom.js";
+import { later, missing } from "./later.js";
 import { content } from "./message.js";
 import { changeDelivery, controlRelay, dismiss, hold, Problem, release } from "./request.js";
 import { pathTo } from "./route.js";
 import { groupBy } from "./teams.js";
 import { capital, cut, flat, gist, short, since, wholeTime } from "./text.js";
-import { Usage } from "./usage.js";
+
+const loadUsage = later(() => import("./usage.js"), "usage.css");
 
 const asks = new Set(["permission", "plan", "question"]);
 const groups = [
@@ -52,7 +54,8 @@ export class Home {
   #busy = new Set(); // rows whose button was pressed
   #items = new Map(); // what waits, by agent
   #agents;
-  #usage = new Usage();
+  #usage = null; // once it was opened
+  #folded = h("details", { class: "usage", ontoggle: () => this.#unfold() }, h("summary", null, "Tokens and cost"), h("div"));
 
   constructor(main, page) {
     this.#main = main;
@@ -66,7 +69,7 @@ export class Home {
     p.cards = h("div", { class: "asks" });
     p.rows = h("div", { class: "needs" });
     p.quiet = h("div", { class: "quiet-note" });
-    const column = h("div", { class: "column" }, p.quiet, p.cards, this.#agents.element, p.rows, this.#usage.element);
+    const column = h("div", { class: "column" }, p.quiet, p.cards, this.#agents.element, p.rows, this.#folded);
     column.addEventListener("click", (e) => {
       const button = e.target.closest(".need button[data-act]");
       if (button) this.#act(button.dataset.act, button.closest("li").dataset.key);
@@ -98,7 +101,7 @@ export class Home {
     this.#items = own;
     this.#agents.element.hidden = agents.size === 0;
     this.#agents.show();
-    this.#usage.refresh();
+    this.#usage?.refresh();
     const grouped = groupBy(rest, (a) => groups.find(({ of }) => of(a)).title);
     morph(p.rows, h("div", { class: "needs" }, groups.filter(({ title }) => grouped.has(title)).map(({ title }) =>
       h("section", { "data-key": title }, h("h2", null, title), h("ul", null, grouped.get(title).map((a) => this.#drawn(a)))))));
@@ -106,6 +109,18 @@ export class Home {
     morph(p.quiet, h("div", { class: "quiet-note" }, quiet ? h("div", { class: "all-quiet" }, h("h2", null, "All quiet"), h("p", null, agents.size === 0
       ? "Nothing needs you. Agents appear here when Claude Code creates a team or begins a session."
       : "Nothing needs you. Questions of agents, messages to you and trouble appear here.")) : null));
+  }
+
+  // unfold loads what was folded, which few people open.
+  async #unfold() {
+    if (!this.#folded.open) return;
+    try {
+      const { Usage } = await loadUsage();
+      this.#usage ??= new Usage(this.#folded);
+      this.#usage.ask();
+    } catch (problem) {
+      this.#folded.lastElementChild.replaceWith(missing(problem));
+    }
   }
 
   // of returns what draws what waits because of an agent, and a text that changes when that does.

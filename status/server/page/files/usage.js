@@ -27,24 +27,29 @@ function money({ costUSD: cost, unstated }) {
 const choice = (label, list, value, onchange) => h("select", { "aria-label": label, onchange },
   Object.entries(list).map(([v, text]) => h("option", { value: v, selected: v === value }, text)));
 
-// Usage is this part of the page.
+// Usage is this part of the page, below the summary of a details element.
 export class Usage {
+  #folded;
   #asked = 0; // when, and how often
   #number = 0;
-  #by = choice("Count by", ways, "agent", () => this.#ask());
-  #days = choice("Since", spans, "7", () => this.#ask());
+  #by = choice("Count by", ways, "agent", () => this.ask());
+  #days = choice("Since", spans, "7", () => this.ask());
   #note = h("p", { class: "usage-note", role: "status" });
   #table = h("div", { class: "usage-table", tabindex: "0", role: "region", "aria-label": "Tokens and cost" });
-  element = h("details", { class: "usage", ontoggle: () => this.#ask() }, h("summary", null, "Tokens and cost"),
-    h("p", { class: "usage-by" }, this.#by, this.#days), this.#note, this.#table);
+
+  constructor(folded) {
+    this.#folded = folded;
+    folded.lastElementChild.replaceWith(h("div", null, h("p", { class: "usage-by" }, this.#by, this.#days), this.#note, this.#table));
+  }
 
   // refresh asks again, from time to time.
   refresh() {
-    if (this.element.open && Date.now() - this.#asked > every) this.#ask();
+    if (this.#folded.open && Date.now() - this.#asked > every) this.ask();
   }
 
-  async #ask() {
-    if (!this.element.open) return;
+  // ask asks the service, and shows what it says.
+  async ask() {
+    if (!this.#folded.open) return;
     this.#asked = Date.now();
     const number = ++this.#number;
     const by = this.#by.value;
