@@ -37,8 +37,13 @@ func uses(j *Journal, s Snapshot) map[string]func(context.Context) error {
 		"Export":          func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
 		"SearchEnvelopes": func(ctx context.Context) error { return first(j.SearchEnvelopes(ctx, "word", EnvelopeQuery{})) },
 		"PruneEnvelopes":  func(ctx context.Context) error { _, err := j.PruneEnvelopes(ctx, at(100)); return err },
-		"AnswerTo":        func(ctx context.Context) error { _, _, err := j.AnswerTo(ctx, "f"); return err },
-		"Prune":           func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
+		"ObserveTasks": func(ctx context.Context) error {
+			_, err := j.ObserveTasks(ctx, "/r", TaskLook{List: "l", At: at(1)})
+			return err
+		},
+		"TaskChanges": func(ctx context.Context) error { _, _, err := j.TaskChanges(ctx, TaskQuery{}); return err },
+		"AnswerTo":    func(ctx context.Context) error { _, _, err := j.AnswerTo(ctx, "f"); return err },
+		"Prune":       func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
 	}
 }
 
@@ -85,7 +90,7 @@ func TestLocked(t *testing.T) {
 			err := use(ctx)
 			cancel()
 			switch name {
-			case "Observe", "Verified", "RecordEnvelopes", "Prune", "PruneEnvelopes":
+			case "Observe", "Verified", "RecordEnvelopes", "ObserveTasks", "Prune", "PruneEnvelopes":
 				var e *Error
 				if !errors.As(err, &e) || e.Kind != ErrBusy || !strings.Contains(err.Error(), path) {
 					t.Errorf("%s: %v, want ErrBusy with the path", name, err)
@@ -140,7 +145,7 @@ func TestReadOnly(t *testing.T) {
 	for name, use := range uses(j, look(t, 2, row("word"), row("more"))) {
 		err := use(t.Context())
 		switch name {
-		case "Observe", "Verified", "RecordEnvelopes", "Prune", "PruneEnvelopes":
+		case "Observe", "Verified", "RecordEnvelopes", "ObserveTasks", "Prune", "PruneEnvelopes":
 			wantError(t, err, sqlite.ErrReadOnly)
 		default:
 			must(t, err)

@@ -51,6 +51,11 @@
 // [Journal.RecordEnvelopes] takes envelopes of the session protocol, each once by its id, in
 // one order with everything else.
 //
+// # Tasks
+//
+// [Journal.ObserveTasks] compares a list of tasks with what was seen of it last, and records how it
+// differs. These changes have numbers of their own, and no part in the order of the others.
+//
 // # What is promised
 //
 // What a method acknowledged survives a kill at any instant (write-ahead log,
@@ -103,6 +108,9 @@ var envelopesSchema string
 //go:embed lost.sql
 var lostSchema string
 
+//go:embed tasks.sql
+var tasksSchema string
+
 //go:embed development.sql
 var developmentSchemas string
 
@@ -111,7 +119,7 @@ func format() sqlite.Format {
 		Name:        "journal",
 		Application: 0x74624a6f, // "tbJo"
 		Earlier:     sqlite.Earlier{Application: 0x74624a4e /* "tbJN" */, Schema: sqlite.Scripts(developmentSchemas)},
-		Schema:      []string{schema, envelopesSchema, lostSchema},
+		Schema:      []string{schema, envelopesSchema, lostSchema, tasksSchema},
 		// So that Prune can give space back without writing the file again.
 		Create: "PRAGMA auto_vacuum=INCREMENTAL",
 		// The cache is nearly all that a service's memory grows by, once for each of its

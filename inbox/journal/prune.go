@@ -13,6 +13,7 @@ type Pruned struct {
 	Receipts    int64 // deleted
 	RelayEvents int64 // deleted events of relays
 	Envelopes   int64 // deleted
+	TaskChanges int64 // deleted
 	Bytes       int64 // size of the journal afterwards
 	Freed       int64 // by how much it became smaller
 }
@@ -22,7 +23,7 @@ const pruneStep = 500
 
 // Prune deletes the messages that were gone from their inboxes before the given time, and
 // the receipts and relay events before it. Then, while the journal is larger than maxBytes,
-// if that is not 0, it deletes the oldest envelopes, and then the messages that have been gone
+// if that is not 0, it deletes the oldest envelopes, then changes of tasks, and then the messages that have been gone
 // for longest and the oldest events. It keeps messages that are in an inbox: the next look
 // would record them again.
 //
@@ -65,7 +66,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 	return p, err
 }
 
-// PruneEnvelopes deletes the envelopes from before the given time, in steps like Prune.
+// PruneEnvelopes deletes the envelopes and the changes of tasks from before the given time, in steps like Prune.
 func (j *Journal) PruneEnvelopes(ctx context.Context, before time.Time) (p Pruned, err error) {
 	done, err := j.measured(ctx, &p)
 	if err != nil {
@@ -77,7 +78,12 @@ func (j *Journal) PruneEnvelopes(ctx context.Context, before time.Time) (p Prune
 			return p, err
 		}
 	}
-	if p.Envelopes > 0 {
+	for n := int64(pruneStep); n == pruneStep; p.TaskChanges += n {
+		if n, err = j.dropTaskChanges(ctx, before.UnixMicro(), pruneStep); err != nil {
+			return p, err
+		}
+	}
+	if p.Envelopes > 0 || p.TaskChanges > 0 {
 		err = j.shrink(ctx)
 	}
 	return p, err
@@ -121,12 +127,16 @@ func (j *Journal) prune(ctx context.Context, p *Pruned, maxBytes int64) error {
 	return nil
 }
 
-// dropOldest deletes at most limit envelopes or, if there are none, messages and relay events.
+// dropOldest deletes at most limit envelopes or, if there are none, changes of tasks, or then messages and relay events.
 func (j *Journal) dropOldest(ctx context.Context, p *Pruned, limit int64) (int64, error) {
 	const ever = 1 << 62
 	said, err := j.dropEnvelopes(ctx, ever, limit)
 	if p.Envelopes += said; err != nil || said > 0 {
 		return said, err
+	}
+	changed, err := j.dropTaskChanges(ctx, ever, limit)
+	if p.TaskChanges += changed; err != nil || changed > 0 {
+		return changed, err
 	}
 	messages, err := j.drop(ctx, ever, limit)
 	if p.Messages += messages; err != nil {
@@ -141,7 +151,7 @@ func (j *Journal) dropOldest(ctx context.Context, p *Pruned, limit int64) (int64
 func (j *Journal) size(ctx context.Context) (bytes, records int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
 		return c.Query(func(v sqlite.Row) { bytes, records = v.Int(0), v.Int(1) }, `SELECT page_size*page_count,
-			(SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events) + (SELECT count(*) FROM envelopes) FROM pragma_page_size, pragma_page_count`)
+			(SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events) + (SELECT count(*) FROM envelopes) + (SELECT count(*) FROM task_changes) FROM pragma_page_size, pragma_page_count`)
 	})
 	return bytes, records, err
 }

@@ -39,6 +39,9 @@ type Bridge interface {
 	// FollowTasks yields what Tasks returns, and then again whenever it has changed, until ctx ends. An error is the last
 	// thing that it yields.
 	FollowTasks(ctx context.Context, q TaskQuery) iter.Seq2[Tasks, error]
+	// TaskHistory returns how tasks have changed, as far as a service has recorded it. The error is that of
+	// Tasks, unless something is recorded.
+	TaskHistory(ctx context.Context, q TaskHistoryQuery) (TaskHistory, error)
 
 	// Status returns what each agent of a team does, or each of those with these names; one that
 	// has left is known for as long as its messages are.

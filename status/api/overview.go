@@ -31,4 +31,10 @@ type Overview struct {
 	DoingSince *time.Time `json:"doingSince,omitempty"`
 	Tool       string     `json:"tool,omitempty"`
 	ToolSince  *time.Time `json:"toolSince,omitempty"`
+
+	// TaskList is the list of Claude Code that has its tasks: the team's, or the session's own, with the id of the
+	// session. It is empty if there is none. Task is the one that it works on, TaskID, in the words for that time if it has any.
+	TaskList string `json:"taskList,omitempty"`
+	Task     string `json:"task,omitempty"`
+	TaskID   string `json:"taskId,omitempty"`
 }

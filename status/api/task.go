@@ -25,6 +25,51 @@ type Tasks struct {
 	Problems []Error `json:"problems,omitempty"` // with what is not in Tasks
 }
 
+// What can change about a task.
+const (
+	TaskCreated   = "created" // with the status Now
+	TaskDeleted   = "deleted" // with the status Was
+	TaskStatus    = "status"
+	TaskOwner     = "owner"
+	TaskBlockedBy = "blockedBy" // ids, with ", " between them
+)
+
+// TaskHistoryQuery says which changes of tasks to return. Who is whoever has a task, had it, or was given it.
+type TaskHistoryQuery struct {
+	TaskQuery
+	Before int64 // only those with a lower number
+	Limit  int   // at most so many; 0: [TaskChanges]
+}
+
+// How many changes of tasks are returned, if nothing else is said, and at most.
+const (
+	TaskChanges     = 100
+	MostTaskChanges = 1000
+)
+
+// TaskHistory is what became of tasks. It is recorded while a service runs.
+type TaskHistory struct {
+	Changes []TaskChange `json:"changes"`         // the newest first
+	More    bool         `json:"more,omitempty"`  // there are older ones
+	Since   *time.Time   `json:"since,omitempty"` // since when changes are recorded; nil if they never were
+}
+
+// TaskChange is a change of a task. Who made it is not known.
+type TaskChange struct {
+	Seq     int64  `json:"seq"` // its number among all changes of tasks
+	List    string `json:"list"`
+	Team    string `json:"team,omitempty"`    // as in [Task]
+	Session string `json:"session,omitempty"` // whose list it is
+	ID      string `json:"id"`
+	Subject string `json:"subject"` // as of then; a long one is cut, as all texts of a change are
+	What    string `json:"what"`    // [TaskStatus] and its like
+	Was     string `json:"was"`     // empty if there was nothing
+	Now     string `json:"now"`     // empty if there is nothing
+	// After, if it is not nil, says that no service was running: the change was made between After and At.
+	After *time.Time `json:"after,omitempty"`
+	At    time.Time  `json:"at"`
+}
+
 // Task is a task in a list of Claude Code. An agent works on it, or will.
 type Task struct {
 	List        string          `json:"list"`              // the list that it is in: the name of a team, the id of a session, or one that a person chose

@@ -51,6 +51,9 @@ type Options struct {
 	// all teams are read again. 0 is 2000.
 	Behind int64
 
+	// TasksTold says that [Cache.TasksChanged] is called with each list of tasks that changes.
+	TasksTold bool
+
 	Changed func() // is told that a snapshot shows something else; may be nil
 }
 
@@ -65,6 +68,8 @@ type Cache struct {
 	reporting sync.Mutex
 	reported  map[string]bool // the teams whose relays have reported something since the last refresh
 
+	listsChanged map[string]bool // lists of tasks, since then
+
 	mu            sync.Mutex
 	only          string                 // the team that is read; empty: all
 	entries       map[string]*cachedTeam // by team
@@ -74,6 +79,8 @@ type Cache struct {
 	folder        os.FileInfo            // of the processes' files; nil if there is none
 	ledgerVersion string                 // when relays was read
 	relays        map[string]teamRelays  // by team
+
+	lists map[string]taskList // of tasks, by name; without TasksTold none
 
 	ledgerNews int           // how often the ledger was read again
 	registered []ledger.Pane // and those of members

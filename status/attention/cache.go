@@ -48,6 +48,8 @@ type cachedTeam struct {
 	tools  map[string]task   // what they called last; empty if they called nothing
 	loops  map[pair]loop
 	silent map[string]bool // those from which nothing new comes
+	// assigned returns in which list a member has its tasks, "" if in none, and which it works on; nil: no list is known.
+	assigned func(member string) (string, assigned)
 
 	toolNews  bool      // tools has changed since toolsTold
 	toolsTold time.Time // when it was shown last
@@ -117,6 +119,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 	}
 	now := time.Now()
 	c.lookForProcesses()
+	c.lookForTasks()
 	if err := c.lookForRelays(ctx); err != nil {
 		return err
 	}
@@ -453,6 +456,9 @@ func (c *Cache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now 
 		return err
 	}
 	if err := c.readRelays(ctx, e, t, now); err != nil {
+		return err
+	}
+	if err := c.readAssigned(ctx, e); err != nil {
 		return err
 	}
 	return c.readTools(ctx, e, c.entries[t.Name()])

@@ -54,6 +54,15 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		e.states = append(e.states, view.PaneStatus(v))
 		e.dirs[v.Pane.Inbox] = cmp.Or(v.Pane.Cwd, v.Process.Cwd, v.Terminal.Path)
 	}
+	if name == pane.SessionTeam {
+		ids := map[string]string{}
+		for _, p := range list {
+			ids[p.Inbox] = p.Ref.ID
+		}
+		if err := c.readOwn(ctx, e, ids); err != nil {
+			return nil, false, err
+		}
+	}
 	if c.opts.Journal != nil {
 		talk, err := c.talk(ctx, journal.Query{Root: c.opts.Root.Path(), Team: name, CreatedAt: e.createdAt})
 		if err != nil {

@@ -51,6 +51,7 @@ func (c *Cache) place(e *cachedTeam, list []api.Status) {
 			continue
 		}
 		section(s, open)
+		e.assign(s)
 		if s.Section == api.SectionEnded {
 			continue
 		}

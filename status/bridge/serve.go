@@ -81,6 +81,7 @@ type Service struct {
 	follower      *follower
 	rejoiner      *rejoiner
 	links         *links
+	tasks         *taskRecorder
 }
 
 // OpenService opens the files of a service, and makes its parts. It starts nothing. Close it.
@@ -108,6 +109,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	s.follower = &follower{Service: s, added: make(chan struct{}, 1)}
 	s.rejoiner = &rejoiner{Service: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
 	s.links = newLinks(s)
+	s.tasks = &taskRecorder{Service: s}
 	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
@@ -134,7 +136,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	s.watch = attention.NewWatch(s.panes, s.ledger)
 	s.states = attention.New(attention.Options{
 		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
-		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, Changed: s.shown.tell,
+		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksTold: true, Changed: s.shown.tell,
 	})
 	return s, nil
 }
@@ -230,6 +232,7 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	for _, to := range s.opts.Alerts.To {
 		part("alerts", func(ctx context.Context) error { s.alert(ctx, to); return nil })
 	}
+	part("recording tasks", s.tasks.run)
 	part("states", s.refreshStates)
 	part("looking at panes", s.lookAtPanes)
 	if !s.opts.ReadOnly {

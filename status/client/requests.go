@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -96,6 +97,18 @@ func (c *Client) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[api
 			}
 		}
 	}
+}
+
+// TaskHistory returns how tasks have changed; see [api.Bridge].
+func (c *Client) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.TaskHistory, err error) {
+	v := taskQuery(q.TaskQuery)
+	if q.Before > 0 {
+		v.Set("before", strconv.FormatInt(q.Before, 10))
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return h, c.get(ctx, "/v1/tasks/history", v, &h)
 }
 
 func taskQuery(q api.TaskQuery) url.Values {

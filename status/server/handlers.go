@@ -229,6 +229,17 @@ func searching(do func(context.Context, api.SearchQuery) (api.Found, error), mos
 	}
 }
 
+func taskHistory(l *bridge.Local) handler {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		p := parseParams(r, "team", "session", "who", "before", "limit")
+		q := api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Team: p.text("team"), Session: p.text("session"), Who: p.text("who")}, Before: p.number("before", 0), Limit: p.limit(api.TaskChanges, api.MostTaskChanges)}
+		if p.err != nil {
+			return nil, p.err
+		}
+		return l.TaskHistory(r.Context(), q)
+	}
+}
+
 func changes(l *bridge.Local) handler {
 	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		p := parseParams(r, "since", "file", "patches")

@@ -88,6 +88,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: one(l.DropDelivery, "delivery"), changes: true, bare: true},
 		{method: "GET", path: "/v1/search", handle: searching(l.Search, api.MaxHits), large: true, agents: true},
 		{method: "GET", path: "/v1/history", handle: searching(l.History, api.MaxMessages), large: true, agents: true},
+		{method: "GET", path: "/v1/tasks/history", handle: taskHistory(l)},
 		{method: "GET", path: "/v1/usage", handle: usage(l)},
 		{method: "GET", path: "/v1/events", handle: s.events, stream: always},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},

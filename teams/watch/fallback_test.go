@@ -436,3 +436,35 @@ func TestAnUnreadableDirectoryIsWarnedOfOnce(t *testing.T) {
 	}
 	warned.only(t, os.ErrPermission)
 }
+
+// With EventsAlone, nothing is looked at while no event comes.
+func TestEventsAlone(t *testing.T) {
+	t.Parallel()
+	for _, alone := range []bool{false, true} {
+		p := newClaude(t)
+		p.mkdir("tasks/a")
+		p.write(p.path("tasks/a/1.json"), "{}")
+		synctest.Test(t, func(t *testing.T) {
+			w := New(Options{Root: p.root, Tasks: true, EventsAlone: alone})
+			w.open = newSilent().open
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- w.Run(ctx) }()
+			for e := next(t, w); e.Kind != Changed; e = next(t, w) {
+				e.Close()
+			}
+			p.write(p.path("tasks/a/1.json"), "{ }")
+			wait, stop := context.WithTimeout(t.Context(), time.Hour)
+			defer stop()
+			e, err := w.Next(wait)
+			e.Close()
+			if (err != nil) != alone {
+				t.Errorf("alone: %t, after %s there was %+v, %v", alone, time.Hour, e, err)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -42,7 +42,7 @@ func (d *dir) polled() bool { return d.here && (!d.watched || d.noEvents) }
 // event, the next sweep should find it soon.
 func (w *Watcher) suspect(d *dir) {
 	d.suspect = true
-	w.next.Reset(w.opts.resweep)
+	w.again(w.opts.resweep)
 }
 
 // file is an inbox or a config.json.

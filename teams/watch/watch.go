@@ -28,6 +28,11 @@ type Options struct {
 	// then a list, and its Inbox a task.
 	Tasks bool
 
+	// EventsAlone leaves out the look at everything every 5 s, so that nothing is done while no event
+	// comes. What the kernel does not report, as on network file systems, is then found with the
+	// next event of its directory, or not at all. Where the kernel refuses a watch, it is polled.
+	EventsAlone bool
+
 	// Warn, if not nil, is called by Run with what makes the watcher slower or blind,
 	// once while it lasts: [ErrLimit], [ErrNoEvents], or a directory that cannot be
 	// read.
@@ -131,7 +136,6 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.pumps.Wait()
 	}()
 
-	w.next.Reset(w.opts.sweep)
 	defer w.next.Stop()
 	poll := time.NewTicker(w.opts.poll)
 	defer poll.Stop()
@@ -139,6 +143,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	close(ready)
 
 	w.connect()
+	w.again(w.opts.sweep)
 	w.rescan()
 	polling := true
 	for {
@@ -163,6 +168,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case e, ok := <-events:
 			if !ok {
 				w.disconnect()
+				w.again(w.opts.sweep)
 				w.lost = true
 				break
 			}
@@ -179,8 +185,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 				w.scan(t, w.sweep)
 			}
 		case <-w.next.C:
-			w.next.Reset(w.opts.sweep)
 			w.connect()
+			w.again(w.opts.sweep)
 			w.findEventless()
 			w.sweep = true
 			w.todo = slices.Collect(maps.Values(w.teams))
@@ -193,6 +199,15 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.poll()
 		}
 	}
+}
+
+// again has the next sweep begin after d. One that is to wait for events alone is for getting them.
+func (w *Watcher) again(d time.Duration) {
+	if w.opts.EventsAlone && w.source != nil {
+		w.next.Stop()
+		return
+	}
+	w.next.Reset(d)
 }
 
 // connect opens the source of kernel events if there is none.

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"teambridge/inbox/journal"
 	"teambridge/status/api"
 )
 
@@ -96,6 +98,88 @@ var tasks = map[string]func(*world){
 		_, err = w.b.Tasks(w.Context(), api.TaskQuery{Team: newer, Who: "wroker"})
 		w.fails(err, api.CodeNotFound)
 	},
+	"history of tasks": func(w *world) {
+		ctx := w.Context()
+		j, err := journal.Open(ctx, filepath.Join(w.State, "journal.db"))
+		w.must(err)
+		defer j.Close()
+		const session = "11111111-2222-4333-8444-555555555555"
+		look := func(list string, at time.Time, gap bool, tasks ...journal.Task) {
+			_, err := j.ObserveTasks(ctx, w.Root.Path(), journal.TaskLook{List: list, Tasks: tasks, At: at, Gap: gap})
+			w.must(err)
+		}
+		for h := (api.TaskHistory{}); w.recorded() && h.Since == nil; { // its first look is over
+			h, err = w.b.TaskHistory(ctx, api.TaskHistoryQuery{})
+			w.must(err)
+		}
+		began := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+		look("ended", began, true)
+		look("ended", began.Add(time.Minute), false, journal.Task{ID: "1", Subject: "Measure", Status: "pending", Changed: began.Add(time.Minute)})
+		look("ended", began.Add(2*time.Minute), false, journal.Task{ID: "1", Subject: "Measure", Status: "in_progress", Owner: "worker@ended", BlockedBy: []string{"2", "3"}, Changed: began.Add(2 * time.Minute)})
+		look("ended", began.Add(4*time.Minute), true)
+		look(session, began.Add(5*time.Minute), false, journal.Task{ID: "7", Status: "odd", Changed: began.Add(5 * time.Minute)})
+		look(session, began.Add(6*time.Minute), false)
+		lines := func(q api.TaskHistoryQuery) (lines []string, h api.TaskHistory) {
+			w.Helper()
+			h, err := w.b.TaskHistory(ctx, q)
+			w.must(err)
+			if h.Changes == nil || h.Since == nil || !h.Since.Equal(began) && !w.recorded() {
+				w.Errorf("%+v: %+v", q, h)
+			}
+			for _, c := range h.Changes {
+				if c.Session == "" && c.Team == c.List || c.Team == "" && c.Session == c.List {
+					lines = append(lines, c.ID+" "+c.What+" "+c.Was+">"+c.Now)
+				}
+			}
+			return lines, h
+		}
+		whole := []string{"1 deleted in_progress>", "1 blockedBy >2, 3", "1 owner >worker@ended", "1 status pending>in_progress", "1 created >pending"}
+		for name, tc := range map[string]struct {
+			q    api.TaskHistoryQuery
+			want []string
+		}{
+			"a list that ended":  {api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Team: "ended"}}, whole},
+			"who had it":         {api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Team: "ended", Who: "worker"}}, whole},
+			"an id":              {api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Team: "ended", Who: "#1"}, Limit: 2}, whole[:2]},
+			"a session":          {api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Session: session[:8]}}, []string{"7 deleted odd>", "7 created >odd"}},
+			"a team without any": {api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Team: older}}, nil},
+		} {
+			if got, h := lines(tc.q); !slices.Equal(got, tc.want) || h.More != (tc.q.Limit > 0) {
+				w.Errorf("%s: %q, want %q", name, got, tc.want)
+			}
+		}
+		_, h := lines(api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Team: "ended"}})
+		if gone, first := h.Changes[0], h.Changes[4]; gone.After == nil || !gone.After.Equal(began.Add(2*time.Minute)) && !w.recorded() || !gone.At.Equal(began.Add(4*time.Minute)) || first.After != nil || first.Subject != "Measure" {
+			w.Errorf("%+v", h)
+		}
+		if got, _ := lines(api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Team: "ended"}, Before: h.Changes[2].Seq}); !slices.Equal(got, whole[3:]) {
+			w.Errorf("before: %q", got)
+		}
+		for code, queries := range map[api.Code][]api.TaskQuery{
+			api.CodeNotFound: {{Team: "nobody"}, {Session: "99999999"}, {Team: newer, Who: "wroker"}},
+			api.CodeInvalid:  {{Team: ".."}, {Session: "1111"}},
+			api.CodeUsage:    {{Team: newer, Session: session}},
+		} {
+			for _, q := range queries {
+				_, err := w.b.TaskHistory(ctx, api.TaskHistoryQuery{TaskQuery: q})
+				w.fails(err, code)
+			}
+		}
+
+		// A service records what happens now, and has it when it is asked.
+		if !w.recorded() {
+			return
+		}
+		ninth := api.TaskHistoryQuery{TaskQuery: api.TaskQuery{Team: newer, Who: "9"}}
+		w.task(newer, "9", `{"subject": "New", "status": "pending"}`)
+		if got, _ := lines(ninth); !slices.Equal(got, []string{"9 created >pending"}) {
+			w.Errorf("%q", got)
+		}
+		w.task(newer, "9", `{"subject": "New", "status": "completed", "owner": "worker"}`)
+		if got, h := lines(ninth); !slices.Equal(got, []string{"9 owner >worker", "9 status pending>completed", "9 created >pending"}) || h.Changes[0].After != nil {
+			w.Errorf("%q: %+v", got, h)
+		}
+	},
 	"following tasks, and no longer": func(w *world) {
 		for range 2 {
 			for found, err := range w.b.FollowTasks(w.Context(), api.TaskQuery{}) {
@@ -137,6 +221,12 @@ var tasks = map[string]func(*world){
 			w.Errorf("it ended at step %d", step)
 		}
 	},
+}
+
+// recorded reports whether a service records what happens.
+func (w *world) recorded() bool {
+	_, served := w.b.(interface{ Close() })
+	return served
 }
 
 // task writes a task as Claude Code does: another file, and a rename.

@@ -4,7 +4,7 @@ import { colorOf, face } from "./colors.js";
 import { escaped, h, morph, place, setText } from "./dom.js";
 import { score } from "./fuzzy.js";
 import { dot } from "./people.js";
-import { pathTo } from "./route.js";
+import { pathTo, tasksPath } from "./route.js";
 import { groupBy, labels } from "./teams.js";
 import { capital, cut, flat, short, since, wholeTime } from "./text.js";
 
@@ -36,7 +36,7 @@ export class Agents {
   } }, "By " + by));
   #none = h("p", { class: "agents-none", role: "status" });
   #list = h("div", { class: "agents-list" });
-  element = h("div", { class: "agents" }, h("div", { class: "agents-head" }, h("span", { class: "agents-words" }, this.#filter, h("kbd", { "aria-hidden": "true" }, "/")),
+  element = h("div", { class: "agents" }, h("div", { class: "agents-head" }, h("span", { class: "agents-words" }, this.#filter, h("kbd", { "aria-hidden": "true" }, "/")), h("a", { class: "small agents-tasks", href: tasksPath({}) }, "Tasks"),
     h("span", { class: "agents-by", role: "group", "aria-label": "Group agents" }, this.#switch)), this.#none, this.#list);
 
   constructor(page, items) {
@@ -126,6 +126,7 @@ export class Agents {
         face(s.member, colorOf(s.member, s.color), dot(s)),
         h("span", { class: "agent-name" }, h("b", null, escaped(cut(s.member, 100))), h("span", { class: "in" }, escaped([other === label ? "" : other, machine, s.program].filter(Boolean).join(" · ")))),
         h("span", { class: "agent-doing" }, h("span", { class: "agent-word" }, capital(flat(s.word)), why ? [": ", escaped(short(why, 160))] : null),
+          s.task ? h("span", { class: "agent-task", title: `task #${flat(s.taskId)}` }, h("span", { class: "unseen" }, "task in progress: "), h("span", { "aria-hidden": "true" }, "▸ "), escaped(short(s.task, 120))) : null,
           s.doing ? h("span", { class: "agent-task", title: flat(`from ${s.doingFrom}`) }, escaped(short(s.doing, 120))) : null,
           s.tool ? h("span", { class: "agent-tool" }, escaped(short(s.tool.replaceAll("`", ""), 90)), h("span", { class: "unseen" }, ", "), " ", h("span", { class: "in" }, ago(s.toolSince))) : null),
         at ? h("time", { datetime: s.sectionSince, title: wholeTime(at) }, since(at)) : null),
@@ -140,6 +141,6 @@ const waited = (s) => (s.sectionSince ? Date.parse(s.sectionSince) : Infinity);
 // shown of it.
 function matches(query, { s, team, project, machine }) {
   if (score(query, s.member) > 0) return true;
-  const text = [s.member, team, project, machine, s.word, s.section, s.sectionWhy, s.doing, s.tool, s.cwd].filter(Boolean).join("\n").toLowerCase();
+  const text = [s.member, team, project, machine, s.word, s.section, s.sectionWhy, s.doing, s.task, s.tool, s.cwd].filter(Boolean).join("\n").toLowerCase();
   return query.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }

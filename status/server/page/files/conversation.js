@@ -5,7 +5,7 @@ import { Actions, quote } from "./actions.js";
 import { Choice } from "./choice.js";
 import { Compose } from "./compose.js";
 import { h, morph, pageHead, setText } from "./dom.js";
-import { head } from "./head.js";
+import { head, links } from "./head.js";
 import { History } from "./history.js";
 import { keep, takeKept } from "./kept.js";
 import { List } from "./list.js";
@@ -101,6 +101,7 @@ export class Conversation {
     const title = this.place.member === null ? "everyone" : flat(this.place.member);
     const more = (where) => h("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#more(where) }, `Show ${where} messages`);
     p.head = h("div", { class: "head-text" });
+    p.links = h("div", { class: "head-links" });
     p.older = more("older");
     p.newer = more("newer");
     p.rows = new Rows(this.#view);
@@ -116,7 +117,7 @@ export class Conversation {
     p.compose = new Compose(this.place, title, (message) => this.#send(message));
     p.asks = h("div", { class: "asks" });
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "talk-title" },
-      pageHead(p.head, this.#page.controls.element, ...p.choice.elements), p.scroll, h("div", { class: "foot" }, p.position.jump, p.asks, p.compose.elements)));
+      pageHead(p.head, p.links, this.#page.controls.element, ...p.choice.elements), p.scroll, h("div", { class: "foot" }, p.position.jump, p.asks, p.compose.elements)));
     p.actions = new Actions(p.list.element, this.#view);
     p.compose.grow();
     if (this.#writing) p.compose.focus();
@@ -151,6 +152,7 @@ export class Conversation {
     morph(this.#parts.head, head(place, t, {
       status: place.member === null ? null : this.#page.status(place), label: labels(this.#page.snapshot.teams).get(t?.team) ?? place.team,
     }));
+    morph(this.#parts.links, h("div", { class: "head-links" }, links(place, t, place.member === null ? null : this.#page.status(place))));
     let closed = "";
     if (!t) closed = "You cannot send messages to a team that has ended.";
     else if (t.problem) closed = `The team cannot be read: ${flat(t.problem)}`;

@@ -2,6 +2,7 @@
 
 import { escaped, h } from "./dom.js";
 import { dot, state } from "./people.js";
+import { tasksPath } from "./route.js";
 import { dayOf, flat, timeOf } from "./text.js";
 
 // head returns the head of a conversation in a team, or in one that ended if t is undefined.
@@ -17,6 +18,15 @@ export function head({ team, member }, t, { status: s, label }) {
   else if (t.panes) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "terminal pane" : "terminal panes"} · another one: `, h("code", null, "teambridge pane add NAME --pane %12")));
   else e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
   return e;
+}
+
+// links returns where else there is something about a member, or a team: its tasks.
+export function links({ team, member }, t, s) {
+  const list = [];
+  const own = s?.taskList && s.taskList !== team; // of a session
+  if (own || (s?.taskList ?? (member === null && t && !t.panes && !t.sessions && !t.machine)))
+    list.push(h("a", { class: "small", href: tasksPath(own ? { session: s.taskList } : { team, owner: member ?? "" }) }, "Tasks"));
+  return list;
 }
 
 // at says where a session is that can move.

@@ -5,6 +5,7 @@
 //	#/team/NAME/MEMBER        a conversation, or with everyone without MEMBER. of is when
 //	                          the team was created, and at the seq of a message to show
 //	#/search?q=WORDS          messages
+//	#/tasks?team=NAME         the tasks of a team or session, or of all; owner is whose
 
 // parse returns {view, …} for a hash. The view of an unknown one is "nothing".
 export function parse(hash) {
@@ -21,7 +22,7 @@ export function parse(hash) {
   if (path === "" || path === "/") return { view: "home" };
   if (path === "/teams") return { view: "home", list: true };
   if (path === "/expired") return { view: "home", expired: true };
-  if (path === "/search") return { view: "search", fields };
+  if (path === "/search" || path === "/tasks") return { view: first, fields };
   if (first === "team" && team) {
     return { view: "conversation", team, member: member || null, createdAt: Number(fields.of) || 0, at: Number(fields.at) || null };
   }
@@ -37,4 +38,5 @@ const encoded = (fields) => {
 export const pathTo = (team, member, fields = {}) =>
   "#/team/" + encodeURIComponent(team) + (member === null ? "" : "/" + encodeURIComponent(member)) + encoded(fields);
 
+export const tasksPath = (fields) => "#/tasks" + encoded(fields);
 export const searchPath = (fields) => "#/search" + encoded(fields);

@@ -1,0 +1,132 @@
+package attention
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/teams"
+	"teambridge/teams/tasks"
+)
+
+// taskList is what an overview has of a list of tasks of Claude Code.
+type taskList struct {
+	there      bool
+	inProgress map[string]assigned // by owner
+}
+
+// assigned is a task that somebody works on.
+type assigned struct {
+	id, what string
+	changed  time.Time
+}
+
+// TasksChanged says that a list of tasks has changed, or that it is there no more.
+func (c *Cache) TasksChanged(list string) {
+	c.reporting.Lock()
+	defer c.reporting.Unlock()
+	if c.listsChanged == nil {
+		c.listsChanged = map[string]bool{}
+	}
+	c.listsChanged[list] = true
+}
+
+// lookForTasks marks the teams as stale whose tasks have changed. c.mu is held.
+func (c *Cache) lookForTasks() {
+	c.reporting.Lock()
+	defer c.reporting.Unlock()
+	for list := range c.listsChanged {
+		delete(c.lists, list)
+		if e := c.entries[list]; e != nil {
+			e.stale = true
+		}
+		// A list that is of no team is that of a session.
+		if e := c.entries[pane.SessionTeam]; e != nil {
+			e.stale = true
+		}
+	}
+	c.listsChanged = nil
+}
+
+// tasksIn reads a list of tasks. Where changes are told, it is read once for each. c.mu is held.
+func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error) {
+	if l, ok := c.lists[name]; ok {
+		return l, nil
+	}
+	list, err := tasks.Read(ctx, c.opts.Root, name)
+	switch {
+	case ctx.Err() != nil:
+		return l, err
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, teams.ErrBadName):
+	default: // of what cannot be read, the page of the tasks says why
+		l.there, l.inProgress = true, map[string]assigned{}
+	}
+	for _, t := range list.Tasks {
+		owner, _, _ := strings.Cut(t.Owner, "@")
+		if t.Status != tasks.InProgress || t.Internal || t.Changed.Before(l.inProgress[owner].changed) {
+			continue
+		}
+		what := t.ActiveForm
+		if what == "" {
+			what = t.Subject
+		}
+		l.inProgress[owner] = assigned{t.ID, beginning(what), t.Changed}
+	}
+	if c.opts.TasksTold {
+		if c.lists == nil {
+			c.lists = map[string]taskList{}
+		}
+		c.lists[name] = l
+	}
+	return l, nil
+}
+
+// readAssigned reads what the members of a team have in its list of tasks. c.mu is held.
+func (c *Cache) readAssigned(ctx context.Context, e *cachedTeam) error {
+	l, err := c.tasksIn(ctx, e.team.Team)
+	e.assigned = func(member string) (string, assigned) { return e.team.Team, l.inProgress[member] }
+	if err != nil || !l.there {
+		e.assigned = nil
+	}
+	return err
+}
+
+// readOwn does the same for sessions, each of which has a list of its own. c.mu is held.
+func (c *Cache) readOwn(ctx context.Context, e *cachedTeam, ids map[string]string) error {
+	own := map[string]taskList{}
+	for _, id := range ids {
+		l, err := c.tasksIn(ctx, id)
+		if err != nil {
+			return err
+		}
+		own[id] = l
+	}
+	e.assigned = func(member string) (list string, a assigned) {
+		id := ids[member]
+		if !own[id].there {
+			return "", a
+		}
+		for _, one := range own[id].inProgress { // whoever is named, it is the session's
+			if !one.changed.Before(a.changed) {
+				a = one
+			}
+		}
+		return id, a
+	}
+	return nil
+}
+
+// assign says which task an agent works on, and where its tasks are.
+func (e *cachedTeam) assign(s *api.Status) {
+	if e.assigned == nil {
+		return
+	}
+	var a assigned
+	if s.TaskList, a = e.assigned(s.Member); a.what != "" {
+		s.Task, s.TaskID = a.what, a.id
+	}
+}

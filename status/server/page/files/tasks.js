@@ -1,0 +1,208 @@
+// The tasks of teams and sessions: who has what, what is in progress, and what waits for what.
+
+import { colorOf, face } from "./colors.js";
+import { escaped, h, long, morph, pageHead, place, setText } from "./dom.js";
+import { lines } from "./lines.js";
+import { Problem } from "./request.js";
+import { pathTo, tasksPath } from "./route.js";
+import { cut, flat, short, since, wholeTime } from "./text.js";
+
+const columns = { pending: "Pending", in_progress: "In progress", completed: "Completed" };
+const nobody = "\0"; // as the owner of what has none
+const most = 100; // cards of a column that are drawn at once
+const keyOf = (t) => t.list + "\0" + t.id;
+const ownerOf = (t) => (t.owner ?? "").split("@")[0];
+
+// Tasks is the view.
+export class Tasks {
+  #main;
+  #page;
+  #go;
+  #parts = null;
+  #fields = {};
+  #found = null; // {tasks, problems}, as of the last change
+  #note = ""; // why there is none
+  #open = null; // ends the answer of the service
+  #shown = new Map(); // by column: how many cards are drawn
+  #cards = new Map(); // by task: its element, and what that shows
+  #columns = new Map(); // by status: its elements
+  #tries = 0;
+  #timer = 0;
+
+  // go is called after the URL was changed.
+  constructor(main, page, go) {
+    this.#main = main;
+    this.#page = page;
+    this.#go = go;
+    // A hidden tab asks for nothing, so that many tabs do not use all connections.
+    document.addEventListener("visibilitychange", () => this.#parts && this.#follow());
+  }
+
+  open({ fields }) {
+    const same = this.#parts && ["team", "session"].every((k) => this.#fields[k] === fields[k]);
+    this.#fields = fields;
+    if (!this.#parts) this.#build();
+    if (same) return this.refresh();
+    this.#found = null;
+    this.#note = "Loading…";
+    this.#tries = 0;
+    for (const made of [this.#shown, this.#cards, this.#columns]) made.clear();
+    this.#follow();
+    this.refresh();
+  }
+
+  close() {
+    this.#stop();
+    this.#parts = null;
+  }
+
+  #stop() {
+    clearTimeout(this.#timer);
+    this.#open?.abort();
+    this.#open = null;
+  }
+
+  #build() {
+    const choose = (name) => (e) => {
+      history.replaceState(null, "", tasksPath({ ...this.#fields, [name]: e.currentTarget.value }));
+      this.#go();
+    };
+    const p = this.#parts = {
+      about: h("p", { class: "doing", role: "status" }),
+      owner: h("select", { "aria-label": "Owner", onchange: choose("owner") }),
+      note: h("p", { class: "empty", role: "status" }),
+      faults: h("ul", { class: "task-faults" }),
+      board: h("div", { class: "board" }),
+    };
+    p.in = h("span", { class: "in" });
+    p.all = h("a", { class: "small", href: tasksPath({}) }, "Of all teams");
+    p.column = h("div", { class: "column wide" }, p.faults, p.note, p.board);
+    p.column.addEventListener("click", (e) => {
+      const { more } = e.target.dataset;
+      if (!more) return;
+      this.#shown.set(more, (this.#shown.get(more) ?? most) + most);
+      this.refresh();
+    });
+    this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "view-title" },
+      pageHead(h("div", { class: "head-text" }, h("h1", { id: "view-title", tabindex: "-1" }, "Tasks", p.in), p.about), h("div", { class: "task-filters" }, p.owner, p.all)),
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Tasks" }, p.column)));
+  }
+
+  // follow asks for the tasks, and shows each answer until the view is closed.
+  async #follow() {
+    this.#stop();
+    if (document.visibilityState !== "visible") return;
+    const { team, session } = this.#fields;
+    const mine = this.#open = new AbortController();
+    const current = () => this.#open === mine;
+    try {
+      const query = new URLSearchParams(Object.entries({ team, session, follow: true }).filter(([, v]) => v));
+      for await (const found of lines("/v1/tasks?" + query, mine.signal)) {
+        if (!current()) return;
+        this.#tries = 0;
+        [this.#found, this.#note] = [found, ""];
+        this.refresh();
+      }
+    } catch (problem) {
+      if (!current()) return;
+      if (!(problem instanceof Problem)) throw problem;
+      this.#note = [problem.message, problem.hint].filter(Boolean).join(". ");
+      if (problem.status === 404) this.#found = null;
+      this.refresh();
+      this.#timer = setTimeout(() => this.#follow(), Math.min(10000, 500 * 2 ** this.#tries++));
+    }
+  }
+
+  // refresh shows what was found last, and the times as of now.
+  refresh() {
+    const p = this.#parts;
+    if (!p) return;
+    const { team, session, owner = "" } = this.#fields;
+    const all = this.#found?.tasks ?? [];
+    morph(p.in, h("span", { class: "in", title: flat(team ?? session ?? "") }, team || session ? escaped(this.#label({ team, session })) : ""));
+    p.all.hidden = !team && !session;
+    this.#owners(all, owner);
+    const list = all.filter((t) => owner === "" || (owner === nobody ? !t.owner : ownerOf(t) === owner));
+    const of = (status) => list.filter((t) => t.status === status);
+    setText(p.about, this.#found ? Object.entries(columns).map(([status, title]) => `${of(status).length} ${title.toLowerCase()}`).join(" · ") : "");
+    setText(p.note, this.#note || (list.length > 0 ? "" : all.length > 0 ? "Nobody of that name has a task." : "No tasks."));
+    p.note.hidden = !p.note.textContent;
+    morph(p.faults, h("ul", { class: "task-faults" }, (this.#found?.problems ?? []).map((fault) => h("li", null, "⚠ ", escaped(cut(fault.message, 500))))));
+    const odd = list.filter((t) => !Object.hasOwn(columns, t.status));
+    const subjects = new Map(all.map((t) => [keyOf(t), t.subject]));
+    const keys = new Set(all.map(keyOf));
+    for (const key of this.#cards.keys()) if (!keys.has(key)) this.#cards.delete(key);
+    place(p.board, list.length === 0 ? [] : [
+      ...Object.entries(columns).map(([status, title]) => this.#column(status, title, of(status), subjects)),
+      ...(odd.length > 0 ? [this.#column("other", "Other", odd, subjects)] : [])]);
+  }
+
+  #owners(all, owner) {
+    const names = [...new Set(all.map(ownerOf).filter(Boolean))].sort();
+    if (owner && owner !== nobody && !names.includes(owner)) names.push(owner);
+    const options = [["", "Of anyone"], ...names.map((n) => [n, short(n, 60)]), ...(all.some((t) => !t.owner) || owner === nobody ? [[nobody, "Of nobody"]] : [])];
+    const select = this.#parts.owner;
+    const text = (list) => list.map(([value, name]) => value + "\n" + name).join("\n");
+    if (text([...select.options].map((o) => [o.value, o.text])) !== text(options)) select.replaceChildren(...options.map(([value, name]) => h("option", { value }, name)));
+    select.value = owner;
+  }
+
+  #column(status, title, list, subjects) {
+    // The last ones first of what is done or being done.
+    const sorted = status === "pending" || status === "other" ? list : [...list].sort((a, b) => Date.parse(b.since) - Date.parse(a.since));
+    const drawn = this.#shown.get(status) ?? most;
+    const left = sorted.length - drawn;
+    let c = this.#columns.get(status);
+    if (!c) {
+      c = { count: h("span", { class: "board-count" }), list: h("ul"), more: h("button", { type: "button", class: "quiet", "data-more": status }) };
+      c.element = h("section", { class: "board-column", "data-status": status, "aria-labelledby": "column-" + status },
+        h("h2", { id: "column-" + status }, title, " ", c.count), c.list, c.more);
+      this.#columns.set(status, c);
+    }
+    setText(c.count, String(list.length));
+    place(c.list, sorted.slice(0, drawn).map((t) => this.#card(t, subjects)));
+    c.more.hidden = left <= 0;
+    setText(c.more, `Show more (${left} of ${list.length} are not shown)`);
+    return c.element;
+  }
+
+  // card returns the card of a task. One of which nothing has changed stays, and so does what was opened in it.
+  #card(t, subjects) {
+    const { since: at, ...rest } = t;
+    const shows = JSON.stringify([rest, t.waitsFor.map((id) => subjects.get(t.list + "\0" + id))]);
+    const was = this.#cards.get(keyOf(t));
+    const element = was?.shows === shows ? was.element : this.#draw(t, subjects);
+    if (was && was.element !== element && was.element.querySelector("details[open]")) element.querySelector("details")?.setAttribute("open", "");
+    const time = element.querySelector("time");
+    time.dateTime = at;
+    time.title = wholeTime(new Date(at));
+    setText(time, since(new Date(at)));
+    this.#cards.set(keyOf(t), { shows, element });
+    return element;
+  }
+
+  #draw(t, subjects) {
+    const { team, session } = this.#fields;
+    const owner = ownerOf(t);
+    const color = owner && this.#page.snapshot.status.find((s) => s.team === t.team && s.member === owner)?.color;
+    const waits = t.status === "completed" ? [] : t.waitsFor;
+    const named = (id) => [h("b", null, "#", escaped(cut(id, 60))), subjects.has(t.list + "\0" + id) ? [" ", escaped(short(subjects.get(t.list + "\0" + id), 60))] : ""].flat();
+    return h("li", { class: "task", "data-key": keyOf(t), "data-waits": waits.length > 0 ? "true" : null },
+      h("p", { class: "task-head" }, h("b", null, escaped(short(t.subject, 300) || "No subject")), " ", h("span", { class: "task-id" }, "#", escaped(cut(t.id, 60)))),
+      t.status === "in_progress" && t.activeForm ? h("p", { class: "task-active" }, escaped(short(t.activeForm, 200))) : null,
+      Object.hasOwn(columns, t.status) ? null : h("p", { class: "task-active" }, escaped(short(t.status, 100) || "no status")),
+      waits.length > 0 ? h("p", { class: "task-waits" }, "Waits for ", waits.slice(0, 5).map((id, n) => [n > 0 ? ", " : "", ...named(id)]).flat(), waits.length > 5 ? ` and ${waits.length - 5} more` : "") : null,
+      t.description ? h("details", null, h("summary", null, "Description"), h("p", { class: "text" }, long(t.description))) : null,
+      h("p", { class: "task-foot" },
+        owner ? h("span", { class: "task-owner" }, face(owner, colorOf(owner, color)), " ", t.team && color !== undefined ? h("a", { href: pathTo(t.team, owner) }, escaped(cut(owner, 60))) : escaped(cut(owner, 60))) : h("span", { class: "task-owner" }, "Nobody has it"),
+        team || session ? null : h("a", { class: "task-list", href: tasksPath(t.team ? { team: t.team } : { session: t.session }), title: flat(t.list) }, escaped(this.#label(t))),
+        h("time")));
+  }
+
+  // label is what a list is called: as its team is, or as the session whose it is.
+  #label({ team, session }) {
+    const { status, teams } = this.#page.snapshot;
+    if (team) return teams.some((t) => t.team === team) ? this.#page.label(team) : team;
+    return status.find((s) => s.taskList?.startsWith(session) && s.taskList !== s.team)?.member ?? "session " + session.slice(0, 8);
+  }
+}
