@@ -112,7 +112,7 @@ func TestTasks(t *testing.T) {
 	p.live()
 	p.until(board+` === %s`, "pending: #3 tester; in_progress:; completed:")
 	// From a team, and from a member.
-	p.choose("backend")
+	p.run(do(`location.hash = ` + quote("#/team/"+checkout+"/backend")))
 	p.until(`document.querySelector(".head-links a")?.textContent === "Tasks"`)
 	p.run(do(`document.querySelector(".head-links a").click()`))
 	p.until(board+` === %s`, "pending:; in_progress:; completed: #2 backend, #1 backend")
@@ -140,7 +140,7 @@ func TestTasks(t *testing.T) {
 		}
 	}
 	p.run(do(`location.hash = ` + quote("#/tasks?team="+search)))
-	p.until(`document.querySelector("[data-status=pending] .board-count").textContent === "1201" && document.querySelectorAll(".task").length === 100`)
+	p.until(`document.querySelector("[data-status=pending] .board-count")?.textContent === "1201" && document.querySelectorAll(".task").length === 100`)
 	p.run(do(`document.querySelector("[data-more=pending]").click()`))
 	p.until(`document.querySelectorAll(".task").length === 200`)
 	if !slices.Contains(strings.Fields(p.text()), "1201") {

@@ -4,7 +4,7 @@ import { colorOf, face } from "./colors.js";
 import { escaped, h, morph, place, setText } from "./dom.js";
 import { score } from "./fuzzy.js";
 import { dot } from "./people.js";
-import { pathTo, tasksPath } from "./route.js";
+import { changesPath, pathTo, tasksPath } from "./route.js";
 import { groupBy, labels } from "./teams.js";
 import { capital, cut, flat, short, since, wholeTime } from "./text.js";
 
@@ -62,7 +62,7 @@ export class Agents {
       const machine = teams.get(s.team)?.machine;
       const team = this.#page.label(s.team);
       const project = dirs.get(s.cwd) ?? (machine ? "on " + machine : team);
-      return { team, project, machine, group: this.#by === "team" ? s.team : s.cwd ?? project, label: this.#by === "team" ? team : project };
+      return { team, project, machine, files: !machine && !teams.get(s.team)?.panes, group: this.#by === "team" ? s.team : s.cwd ?? project, label: this.#by === "team" ? team : project };
     };
     const query = this.#filter.value.trim();
     const all = snapshot.status.map((s) => ({ s, key: keyOf(s.team, s.member), ...where(s) }));
@@ -116,7 +116,7 @@ export class Agents {
     return made?.element ?? element;
   }
 
-  #draw({ s, key, team, project, machine, label }, items) {
+  #draw({ s, key, team, project, machine, files, label }, items) {
     const other = this.#by === "team" ? project : team;
     const at = s.sectionSince && new Date(s.sectionSince);
     // What waits says it below.
@@ -130,6 +130,7 @@ export class Agents {
           s.doing ? h("span", { class: "agent-task", title: flat(`from ${s.doingFrom}`) }, escaped(short(s.doing, 120))) : null,
           s.tool ? h("span", { class: "agent-tool" }, escaped(short(s.tool.replaceAll("`", ""), 90)), h("span", { class: "unseen" }, ", "), " ", h("span", { class: "in" }, ago(s.toolSince))) : null),
         at ? h("time", { datetime: s.sectionSince, title: wholeTime(at) }, since(at)) : null),
+      files ? h("a", { class: "agent-files", href: changesPath(s.team, s.member), title: "Changed files", "aria-label": `Changed files of ${flat(cut(s.member, 100))}` }, "±") : null,
       items.length > 0 ? h("ul", { class: "needs" }, items) : null);
   }
 }

@@ -105,6 +105,7 @@ const empty = new Empty(main);
 // changes of page, and close is called before another view is opened.
 const views = {
   home: new Home(main, page), conversation, nothing: empty, "no team": empty, "signed out": empty,
+  changes: new Later(main, "Changed files", later(() => import("./changes.js"), "diff.css", "changes.css"), ({ Changes }) => new Changes(main, page, go)),
   tasks: new Later(main, "Tasks", later(() => import("./tasks.js"), "tasks.css"), ({ Tasks }) => new Tasks(main, page, go)),
   search: new Later(main, "Search", later(() => import("./search.js"), "search.css"), ({ Search }) => new Search(main, page, go)),
 };

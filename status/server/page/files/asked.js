@@ -2,6 +2,7 @@
 // out: what is too long is behind a button that says so.
 
 import { diff, mostCells } from "./diff.js";
+import { diffLines } from "./difflines.js";
 import { escaped, h, long, rows } from "./dom.js";
 import { started } from "./markdown.js";
 import { cut, json } from "./text.js";
@@ -86,16 +87,12 @@ const scrolls = (name) => ({ tabindex: "0", role: "region", "aria-label": name }
 
 // changes shows pairs of texts, before and after.
 function changes(pairs) {
-  const words = { "-": "removed: ", "+": "added: ", " ": null };
   const lists = pairs.map(([before, after]) => diff(before, after, mostCells / pairs.length));
   const lines = lists.flatMap((list, n) => (n > 0 ? [[null, ""], ...list] : list));
   const count = (sign) => lines.filter(([s]) => s === sign).length;
   return h("figure", { class: "ask-diff" },
     h("figcaption", null, h("span", { class: "added" }, `+${count("+")}`), " ", h("span", { class: "removed" }, `−${count("-")}`), " lines"),
-    h("div", { class: "ask-lines", ...scrolls("Changes") }, h("div", null, rows(lines, ([sign, line]) => (sign === null ? h("hr")
-      : h("div", { class: "diff-line", "data-sign": sign.trim() || null },
-        h("span", { class: "sign", "aria-hidden": "true" }, sign), words[sign] ? h("span", { class: "unseen" }, words[sign]) : null,
-        h("code", null, long(line)))), "lines", ([, line]) => line.length))));
+    diffLines(lines, "Changes"));
 }
 
 // prompts lists what an agent may do without asking once its plan is approved.

@@ -2,7 +2,7 @@
 
 import { escaped, h } from "./dom.js";
 import { dot, state } from "./people.js";
-import { tasksPath } from "./route.js";
+import { changesPath, tasksPath } from "./route.js";
 import { dayOf, flat, timeOf } from "./text.js";
 
 // head returns the head of a conversation in a team, or in one that ended if t is undefined.
@@ -20,14 +20,18 @@ export function head({ team, member }, t, { status: s, label }) {
   return e;
 }
 
-// links returns where else there is something about a member, or a team: its tasks.
+// links returns where else there is something about a member, or a team: its tasks, and the files that it has changed.
 export function links({ team, member }, t, s) {
   const list = [];
   const own = s?.taskList && s.taskList !== team; // of a session
   if (own || (s?.taskList ?? (member === null && t && !t.panes && !t.sessions && !t.machine)))
     list.push(h("a", { class: "small", href: tasksPath(own ? { session: s.taskList } : { team, owner: member ?? "" }) }, "Tasks"));
+  if (s && t && hasFiles(t)) list.push(h("a", { class: "small", href: changesPath(team, member) }, "Changed files"));
   return list;
 }
+
+// hasFiles reports whether there can be transcripts of the agents of a team here.
+export const hasFiles = (t) => !t.panes && !t.machine;
 
 // at says where a session is that can move.
 const at = ({ relay: r }) => r?.place ? [h("span", { class: "place" }, r.place.at === "local" ? "at a terminal" : "at its relay"), " "] : null;

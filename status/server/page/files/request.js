@@ -55,6 +55,8 @@ export const broadcast = (name, body, key) => request(`/v1/teams/${segment(name)
 // to is "local" or "remote".
 export const move = (name, member, to, force) => request(`/v1/teams/${segment(name)}/members/${segment(member)}/place`, { method: "POST", body: { to, force } });
 export const markRead = (name, inbox, ids) => request(`/v1/teams/${segment(name)}/read`, { method: "POST", body: { inbox, ids } });
+export const changes = (name, member, fields) => request(`/v1/teams/${segment(name)}/members/${segment(member)}/changes${query(fields)}`);
+export const taskHistory = (fields) => request(`/v1/tasks/history${query(fields)}`);
 export const usage = (by, since) => request(`/v1/usage${query({ by, since })}`);
 export const relays = () => request("/v1/relays");
 export const dismiss = (id) => request("/v1/attention/dismiss", { method: "POST", body: { id } });

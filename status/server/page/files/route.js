@@ -4,6 +4,7 @@
 //	#/teams                   the same; on a narrow screen the list of teams
 //	#/team/NAME/MEMBER        a conversation, or with everyone without MEMBER. of is when
 //	                          the team was created, and at the seq of a message to show
+//	#/changes/TEAM/MEMBER     the files that an agent has changed; days is since when
 //	#/search?q=WORDS          messages
 //	#/tasks?team=NAME         the tasks of a team or session, or of all; owner is whose
 
@@ -23,6 +24,7 @@ export function parse(hash) {
   if (path === "/teams") return { view: "home", list: true };
   if (path === "/expired") return { view: "home", expired: true };
   if (path === "/search" || path === "/tasks") return { view: first, fields };
+  if (first === "changes" && team && member) return { view: "changes", team, member, fields };
   if (first === "team" && team) {
     return { view: "conversation", team, member: member || null, createdAt: Number(fields.of) || 0, at: Number(fields.at) || null };
   }
@@ -38,5 +40,6 @@ const encoded = (fields) => {
 export const pathTo = (team, member, fields = {}) =>
   "#/team/" + encodeURIComponent(team) + (member === null ? "" : "/" + encodeURIComponent(member)) + encoded(fields);
 
+export const changesPath = (team, member, fields = {}) => `#/changes/${encodeURIComponent(team)}/${encodeURIComponent(member)}` + encoded(fields);
 export const tasksPath = (fields) => "#/tasks" + encoded(fields);
 export const searchPath = (fields) => "#/search" + encoded(fields);
