@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type tasksOptions struct {
 	session    string
 	all, watch bool
+	history    bool
+	limit      int
 }
 
 func newTasks(a *app) *cobra.Command {
@@ -35,10 +38,15 @@ session by its id (or the first 8 characters), and --all every list.
 Tasks are sorted by number, as Claude Code sorts them. WAITS FOR has the tasks
 that are not completed yet, of those that block this one; with --json,
 "blockedBy" has them all. SINCE is when the task last changed in any way.
-Nothing is recorded: what a task was before, and deleted ones, are not known.
 
 With --watch, the list is printed again whenever it has changed; with --json,
-each time on one line. Nothing is ever written.
+each time on one line. No task is ever written.
+
+--history prints how tasks have changed, the last changes at the end: when each
+was made, deleted, or given another status, owner or other blockers. A member's
+are those that it has, had, or was given. They are recorded while a service runs
+(teambridge serve). What changed while none did was between two times. Who made
+a change is not known. "teambridge gc" deletes old ones with the work of agents.
 
 Exit status: 0, even if there are none; 3 no such team, session, member or task;
 6 a file is no task (the others are listed).`,
@@ -47,6 +55,9 @@ Exit status: 0, even if there are none; 3 no such team, session, member or task;
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeFirst(a.taskWords),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("limit") && !o.history {
+				return usage("add --history", "--limit is for --history")
+			}
 			return a.tasks(cmd.Context(), strings.Join(args, ""), o)
 		},
 	}
@@ -54,12 +65,18 @@ Exit status: 0, even if there are none; 3 no such team, session, member or task;
 	f.StringVar(&o.session, "session", "", "the tasks of this session: its id, or the first 8 characters of it")
 	f.BoolVar(&o.all, "all", false, "the tasks of all teams and sessions")
 	f.BoolVar(&o.watch, "watch", false, "keep running, and print the tasks again whenever they change")
+	f.BoolVar(&o.history, "history", false, "print how they have changed, as far as a service has recorded it")
+	f.IntVar(&o.limit, "limit", api.TaskChanges, "with --history, the largest number of changes")
 	return cmd
 }
 
 func (a *app) tasks(ctx context.Context, who string, o tasksOptions) error {
 	q := api.TaskQuery{Session: o.session, Who: who}
 	switch {
+	case o.history && o.watch:
+		return usage("omit one of them", "--history and --watch cannot be used together")
+	case o.limit < 1 || o.limit > api.MostTaskChanges:
+		return usage("", "--limit %d is not from 1 to %d", o.limit, api.MostTaskChanges)
 	case o.all && (o.session != "" || a.teamName != ""), o.session != "" && a.teamName != "":
 		return usage("omit all but one of them", "--team, --session and --all cannot be used together")
 	case !o.all && o.session == "":
@@ -67,6 +84,13 @@ func (a *app) tasks(ctx context.Context, who string, o tasksOptions) error {
 		if q.Team, err = a.teamOfTasks(ctx); err != nil {
 			return err
 		}
+	}
+	if o.history {
+		h, err := a.bridge(ctx).TaskHistory(ctx, api.TaskHistoryQuery{TaskQuery: q, Limit: o.limit})
+		if err != nil {
+			return err
+		}
+		return a.printTaskHistory(h, q.Team == "")
 	}
 	if !o.watch {
 		found, err := a.bridge(ctx).Tasks(ctx, q)
@@ -95,6 +119,46 @@ func (a *app) tasks(ctx context.Context, who string, o tasksOptions) error {
 		}
 	}
 	return context.Cause(ctx)
+}
+
+// printTaskHistory prints changes of tasks, the last one at the end, with their lists if there are several.
+func (a *app) printTaskHistory(h api.TaskHistory, lists bool) error {
+	head := []string{"AT", "ID", "CHANGE", "SUBJECT"}
+	if lists {
+		head = append([]string{"LIST"}, head...)
+	}
+	slices.Reverse(h.Changes)
+	none := "no changes are recorded; a service records them: teambridge serve"
+	if h.Since != nil {
+		none = "no changes since " + clock(*h.Since)
+	}
+	if h.More && !a.json {
+		a.note("there are earlier changes; see more with --limit")
+	}
+	return printList(a, h.Changes, none, head, func(c api.TaskChange) []string {
+		at := clock(c.At)
+		if c.After != nil {
+			at = "between " + clock(*c.After) + " and " + at
+		}
+		row := []string{at, c.ID, taskChange(c), cmp.Or(c.Subject, "-")}
+		if lists {
+			row = append([]string{c.List}, row...)
+		}
+		return row
+	})
+}
+
+// taskChange says what was changed.
+func taskChange(c api.TaskChange) string {
+	switch c.What {
+	case api.TaskCreated:
+		return "created: " + cmp.Or(c.Now, "-")
+	case api.TaskDeleted:
+		return "deleted, was " + cmp.Or(c.Was, "-")
+	case api.TaskBlockedBy:
+		return "waits for: " + cmp.Or(c.Was, "-") + " → " + cmp.Or(c.Now, "-")
+	}
+	return c.What + ": " + cmp.Or(c.Was, "-") + " → " + cmp.Or(c.Now, "-")
 }
 
 // teamOfTasks is the team that is meant. One that was named may have ended.

@@ -232,6 +232,9 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	for _, to := range s.opts.Alerts.To {
 		part("alerts", func(ctx context.Context) error { s.alert(ctx, to); return nil })
 	}
+	if err := s.tasks.begin(running); err != nil && running.Err() == nil {
+		s.warn("recording tasks")(err) // the history begins with the next service
+	}
 	part("recording tasks", s.tasks.run)
 	part("states", s.refreshStates)
 	part("looking at panes", s.lookAtPanes)

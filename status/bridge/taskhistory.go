@@ -27,7 +27,7 @@ type taskRecorder struct {
 	began bool       // what was there at the start is recorded
 }
 
-// run records until ctx ends.
+// run records after begin until ctx ends. The watcher tells first of what is there, so nothing is missed in between.
 func (r *taskRecorder) run(ctx context.Context) error {
 	w := watch.New(watch.Options{Root: r.opts.Root.Path(), Tasks: true, EventsAlone: true, Warn: r.Service.warn("recording tasks")})
 	watching, stop := context.WithCancel(ctx)
@@ -37,9 +37,6 @@ func (r *taskRecorder) run(ctx context.Context) error {
 		stop()
 		<-ended
 	}()
-	if err := r.begin(ctx); err != nil && ctx.Err() == nil {
-		r.Service.warn("recording tasks")(err)
-	}
 	for {
 		e, err := w.Next(ctx)
 		if err != nil {

@@ -3,9 +3,9 @@
 import { colorOf, face } from "./colors.js";
 import { escaped, h, long, morph, pageHead, place, setText } from "./dom.js";
 import { lines } from "./lines.js";
-import { Problem } from "./request.js";
+import { Problem, taskHistory } from "./request.js";
 import { pathTo, tasksPath } from "./route.js";
-import { cut, flat, short, since, wholeTime } from "./text.js";
+import { cut, dayOf, flat, short, since, timeOf, wholeTime } from "./text.js";
 
 const columns = { pending: "Pending", in_progress: "In progress", completed: "Completed" };
 const nobody = "\0"; // as the owner of what has none
@@ -28,6 +28,7 @@ export class Tasks {
   #columns = new Map(); // by status: its elements
   #tries = 0;
   #timer = 0;
+  #asked = 0; // the number of the last question about the history; earlier answers are ignored
 
   // go is called after the URL was changed.
   constructor(main, page, go) {
@@ -42,7 +43,11 @@ export class Tasks {
     const same = this.#parts && ["team", "session"].every((k) => this.#fields[k] === fields[k]);
     this.#fields = fields;
     if (!this.#parts) this.#build();
-    if (same) return this.refresh();
+    if (same) {
+      this.refresh();
+      return this.#ask();
+    }
+    this.#parts.changes.replaceChildren();
     this.#found = null;
     this.#note = "Loading…";
     this.#tries = 0;
@@ -73,10 +78,15 @@ export class Tasks {
       note: h("p", { class: "empty", role: "status" }),
       faults: h("ul", { class: "task-faults" }),
       board: h("div", { class: "board" }),
+      changes: h("ol", { class: "task-changes" }),
+      history: h("details", { class: "task-history", ontoggle: () => this.#ask() }, h("summary", null, "What has changed")),
+      historyNote: h("p", { class: "task-note", role: "status" }),
+      older: h("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#ask(true) }, "Show older changes"),
     };
+    p.history.append(p.historyNote, p.changes, p.older);
     p.in = h("span", { class: "in" });
     p.all = h("a", { class: "small", href: tasksPath({}) }, "Of all teams");
-    p.column = h("div", { class: "column wide" }, p.faults, p.note, p.board);
+    p.column = h("div", { class: "column wide" }, p.faults, p.note, p.board, p.history);
     p.column.addEventListener("click", (e) => {
       const { more } = e.target.dataset;
       if (!more) return;
@@ -102,6 +112,7 @@ export class Tasks {
         this.#tries = 0;
         [this.#found, this.#note] = [found, ""];
         this.refresh();
+        this.#ask();
       }
     } catch (problem) {
       if (!current()) return;
@@ -135,6 +146,42 @@ export class Tasks {
     place(p.board, list.length === 0 ? [] : [
       ...Object.entries(columns).map(([status, title]) => this.#column(status, title, of(status), subjects)),
       ...(odd.length > 0 ? [this.#column("other", "Other", odd, subjects)] : [])]);
+  }
+
+  // ask asks for the history, if it is unfolded: for the last changes, or for older ones.
+  async #ask(older = false) {
+    const p = this.#parts;
+    if (!p?.history.open) return;
+    const number = ++this.#asked;
+    const { team, session, owner } = this.#fields;
+    let found, note = "";
+    try {
+      found = await taskHistory({ team, session, who: owner === nobody ? "" : owner, before: older ? p.changes.lastElementChild?.dataset.seq : "" });
+      if (found.changes.length === 0 && !older) note = found.since ? `Nothing has changed since ${dayOf(new Date(found.since))} ${timeOf(new Date(found.since))}.` : "Nothing is recorded.";
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      note = problem.message;
+    }
+    if (number !== this.#asked || this.#parts !== p) return;
+    setText(p.historyNote, note);
+    if (!found) return;
+    const items = found.changes.map((c) => this.#change(c));
+    if (older) p.changes.append(...items);
+    else p.changes.replaceChildren(...items);
+    p.older.hidden = !found.more;
+  }
+
+  #change(c) {
+    const at = new Date(c.at), after = c.after && new Date(c.after);
+    const when = (d) => `${dayOf(d)} ${timeOf(d)}`;
+    const is = (text) => h("b", null, escaped(short(text, 120) || "–"));
+    const what = {
+      created: () => ["created: ", is(c.now)], deleted: () => ["deleted, was ", is(c.was)],
+      status: () => ["status: ", is(c.was), " → ", is(c.now)], owner: () => ["owner: ", is(c.was), " → ", is(c.now)], blockedBy: () => ["waits for: ", is(c.was), " → ", is(c.now)],
+    }[c.what]?.() ?? [escaped(cut(c.what, 60))];
+    return h("li", { "data-seq": c.seq }, h("time", { datetime: c.at, title: wholeTime(at) }, after ? `between ${when(after)} and ${when(at)}` : when(at)),
+      h("span", { class: "task-change" }, what), h("span", { class: "task-of" }, escaped(short(c.subject, 120)), " #", escaped(cut(c.id, 60)),
+        ...(this.#fields.team || this.#fields.session ? [] : [" · ", escaped(this.#label(c))])));
   }
 
   #owners(all, owner) {
