@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +13,8 @@ import (
 )
 
 // What a real lead and a real teammate do with their tools for tasks is shown as they do it: owners, blockers, statuses,
-// and that a task is deleted. What becomes of the list with its team depends on the version.
+// and that a task is deleted. What becomes of the list with its team depends on the version. A service records the changes;
+// one of them is made while none runs.
 func TestRealTasks(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
@@ -23,6 +25,8 @@ func TestRealTasks(t *testing.T) {
 		u := &user{t: t, team: standin.StartTeam(t, v, home), member: v, home: t.TempDir()}
 		ctx := deadline(t, 3*time.Minute)
 		following := u.start("tasks", "--team", u.team.Name, "--watch", "--json")
+		state := t.TempDir()
+		service := serve(t, home, state, io.Discard)
 		type input map[string]any
 		// until waits until a task is as it should be; it is empty if it is not in the list.
 		until := func(id string, fits func(api.Task) bool) {
@@ -71,8 +75,34 @@ func TestRealTasks(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 || len(list[1].WaitsFor) > 0 || !slices.Equal(list[1].BlockedBy, []string{"1"}) {
 			t.Errorf("once nothing blocks it: %s", out)
 		}
+		history := func() (lines []string, changes []api.TaskChange) {
+			t.Helper()
+			if err := json.Unmarshal([]byte(u.must("--state-dir", state, "tasks", "--history", "--team", u.team.Name, "--json")), &changes); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range changes {
+				lines = append(lines, c.ID+" "+c.What+" "+c.Was+">"+c.Now)
+			}
+			return lines, changes
+		}
+		history() // with what was just changed
+		service.stop()
 		lead("TaskUpdate", input{"taskId": "2", "status": "deleted"})
 		until("2", func(o api.Task) bool { return o.ID == "" })
+		service = serve(t, home, state, io.Discard)
+		got, changes := history()
+		want := []string{
+			"1 created >pending", "2 created >pending", "2 blockedBy >1", "1 owner >" + standin.Worker, "1 status pending>in_progress", "1 status in_progress>completed", "2 deleted pending>",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("recorded are %q, want %q", got, want)
+		}
+		for i, c := range changes {
+			if gap := i == len(changes)-1; (c.After != nil) != gap || gap && !c.After.Before(c.At) || !gap && time.Since(c.At) > 3*time.Minute {
+				t.Errorf("%+v", c)
+			}
+		}
+		service.stop()
 
 		if err := u.team.Lead.End(ctx); err != nil {
 			t.Fatal(err)
