@@ -1,0 +1,65 @@
+package attention
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"teambridge/teams/teamstest"
+)
+
+// The task in progress of an agent is in the snapshot, and changes with the list, which is read only when it is told that
+// it has changed.
+func TestAssigned(t *testing.T) {
+	t.Parallel()
+	for _, told := range []bool{false, true} {
+		w := open(t, teamstest.New(t))
+		w.Make("t", 1, "team-lead", "a", "b")
+		w.Make("u", 2, "team-lead", "a")
+		dir := filepath.Join(w.Options.Root.Path(), "tasks", "t")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write := func(id, text string) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, id+".json"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.TasksTold = told
+		c := New(w.Options)
+		want := func(text string) {
+			t.Helper()
+			s, err := c.Snapshot(t.Context(), "", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, s := range s.Status {
+				if s.Member != "team-lead" {
+					got += fmt.Sprintf("%s@%s %q %q %s; ", s.Member, s.Team, s.Task, s.TaskID, s.TaskList)
+				}
+			}
+			if got != text {
+				t.Errorf("told: %t, it is  %s\nwant %s", told, got, text)
+			}
+		}
+		write("1", `{"subject": "Read", "activeForm": "Reading", "status": "in_progress", "owner": "a@t"}`)
+		write("2", `{"subject": "Write", "status": "pending", "owner": "b"}`)
+		write("3", `{"subject": "Hidden", "status": "in_progress", "owner": "b", "metadata": {"_internal": true}}`)
+		want(`a@t "Reading" "1" t; b@t "" "" t; a@u "" "" ; `)
+		write("1", `{"subject": "Read", "status": "completed", "owner": "a"}`)
+		write("2", `{"subject": "Write", "status": "in_progress", "owner": "b"}`)
+		if told {
+			want(`a@t "Reading" "1" t; b@t "" "" t; a@u "" "" ; `)
+		}
+		c.TasksChanged("t")
+		want(`a@t "" "" t; b@t "Write" "2" t; a@u "" "" ; `)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		c.TasksChanged("t")
+		want(`a@t "" "" ; b@t "" "" ; a@u "" "" ; `)
+	}
+}

@@ -1,0 +1,99 @@
+package bridge_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/status/api"
+	"teambridge/status/bridge"
+	"teambridge/teams/teamstest"
+)
+
+// What changes while a service runs is recorded with its time; what changes between two services, between two times. A
+// service that is killed knows less of when.
+func TestTasksAcrossServices(t *testing.T) {
+	t.Parallel()
+	f := teamstest.New(t)
+	dir := filepath.Join(f.Root.Path(), "tasks", "shared")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(status string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "1.json"), []byte(`{"subject": "s", "status": "`+status+`"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// serve runs a service for as long as during takes.
+	serve := func(killed bool, during func(context.Context, *bridge.Service)) {
+		t.Helper()
+		s, err := bridge.OpenService(t.Context(), bridge.ServiceOptions{Root: f.Root, State: f.State, ReadOnly: true, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		err = s.Run(t.Context(), func(running context.Context, _ bridge.Part) error {
+			during(running, s)
+			if killed { // its last word is not written
+				return s.Close()
+			}
+			return nil
+		})
+		if err != nil && !killed {
+			t.Error(err)
+		}
+	}
+	// changes waits until n changes are recorded, without asking the service, which would look.
+	changes := func(n int) []journal.TaskChange {
+		t.Helper()
+		j, err := journal.Open(t.Context(), filepath.Join(f.State, "journal.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		for {
+			list, _, err := j.TaskChanges(t.Context(), journal.TaskQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) >= n {
+				return list
+			}
+			if t.Context().Err() != nil {
+				t.Fatal("nothing was recorded")
+			}
+		}
+	}
+	write("pending")
+	began := time.Now()
+	serve(false, func(context.Context, *bridge.Service) {
+		write("in_progress")
+		if c := changes(1)[0]; c.What != api.TaskStatus || c.Was != "pending" || c.Now != "in_progress" || !c.After.IsZero() || c.At.Before(began.Add(-time.Second)) {
+			t.Errorf("while it runs: %+v", c)
+		}
+	})
+	write("completed")
+	serve(true, func(context.Context, *bridge.Service) {
+		if c := changes(2)[0]; c.Was != "in_progress" || c.Now != "completed" || c.After.IsZero() || c.After.After(c.At) {
+			t.Errorf("between two services: %+v", c)
+		}
+	})
+	last := changes(2)[0].At
+	if err := os.Remove(filepath.Join(dir, "1.json")); err != nil {
+		t.Fatal(err)
+	}
+	serve(false, func(ctx context.Context, s *bridge.Service) {
+		if c := changes(3)[0]; c.What != api.TaskDeleted || c.After.Before(last) || !c.After.Before(c.At) {
+			t.Errorf("after a service that was killed: %+v", c)
+		}
+		h, err := s.TaskHistory(ctx, api.TaskHistoryQuery{})
+		if err != nil || len(h.Changes) != 3 || h.Since == nil {
+			t.Errorf("%+v, %v", h, err)
+		}
+	})
+}
