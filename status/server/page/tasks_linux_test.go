@@ -101,7 +101,7 @@ func TestTasks(t *testing.T) {
 	// What has changed is told when it is unfolded, and as it goes on.
 	const changed = `[...document.querySelectorAll(".task-changes li")].map(e => e.querySelector(".task-change").textContent + " " + e.querySelector(".task-of").textContent).join("; ")`
 	p.run(do(`document.querySelector(".task-history summary").click()`))
-	p.until(changed+`.startsWith("created: pending Write the notes #4; waits for: – → 1, 2 Test the retries #3; ")`)
+	p.until(changed + `.startsWith("created: pending Write the notes #4; waits for: – → 1, 2 Test the retries #3; ")`)
 	p.looks("tasks", string(script))
 
 	// As they change. What was opened stays open, and what has not changed is not made again.
@@ -109,7 +109,7 @@ func TestTasks(t *testing.T) {
 	w.task(checkout, "2", fields{"subject": "Limit the retries", "description": "At most three.", "status": "completed", "owner": "backend", "blocks": []string{"3"}})
 	p.until(board+` === %s`, "pending: #3 tester, #4 Nobody has it; in_progress:; completed: #2 backend, #1 backend")
 	p.until(`document.querySelector(".task-waits") === null && document.querySelector("[data-status=completed] details").open && window.kept.isConnected`)
-	p.until(changed+`.startsWith("waits for: 1 → – Limit the retries #2; status: in_progress → completed Limit the retries #2; created: ")`)
+	p.until(changed + `.startsWith("waits for: 1 → – Limit the retries #2; status: in_progress → completed Limit the retries #2; created: ")`)
 	// Filtered, with a URL of its own.
 	p.run(do(`{ const s = document.querySelector('[aria-label=Owner]'); s.value = "tester"; s.dispatchEvent(new Event("change")); }`))
 	p.until(board+` === %s`, "pending: #3 tester; in_progress:; completed:")
