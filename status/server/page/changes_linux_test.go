@@ -101,7 +101,7 @@ func TestChanges(t *testing.T) {
 	p.run(do(`location.hash = ` + quote("#/changes/"+checkout+"/team-lead?days=1")))
 	p.until(`document.querySelectorAll(".change").length > 20`)
 	p.run(do(`for (const s of document.querySelectorAll(".change summary")) s.click()`))
-	p.until(fmt.Sprintf(`[...document.querySelectorAll(".change")].every(c => c.querySelector(".change-body :is(figure, .warn)") || c.querySelector(".change-body p:not([role])"))`))
+	p.until(`[...document.querySelectorAll(".change")].every(c => c.querySelector(".change-body :is(figure, .warn)") || c.querySelector(".change-body p:not([role])"))`)
 	if faults := value[[]string](p, `[...document.querySelectorAll(".change :is(script, img, iframe, a, b, i)")].map(e => e.outerHTML)`); len(faults) > 0 {
 		t.Errorf("there is markup: %s", faults)
 	}
