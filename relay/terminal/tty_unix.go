@@ -54,6 +54,15 @@ func copySize(master *os.File, terminal int) error {
 	if err != nil {
 		return fmt.Errorf("size of the terminal: %w", err)
 	}
+	return giveSize(master, size)
+}
+
+// setSize gives a pseudo-terminal a size.
+func setSize(master *os.File, rows, columns uint16) error {
+	return giveSize(master, &unix.Winsize{Row: rows, Col: columns})
+}
+
+func giveSize(master *os.File, size *unix.Winsize) error {
 	conn, err := master.SyscallConn()
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ var sigHangUp, sigContinue, sigResize, sigChild os.Signal
 func openPTY() (master, slave *os.File, err error) { return nil, nil, errors.ErrUnsupported }
 func leadSession(*exec.Cmd)                        {}
 func copySize(*os.File, int) error                 { return errors.ErrUnsupported }
+func setSize(*os.File, uint16, uint16) error       { return errors.ErrUnsupported }
 func inFront(int) bool                             { return true }
 func await(int, int, time.Duration) (bool, error)  { return false, errors.ErrUnsupported }
 func signalGroup(int, os.Signal) error             { return errors.ErrUnsupported }

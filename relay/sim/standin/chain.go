@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"teambridge/relay/sim/model"
 )
 
 // Chain returns what was said to the agent in a transcript, in order, if it is one conversation: each of these texts,
@@ -25,7 +27,7 @@ func Chain(transcript string) (texts []string, err error) {
 		IsMeta        bool
 		Message       struct {
 			StopReason string `json:"stop_reason"`
-			Content    content
+			Content    model.Content
 		}
 	}
 	var all []record
@@ -71,7 +73,7 @@ func Chain(transcript string) (texts []string, err error) {
 		i = next
 	}
 	for _, r := range all {
-		text := r.Message.Content.text()
+		text := r.Message.Content.Text()
 		prompt := r.Type == "user" && !r.IsMeta && text != "" && !strings.HasPrefix(text, "[Request interrupted by user")
 		if !on[r.UUID] && (prompt || r.Message.StopReason == "end_turn") {
 			return nil, fmt.Errorf("standin: a fork: %s %s (%.100q) is no ancestor of the last record of %s", r.Type, r.UUID, text, transcript)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"teambridge/relay/process"
+	"teambridge/relay/sim/model"
 )
 
 // RequireCodex returns the path of Codex, or skips or fails the test as Require does.
@@ -52,7 +53,7 @@ trust_level = "trusted"
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.Extra = append(h.Extra, "STANDIN_KEY="+key)
+	h.Extra = append(h.Extra, "STANDIN_KEY="+model.Key)
 	g, err := startGuard([]string{"PATH=" + os.Getenv("PATH")}, killHome, h.Dir)
 	if err != nil {
 		t.Fatalf("standin: guard the server of Codex: %v", err)

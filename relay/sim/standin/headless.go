@@ -1,79 +1,30 @@
 package standin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"teambridge/relay/process"
+	"teambridge/relay/sim/model"
 	"teambridge/teams"
 )
 
-// maxFrame bounds one line of stdout; frames of 3 MB were measured to arrive whole.
-const maxFrame = 64 << 20
+// Headless is a [model.Headless], and Frame a line that it printed.
+type (
+	Headless = model.Headless
+	Frame    = model.Frame
+)
 
-// Frame is one line that a headless Claude Code printed.
-type Frame struct {
-	// Time is when the line was read, UTC.
-	Time time.Time
-	// Line is the whole line without its newline; the fields are what it holds, empty if it does not.
-	Line        json.RawMessage `json:"-"`
-	Type        string          `json:"type"`
-	Subtype     string          `json:"subtype"`
-	UUID        string          `json:"uuid"`
-	CommandUUID string          `json:"command_uuid"`
-	State       string          `json:"state"`
-	SessionID   string          `json:"session_id"`
-	Result      string          `json:"result"`
-	IsReplay    bool            `json:"isReplay"`
-}
-
-// Headless is Claude Code with -p and stream-json on its pipes. Safe for concurrent use.
-type Headless struct {
-	home   *Home
-	child  *process.Child
-	stderr process.Tail
-
-	writing sync.Mutex // one line at a time, whole
-
-	mu      sync.Mutex
-	frames  []Frame
-	changed chan struct{} // closed and replaced with every frame
-	done    chan struct{} // closed when the process is gone and err is set
-	err     error
-}
-
-// StartHeadless starts Claude Code of that version in the home with
-//
-//	-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages --dangerously-skip-permissions
-//
-// and args behind. It does not wait: nothing is printed before the first prompt. The process is ended when the test
-// ends. If it is not installed the test is skipped or fails, see Require.
+// StartHeadless is [model.StartHeadless] with a version. The process is ended when the test ends. If it is not installed
+// the test is skipped or fails, see Require.
 func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Headless {
 	t.Helper()
-	command := append(Require(t, v),
-		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
-		"--replay-user-messages", "--dangerously-skip-permissions")
-	command = append(command, args...)
-	p := &Headless{home: h, stderr: process.Tail{Limit: 1 << 20}, changed: make(chan struct{}), done: make(chan struct{})}
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Dir, cmd.Env = h.Work, h.Env()
-	process.OwnGroup(cmd)
-	var err error
-	if p.child, err = process.Start(cmd, true); err != nil {
-		t.Fatalf("standin: %v", err)
+	p, err := model.StartHeadless(Require(t, v), h.Home, args...)
+	if err != nil {
+		t.Fatal(err)
 	}
 	// It ends at the end of its stdin, but not before a turn is over, and a team's lead not at all.
 	group, err := startGuard([]string{"PATH=" + os.Getenv("PATH")}, `kill -s KILL -- "-$0"`, strconv.Itoa(p.Pid()))
@@ -81,192 +32,14 @@ func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Head
 		_ = process.KillGroup(p.Pid())
 		t.Fatalf("standin: guard headless Claude Code: %v", err)
 	}
-	go func() {
-		var reading sync.WaitGroup
-		reading.Go(p.read)
-		reading.Go(func() { _, _ = io.Copy(&p.stderr, p.child.Stderr) })
-		p.err = p.child.Wait()
-		p.child.Drain(5*time.Second, &reading) // a command of the Bash tool that outlives Claude holds stderr open for good
-		_ = p.child.Stdin.Close()
-		group.disarm()
-		close(p.done)
-	}()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
-		p.end(ctx)
+		p.Close(ctx)
+		group.disarm()
 		if t.Failed() {
 			t.Logf("standin: headless %v:\n%s", v, p.Screen())
 		}
 	})
 	return p
-}
-
-// read collects frames until stdout ends.
-func (p *Headless) read() {
-	for lines := process.NewLines(p.child.Stdout, maxFrame); ; {
-		line, _, err := lines.Next()
-		if len(line) > 0 {
-			f := Frame{}
-			// A line that is no JSON object is kept as a frame without a type.
-			_ = json.Unmarshal(line, &f)
-			f.Time, f.Line = time.Now().UTC(), bytes.Clone(line)
-			p.mu.Lock()
-			p.frames = append(p.frames, f)
-			close(p.changed)
-			p.changed = make(chan struct{})
-			p.mu.Unlock()
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// Pid is the process id, and that of its group.
-func (p *Headless) Pid() int { return p.child.PID }
-
-// Write writes one line to stdin as it is and ends it with a newline.
-func (p *Headless) Write(line []byte) error {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	if _, err := p.child.Stdin.Write(append(bytes.Clone(line), '\n')); err != nil {
-		return fmt.Errorf("standin: write to headless Claude Code: %w; %s", err, p.Screen())
-	}
-	return nil
-}
-
-// Send writes a user's frame under a new uuid, which it returns, without waiting for anything.
-func (p *Headless) Send(text string) (string, error) {
-	id := uuid.NewString()
-	line, err := json.Marshal(object{"type": "user", "message": object{"role": "user", "content": text}, "uuid": id})
-	if err != nil {
-		return "", err
-	}
-	return id, p.Write(line)
-}
-
-// Prompt sends a user's frame and waits until its turn has ended: the lifecycle of its uuid is completed, or, in
-// versions without lifecycle, a result follows its echo.
-func (p *Headless) Prompt(ctx context.Context, text string) error {
-	id, err := p.Send(text)
-	if err != nil {
-		return err
-	}
-	echoed := false
-	_, err = p.wait(ctx, "the end of the turn", func(f Frame) bool {
-		echoed = echoed || f.IsReplay && f.UUID == id
-		return f.CommandUUID == id && f.State == "completed" || echoed && f.Type == "result"
-	})
-	return err
-}
-
-// Wait returns the first frame, of those so far and to come, for which match is true. match sees every frame once, in
-// order. It ends with an error when ctx does or the process has ended.
-func (p *Headless) Wait(ctx context.Context, match func(Frame) bool) (Frame, error) {
-	return p.wait(ctx, "the frame", match)
-}
-
-func (p *Headless) wait(ctx context.Context, what string, match func(Frame) bool) (Frame, error) {
-	gone := false
-	for next := 0; ; {
-		p.mu.Lock()
-		fresh, changed := p.frames[next:], p.changed
-		p.mu.Unlock()
-		next += len(fresh)
-		for _, f := range fresh {
-			if match(f) {
-				return f, nil
-			}
-		}
-		if gone {
-			return Frame{}, fmt.Errorf("standin: Claude Code ended before %s came: %s", what, p.Screen())
-		}
-		select {
-		case <-changed:
-		case <-p.done:
-			gone = true // all frames stand in the slice by now: look at the rest once more
-		case <-ctx.Done():
-			return Frame{}, fmt.Errorf("standin: waiting for %s: %w; %s; API: %s", what, ctx.Err(), p.Screen(), p.home.API)
-		}
-	}
-}
-
-// unasked is how long a process gets to exit by itself once its stdin is closed.
-const unasked = 10 * time.Second
-
-// End closes stdin and waits for the process, which finishes what it does and exits with 0. An older lead that takes its
-// team to have members still, also when the last has just left, may not exit by itself (1 of 10 times, measured): it is
-// asked by SIGTERM then, and how it exits is not looked at.
-func (p *Headless) End(ctx context.Context) error {
-	p.writing.Lock()
-	err := p.child.Stdin.Close()
-	p.writing.Unlock()
-	if err != nil && !errors.Is(err, os.ErrClosed) {
-		return err
-	}
-	byItself, cancel := context.WithTimeout(ctx, unasked)
-	defer cancel()
-	if err := p.Exited(byItself); byItself.Err() == nil || ctx.Err() != nil {
-		return err
-	}
-	if err := process.TermGroup(p.Pid()); err != nil {
-		return err
-	}
-	select {
-	case <-p.done:
-		return nil
-	case <-ctx.Done():
-		return p.Exited(ctx)
-	}
-}
-
-// Exited waits for the end of the process and returns its *exec.ExitError, nil after exit code 0.
-func (p *Headless) Exited(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return p.err
-	case <-ctx.Done():
-		return fmt.Errorf("standin: Claude Code still runs: %w", ctx.Err())
-	}
-}
-
-// Kill ends the process and its group at once, as kill -9 does, and waits until it is gone.
-func (p *Headless) Kill() error {
-	if err := process.KillGroup(p.Pid()); err != nil {
-		return err
-	}
-	p.home.sweep() // what still holds its stdout would keep it from ending for us
-	<-p.done
-	return nil
-}
-
-// end gets rid of the process whatever it does: asked first, so that it ends its own children, then killed.
-func (p *Headless) end(ctx context.Context) {
-	select {
-	case <-p.done:
-	default:
-		_ = process.TermGroup(p.Pid())
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			_ = p.Kill()
-		}
-	}
-	p.home.sweep()
-}
-
-// Screen is the last frames, cut short, and all of stderr, for failure messages.
-func (p *Headless) Screen() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d frames", len(p.frames))
-	for _, f := range p.frames[max(0, len(p.frames)-5):] {
-		fmt.Fprintf(&b, "\n  %s %.1000s", f.Time.Format("15:04:05.000"), f.Line)
-	}
-	if text := p.stderr.String(); text != "" {
-		fmt.Fprintf(&b, "\nstderr: %s", text)
-	}
-	return b.String()
 }

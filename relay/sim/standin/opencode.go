@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"teambridge/relay/process"
+	"teambridge/relay/sim/model"
 )
 
 // The models of a [Home.OpenCode], of its provider OpenCodeProvider. The first is the default.
@@ -39,7 +40,7 @@ func (h *Home) OpenCode(t testing.TB) string {
 		"provider": object{OpenCodeProvider: object{
 			"npm":  "@ai-sdk/openai-compatible", // comes with OpenCode
 			"name": OpenCodeProvider, "models": models,
-			"options": object{"baseURL": h.API.URL + "/v1", "apiKey": key},
+			"options": object{"baseURL": h.API.URL + "/v1", "apiKey": model.Key},
 		}},
 	}, "", "  ")
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"teambridge/relay/sim/model"
 )
 
 // RequireQwen returns the command that is Qwen Code, which needs a newer Node.js than the one of the system, or skips or fails the test as
@@ -50,7 +52,7 @@ func (h *Home) Qwen(t testing.TB, settings map[string]any) []string {
 	if err := os.WriteFile(filepath.Join(dir, "settings.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.Extra = append(h.Extra, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+h.API.URL+"/v1", "OPENAI_MODEL=standin", "NO_PROXY=127.0.0.1", "NODE_NO_WARNINGS=1")
+	h.Extra = append(h.Extra, "OPENAI_API_KEY="+model.Key, "OPENAI_BASE_URL="+h.API.URL+"/v1", "OPENAI_MODEL=standin", "NO_PROXY=127.0.0.1", "NODE_NO_WARNINGS=1")
 	return command
 }
 

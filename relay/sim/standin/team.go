@@ -112,16 +112,6 @@ func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
 	return team
 }
 
-// CallLine is a line that makes Script use a tool. The input must be something that JSON can spell; if it is not, the
-// line says so and Script answers BAD CALL.
-func CallLine(tool string, input any) string {
-	data, err := json.Marshal(object{"name": tool, "input": input})
-	if err != nil {
-		return "CALL:" + err.Error()
-	}
-	return "CALL:" + string(data)
-}
-
 // Spawn lets the lead start one more teammate and returns when that one has answered its first prompt,
 // "You are NAME. Say hi".
 func (t *Team) Spawn(ctx context.Context, name string) error {
@@ -152,9 +142,7 @@ func (t *Team) StartMember(tb testing.TB, v teams.Version, name string) *Termina
 		tb.Fatalf("standin: add %s: %v", agent, err)
 	}
 	session := uuid.NewString()
-	t.API.mu.Lock()
-	t.API.sessions[session] = name
-	t.API.mu.Unlock()
+	t.API.Knows(session, name)
 	return StartTerminal(tb, v, t.Home, "--session-id", session, "--agent-id", agent, "--agent-name", name, "--team-name", t.Name)
 }
 

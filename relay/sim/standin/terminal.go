@@ -299,7 +299,7 @@ func (p *Terminal) end(ctx context.Context) {
 			_ = p.Kill()
 		}
 	}
-	p.home.sweep()
+	p.home.Sweep()
 }
 
 // Screen is the screen without its empty lines, for failure messages.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"teambridge/relay/sim/model"
 )
 
 // Thinker is a model that takes its time, as real ones do: the shortest thought
@@ -17,11 +19,11 @@ const thought = 400 * time.Millisecond
 
 // Respond answers as Script does.
 func (m *Thinker) Respond(ctx context.Context, r Request) Answer {
-	a := Script(ctx, r)
+	a := model.Script(ctx, r)
 	if r.Side {
 		return a
 	}
-	_ = sleep(ctx, max(a.Delay, thought))
+	_ = model.Sleep(ctx, max(a.Delay, thought))
 	a.Delay = 0
 	m.gate.RLock()
 	defer m.gate.RUnlock()

@@ -17,17 +17,6 @@ const (
 	pollEvery = 20 * time.Millisecond
 )
 
-// sleep waits for that time, or until ctx ends, whose error it returns.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
-}
-
 // poll asks until ok, an error or the end of ctx.
 func poll(ctx context.Context, ask func() (ok bool, err error)) error {
 	ticker := time.NewTicker(pollEvery)

@@ -1,4 +1,4 @@
-package standin
+package model
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 // chatMessage is a message of POST /v1/chat/completions, as far as it is looked at.
 type chatMessage struct {
 	Role    string  `json:"role"`
-	Content content `json:"content"`
+	Content Content `json:"content"`
 }
 
 // parseChat is [parse] for the API of OpenAI, as OpenCode calls it.
@@ -39,9 +39,9 @@ func parseChat(data []byte, header http.Header) (r Request, history []string, ol
 	for _, m := range b.Messages {
 		switch m.Role {
 		case "system", "developer":
-			system = append(system, m.Content.text())
+			system = append(system, m.Content.Text())
 		case "tool":
-			messages = append(messages, message{Role: "user", Content: content{{Type: "tool_result", Content: m.Content}}})
+			messages = append(messages, message{Role: "user", Content: Content{{Type: "tool_result", Content: m.Content}}})
 		default:
 			messages = append(messages, message(m))
 		}

@@ -1,4 +1,4 @@
-package standin
+package model
 
 import (
 	"encoding/json"
@@ -11,10 +11,10 @@ import (
 type responseItem struct {
 	Type      string  `json:"type"`
 	Role      string  `json:"role"`
-	Content   content `json:"content"`
+	Content   Content `json:"content"`
 	CallID    string  `json:"call_id"`
 	Namespace string  `json:"namespace"`
-	Output    content `json:"output"`
+	Output    Content `json:"output"`
 }
 
 // parseResponses is [parse] for the Responses API, as Codex calls it. What was written to a thread from outside, which is the output of a tool that
@@ -43,7 +43,7 @@ func parseResponses(data []byte, _ http.Header) (r Request, history []string, ol
 			r.Tools = append(r.Tools, t.Name+"__"+inner.Name)
 		}
 	}
-	plain := func(c content) content { return content{{Type: "text", Text: c.anyText()}} }
+	plain := func(c Content) Content { return Content{{Type: "text", Text: c.anyText()}} }
 	var messages []message
 	for _, item := range b.Input {
 		switch {
@@ -52,11 +52,11 @@ func parseResponses(data []byte, _ http.Header) (r Request, history []string, ol
 		case item.Type == "message":
 			messages = append(messages, message{Role: item.Role, Content: plain(item.Content)})
 		case item.Type == "function_call":
-			messages = append(messages, message{Role: "assistant", Content: content{{Type: "text", Text: "a call"}}})
+			messages = append(messages, message{Role: "assistant", Content: Content{{Type: "text", Text: "a call"}}})
 		case item.Type == "function_call_output" && item.CallID == "":
 			messages = append(messages, message{Role: "user", Content: plain(item.Output)})
 		case item.Type == "function_call_output":
-			messages = append(messages, message{Role: "user", Content: content{{Type: "tool_result", Content: plain(item.Output)}}})
+			messages = append(messages, message{Role: "user", Content: Content{{Type: "tool_result", Content: plain(item.Output)}}})
 		}
 	}
 	history, old, err = r.read(messages)
@@ -64,7 +64,7 @@ func parseResponses(data []byte, _ http.Header) (r Request, history []string, ol
 }
 
 // anyText is the text of all blocks, whatever their types are called.
-func (c content) anyText() string {
+func (c Content) anyText() string {
 	var texts []string
 	for _, b := range c {
 		texts = append(texts, b.Text)

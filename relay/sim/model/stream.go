@@ -1,4 +1,4 @@
-package standin
+package model
 
 import (
 	"encoding/json"

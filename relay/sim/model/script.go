@@ -1,4 +1,4 @@
-package standin
+package model
 
 import (
 	"context"
@@ -107,4 +107,14 @@ func echo(r Request) string {
 		text = strings.ToValidUTF8(text[:300], "")
 	}
 	return text
+}
+
+// CallLine is a line that makes [Script] use a tool. The input must be something that JSON can spell; if it is not, the
+// line says so and Script answers BAD CALL.
+func CallLine(tool string, input any) string {
+	data, err := json.Marshal(object{"name": tool, "input": input})
+	if err != nil {
+		return "CALL:" + err.Error()
+	}
+	return "CALL:" + string(data)
 }

@@ -1,4 +1,4 @@
-package standin
+package model
 
 import (
 	"encoding/json"
@@ -166,7 +166,7 @@ func carries(reminder string) bool {
 type (
 	body struct {
 		Model    string    `json:"model"`
-		System   content   `json:"system"`
+		System   Content   `json:"system"`
 		Messages []message `json:"messages"`
 		Tools    []struct {
 			Name string `json:"name"`
@@ -178,18 +178,18 @@ type (
 	}
 	message struct {
 		Role    string  `json:"role"`
-		Content content `json:"content"`
+		Content Content `json:"content"`
 	}
 	block struct {
 		Type    string  `json:"type"`
 		Text    string  `json:"text"`
-		Content content `json:"content"`
+		Content Content `json:"content"`
 	}
-	// content is a string or a list of blocks; both spellings mean the same.
-	content []block
+	// Content is a string or a list of blocks; both spellings mean the same.
+	Content []block
 )
 
-func (c *content) UnmarshalJSON(data []byte) error {
+func (c *Content) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '[' {
 		var blocks []block
 		if err := json.Unmarshal(data, &blocks); err != nil {
@@ -203,12 +203,13 @@ func (c *content) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("content is neither a string nor a list: %w", err)
 	}
 	if text != nil {
-		*c = content{{Type: "text", Text: *text}}
+		*c = Content{{Type: "text", Text: *text}}
 	}
 	return nil
 }
 
-func (c content) text() string {
+// Text is the text of the blocks that are text.
+func (c Content) Text() string {
 	var texts []string
 	for _, b := range c {
 		if b.Type == "text" {
@@ -226,7 +227,7 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 	if err := json.Unmarshal(data, &b); err != nil {
 		return Request{}, nil, 0, err
 	}
-	r = Request{Model: b.Model, System: b.System.text(), Streamed: b.Stream}
+	r = Request{Model: b.Model, System: b.System.Text(), Streamed: b.Stream}
 	for _, tool := range b.Tools {
 		r.Tools = append(r.Tools, tool.Name)
 	}
@@ -268,7 +269,7 @@ func (r *Request) read(messages []message) (history []string, old int, err error
 	for i, m := range messages {
 		if m.Role == "assistant" {
 			last = i
-			if m.Content.text() != noAnswer {
+			if m.Content.Text() != noAnswer {
 				answered = i
 			}
 		}
@@ -297,7 +298,7 @@ func (r *Request) read(messages []message) (history []string, old int, err error
 					r.Uncut = append(r.Uncut, block.Text)
 				}
 			case "tool_result":
-				result := block.Content.text()
+				result := block.Content.Text()
 				texts = carried(result)
 				if i > last {
 					r.Results = append(r.Results, result)

@@ -1,17 +1,16 @@
-package standin
+package model
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -19,7 +18,7 @@ import (
 const maxBody = 256 << 20
 
 // API is a stand-in for the model API on 127.0.0.1, for any number of agents at once. It answers POST /v1/messages, as
-// Claude Code calls it, POST /v1/chat/completions, as OpenCode does, and POST /v1/responses, as Codex does, by its Responder, POST
+// Claude Code calls it, and, with ServeOthers, POST /v1/chat/completions, as OpenCode does, and POST /v1/responses, as Codex does, by its Responder, POST
 // /v1/messages/count_tokens with 10, HEAD with 200 and all else with 404, and records every call of the first three
 // kinds. Safe for concurrent use.
 type API struct {
@@ -29,8 +28,11 @@ type API struct {
 	// one process and not in the next would else be two. It is set before the first call.
 	Alone bool
 
-	respond Responder
-	closed  context.Context
+	respond  Responder
+	closed   context.Context
+	closeAll context.CancelFunc
+	mux      *http.ServeMux
+	server   *http.Server
 
 	mu            sync.Mutex
 	log           []*Request
@@ -41,39 +43,54 @@ type API struct {
 	sessions      map[string]string            // session of a teammate that is a process of its own -> its name
 }
 
-// StartAPI starts an API that answers by the responder, or by Script if that is nil, and closes it when the test ends.
-func StartAPI(t testing.TB, respond Responder) *API {
-	t.Helper()
+// Start starts an API that answers POST /v1/messages by the responder, or by [Script] if that is nil. It ends with [API.Close].
+func Start(respond Responder) (*API, error) {
 	if respond == nil {
 		respond = Script
 	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
 	closed, closeAll := context.WithCancel(context.Background())
 	a := &API{
-		respond: respond, closed: closed,
+		URL:     "http://" + listener.Addr().String(),
+		respond: respond, closed: closed, closeAll: closeAll, mux: http.NewServeMux(),
 		changed:       make(chan struct{}),
 		conversations: map[string]map[string]int{},
 		systems:       map[string]string{},
 		names:         map[string]map[string]string{},
 		sessions:      map[string]string{},
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parse, write) })
-	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseChat, writeChat) })
-	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseResponses, writeResponses) })
-	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
+	a.mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parse, write) })
+	a.mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // an unread body would end the kept-alive connection
 		_ = writeJSON(w, http.StatusOK, object{"input_tokens": 10})
 	})
-	mux.HandleFunc("HEAD /", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/", http.NotFound) // else every path that HEAD may ask for would answer 405
-	server := httptest.NewServer(mux)
-	a.URL = server.URL
-	t.Cleanup(func() {
-		closeAll() // ends delays and waiting responders, for which Close would wait
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return a
+	a.mux.HandleFunc("HEAD /", func(http.ResponseWriter, *http.Request) {})
+	a.mux.HandleFunc("/", http.NotFound) // else every path that HEAD may ask for would answer 405
+	a.server = &http.Server{Handler: a.mux}
+	go func() { _ = a.server.Serve(listener) }()
+	return a, nil
+}
+
+// ServeOthers answers the programs that are not Claude Code, too.
+func (a *API) ServeOthers() {
+	a.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseChat, writeChat) })
+	a.mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseResponses, writeResponses) })
+}
+
+// Close ends delays and waiting responders, and all connections.
+func (a *API) Close() {
+	a.closeAll()
+	_ = a.server.Close()
+}
+
+// Knows tells the API that the calls of a session are those of a teammate that is a process of its own.
+func (a *API) Knows(session, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sessions[session] = name
 }
 
 // call answers a call of one of the three APIs, which parse reads and write answers.
@@ -98,7 +115,7 @@ func (a *API) call(
 	defer cancel()
 	defer context.AfterFunc(a.closed, cancel)()
 	answer := a.respond(ctx, r)
-	if sleep(ctx, answer.Delay) != nil {
+	if Sleep(ctx, answer.Delay) != nil {
 		return
 	}
 	a.learn(r.Session, answer.Calls)
@@ -223,7 +240,7 @@ func (a *API) Wait(ctx context.Context, match func(Request) bool) (found Request
 		}
 		return i >= 0
 	}); err != nil {
-		return Request{}, fmt.Errorf("standin: the API was never called as expected: %w; %s", err, a)
+		return Request{}, fmt.Errorf("model: the API was never called as expected: %w; %s", err, a)
 	}
 	return found, nil
 }
@@ -232,7 +249,7 @@ func (a *API) Wait(ctx context.Context, match func(Request) bool) (found Request
 func (a *API) WaitCount(ctx context.Context, agent, marker string, n int) error {
 	got := 0
 	if err := a.until(ctx, func() bool { got = a.Count(agent, marker); return got >= n }); err != nil {
-		return fmt.Errorf("standin: %s was given %q %d times, want %d: %w; %s", agent, marker, got, n, err, a)
+		return fmt.Errorf("model: %s was given %q %d times, want %d: %w; %s", agent, marker, got, n, err, a)
 	}
 	return nil
 }
@@ -320,4 +337,15 @@ func (a *API) String() string {
 		fmt.Fprintf(&b, "\n  #%d %s %s side=%t answered=%t: %.200q", r.Seq, r.Time.Format("15:04:05.000"), r.Agent, r.Side, !r.Answered.IsZero(), text)
 	}
 	return b.String()
+}
+
+// Sleep waits for that time, or until ctx ends, whose error it returns.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }

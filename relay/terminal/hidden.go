@@ -1,0 +1,87 @@
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"teambridge/relay/process"
+)
+
+// Hidden is a program in a pseudo-terminal that nobody looks at, 200 columns by 50 lines. What it prints is read, and its
+// end is kept. Its methods may be called concurrently.
+type Hidden struct {
+	process.Predecessor
+	printed process.Tail
+	done    chan struct{}
+}
+
+// StartHidden starts a program as the leader of a session and of a process group. It sets stdin, stdout, stderr and
+// SysProcAttr of cmd. On Windows it fails with [errors.ErrUnsupported].
+func StartHidden(cmd *exec.Cmd) (*Hidden, error) {
+	master, slave, err := openPTY()
+	if err != nil {
+		return nil, err
+	}
+	defer slave.Close() // the program has its own
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	leadSession(cmd)
+	if err = setSize(master, 50, 200); err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		_ = master.Close()
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	h := &Hidden{
+		Predecessor: process.Identify(cmd.Process.Pid),
+		printed:     process.Tail{Limit: 16 << 10}, done: make(chan struct{}),
+	}
+	go h.read(master)
+	go func() {
+		_ = reap(cmd, func() { _ = process.KillGroup(cmd.Process.Pid) }) // what it started ends with it
+		_ = master.SetReadDeadline(time.Now().Add(lastOutput))
+		close(h.done)
+	}()
+	return h, nil
+}
+
+func (h *Hidden) read(master *os.File) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := master.Read(buf)
+		_, _ = h.printed.Write(buf[:n])
+		if err != nil {
+			_ = master.Close()
+			return
+		}
+	}
+}
+
+// Done is closed when the program has ended.
+func (h *Hidden) Done() <-chan struct{} { return h.done }
+
+// Printed is the end of what the program has printed, with its control sequences.
+func (h *Hidden) Printed() string { return h.printed.String() }
+
+// Close asks the program to end, and kills it after grace, or at once if ctx is done.
+func (h *Hidden) Close(ctx context.Context, grace time.Duration) {
+	for _, do := range []func(int) error{process.TermGroup, process.KillGroup} {
+		select {
+		case <-h.done:
+			return
+		default:
+		}
+		_ = do(h.PID)
+		timer := time.NewTimer(grace)
+		select {
+		case <-h.done:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	<-h.done
+}
