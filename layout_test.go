@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"teams/lockedfile":         {"teams/flock"},
 	"teams/rawjson":            {},
 	"teams/transcript":         {},
-	"teams":                    {"teams/lockedfile", "teams/rawjson", "teams/transcript"},
+	"teams":                    {"teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript"},
 	"teams/tasks":              {"teams", "teams/lockedfile"},
 	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // of tests alone
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
@@ -54,8 +54,8 @@ var mayImport = map[string][]string{
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/sim/model":          {"relay/process"},
 	"relay/sim/standin":        {"relay/sim/model", "relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
-	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                  // as simagent
-	"relay/sim/simsession":     {"relay/qwen", "teams/transcript"},               // the names and lines of its files
+	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                                     // as simagent
+	"relay/sim/simsession":     {"relay/qwen", "teams/transcript"},                                  // the names and lines of its files
 	"relay/link":               {"inbox/ledger"},
 	"relay/link/nats":          {"relay/link"},
 	"relay/link/nats/admin":    {"relay/link/nats"},
@@ -64,6 +64,7 @@ var mayImport = map[string][]string{
 	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/codex":              {"teams/transcript"},
 	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/transcript"},
+	"relay/probe":              {"relay/peer", "relay/process", "relay/sim/model", "relay/terminal", "teams", "teams/transcript"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},

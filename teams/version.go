@@ -149,47 +149,62 @@ const (
 // changes says between which two versions a trait came: the last one measured without it,
 // and the first one with it. Those between were not measured, and in part never published.
 // About 55 versions from 2.1.62 to 2.1.330 were run against a stand-in for the model.
-var changes = map[Trait]struct{ without, with Version }{
-	LocksConfig:        {Version{2, 1, 104}, Version{2, 1, 105}},
-	RenamesInbox:       {Version{2, 1, 153}, Version{2, 1, 154}},
-	RemovesTaken:       {Version{2, 1, 159}, Version{2, 1, 160}},
-	TeamAtStart:        {Version{2, 1, 177}, Version{2, 1, 178}},
-	RefusesUser:        {Version{2, 1, 181}, Version{2, 1, 182}},
-	HeadlessDeaf:       {Version{2, 1, 177}, Version{2, 1, 178}},
-	Lifecycle:          {Version{2, 1, 205}, Version{2, 1, 206}},
-	MarksFirst:         {Version{2, 1, 252}, Version{2, 1, 257}},
-	SnapshotFlag:       {Version{2, 1, 252}, Version{2, 1, 257}},
-	KeepsSystemPrompt:  {Version{2, 1, 265}, Version{2, 1, 270}},
-	LeadProcessWritten: {Version{2, 1, 310}, Version{2, 1, 311}},
-	WrapsUser:          {Version{2, 1, 197}, Version{2, 1, 198}},
-	EscapesGiven:       {Version{2, 1, 160}, Version{2, 1, 181}},
-	NearestProfile:     {Version{2, 1, 160}, Version{2, 1, 181}},
-	RulesForServers:    {Version{2, 1, 160}, Version{2, 1, 181}},
-	NamesSession:       {Version{2, 1, 80}, Version{2, 1, 112}},
-	SessionSocket:      {Version{2, 1, 246}, Version{2, 1, 248}},
+var changes = map[Trait]struct {
+	name          string
+	without, with Version
+}{
+	LocksConfig:        {"LocksConfig", Version{2, 1, 104}, Version{2, 1, 105}},
+	RenamesInbox:       {"RenamesInbox", Version{2, 1, 153}, Version{2, 1, 154}},
+	RemovesTaken:       {"RemovesTaken", Version{2, 1, 159}, Version{2, 1, 160}},
+	TeamAtStart:        {"TeamAtStart", Version{2, 1, 177}, Version{2, 1, 178}},
+	RefusesUser:        {"RefusesUser", Version{2, 1, 181}, Version{2, 1, 182}},
+	HeadlessDeaf:       {"HeadlessDeaf", Version{2, 1, 177}, Version{2, 1, 178}},
+	Lifecycle:          {"Lifecycle", Version{2, 1, 205}, Version{2, 1, 206}},
+	MarksFirst:         {"MarksFirst", Version{2, 1, 252}, Version{2, 1, 257}},
+	SnapshotFlag:       {"SnapshotFlag", Version{2, 1, 252}, Version{2, 1, 257}},
+	KeepsSystemPrompt:  {"KeepsSystemPrompt", Version{2, 1, 265}, Version{2, 1, 270}},
+	LeadProcessWritten: {"LeadProcessWritten", Version{2, 1, 310}, Version{2, 1, 311}},
+	WrapsUser:          {"WrapsUser", Version{2, 1, 197}, Version{2, 1, 198}},
+	EscapesGiven:       {"EscapesGiven", Version{2, 1, 160}, Version{2, 1, 181}},
+	NearestProfile:     {"NearestProfile", Version{2, 1, 160}, Version{2, 1, 181}},
+	RulesForServers:    {"RulesForServers", Version{2, 1, 160}, Version{2, 1, 181}},
+	NamesSession:       {"NamesSession", Version{2, 1, 80}, Version{2, 1, 112}},
+	SessionSocket:      {"SessionSocket", Version{2, 1, 246}, Version{2, 1, 248}},
 
-	LimitsProfile:   {Version{2, 1, 112}, Version{2, 1, 140}},
-	TellsWork:       {Version{2, 1, 112}, Version{2, 1, 126}},
-	EchoesTime:      {Version{2, 1, 76}, Version{2, 1, 78}},
-	JoinsFrames:     {Version{2, 1, 84}, Version{2, 1, 85}},
-	InterruptFails:  {Version{2, 1, 85}, Version{2, 1, 89}},
-	ClearsSession:   {Version{2, 1, 112}, Version{2, 1, 160}},
-	TagsRows:        {Version{2, 1, 195}, Version{2, 1, 196}},
-	EchoesInside:    {Version{2, 1, 160}, Version{2, 1, 200}},
-	ListsQueued:     {Version{2, 1, 204}, Version{2, 1, 205}},
-	ChecksMode:      {Version{2, 1, 200}, Version{2, 1, 280}},
-	RunsUnechoed:    {Version{2, 1, 200}, Version{2, 1, 280}},
-	IdleResult:      {Version{2, 1, 250}, Version{2, 1, 251}},
-	MarksUnverified: {Version{2, 1, 278}, Version{2, 1, 280}},
-	LeadSession:     {Version{2, 1, 310}, Version{2, 1, 311}},
-	MarksDenials:    {Version{2, 1, 190}, Version{2, 1, 200}},
-	RemakesTeam:     {Version{2, 1, 280}, Version{2, 1, 329}},
-	NamesModel:      {Version{2, 1, 305}, Version{2, 1, 310}},
+	LimitsProfile:   {"LimitsProfile", Version{2, 1, 112}, Version{2, 1, 140}},
+	TellsWork:       {"TellsWork", Version{2, 1, 112}, Version{2, 1, 126}},
+	EchoesTime:      {"EchoesTime", Version{2, 1, 76}, Version{2, 1, 78}},
+	JoinsFrames:     {"JoinsFrames", Version{2, 1, 84}, Version{2, 1, 85}},
+	InterruptFails:  {"InterruptFails", Version{2, 1, 85}, Version{2, 1, 89}},
+	ClearsSession:   {"ClearsSession", Version{2, 1, 112}, Version{2, 1, 160}},
+	TagsRows:        {"TagsRows", Version{2, 1, 195}, Version{2, 1, 196}},
+	EchoesInside:    {"EchoesInside", Version{2, 1, 160}, Version{2, 1, 200}},
+	ListsQueued:     {"ListsQueued", Version{2, 1, 204}, Version{2, 1, 205}},
+	ChecksMode:      {"ChecksMode", Version{2, 1, 200}, Version{2, 1, 280}},
+	RunsUnechoed:    {"RunsUnechoed", Version{2, 1, 200}, Version{2, 1, 280}},
+	IdleResult:      {"IdleResult", Version{2, 1, 250}, Version{2, 1, 251}},
+	MarksUnverified: {"MarksUnverified", Version{2, 1, 278}, Version{2, 1, 280}},
+	LeadSession:     {"LeadSession", Version{2, 1, 310}, Version{2, 1, 311}},
+	MarksDenials:    {"MarksDenials", Version{2, 1, 190}, Version{2, 1, 200}},
+	RemakesTeam:     {"RemakesTeam", Version{2, 1, 280}, Version{2, 1, 329}},
+	NamesModel:      {"NamesModel", Version{2, 1, 305}, Version{2, 1, 310}},
 }
 
-// Has says whether v has the trait. It is Unsure for the zero Version, and for
-// one between the two that were measured.
+// Name is the name of the constant, by which documents and files know the trait.
+func (t Trait) Name() string { return changes[t].name }
+
+// Has says whether v has the trait: what was found out on this machine (see [ObserveIn]), else
+// what the table says.
 func (v Version) Has(t Trait) Answer {
+	if a := observed(v)[t.Name()]; a != Unsure {
+		return a
+	}
+	return v.Tabled(t)
+}
+
+// Tabled says what the table knows: whether v has the trait, as it was measured on many versions. It is
+// Unsure for the zero Version, and for one between the two that were measured.
+func (v Version) Tabled(t Trait) Answer {
 	c, ok := changes[t]
 	switch {
 	case !ok || !v.Known():

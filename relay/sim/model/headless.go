@@ -37,7 +37,9 @@ type Frame struct {
 	Result      string          `json:"result"`
 	IsReplay    bool            `json:"isReplay"`
 	Timestamp   string          `json:"timestamp"`
-	IsError     bool            `json:"is_error"`
+	// PermissionMode is that of system/init.
+	PermissionMode string `json:"permissionMode"`
+	IsError        bool   `json:"is_error"`
 }
 
 // Headless is Claude Code with -p and stream-json on its pipes. Safe for concurrent use.
@@ -84,6 +86,16 @@ func StartHeadless(command []string, h *Home, args ...string) (*Headless, error)
 	}()
 	return p, nil
 }
+
+// Frames are the lines that it has printed so far, and Count how many they are.
+func (p *Headless) Frames() []Frame {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.frames[:len(p.frames):len(p.frames)]
+}
+
+// Count is the number of [Headless.Frames].
+func (p *Headless) Count() int { return len(p.Frames()) }
 
 // read collects frames until stdout ends.
 func (p *Headless) read() {
@@ -247,6 +259,9 @@ func (p *Headless) Close(ctx context.Context) {
 	}
 	p.home.Sweep()
 }
+
+// Stderr is the end of what it wrote there.
+func (p *Headless) Stderr() string { return p.stderr.String() }
 
 // Screen is the last frames, cut short, and all of stderr, for failure messages.
 func (p *Headless) Screen() string {

@@ -1,0 +1,150 @@
+package probe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// teamDir is the directory of a team. Its files are written as Claude Code has to write them, by code that is
+// independent of the rest of teambridge.
+type teamDir struct {
+	b    *bench
+	name string
+}
+
+func (b *bench) teamOf(name string) teamDir { return teamDir{b, name} }
+
+func (t teamDir) dir() string            { return filepath.Join(t.b.home.Root, "teams", t.name) }
+func (t teamDir) config() string         { return filepath.Join(t.dir(), "config.json") }
+func (t teamDir) inbox(of string) string { return filepath.Join(t.dir(), "inboxes", of+".json") }
+
+// row is a row of an inbox.
+type row struct {
+	From      string `json:"from,omitempty"`
+	Text      string `json:"text"`
+	Summary   string `json:"summary,omitempty"`
+	Timestamp string `json:"timestamp"`
+	Read      bool   `json:"read"`
+	MsgID     string `json:"msg_id,omitempty"`
+}
+
+// entry is a member of a team, as somebody who is no agent adds it.
+func (t teamDir) entry(name string) map[string]any {
+	return map[string]any{
+		"agentId": name + "@" + t.name, "name": name, "joinedAt": time.Now().UnixMilli(), "tmuxPaneId": "", "cwd": t.b.home.Work, "subscriptions": []string{},
+	}
+}
+
+// make makes a team, whose first member leads it.
+func (t teamDir) make(session string, members ...string) error {
+	var all []map[string]any
+	for _, name := range members {
+		m := t.entry(name)
+		if name != "operator" {
+			m["agentType"] = "general-purpose"
+		}
+		all = append(all, m)
+	}
+	all[0]["agentType"] = "team-lead"
+	data, err := json.MarshalIndent(map[string]any{
+		"name": t.name, "createdAt": time.Now().UnixMilli(), "leadAgentId": all[0]["agentId"], "leadSessionId": session, "members": all,
+	}, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(t.inbox("x")), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(t.config(), data, 0o600)
+	}
+	return err
+}
+
+// lock takes the lock of a file.
+func (t teamDir) lock(path string) (unlock func(), err error) {
+	err = t.b.wait(step, "the lock of "+filepath.Base(path), func() bool { return os.Mkdir(path+".lock", 0o700) == nil })
+	return func() { _ = os.Remove(path + ".lock") }, err
+}
+
+// edit changes a file under its lock, by a rename.
+func edit[T any](t teamDir, path string, hold time.Duration, change func(*T)) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	unlock, err := t.lock(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var v T
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	change(&v)
+	if data, err = json.MarshalIndent(v, "", "  "); err != nil {
+		return err
+	}
+	fresh := path + ".probe." + uuid.NewString()[:8]
+	if err := os.WriteFile(fresh, data, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return err
+	}
+	if hold > 0 {
+		_ = t.b.wait(hold, "the end of the time for which a lock is held", func() bool { return false })
+	}
+	return nil
+}
+
+// push appends a row.
+func (t teamDir) push(to string, r row) error { return t.pushHeld(to, r, 0) }
+
+// pushHeld is push with a lock that is held on afterwards.
+func (t teamDir) pushHeld(to string, r row, hold time.Duration) error {
+	r.Timestamp = time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	return edit(t, t.inbox(to), hold, func(rows *[]json.RawMessage) {
+		data, err := json.Marshal(r)
+		if err == nil {
+			*rows = append(*rows, data)
+		}
+	})
+}
+
+// rows are those of an inbox; ok is false while it cannot be read.
+func (t teamDir) rows(of string) (rows []row, ok bool) {
+	data, err := os.ReadFile(t.inbox(of))
+	if err != nil || json.Unmarshal(data, &rows) != nil {
+		return nil, false
+	}
+	return rows, true
+}
+
+// find returns the row with that text.
+func (t teamDir) find(of, text string) (row, bool) {
+	rows, _ := t.rows(of)
+	i := slices.IndexFunc(rows, func(r row) bool { return strings.Contains(r.Text, text) })
+	if i < 0 {
+		return row{}, false
+	}
+	return rows[i], true
+}
+
+// has reports whether an inbox has a row with that text that nobody took.
+func (t teamDir) has(of, text string) bool {
+	r, ok := t.find(of, text)
+	return ok && !r.Read
+}

@@ -1,0 +1,340 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/relay/process"
+	"teambridge/relay/sim/model"
+	"teambridge/teams"
+)
+
+// Options say what is measured.
+type Options struct {
+	// Command is the program and its first arguments.
+	Command []string
+	// Progress is called with what is being measured.
+	Progress func(string)
+	// Limit is how long it may take. By default it is [Limit].
+	Limit time.Duration
+	// Quiet is how long nothing has to come until it is taken as not coming. By default it is [Quiet].
+	Quiet time.Duration
+	// Hold is how long a lock is held that an agent has to wait for. By default it is [Hold].
+	Hold time.Duration
+}
+
+// The defaults of [Options]. An agent looks into its inbox each 0.5 or 1 s; older ones give up a lock after 0.6 s.
+const (
+	Limit = 110 * time.Second
+	Quiet = 2500 * time.Millisecond
+	Hold  = 300 * time.Millisecond
+)
+
+// step is how long one thing may take, on a busy machine too.
+const step = 30 * time.Second
+
+// Found is what was found of a point.
+type Found struct {
+	Point
+	Expected teams.Answer
+	Found    teams.Answer // Unsure: it was not measured
+	Why      string       // it was not measured
+}
+
+// Changed reports whether the point is not as expected.
+func (f Found) Changed() bool {
+	return f.Expected != teams.Unsure && f.Found != teams.Unsure && f.Expected != f.Found
+}
+
+// Result is what was found.
+type Result struct {
+	Version teams.Version
+	At      time.Time
+	Took    time.Duration
+	Points  []Found // in the order of [Points]
+}
+
+// Changed are the points that are not as expected.
+func (r Result) Changed() []Found {
+	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Changed() })
+}
+
+// Unmeasured are the points of which nothing was found.
+func (r Result) Unmeasured() []Found {
+	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return f.Found != teams.Unsure })
+}
+
+// Observation is what is to be kept of the result.
+func (r Result) Observation() teams.Observation {
+	o := teams.Observation{Version: r.Version, At: r.At, Found: map[string]teams.Answer{}}
+	for _, f := range r.Points {
+		o.Found[f.Name] = f.Found
+		if f.Changed() {
+			o.Changed = append(o.Changed, f.Name)
+		}
+	}
+	return o
+}
+
+// ErrNothing means that nothing could be measured.
+var ErrNothing = errors.New("nothing could be measured")
+
+// Run measures a Claude Code. It reads nothing in the person's home directory, and writes only into a temporary directory,
+// which it removes. All processes that it starts have ended when it returns. The error is [ErrNothing] if nothing was found,
+// or that of the context.
+func Run(ctx context.Context, o Options) (r Result, err error) {
+	if o.Limit == 0 {
+		o.Limit = Limit
+	}
+	if o.Quiet == 0 {
+		o.Quiet = Quiet
+	}
+	if o.Hold == 0 {
+		o.Hold = Hold
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	r.At = time.Now()
+	dir, err := os.MkdirTemp("", "tb-probe-") // short, because of sockets
+	if err != nil {
+		return Result{}, err
+	}
+	defer func() { err = errors.Join(err, removeAll(dir)) }()
+	limited, cancel := context.WithTimeoutCause(ctx, o.Limit, fmt.Errorf("it has taken longer than %s", o.Limit))
+	defer cancel()
+
+	var benches [2]*bench
+	for i, name := range []string{"t", "h"} {
+		if benches[i], err = newBench(limited, filepath.Join(dir, name), o); err != nil {
+			return Result{}, err
+		}
+		defer benches[i].close()
+	}
+	team, headless := benches[0], benches[1]
+	o.Progress("version")
+	if r.Version, err = headless.version(); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrNothing, err)
+	}
+	var both sync.WaitGroup
+	both.Go(func() { team.err = team.team() })
+	both.Go(func() { headless.err = headless.headless() })
+	both.Wait()
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	r.Took = time.Since(r.At)
+	any := false
+	for i, points := range [][]Point{teamPoints(), headlessPoints()} {
+		for _, p := range points {
+			f := Found{Point: p, Expected: p.Expected(r.Version)}
+			got, ok := benches[i].found[p.Name]
+			if !ok {
+				got.why = fmt.Sprint(cmp.Or(benches[i].err, errUnseen))
+			}
+			f.Found, f.Why = got.is, got.why
+			any = any || f.Found != teams.Unsure
+			r.Points = append(r.Points, f)
+		}
+	}
+	if !any {
+		return r, fmt.Errorf("%w: %w", ErrNothing, errors.Join(team.err, headless.err))
+	}
+	return r, nil
+}
+
+var errUnseen = errors.New("nothing of it was seen")
+
+// removeAll removes a directory, in which a process that was killed may still be writing.
+func removeAll(dir string) (err error) {
+	for range 20 {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
+}
+
+// bench is a home in which Claude Code runs, and what was found there.
+type bench struct {
+	ctx  context.Context
+	o    Options
+	home *model.Home
+	api  *model.API
+
+	mu    sync.Mutex
+	found map[string]outcome
+	hooks []hook
+	err   error // why no more was found
+}
+
+type outcome struct {
+	is  teams.Answer
+	why string
+}
+
+// settings let tools run that are used here, and write down what the Stop hook is given.
+const settings = `{"permissions":{"allow":["SendMessage","Agent","Task","TeamCreate"]},
+"hooks":{"Stop":[{"hooks":[{"type":"command","command":"cat >>\"$CLAUDE_CONFIG_DIR/stop.jsonl\"; echo >>\"$CLAUDE_CONFIG_DIR/stop.jsonl\""}]}]}}
+`
+
+func newBench(ctx context.Context, dir string, o Options) (*bench, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	b := &bench{ctx: ctx, o: o, found: map[string]outcome{}}
+	var err error
+	if b.api, err = model.Start(b.respond); err != nil {
+		return nil, err
+	}
+	if b.home, err = model.NewHome(dir, b.api); err == nil {
+		err = os.WriteFile(filepath.Join(b.home.Root, "settings.json"), []byte(settings), 0o600)
+	}
+	if err != nil {
+		b.api.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// close ends what still runs in the home.
+func (b *bench) close() {
+	b.api.Close()
+	b.home.Sweep()
+}
+
+// version asks the program for its version.
+func (b *bench) version() (teams.Version, error) {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, step, errors.New("it did not say its version"))
+	defer cancel()
+	args := b.o.Command
+	cmd := exec.CommandContext(ctx, args[0], append(slices.Clone(args[1:]), "--version")...)
+	cmd.Dir, cmd.Env = b.home.Work, b.home.Env()
+	process.OwnGroup(cmd)
+	cmd.Cancel = func() error { return process.KillGroup(cmd.Process.Pid) }
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	said := strings.TrimSpace(string(out))
+	if ctx.Err() != nil {
+		return teams.Version{}, fmt.Errorf("%s --version: %w", args[0], context.Cause(ctx))
+	} else if err != nil {
+		return teams.Version{}, fmt.Errorf("%s --version: %w; it printed: %.300s", args[0], err, said)
+	}
+	v, err := teams.ParseVersion(said)
+	if err != nil {
+		return teams.Version{}, fmt.Errorf("%s --version printed no version: %.300s", args[0], said)
+	}
+	return v, nil
+}
+
+// is notes what was found of a point. What was found first counts.
+func (b *bench) is(point string, so bool) {
+	a := teams.No
+	if so {
+		a = teams.Yes
+	}
+	b.note(point, outcome{is: a})
+}
+
+// cannot notes why a point was not measured.
+func (b *bench) cannot(err error, points ...string) {
+	for _, p := range points {
+		b.note(p, outcome{why: err.Error()})
+	}
+}
+
+func (b *bench) note(point string, o outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, twice := b.found[point]; !twice {
+		b.found[point] = o
+	}
+}
+
+// wait asks until it is so. The error says what did not come.
+func (b *bench) wait(limit time.Duration, what string, so func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, limit, fmt.Errorf("%s did not come within %s", what, limit))
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waited for %s: %w", what, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// hears reports whether it becomes so while it is listened for.
+func (b *bench) hears(so func() bool) bool { return b.wait(b.o.Quiet, "it", so) == nil }
+
+// asked waits until an agent's model was given a marker, and has answered.
+func (b *bench) asked(limit time.Duration, agent, marker string) (model.Request, error) {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, limit, fmt.Errorf("it did not come within %s", limit))
+	defer cancel()
+	r, err := b.api.Wait(ctx, func(r model.Request) bool {
+		return !r.Side && (agent == model.Any || r.Agent == agent) && !r.Answered.IsZero() && whole(r, marker)
+	})
+	if err != nil {
+		if os.Getenv("PROBE_DEBUG") != "" {
+			fmt.Println(b.api)
+		}
+		return r, fmt.Errorf("the model of %s was not given %s: %w", agent, marker, context.Cause(ctx))
+	}
+	return r, nil
+}
+
+// whole reports whether a request has a marker in what is new, wherever it stands.
+func whole(r model.Request, marker string) bool {
+	return slices.ContainsFunc(r.Uncut, func(s string) bool { return strings.Contains(s, marker) })
+}
+
+// hook is asked for the answer to a request, once, before the script is. Nil leaves the answer to the script.
+type hook struct {
+	match func(model.Request) bool
+	do    func(model.Request) *model.Answer
+}
+
+// before lets do run before the model answers what has the marker.
+func (b *bench) before(marker string, do func()) {
+	b.answer(func(r model.Request) bool { return r.Has(marker) }, func(model.Request) *model.Answer { do(); return nil })
+}
+
+// answer lets do answer the next request that matches.
+func (b *bench) answer(match func(model.Request) bool, do func(model.Request) *model.Answer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hooks = append(b.hooks, hook{match, do})
+}
+
+func (b *bench) respond(ctx context.Context, r model.Request) model.Answer {
+	if r.Side {
+		return model.Script(ctx, r)
+	}
+	b.mu.Lock()
+	i := slices.IndexFunc(b.hooks, func(h hook) bool { return h.match(r) })
+	var do func(model.Request) *model.Answer
+	if i >= 0 {
+		do = b.hooks[i].do
+		b.hooks = slices.Delete(b.hooks, i, i+1)
+	}
+	b.mu.Unlock()
+	if do != nil {
+		if a := do(r); a != nil {
+			return *a
+		}
+	}
+	return model.Script(ctx, r)
+}

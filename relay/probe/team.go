@@ -1,0 +1,527 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/relay/peer"
+	"teambridge/relay/sim/model"
+	"teambridge/relay/terminal"
+	"teambridge/teams/transcript"
+)
+
+// The agents of the team, by their names in requests of the model.
+const (
+	lead   = model.Main
+	worker = "worker"
+)
+
+// lively is a team that a Claude Code leads.
+type lively struct {
+	*bench
+	teamDir
+	program *terminal.Hidden
+
+	mu   sync.Mutex
+	idle map[string]json.RawMessage // of an idle_notification of the worker, as it was last seen
+}
+
+// team measures a session at a terminal that leads a team, and a teammate in its process.
+func (b *bench) team() error {
+	t := &lively{bench: b, idle: map[string]json.RawMessage{}}
+	err := t.start()
+	if t.program != nil {
+		defer t.program.Close(b.ctx, 2*time.Second)
+	}
+	if err != nil {
+		return err
+	}
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { t.watch(stop) })
+	err = t.measure()
+	close(stop)
+	watching.Wait()
+	if err == nil {
+		t.ended()
+	}
+	return err
+}
+
+// start starts the lead, whose model makes a team, if there is none, and a teammate.
+func (t *lively) start() error {
+	t.o.Progress("a session at a terminal")
+	t.answer(func(r model.Request) bool { return r.Has("PROBE-T1") }, func(r model.Request) *model.Answer {
+		atStart := t.hears(t.made)
+		t.is("TeamAtStart", atStart)
+		input := map[string]string{"description": worker, "prompt": "You are " + worker + ". Say PROBE-T2", "name": worker}
+		spawn := &model.Answer{Calls: []model.Call{call("Agent", input)}}
+		if atStart || !slices.Contains(r.Tools, "TeamCreate") {
+			return spawn
+		}
+		input["team_name"], input["subagent_type"] = "probe", "general-purpose"
+		spawn.Calls[0] = call("Agent", input)
+		t.answer(func(r model.Request) bool { return r.Agent == lead && len(r.Results) > 0 }, func(model.Request) *model.Answer { return spawn })
+		return &model.Answer{Calls: []model.Call{call("TeamCreate", map[string]string{"team_name": "probe", "description": "d"})}}
+	})
+	args := append(slices.Clone(t.o.Command), "--permission-mode", "default", "PROBE-T1") // not in auto mode, which asks about itself first
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Env = t.home.Work, t.home.Env()
+	var err error
+	if t.program, err = terminal.StartHidden(cmd); err != nil {
+		return err
+	}
+	if _, err = t.of(lead, "PROBE-T1"); err != nil {
+		return err
+	}
+	t.o.Progress("a teammate")
+	if _, err = t.of(worker, "PROBE-T2"); err != nil {
+		return err
+	}
+	if !t.made() {
+		return errors.New("there is a teammate, but no team")
+	}
+	return nil
+}
+
+func call(tool string, input any) model.Call {
+	data, _ := json.Marshal(input) // of strings
+	return model.Call{Name: tool, Input: data}
+}
+
+// of is asked with what the terminal shows, if nothing comes.
+func (t *lively) of(agent, marker string) (model.Request, error) {
+	r, err := t.asked(step, agent, marker)
+	if err != nil {
+		select {
+		case <-t.program.Done():
+			err = fmt.Errorf("%w; the session has ended", err)
+		default:
+		}
+		err = fmt.Errorf("%w; its terminal: %s", err, end(strings.Join(strings.Fields(controls().ReplaceAllString(t.program.Printed(), " ")), " "), 200))
+	}
+	return r, err
+}
+
+// controls are the control sequences of a terminal.
+var controls = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b(\\[[0-9;?<>=]*[a-zA-Z]|\\][^\x07\x1b]*(\x07|\x1b\\\\)|.)|[\x00-\x1f]")
+})
+
+func end(s string, n int) string { return strings.ToValidUTF8(s[max(0, len(s)-n):], "") }
+
+// made looks for the team.
+func (t *lively) made() bool {
+	found, _ := filepath.Glob(filepath.Join(t.home.Root, "teams", "*", "config.json"))
+	if len(found) > 0 {
+		t.teamDir = t.teamOf(filepath.Base(filepath.Dir(found[0])))
+	}
+	return len(found) > 0
+}
+
+// watch keeps the last idle_notification of the worker, which its lead takes within a second.
+func (t *lively) watch(stop <-chan struct{}) {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		rows, _ := t.rows("team-lead")
+		for _, r := range rows {
+			var n map[string]json.RawMessage
+			if json.Unmarshal([]byte(r.Text), &n) == nil && string(n["type"]) == `"idle_notification"` {
+				t.mu.Lock()
+				maps.Copy(t.idle, n)
+				t.mu.Unlock()
+			}
+		}
+	}
+}
+
+// part is a part of what is measured: if it fails, its points are not measured.
+type part struct {
+	name   string
+	do     func() error
+	points []string
+}
+
+func (t *lively) measure() error {
+	for _, p := range []part{
+		{"config.json", t.reads, []string{"LeadProcessWritten"}},
+		{"a row of user", t.user, []string{"DeliversRows", "RemovesTaken", "WrapsUser", "MarksUnverified"}},
+		{"what is escaped", t.escapes, []string{"EscapesGiven", "RecordsGiven"}},
+		{"rows that come again", t.repeats, []string{"RepeatsRows"}},
+		{"SendMessage to one who joined", t.joined, []string{"ReachesJoined", "TagsRows", "TakesLock", "RenamesInbox"}},
+		{"SendMessage to user", t.refuses, []string{"RefusesUser"}},
+		{"idle_notification", t.tells, []string{"TellsIdle", "IdleResult"}},
+		{"a lock that is held", t.held, []string{"MarksFirst"}},
+		{"a row of the lead", t.leads, []string{"DeliversToLead"}},
+		{"config.json, written by an agent", t.writes, []string{"LocksConfig", "KeepsJoined"}},
+		{"the Stop hook", t.hook, []string{"RunsStopHook"}},
+		{"the session's file", t.says, []string{"TellsWork", "SessionSocket"}},
+		{"the session's socket", t.socket, []string{"TakesFromSocket"}},
+	} {
+		t.o.Progress(p.name)
+		if err := p.do(); err != nil {
+			t.cannot(err, p.points...)
+		}
+		if err := context.Cause(t.ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *lively) reads() error {
+	data, err := os.ReadFile(t.config())
+	if err != nil {
+		return err
+	}
+	var c map[string]json.RawMessage
+	if err := json.Unmarshal(data, &c); err != nil {
+		return err
+	}
+	t.is("LeadProcessWritten", c["leadProcess"] != nil)
+	return nil
+}
+
+// wrapped returns how the model was shown a message.
+func wrapped(r model.Request, marker string) (d model.Delivery, ok bool) {
+	for _, d := range r.Deliveries() {
+		if strings.Contains(d.Body, marker) {
+			return d, true
+		}
+	}
+	return model.Delivery{}, false
+}
+
+// deliver writes a row to an agent, and waits until its model is given it.
+func (t *lively) deliver(name, to string, r row) (model.Request, error) {
+	if err := t.push(name, r); err != nil {
+		return model.Request{}, err
+	}
+	marker, _, _ := strings.Cut(r.Text, "\n")
+	return t.of(to, marker)
+}
+
+// taken waits until a row is not there any more, or is marked, and reports whether it was removed.
+func (t *lively) taken(of, marker string) (removed bool, err error) {
+	err = t.wait(step, "a row that was delivered to be taken from the inbox", func() bool {
+		rows, ok := t.rows(of)
+		removed = ok && !slices.ContainsFunc(rows, func(r row) bool { return strings.Contains(r.Text, marker) })
+		return removed || ok && !t.has(of, marker)
+	})
+	return removed, err
+}
+
+func (t *lively) user() error {
+	r, err := t.deliver(worker, worker, row{From: "user", Text: "PROBE-T3"})
+	if err != nil {
+		// Not delivered is what was found, if it was looked for long enough.
+		if t.ctx.Err() == nil {
+			t.is("DeliversRows", false)
+		}
+		return err
+	}
+	t.is("DeliversRows", true)
+	d, ok := wrapped(r, "PROBE-T3")
+	t.is("WrapsUser", ok && d.From == "user")
+	t.is("MarksUnverified", d.Verified == "false")
+	removed, err := t.taken(worker, "PROBE-T3")
+	if err == nil {
+		t.is("RemovesTaken", removed)
+	}
+	return err
+}
+
+func (t *lively) escapes() error {
+	r, err := t.deliver(worker, worker, row{From: "stranger", Text: "PROBE-T4", Summary: "this & that"})
+	if err != nil {
+		return err
+	}
+	shown := slices.IndexFunc(r.Uncut, func(s string) bool { return strings.Contains(s, "PROBE-T4") })
+	t.is("EscapesGiven", strings.Contains(r.Uncut[shown], "this &amp; that"))
+	t.is("RecordsGiven", t.hears(func() bool { return t.recorded("PROBE-T4") }))
+	return nil
+}
+
+// recorded reports whether a transcript has a message that a model was given.
+func (t *lively) recorded(marker string) (found bool) {
+	_ = filepath.WalkDir(filepath.Join(t.home.Root, "projects"), func(path string, e os.DirEntry, err error) error {
+		if err != nil || found || !strings.HasSuffix(path, ".jsonl") {
+			return nil
+		}
+		for _, r := range lines[struct {
+			Type    string
+			Version string
+			Message struct{ Content json.RawMessage }
+		}](path) {
+			found = found || r.Type == "user" && r.Version != "" && strings.Contains(string(r.Message.Content), marker) &&
+				strings.Contains(string(r.Message.Content), "teammate-message")
+		}
+		return nil
+	})
+	return found
+}
+
+func (t *lively) repeats() error {
+	id := uuid.NewString()
+	for _, text := range []string{"PROBE-T5A", "PROBE-T5B"} {
+		if err := t.push(worker, row{From: "stranger", Text: text, MsgID: id}); err != nil {
+			return err
+		}
+		if text == "PROBE-T5A" {
+			if _, err := t.of(worker, text); err != nil {
+				return err
+			}
+			if _, err := t.taken(worker, text); err != nil {
+				return err
+			}
+		}
+	}
+	// Until the one that comes behind it is there.
+	if _, err := t.deliver(worker, worker, row{From: "stranger", Text: "PROBE-T5C"}); err != nil {
+		return err
+	}
+	t.is("RepeatsRows", t.given("PROBE-T5B"))
+	return nil
+}
+
+// asks lets the worker use SendMessage.
+func (t *lively) asks(marker, to, message string) error {
+	_, err := t.deliver(worker, worker, row{From: "operator", Text: marker + "\n" +
+		model.CallLine("SendMessage", map[string]string{"to": to, "message": message, "summary": "s"})})
+	return err
+}
+
+func (t *lively) joined() error {
+	if err := edit(t.teamDir, t.config(), 0, func(c *map[string]any) {
+		members, _ := (*c)["members"].([]any)
+		(*c)["members"] = append(members, t.entry("operator"))
+	}); err != nil {
+		return err
+	}
+	path := t.inbox("operator")
+	if err := os.WriteFile(path, []byte("[]"), 0o600); err != nil {
+		return err
+	}
+	file, err := os.Open(path) // as long as it is open, no other file has its number
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	before, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	under, unlocked := false, make(chan struct{})
+	t.before("PROBE-T6", func() {
+		unlock, err := t.lock(path)
+		if err != nil {
+			close(unlocked)
+			return
+		}
+		go func() {
+			defer close(unlocked)
+			defer unlock()
+			under = t.wait(t.o.Hold, "a write under our lock", func() bool { return t.has("operator", "PROBE-T7") }) == nil
+		}()
+	})
+	if err := t.asks("PROBE-T6", "operator", "PROBE-T7"); err != nil {
+		return err
+	}
+	<-unlocked
+	reached := t.wait(step/3, "an answer to one who joined", func() bool { return t.has("operator", "PROBE-T7") }) == nil
+	t.is("ReachesJoined", reached)
+	if !reached {
+		return errors.New("nothing was written to the inbox of one who joined")
+	}
+	t.is("TakesLock", !under)
+	r, _ := t.find("operator", "PROBE-T7")
+	t.is("TagsRows", r.MsgID != "")
+	after, err := os.Stat(path)
+	if err == nil {
+		t.is("RenamesInbox", !os.SameFile(before, after))
+	}
+	return err
+}
+
+func (t *lively) refuses() error {
+	if err := t.asks("PROBE-T8", "user", "PROBE-T9"); err != nil {
+		return err
+	}
+	t.is("RefusesUser", !t.hears(func() bool { return t.has("user", "PROBE-T9") }))
+	return nil
+}
+
+func (t *lively) tells() error {
+	get := func(key string) bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.idle[key] != nil
+	}
+	if !t.hears(func() bool { return get("from") && get("timestamp") }) {
+		t.is("TellsIdle", false)
+		return errors.New("no idle_notification was seen")
+	}
+	t.is("TellsIdle", true)
+	t.is("IdleResult", get("result"))
+	return nil
+}
+
+func (t *lively) held() error {
+	if err := t.pushHeld(worker, row{From: "stranger", Text: "PROBE-T10."}, t.o.Quiet); err != nil {
+		return err
+	}
+	if _, err := t.of(worker, "PROBE-T10."); err != nil {
+		return err
+	}
+	if _, err := t.taken(worker, "PROBE-T10."); err != nil {
+		return err
+	}
+	if _, err := t.deliver(worker, worker, row{From: "stranger", Text: "PROBE-T11"}); err != nil { // what was taken before is given before
+		return err
+	}
+	t.is("MarksFirst", t.api.Count(worker, "PROBE-T10.") == 1)
+	return nil
+}
+
+func (t *lively) leads() error {
+	if _, err := t.deliver("team-lead", lead, row{From: "operator", Text: "PROBE-T12"}); err != nil {
+		if t.ctx.Err() == nil {
+			t.is("DeliversToLead", false)
+		}
+		return err
+	}
+	t.is("DeliversToLead", true)
+	return nil
+}
+
+// writes lets the lead start another teammate, which it writes into config.json.
+func (t *lively) writes() error {
+	has := func(name string) bool {
+		data, err := os.ReadFile(t.config())
+		return err == nil && strings.Contains(string(data), `"`+name+`@`)
+	}
+	under, unlocked := false, make(chan struct{})
+	t.before("PROBE-T13", func() {
+		unlock, err := t.lock(t.config())
+		if err != nil {
+			close(unlocked)
+			return
+		}
+		go func() {
+			defer close(unlocked)
+			defer unlock()
+			under = t.wait(t.o.Hold, "a write under our lock", func() bool { return has("second") }) == nil
+		}()
+	})
+	input := map[string]string{"description": "second", "prompt": "You are second. Say PROBE-T14", "name": "second"}
+	if t.name == "probe" {
+		input["team_name"], input["subagent_type"] = t.name, "general-purpose"
+	}
+	if _, err := t.deliver("team-lead", lead, row{From: "operator", Text: "PROBE-T13\n" + model.CallLine("Agent", input)}); err != nil {
+		return err
+	}
+	<-unlocked
+	if err := t.wait(step, "the entry of another teammate in config.json", func() bool { return has("second") }); err != nil {
+		return err
+	}
+	t.is("LocksConfig", !under)
+	t.is("KeepsJoined", has("operator"))
+	return nil
+}
+
+func (t *lively) hook() error {
+	t.is("RunsStopHook", t.hears(func() bool {
+		for _, h := range lines[map[string]any](filepath.Join(t.home.Root, "stop.jsonl")) {
+			session, _ := h["session_id"].(string)
+			path, _ := h["transcript_path"].(string)
+			if h["hook_event_name"] == "Stop" && session != "" && strings.HasSuffix(path, ".jsonl") {
+				return true
+			}
+		}
+		return false
+	}))
+	return nil
+}
+
+// process is that of the session.
+func (t *lively) process() (transcript.Process, bool) {
+	all := transcript.Processes(t.home.Root)
+	i := slices.IndexFunc(all, func(p transcript.Process) bool { return p.PID == t.program.PID })
+	if i < 0 && len(all) == 1 {
+		i = 0 // what was started is a wrapper of it
+	}
+	if i < 0 {
+		return transcript.Process{}, false
+	}
+	return all[i], true
+}
+
+func (t *lively) says() error {
+	p, _ := t.process()
+	t.is("TellsWork", p.Status != "" && p.Version != "")
+	t.is("SessionSocket", p.Socket != "")
+	return nil
+}
+
+func (t *lively) socket() error {
+	p, ok := t.process()
+	if !ok || p.Socket == "" {
+		t.is("TakesFromSocket", false)
+		return nil
+	}
+	box := peer.Open(t.home.Temp(), func(peer.Incoming) {})
+	defer box.Close()
+	ctx, cancel := context.WithTimeout(t.ctx, step)
+	defer cancel()
+	id := uuid.NewString()
+	if err := box.Send(ctx, t.home.Root, p, peer.Message{ID: id, Text: "PROBE-T15"}); err != nil {
+		return err
+	}
+	_, err := t.asked(step/2, lead, "PROBE-T15")
+	if t.ctx.Err() != nil {
+		return err
+	}
+	t.is("TakesFromSocket", err == nil && t.hears(func() bool { return t.hasID(id) }))
+	return nil
+}
+
+// hasID reports whether a transcript has the id of a message from a socket, as the one of its origin.
+func (t *lively) hasID(id string) bool {
+	path, ok := transcript.Session(t.home.Root, t.home.Work, t.session())
+	if !ok {
+		return false
+	}
+	data, err := os.ReadFile(path)
+	return err == nil && strings.Contains(string(data), `"msg_id":"`+id)
+}
+
+func (t *lively) session() string {
+	p, _ := t.process()
+	return p.Session
+}
+
+// ended lets the lead end, as the closing of its window does.
+func (t *lively) ended() {
+	t.o.Progress("the end of the session")
+	t.program.Close(t.ctx, 10*time.Second)
+	t.is("RemovesTeam", t.hears(func() bool { return !exists(t.config()) }))
+}
