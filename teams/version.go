@@ -3,6 +3,7 @@ package teams
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -215,4 +216,16 @@ func (v Version) Tabled(t Trait) Answer {
 		return Yes
 	}
 	return Unsure
+}
+
+// Listed reports whether v is one of the versions that were measured with "teambridge probe", all of whose points are
+// known. Of a later one it is only assumed that it does what the last one does.
+func (v Version) Listed() bool { return slices.Contains(listed, v) }
+
+// Newest is the last of the versions that were measured.
+func Newest() Version { return listed[len(listed)-1] }
+
+// listed are the versions of testdata/contract/versions.json.
+var listed = []Version{
+	{2, 1, 80}, {2, 1, 112}, {2, 1, 160}, {2, 1, 181}, {2, 1, 200}, {2, 1, 248}, {2, 1, 280}, {2, 1, 329}, {2, 1, 332},
 }

@@ -20,6 +20,7 @@ type Progress struct {
 
 	mu     sync.Mutex // held while anything is written to the terminal
 	active bool
+	text   string
 	shown  int // the columns that the line takes
 }
 
@@ -40,11 +41,11 @@ func (p *Progress) Start(text string) (done func()) {
 	if p.active {
 		return func() {}
 	}
-	p.active = true
+	p.active, p.text = true, text
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		p.run(text, time.Now(), end)
+		p.run(time.Now(), end)
 	}()
 	return sync.OnceFunc(func() {
 		close(end)
@@ -56,7 +57,17 @@ func (p *Progress) Start(text string) (done func()) {
 	})
 }
 
-func (p *Progress) run(text string, since time.Time, end <-chan struct{}) {
+// Say changes what is shown, if something is.
+func (p *Progress) Say(text string) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text = text
+}
+
+func (p *Progress) run(since time.Time, end <-chan struct{}) {
 	select {
 	case <-end:
 		return
@@ -67,7 +78,7 @@ func (p *Progress) run(text string, since time.Time, end <-chan struct{}) {
 	for i := 0; ; i++ {
 		p.mu.Lock()
 		p.erase()
-		line := fmt.Sprintf("%c %s… %s", spinner[i%len(spinner)], text, time.Since(since).Truncate(time.Second))
+		line := fmt.Sprintf("%c %s… %s", spinner[i%len(spinner)], p.text, time.Since(since).Truncate(time.Second))
 		line = plain.Cut(line, p.Columns()-1) // a full line would wrap
 		p.shown = plain.Width(line)
 		_, _ = io.WriteString(p.W, p.Style(line)) // a terminal that is gone is noticed elsewhere

@@ -41,10 +41,11 @@ func (a *app) helpOnly(args []string) []string {
 	return args
 }
 
-const rootLong = `teambridge sends messages to Claude Code agent teams, under the lock that these
-take, reads back what it has sent, and reads their messages.
+const rootLong = `teambridge sends messages to Claude Code agent teams, and reads their messages.
 
-` + rest + `A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
+` + rest + `It writes under the lock that agents take, and reads back what it has sent.
+
+A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
 is alive, else the one whose lead runs in this directory. Commands that read,
 watch or write to members first look for the only living team that has them,
 and "status" without one shows all teams that could be meant.
@@ -55,8 +56,8 @@ only run here say so, and what to type.
 
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
 refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
-is unknown what became of it; 8 the agent's turn ended without an answer; 130
-interrupted; 141 the reader of the output went away, as head does.`
+is unknown what became of it; 8 the agent's turn ended without an answer; 9
+Claude Code has changed; 130 interrupted; 141 the reader of the output went away, as head does.`
 
 const rootFlags = `About a command: teambridge COMMAND --help. About all: teambridge --help-all.`
 

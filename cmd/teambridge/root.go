@@ -155,7 +155,7 @@ var commands = []commandGroup{
 		{"serve", newServe}, {"ui", newUI}, {"service", newService}, {"link", newLink}, {"dial-stdio", newDialStdio},
 	}},
 	{"upkeep", "Upkeep", []lazyCommand{
-		{"doctor", newDoctor}, {"demo", newDemo}, {"gc", newGC}, {"export", newExport}, {"completion", newCompletion}, {"version", newVersion},
+		{"doctor", newDoctor}, {"probe", newProbe}, {"demo", newDemo}, {"gc", newGC}, {"export", newExport}, {"completion", newCompletion}, {"version", newVersion},
 	}},
 }
 
@@ -185,6 +185,9 @@ func newRoot(a *app, only string) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if a.state, err = a.findState(a.state); err != nil && !slices.Contains(stateless, cmd.Name()) {
 				return err
+			}
+			if a.state != "" {
+				teams.ObserveIn(a.observations())
 			}
 			return a.chooseHost(cmd)
 		},

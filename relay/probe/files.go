@@ -73,8 +73,8 @@ func (t teamDir) lock(path string) (unlock func(), err error) {
 	return func() { _ = os.Remove(path + ".lock") }, err
 }
 
-// edit changes a file under its lock, by a rename.
-func edit[T any](t teamDir, path string, hold time.Duration, change func(*T)) error {
+// edit changes a file under its lock, by a rename, and holds it as long as hold takes.
+func edit[T any](t teamDir, path string, change func(*T), hold ...func()) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -104,24 +104,28 @@ func edit[T any](t teamDir, path string, hold time.Duration, change func(*T)) er
 	if err := os.Rename(fresh, path); err != nil {
 		return err
 	}
-	if hold > 0 {
-		_ = t.b.wait(hold, "the end of the time for which a lock is held", func() bool { return false })
+	for _, do := range hold {
+		do()
 	}
 	return nil
 }
 
 // push appends a row.
-func (t teamDir) push(to string, r row) error { return t.pushHeld(to, r, 0) }
+func (t teamDir) push(to string, r row) error { return t.append(to, r) }
 
-// pushHeld is push with a lock that is held on afterwards.
-func (t teamDir) pushHeld(to string, r row, hold time.Duration) error {
+// pushHeld is push with a lock that is held on afterwards, for a time or until it is so.
+func (t teamDir) pushHeld(to string, r row, limit time.Duration, so func() bool) error {
+	return t.append(to, r, func() { _ = t.b.wait(limit, "the end of the time for which a lock is held", so) })
+}
+
+func (t teamDir) append(to string, r row, hold ...func()) error {
 	r.Timestamp = time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
-	return edit(t, t.inbox(to), hold, func(rows *[]json.RawMessage) {
+	return edit(t, t.inbox(to), func(rows *[]json.RawMessage) {
 		data, err := json.Marshal(r)
 		if err == nil {
 			*rows = append(*rows, data)
 		}
-	})
+	}, hold...)
 }
 
 // rows are those of an inbox; ok is false while it cannot be read.

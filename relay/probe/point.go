@@ -40,7 +40,7 @@ func teamPoints() []Point {
 			Yes: "messages arrive", No: "messages to the lead do not arrive"},
 		trait(teams.RemovesTaken, "a row that was taken is removed",
 			"a missing row proves no loss", "a row stays, marked as read: one that is missing was lost"),
-		trait(teams.MarksFirst, "a row that waits for our lock is delivered once",
+		trait(teams.MarksFirst, "a row is taken from the inbox before it is delivered",
 			"the lock may be held", "the lock is held for milliseconds only, or rows come twice"),
 		{Name: "RepeatsRows", Says: "a row with an id that was there before is delivered again",
 			Yes: "nothing is ever put back", No: "agents tell repeated messages by themselves"},

@@ -3,6 +3,7 @@ package terminal
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"time"
@@ -14,6 +15,7 @@ import (
 // end is kept. Its methods may be called concurrently.
 type Hidden struct {
 	process.Predecessor
+	master  *os.File
 	printed process.Tail
 	done    chan struct{}
 }
@@ -36,10 +38,10 @@ func StartHidden(cmd *exec.Cmd) (*Hidden, error) {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	h := &Hidden{
-		Predecessor: process.Identify(cmd.Process.Pid),
-		printed:     process.Tail{Limit: 16 << 10}, done: make(chan struct{}),
+		Predecessor: process.Identify(cmd.Process.Pid), master: master,
+		printed: process.Tail{Limit: 16 << 10}, done: make(chan struct{}),
 	}
-	go h.read(master)
+	go h.read()
 	go func() {
 		_ = reap(cmd, func() { _ = process.KillGroup(cmd.Process.Pid) }) // what it started ends with it
 		_ = master.SetReadDeadline(time.Now().Add(lastOutput))
@@ -48,16 +50,23 @@ func StartHidden(cmd *exec.Cmd) (*Hidden, error) {
 	return h, nil
 }
 
-func (h *Hidden) read(master *os.File) {
+func (h *Hidden) read() {
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := master.Read(buf)
+		n, err := h.master.Read(buf)
 		_, _ = h.printed.Write(buf[:n])
 		if err != nil {
-			_ = master.Close()
+			_ = h.master.Close()
 			return
 		}
 	}
+}
+
+// Type gives the program keys.
+func (h *Hidden) Type(keys string) error {
+	_ = h.master.SetWriteDeadline(time.Now().Add(stalled))
+	_, err := io.WriteString(h.master, keys)
+	return err
 }
 
 // Done is closed when the program has ended.

@@ -67,6 +67,7 @@ const (
 	ExitLocked      = 6
 	ExitUnknown     = 7
 	ExitNoAnswer    = 8
+	ExitChanged     = 9 // Claude Code does not do what is known of it
 	ExitInterrupted = 130
 	ExitPipe        = 141 // the reader of the output closed it, which is not an error of the command
 )

@@ -1,0 +1,24 @@
+package api
+
+import "time"
+
+// Probe is what "teambridge probe" found of a Claude Code.
+type Probe struct {
+	Version string       `json:"version"`
+	Listed  bool         `json:"listed"`  // it is one of the versions that teambridge was measured with
+	Command []string     `json:"command"` // the program and its arguments
+	At      time.Time    `json:"at"`
+	Seconds float64      `json:"seconds"`
+	Points  []ProbePoint `json:"points"`
+}
+
+// ProbePoint is a statement about a Claude Code. Expected and Found are yes, no or unsure.
+type ProbePoint struct {
+	Name     string `json:"name"`
+	Says     string `json:"says"`
+	Expected string `json:"expected"` // unsure: it was never measured on this version
+	Found    string `json:"found"`    // unsure: it could not be measured
+	Means    string `json:"means"`    // for teambridge, of what was found
+	Changed  bool   `json:"changed"`
+	Why      string `json:"why,omitempty"` // it could not be measured
+}
