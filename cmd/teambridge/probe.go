@@ -136,6 +136,8 @@ func (a *app) printProbe(p api.Probe) error {
 			changed++
 			found = a.paint(red, found)
 			means = "CHANGED: " + means
+		case f.Found == teams.Unsure.String() && f.Expected == teams.Unsure.String():
+			means = "not measured: " + escape(f.Why, false)
 		case f.Found == teams.Unsure.String():
 			unmeasured++
 			found = a.paint(yellow, found)

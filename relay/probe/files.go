@@ -69,7 +69,7 @@ func (t teamDir) make(session string, members ...string) error {
 
 // lock takes the lock of a file.
 func (t teamDir) lock(path string) (unlock func(), err error) {
-	err = t.b.wait(step, "the lock of "+filepath.Base(path), func() bool { return os.Mkdir(path+".lock", 0o700) == nil })
+	err = t.b.wait(t.b.o.Step, "the lock of "+filepath.Base(path), func() bool { return os.Mkdir(path+".lock", 0o700) == nil })
 	return func() { _ = os.Remove(path + ".lock") }, err
 }
 

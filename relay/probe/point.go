@@ -6,6 +6,7 @@ import "teambridge/teams"
 type Point struct {
 	Name  string
 	Trait teams.Trait // whose version says what is expected; empty: it is true of all versions
+	Needs teams.Trait // without which nothing is expected
 	Says  string      // what is true
 	// What it means for teambridge if it is true, and if it is not.
 	Yes, No string
@@ -13,7 +14,10 @@ type Point struct {
 
 // Expected is what is known of a version without a probe.
 func (p Point) Expected(v teams.Version) teams.Answer {
-	if p.Trait == "" {
+	switch {
+	case p.Needs != "" && v.Tabled(p.Needs) != teams.Yes:
+		return teams.Unsure
+	case p.Trait == "":
 		return teams.Yes
 	}
 	return v.Tabled(p.Trait)
@@ -48,7 +52,7 @@ func teamPoints() []Point {
 			"what the model was given is found by sender", "what user wrote is found by its text alone"),
 		trait(teams.EscapesGiven, "what is shown to the model is escaped",
 			"one message cannot look like several", "what was given is never quite certain"),
-		trait(teams.MarksUnverified, `a row from user is shown with verified="false"`,
+		trait(teams.MarksUnverified, `a row that says it is from team-lead is shown with verified="false"`,
 			"who joins is trusted more", "all senders look alike"),
 		{Name: "TakesLock", Says: "an agent that writes into an inbox waits for its lock",
 			Yes: "messages survive writers at the same time", No: "messages can be overwritten: there is no safe way to write"},
@@ -78,7 +82,7 @@ func teamPoints() []Point {
 			"status knows who works", "status knows only what messages say"),
 		trait(teams.SessionSocket, "a session has a socket for messages of others",
 			"any session can be written to", "sessions in no team need the hook"),
-		{Name: "TakesFromSocket", Trait: teams.SessionSocket, Says: "what is written to the socket reaches the model, and the transcript has its id",
+		{Name: "TakesFromSocket", Needs: teams.SessionSocket, Says: "what is written to the socket reaches the model, and the transcript has its id",
 			Yes: "such messages are known to be seen", No: "sessions in no team need the hook"},
 	}
 }

@@ -28,6 +28,8 @@ type Options struct {
 	Limit time.Duration
 	// Quiet is how long nothing has to come until it is taken as not coming. By default it is [Quiet].
 	Quiet time.Duration
+	// Step is how long one thing may take. By default it is [Step].
+	Step time.Duration
 	// Hold is how long a lock is held that an agent has to wait for. By default it is [Hold].
 	Hold time.Duration
 }
@@ -36,11 +38,9 @@ type Options struct {
 const (
 	Limit = 110 * time.Second
 	Quiet = 2500 * time.Millisecond
+	Step  = 30 * time.Second
 	Hold  = 300 * time.Millisecond
 )
-
-// step is how long one thing may take, on a busy machine too.
-const step = 30 * time.Second
 
 // Found is what was found of a point.
 type Found struct {
@@ -55,6 +55,9 @@ func (f Found) Changed() bool {
 	return f.Expected != teams.Unsure && f.Found != teams.Unsure && f.Expected != f.Found
 }
 
+// Unmeasured reports whether something is expected of the point, and nothing was found.
+func (f Found) Unmeasured() bool { return f.Expected != teams.Unsure && f.Found == teams.Unsure }
+
 // Result is what was found.
 type Result struct {
 	Version teams.Version
@@ -68,9 +71,9 @@ func (r Result) Changed() []Found {
 	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Changed() })
 }
 
-// Unmeasured are the points of which nothing was found.
+// Unmeasured are the points of which something is expected, and nothing was found.
 func (r Result) Unmeasured() []Found {
-	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return f.Found != teams.Unsure })
+	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Unmeasured() })
 }
 
 // Observation is what is to be kept of the result.
@@ -97,6 +100,9 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	}
 	if o.Quiet == 0 {
 		o.Quiet = Quiet
+	}
+	if o.Step == 0 {
+		o.Step = Step
 	}
 	if o.Hold == 0 {
 		o.Hold = Hold
@@ -125,6 +131,7 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	if r.Version, err = headless.version(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrNothing, err)
 	}
+	team.v, headless.v = r.Version, r.Version
 	var both sync.WaitGroup
 	both.Go(func() { team.err = team.team() })
 	both.Go(func() { headless.err = headless.headless() })
@@ -169,6 +176,7 @@ func removeAll(dir string) (err error) {
 type bench struct {
 	ctx  context.Context
 	o    Options
+	v    teams.Version
 	home *model.Home
 	api  *model.API
 
@@ -215,7 +223,7 @@ func (b *bench) close() {
 
 // version asks the program for its version.
 func (b *bench) version() (teams.Version, error) {
-	ctx, cancel := context.WithTimeoutCause(b.ctx, step, errors.New("it did not say its version"))
+	ctx, cancel := context.WithTimeoutCause(b.ctx, b.o.Step, errors.New("it did not say its version"))
 	defer cancel()
 	args := b.o.Command
 	cmd := exec.CommandContext(ctx, args[0], append(slices.Clone(args[1:]), "--version")...)
@@ -278,7 +286,17 @@ func (b *bench) wait(limit time.Duration, what string, so func() bool) error {
 }
 
 // hears reports whether it becomes so while it is listened for.
-func (b *bench) hears(so func() bool) bool { return b.wait(b.o.Quiet, "it", so) == nil }
+func (b *bench) hears(expected teams.Answer, so func() bool) bool {
+	return b.wait(b.patience(expected), "it", so) == nil
+}
+
+// patience is how long it is listened for something: longer if it is expected.
+func (b *bench) patience(expected teams.Answer) time.Duration {
+	if expected == teams.Yes {
+		return max(b.o.Quiet, b.o.Step/3)
+	}
+	return b.o.Quiet
+}
 
 // asked waits until an agent's model was given a marker, and has answered.
 func (b *bench) asked(limit time.Duration, agent, marker string) (model.Request, error) {
@@ -288,9 +306,6 @@ func (b *bench) asked(limit time.Duration, agent, marker string) (model.Request,
 		return !r.Side && (agent == model.Any || r.Agent == agent) && !r.Answered.IsZero() && whole(r, marker)
 	})
 	if err != nil {
-		if os.Getenv("PROBE_DEBUG") != "" {
-			fmt.Println(b.api)
-		}
 		return r, fmt.Errorf("the model of %s was not given %s: %w", agent, marker, context.Cause(ctx))
 	}
 	return r, nil

@@ -18,7 +18,7 @@ func TestRealVersions(t *testing.T) {
 		t.Logf("%s took %s", r.Version, r.Took)
 		for _, f := range r.Points {
 			switch {
-			case f.Found == teams.Unsure:
+			case f.Unmeasured():
 				t.Errorf("%s was not measured: %s", f.Name, f.Why)
 			case f.Changed():
 				t.Errorf("%s: found %s, expected %s", f.Name, f.Found, f.Expected)

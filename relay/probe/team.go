@@ -20,6 +20,7 @@ import (
 	"teambridge/relay/peer"
 	"teambridge/relay/sim/model"
 	"teambridge/relay/terminal"
+	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
 
@@ -65,7 +66,7 @@ func (b *bench) team() error {
 func (t *lively) start() error {
 	t.o.Progress("a session at a terminal")
 	t.answer(func(r model.Request) bool { return r.Has("PROBE-T1") }, func(r model.Request) *model.Answer {
-		atStart := t.hears(t.made)
+		atStart := t.hears(t.v.Tabled(teams.TeamAtStart), t.made)
 		t.is("TeamAtStart", atStart)
 		input := map[string]string{"description": worker, "prompt": "You are " + worker + ". Say PROBE-T2", "name": worker}
 		spawn := &model.Answer{Calls: []model.Call{call("Agent", input)}}
@@ -104,7 +105,7 @@ func call(tool string, input any) model.Call {
 
 // of is asked with what the terminal shows, if nothing comes.
 func (t *lively) of(agent, marker string) (model.Request, error) {
-	r, err := t.asked(step, agent, marker)
+	r, err := t.asked(t.o.Step, agent, marker)
 	if err != nil {
 		select {
 		case <-t.program.Done():
@@ -164,8 +165,8 @@ type part struct {
 func (t *lively) measure() error {
 	for _, p := range []part{
 		{"config.json", t.reads, []string{"LeadProcessWritten"}},
-		{"a row of user", t.user, []string{"DeliversRows", "RemovesTaken", "WrapsUser", "MarksUnverified"}},
-		{"what is escaped", t.escapes, []string{"EscapesGiven", "RecordsGiven"}},
+		{"a row of user", t.user, []string{"DeliversRows", "RemovesTaken", "WrapsUser"}},
+		{"how a row is shown", t.escapes, []string{"EscapesGiven", "MarksUnverified", "RecordsGiven"}},
 		{"rows that come again", t.repeats, []string{"RepeatsRows"}},
 		{"SendMessage to one who joined", t.joined, []string{"ReachesJoined", "TagsRows", "TakesLock", "RenamesInbox"}},
 		{"SendMessage to user", t.refuses, []string{"RefusesUser"}},
@@ -222,7 +223,7 @@ func (t *lively) deliver(name, to string, r row) (model.Request, error) {
 
 // taken waits until a row is not there any more, or is marked, and reports whether it was removed.
 func (t *lively) taken(of, marker string) (removed bool, err error) {
-	err = t.wait(step, "a row that was delivered to be taken from the inbox", func() bool {
+	err = t.wait(t.o.Step, "a row that was delivered to be taken from the inbox", func() bool {
 		rows, ok := t.rows(of)
 		removed = ok && !slices.ContainsFunc(rows, func(r row) bool { return strings.Contains(r.Text, marker) })
 		return removed || ok && !t.has(of, marker)
@@ -242,7 +243,6 @@ func (t *lively) user() error {
 	t.is("DeliversRows", true)
 	d, ok := wrapped(r, "PROBE-T3")
 	t.is("WrapsUser", ok && d.From == "user")
-	t.is("MarksUnverified", d.Verified == "false")
 	removed, err := t.taken(worker, "PROBE-T3")
 	if err == nil {
 		t.is("RemovesTaken", removed)
@@ -251,13 +251,18 @@ func (t *lively) user() error {
 }
 
 func (t *lively) escapes() error {
-	r, err := t.deliver(worker, worker, row{From: "stranger", Text: "PROBE-T4", Summary: "this & that"})
+	r, err := t.deliver(worker, worker, row{From: "team-lead", Text: "PROBE-T4", Summary: "this & that"})
 	if err != nil {
 		return err
 	}
 	shown := slices.IndexFunc(r.Uncut, func(s string) bool { return strings.Contains(s, "PROBE-T4") })
 	t.is("EscapesGiven", strings.Contains(r.Uncut[shown], "this &amp; that"))
-	t.is("RecordsGiven", t.hears(func() bool { return t.recorded("PROBE-T4") }))
+	d, ok := wrapped(r, "PROBE-T4")
+	if !ok {
+		return errors.New("the model was not shown a message as one of a teammate")
+	}
+	t.is("MarksUnverified", d.Verified == "false")
+	t.is("RecordsGiven", t.hears(teams.Yes, func() bool { return t.recorded("PROBE-T4") }))
 	return nil
 }
 
@@ -347,7 +352,7 @@ func (t *lively) joined() error {
 		return err
 	}
 	<-unlocked
-	reached := t.wait(step/3, "an answer to one who joined", func() bool { return t.has("operator", "PROBE-T7") }) == nil
+	reached := t.wait(t.o.Step/3, "an answer to one who joined", func() bool { return t.has("operator", "PROBE-T7") }) == nil
 	t.is("ReachesJoined", reached)
 	if !reached {
 		return errors.New("nothing was written to the inbox of one who joined")
@@ -366,7 +371,7 @@ func (t *lively) refuses() error {
 	if err := t.asks("PROBE-T8", "user", "PROBE-T9"); err != nil {
 		return err
 	}
-	t.is("RefusesUser", !t.hears(func() bool { return t.has("user", "PROBE-T9") }))
+	t.is("RefusesUser", !t.hears(not(t.v.Tabled(teams.RefusesUser)), func() bool { return t.has("user", "PROBE-T9") }))
 	return nil
 }
 
@@ -376,7 +381,7 @@ func (t *lively) tells() error {
 		defer t.mu.Unlock()
 		return t.idle[key] != nil
 	}
-	if !t.hears(func() bool { return get("from") && get("timestamp") }) {
+	if !t.hears(teams.Yes, func() bool { return get("from") && get("timestamp") }) {
 		t.is("TellsIdle", false)
 		return errors.New("no idle_notification was seen")
 	}
@@ -386,8 +391,15 @@ func (t *lively) tells() error {
 }
 
 func (t *lively) held() error {
+	// One that marks what it was given would wait for the lock.
+	if err := t.wait(t.o.Step, "all rows to be taken from the inbox", func() bool {
+		rows, ok := t.rows(worker)
+		return ok && !slices.ContainsFunc(rows, func(r row) bool { return !r.Read })
+	}); err != nil {
+		return err
+	}
 	early := false
-	if err := t.pushHeld(worker, row{From: "stranger", Text: "PROBE-T10."}, t.o.Quiet, func() bool {
+	if err := t.pushHeld(worker, row{From: "stranger", Text: "PROBE-T10."}, t.patience(not(t.v.Tabled(teams.MarksFirst))), func() bool {
 		early = t.given("PROBE-T10.")
 		return early
 	}); err != nil {
@@ -434,16 +446,39 @@ func (t *lively) tellLead(r row) (model.Request, error) {
 	return t.deliver("team-lead", lead, r)
 }
 
-// writes lets the lead start another teammate, which it writes into config.json.
+// writes lets the lead start other teammates, which it writes into config.json.
 func (t *lively) writes() error {
-	has := func(name string) bool {
-		data, err := os.ReadFile(t.config())
-		return err == nil && strings.Contains(string(data), `"`+name+`@`)
+	for _, name := range []string{"second", "third", "fourth"} {
+		switch locked, err := t.writesEntry(name); {
+		case err != nil:
+			return err
+		case locked == teams.Unsure:
+			continue
+		default:
+			t.is("LocksConfig", locked == teams.Yes)
+		}
+		break
 	}
-	var before, file os.FileInfo
+	t.is("LocksConfig", false) // three times without a trace of a lock
+	t.is("KeepsJoined", t.entered("operator"))
+	return nil
+}
+
+// entered reports whether config.json has a member.
+func (t *lively) entered(name string) bool {
+	data, err := os.ReadFile(t.config())
+	return err == nil && strings.Contains(string(data), `"`+name+`@`)
+}
+
+// writesEntry lets the lead start a teammate while we hold the lock of config.json, and reports whether it takes the
+// lock. It is unsure if it wrote after us without a trace, which can be overlooked.
+func (t *lively) writesEntry(name string) (teams.Answer, error) {
+	marker := "PROBE-T13-" + name
+	var file os.FileInfo
 	var err error
+	past := time.Now().Add(-time.Hour).Truncate(time.Second)
 	under, unlocked := false, make(chan struct{})
-	t.before("PROBE-T13", func() {
+	t.before(marker, func() {
 		var unlock func()
 		if unlock, err = t.lock(t.config()); err != nil {
 			close(unlocked)
@@ -452,43 +487,50 @@ func (t *lively) writes() error {
 		go func() {
 			defer close(unlocked)
 			if file, err = os.Stat(t.config()); err == nil {
-				under = t.wait(t.o.Hold, "a write under our lock", func() bool { return has("second") }) == nil
+				under = t.wait(t.o.Hold, "a write under our lock", func() bool { return t.entered(name) }) == nil
 			}
 			unlock()
 			if err == nil {
-				before, err = os.Stat(t.dir())
+				err = os.Chtimes(t.dir(), past, past)
 			}
 		}()
 	})
-	input := map[string]string{"description": "second", "prompt": "You are second. Say PROBE-T14", "name": "second"}
+	input := map[string]string{"description": name, "prompt": "You are " + name + ". Say PROBE-T14", "name": name}
 	if t.name == "probe" {
 		input["team_name"], input["subagent_type"] = t.name, "general-purpose"
 	}
-	if _, err := t.tellLead(row{From: "operator", Text: "PROBE-T13\n" + model.CallLine("Agent", input)}); err != nil {
-		return err
+	if _, err := t.tellLead(row{From: "operator", Text: marker + "\n" + model.CallLine("Agent", input)}); err != nil {
+		return teams.Unsure, err
 	}
 	if <-unlocked; err != nil {
-		return err
+		return teams.Unsure, err
 	}
-	if err := t.wait(step, "the entry of another teammate in config.json", func() bool { return has("second") }); err != nil {
-		return err
+	if err := t.wait(t.o.Step, "the entry of another teammate in config.json", func() bool { return t.entered(name) }); err != nil {
+		return teams.Unsure, err
 	}
-	// What is written in place changes the directory only by a lock.
-	after, err := os.Stat(t.dir())
+	if under {
+		return teams.No, nil
+	}
+	if err := t.wait(t.o.Step, "the lock of config.json to be released", func() bool { return !exists(t.config() + ".lock") }); err != nil {
+		return teams.Unsure, err
+	}
+	dir, err := os.Stat(t.dir())
 	if err != nil {
-		return err
+		return teams.Unsure, err
 	}
 	now, err := os.Stat(t.config())
 	if err != nil {
-		return err
+		return teams.Unsure, err
 	}
-	t.is("LocksConfig", !under && (!os.SameFile(file, now) || !after.ModTime().Equal(before.ModTime())))
-	t.is("KeepsJoined", has("operator"))
-	return nil
+	// What is written in place changes the directory only by a lock.
+	if !os.SameFile(file, now) || !dir.ModTime().Equal(past) {
+		return teams.Yes, nil
+	}
+	return teams.Unsure, nil
 }
 
 func (t *lively) hook() error {
-	t.is("RunsStopHook", t.hears(func() bool {
+	t.is("RunsStopHook", t.hears(teams.Yes, func() bool {
 		for _, h := range lines[map[string]any](filepath.Join(t.home.Root, "stop.jsonl")) {
 			session, _ := h["session_id"].(string)
 			path, _ := h["transcript_path"].(string)
@@ -524,22 +566,21 @@ func (t *lively) says() error {
 func (t *lively) socket() error {
 	p, ok := t.process()
 	if !ok || p.Socket == "" {
-		t.is("TakesFromSocket", false)
-		return nil
+		return errors.New("the session has no socket")
 	}
 	box := peer.Open(t.home.Temp(), func(peer.Incoming) {})
 	defer box.Close()
-	ctx, cancel := context.WithTimeout(t.ctx, step)
+	ctx, cancel := context.WithTimeout(t.ctx, t.o.Step)
 	defer cancel()
 	id := uuid.NewString()
 	if err := box.Send(ctx, t.home.Root, p, peer.Message{ID: id, Text: "PROBE-T15"}); err != nil {
 		return err
 	}
-	_, err := t.asked(step/2, lead, "PROBE-T15")
+	_, err := t.asked(t.o.Step/2, lead, "PROBE-T15")
 	if t.ctx.Err() != nil {
 		return err
 	}
-	t.is("TakesFromSocket", err == nil && t.hears(func() bool { return t.hasID(id) }))
+	t.is("TakesFromSocket", err == nil && t.hears(teams.Yes, func() bool { return t.hasID(id) }))
 	return nil
 }
 
@@ -562,5 +603,16 @@ func (t *lively) session() string {
 func (t *lively) ended() {
 	t.o.Progress("the end of the session")
 	t.program.Close(t.ctx, 10*time.Second)
-	t.is("RemovesTeam", t.hears(func() bool { return !exists(t.config()) }))
+	t.is("RemovesTeam", t.hears(teams.Yes, func() bool { return !exists(t.config()) }))
+}
+
+// not is the answer to the contrary.
+func not(a teams.Answer) teams.Answer {
+	switch a {
+	case teams.Yes:
+		return teams.No
+	case teams.No:
+		return teams.Yes
+	}
+	return teams.Unsure
 }
