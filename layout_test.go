@@ -65,6 +65,7 @@ var mayImport = map[string][]string{
 	"relay/codex":              {"teams/transcript"},
 	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/transcript"},
 	"relay/probe":              {"relay/peer", "relay/process", "relay/sim/model", "relay/terminal", "teams", "teams/transcript"},
+	"relay/probe/probetest":    {"relay/probe", "relay/process", "teams", "teams/transcript"}, // of tests alone
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},

@@ -34,6 +34,9 @@ type observation struct {
 // maxObservation bounds the file of a version, which has a line for each point.
 const maxObservation = 64 << 10
 
+// Observations is the directory for observations in a state directory.
+func Observations(state string) string { return filepath.Join(state, "claude") }
+
 func observationPath(dir string, v Version) string { return filepath.Join(dir, v.String()+".json") }
 
 // Observed returns what is known of a version in a directory. If nothing is, the error is fs.ErrNotExist.

@@ -191,6 +191,16 @@ var changes = map[Trait]struct {
 	NamesModel:      {"NamesModel", Version{2, 1, 305}, Version{2, 1, 310}},
 }
 
+// IsTrait reports whether that is the name of a trait.
+func IsTrait(name string) bool {
+	for _, c := range changes {
+		if c.name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Name is the name of the constant, by which documents and files know the trait.
 func (t Trait) Name() string { return changes[t].name }
 
@@ -228,4 +238,16 @@ func Newest() Version { return listed[len(listed)-1] }
 // listed are the versions of testdata/contract/versions.json.
 var listed = []Version{
 	{2, 1, 80}, {2, 1, 112}, {2, 1, 160}, {2, 1, 181}, {2, 1, 200}, {2, 1, 248}, {2, 1, 280}, {2, 1, 329}, {2, 1, 332},
+}
+
+// Unlisted says of a version that is not listed what it is taken for. Where says who has it, if not empty.
+func Unlisted(v Version, where string) string {
+	of := ""
+	if where != "" {
+		of = " of " + where
+	}
+	if v.Compare(Newest()) > 0 {
+		return fmt.Sprintf("Claude Code %s%s is newer than all that teambridge was measured with: it is taken to do what %s does", v, of, Newest())
+	}
+	return fmt.Sprintf("Claude Code %s%s is not one that teambridge was measured with: it is taken to do what the versions around it do", v, of)
 }

@@ -57,7 +57,8 @@ only run here say so, and what to type.
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
 refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
 is unknown what became of it; 8 the agent's turn ended without an answer; 9
-Claude Code has changed; 130 interrupted; 141 the reader of the output went away, as head does.`
+Claude Code has changed; 130 interrupted; 141 the reader of the output went
+away, as head does.`
 
 const rootFlags = `About a command: teambridge COMMAND --help. About all: teambridge --help-all.`
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -53,9 +54,6 @@ program; 130 interrupted: what it had started has ended.`,
 	return cmd
 }
 
-// observations is the directory of what was found out about versions of Claude Code on this machine.
-func (a *app) observations() string { return filepath.Join(a.state, "claude") }
-
 func (a *app) probe(ctx context.Context, command []string, keep bool) error {
 	if len(command) == 0 {
 		command = []string{"claude"}
@@ -81,7 +79,7 @@ func (a *app) probe(ctx context.Context, command []string, keep bool) error {
 		return fmt.Errorf("probe %s: %w", path, err)
 	}
 	if keep {
-		if err := r.Observation().Save(a.observations()); err != nil {
+		if err := r.Observation().Save(teams.Observations(a.state)); err != nil {
 			a.warn("%s", view.Describe(err))
 		}
 	}
@@ -163,4 +161,28 @@ func (a *app) printProbe(p api.Probe) error {
 		listed = ", which teambridge does not list,"
 	}
 	return a.printf("\nClaude Code %s%s in %s: %s, %s\n", p.Version, listed, time.Duration(p.Seconds*float64(time.Second)), plural(len(p.Points), "point"), what)
+}
+
+// versionNote warns, once for each version on this machine, of members whose version teambridge was not measured with, and
+// which nobody has measured here.
+func (a *app) versionNote(sent ...api.Sent) {
+	for _, s := range sent {
+		v, err := teams.ParseVersion(s.Unlisted)
+		if err != nil || a.state == "" {
+			continue
+		}
+		dir := teams.Observations(a.state)
+		if _, err := teams.Observed(dir, v); err == nil {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			continue // it is said again next time
+		}
+		told, err := os.OpenFile(filepath.Join(dir, v.String()+".told"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			continue // it was said
+		}
+		_ = told.Close()
+		a.warn("%s; measure it with: teambridge probe", teams.Unlisted(v, s.Member))
+	}
 }

@@ -187,7 +187,7 @@ func newRoot(a *app, only string) *cobra.Command {
 				return err
 			}
 			if a.state != "" {
-				teams.ObserveIn(a.observations())
+				teams.ObserveIn(teams.Observations(a.state))
 			}
 			return a.chooseHost(cmd)
 		},

@@ -16,6 +16,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/probe/probetest"
 	"teambridge/relay/sim/simchild"
 	"teambridge/relay/sim/simcodex"
 	"teambridge/relay/sim/simsession"
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) {
 		"claude":    simulated,           // for the commands of the README
 		"prompt":    func() { prompt() }, // for panes
 		"mcpserver": mcpServer,
+		"oddclaude": func() { probetest.Run(os.Args[1:]) }, // for probe
 		"ssh":       fakeSSH,
 	})
 }

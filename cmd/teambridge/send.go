@@ -215,6 +215,7 @@ func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOpti
 		a.notifyNote(ctx, to)
 	case !typed:
 		a.answerNote(sent)
+		a.versionNote(sent)
 	}
 	return nil
 }

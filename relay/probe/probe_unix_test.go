@@ -3,18 +3,31 @@
 package probe_test
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"teambridge/relay/probe"
+	"teambridge/relay/probe/probetest"
+	"teambridge/relay/process"
+	"teambridge/relay/sim/model"
 	"teambridge/teams"
 )
 
+func TestMain(m *testing.M) {
+	probetest.Main()
+	os.Exit(m.Run())
+}
+
 // quick are options for a Claude Code that does at once what it does.
 func quick(v, changed string) probe.Options {
-	return probe.Options{Command: fakeCommand(v, changed), Quiet: time.Second, Step: 6 * time.Second}
+	return probe.Options{Command: probetest.Command(v, changed), Quiet: time.Second, Step: 6 * time.Second}
 }
 
 // What is changed is found, and nothing else, and nothing if nothing is.
@@ -59,4 +72,53 @@ func TestChanged(t *testing.T) {
 		})
 	}
 	running.Wait()
+}
+
+// Nothing is left behind by one that is interrupted, or takes too long: no process and no file.
+func TestHangs(t *testing.T) {
+	for _, how := range []string{"interrupted", "too slow"} {
+		tmp := t.TempDir()
+		t.Setenv("TMPDIR", tmp)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := quick(teams.Newest().String(), probetest.Hangs)
+		ours := func() (homes []string) {
+			return slices.DeleteFunc(process.Values("CLAUDE_CONFIG_DIR", "ANTHROPIC_API_KEY="+model.Key), func(dir string) bool { return !strings.HasPrefix(dir, tmp) })
+		}
+		if how == "interrupted" {
+			o.Step = time.Hour
+			go func() {
+				for len(ours()) < 2 && ctx.Err() == nil { // both run
+					time.Sleep(5 * time.Millisecond)
+				}
+				cancel()
+			}()
+		} else {
+			o.Step = 500 * time.Millisecond
+		}
+		r, err := probe.Run(ctx, o)
+		if want := map[string]error{"interrupted": context.Canceled, "too slow": probe.ErrNothing}[how]; !errors.Is(err, want) {
+			t.Errorf("%s: %v, %v", how, r, err)
+		} else if how == "too slow" && !strings.Contains(err.Error(), "was not given PROBE-T1: it did not come within 500ms") {
+			t.Errorf("%s: the error does not say what did not come: %v", how, err)
+		}
+		if left := ours(); len(left) > 0 {
+			t.Errorf("%s: processes are left in %q", how, left)
+		}
+		if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
+			t.Errorf("%s: left behind: %q", how, left)
+		}
+	}
+}
+
+// What cannot be measured at all is an error.
+func TestNoProgram(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string][]string{
+		"no program": {filepath.Join(t.TempDir(), "claude")}, "another program": {"/bin/sh", "-c", "echo hello"}, "one that fails": {"/bin/sh", "-c", "exit 3"},
+	} {
+		if r, err := probe.Run(t.Context(), probe.Options{Command: command}); !errors.Is(err, probe.ErrNothing) {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
 }

@@ -414,7 +414,7 @@ func (t *lively) held() error {
 }
 
 func (t *lively) leads() error {
-	if _, err := t.tellLead(row{From: "operator", Text: "PROBE-T12"}); err != nil {
+	if _, err := t.tellLead(row{From: "operator", Text: "PROBE-T12"}, "PROBE-N"); err != nil {
 		if t.ctx.Err() == nil {
 			t.is("DeliversToLead", false)
 		}
@@ -424,24 +424,28 @@ func (t *lively) leads() error {
 	return nil
 }
 
-// tellLead writes a row to the lead. Leads up to 2.1.177 leave rows alone while nobody uses their terminal: a key is pressed
-// now and then, and taken back.
-func (t *lively) tellLead(r row) (model.Request, error) {
-	pressing, stop := context.WithCancel(t.ctx)
-	var pressed sync.WaitGroup
-	pressed.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
+// tellLead writes a row to the lead. Leads up to 2.1.177 leave rows alone while nothing happens at their terminal: they are
+// given a prompt now and then, after whose turn they look, or which may take the place of the row.
+func (t *lively) tellLead(r row, prompt string) (model.Request, error) {
+	typing, stop := context.WithCancel(t.ctx)
+	var typed sync.WaitGroup
+	typed.Go(func() {
+		for _, pause := range slices.Repeat([]time.Duration{2 * t.o.Quiet, t.o.Hold}, 100) {
+			timer := time.NewTimer(pause)
 			select {
-			case <-tick.C:
-				_ = t.program.Type("x\x7f") // one that is gone is noticed by what does not come
-			case <-pressing.Done():
+			case <-timer.C:
+				keys := prompt
+				if pause == t.o.Hold {
+					keys = "\r" // not together with the text, which would be a paste
+				}
+				_ = t.program.Type(keys) // one that is gone is noticed by what does not come
+			case <-typing.Done():
+				timer.Stop()
 				return
 			}
 		}
 	})
-	defer pressed.Wait()
+	defer typed.Wait()
 	defer stop()
 	return t.deliver("team-lead", lead, r)
 }
@@ -477,12 +481,16 @@ func (t *lively) writesEntry(name string) (teams.Answer, error) {
 	var file os.FileInfo
 	var err error
 	past := time.Now().Add(-time.Hour).Truncate(time.Second)
+	input := map[string]string{"description": name, "prompt": "You are " + name + ". Say PROBE-T14", "name": name}
+	if t.name == "probe" {
+		input["team_name"], input["subagent_type"] = t.name, "general-purpose"
+	}
 	under, unlocked := false, make(chan struct{})
-	t.before(marker, func() {
+	t.answer(func(r model.Request) bool { return r.Agent == lead && r.Has(marker) }, func(model.Request) *model.Answer {
 		var unlock func()
 		if unlock, err = t.lock(t.config()); err != nil {
 			close(unlocked)
-			return
+			return nil
 		}
 		go func() {
 			defer close(unlocked)
@@ -494,12 +502,9 @@ func (t *lively) writesEntry(name string) (teams.Answer, error) {
 				err = os.Chtimes(t.dir(), past, past)
 			}
 		}()
+		return &model.Answer{Calls: []model.Call{call("Agent", input)}}
 	})
-	input := map[string]string{"description": name, "prompt": "You are " + name + ". Say PROBE-T14", "name": name}
-	if t.name == "probe" {
-		input["team_name"], input["subagent_type"] = t.name, "general-purpose"
-	}
-	if _, err := t.tellLead(row{From: "operator", Text: marker + "\n" + model.CallLine("Agent", input)}); err != nil {
+	if _, err := t.tellLead(row{From: "operator", Text: marker}, marker); err != nil {
 		return teams.Unsure, err
 	}
 	if <-unlocked; err != nil {
@@ -602,7 +607,10 @@ func (t *lively) session() string {
 // ended lets the lead end, as the closing of its window does.
 func (t *lively) ended() {
 	t.o.Progress("the end of the session")
-	t.program.Close(t.ctx, 10*time.Second)
+	if !t.program.Close(t.ctx, t.o.Step/3) {
+		t.cannot(errors.New("the session did not end when it was asked to"), "RemovesTeam")
+		return
+	}
 	t.is("RemovesTeam", t.hears(teams.Yes, func() bool { return !exists(t.config()) }))
 }
 

@@ -75,22 +75,23 @@ func (h *Hidden) Done() <-chan struct{} { return h.done }
 // Printed is the end of what the program has printed, with its control sequences.
 func (h *Hidden) Printed() string { return h.printed.String() }
 
-// Close asks the program to end, and kills it after grace, or at once if ctx is done.
-func (h *Hidden) Close(ctx context.Context, grace time.Duration) {
-	for _, do := range []func(int) error{process.TermGroup, process.KillGroup} {
-		select {
-		case <-h.done:
-			return
-		default:
-		}
-		_ = do(h.PID)
-		timer := time.NewTimer(grace)
-		select {
-		case <-h.done:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+// Close asks the program to end, and kills it after grace, or at once if ctx is done. It reports whether it ended by itself.
+func (h *Hidden) Close(ctx context.Context, grace time.Duration) (byItself bool) {
+	select {
+	case <-h.done:
+		return true
+	default:
 	}
+	_ = process.TermGroup(h.PID)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-h.done:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	_ = process.KillGroup(h.PID)
 	<-h.done
+	return false
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"teambridge/relay/opencode"
 	"teambridge/relay/pane"
@@ -71,8 +72,33 @@ func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) 
 		if n := len(where); n > 5 {
 			where = append(where[:5], fmt.Sprintf("%d more", n-5))
 		}
-		x.add(api.LevelOK, "claude_code", "", strings.Join(where, ", "), "Claude Code "+v.String(), knownOf(v))
+		x.known(v, strings.Join(where, ", "))
 	}
+}
+
+// known reports what is known of a version: by the table, and by what was measured here.
+func (x *examination) known(v teams.Version, where string) {
+	const probe = "teambridge probe measures it"
+	level, message, advice := api.LevelOK, "Claude Code "+v.String(), knownOf(v)
+	o, err := teams.Observed(teams.Observations(x.State), v)
+	switch {
+	case x.State == "", errors.Is(err, fs.ErrNotExist):
+		if !v.Listed() {
+			level, message, advice = api.LevelNote, teams.Unlisted(v, ""), probe+"; "+advice
+		}
+	case err != nil:
+		x.add(api.LevelProblem, "bad_observation", "", where, err.Error(), probe+" again")
+	case len(o.Changed) == 0:
+		message += ", measured here on " + o.At.Format(time.DateOnly) + ": as expected"
+	default:
+		level = api.LevelNote
+		if slices.ContainsFunc(o.Changed, func(name string) bool { return !teams.IsTrait(name) }) {
+			level = api.LevelProblem // what holds for all versions: nothing else is prepared for it
+		}
+		message += fmt.Sprintf(", measured here on %s, does not do what is known of it: %s", o.At.Format(time.DateOnly), strings.Join(o.Changed, ", "))
+		advice = "teambridge goes by what was found where versions differ; " + probe + " again; " + advice
+	}
+	x.add(level, "claude_code", "", where, message, advice)
 }
 
 // knownOf says what is known of a version.

@@ -1,4 +1,6 @@
-package probe_test
+// Package probetest is a Claude Code that was written from CONTRACT.md for the tests of probes. It does what is known of a
+// version, but for one point.
+package probetest
 
 import (
 	"bufio"
@@ -19,33 +21,48 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"teambridge/relay/probe"
+	"teambridge/relay/process"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
 
-// TestMain runs the test binary as a Claude Code, if its first argument says so.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 3 && os.Args[1] == "fake" {
-		v, err := teams.ParseVersion(os.Args[2])
-		if err != nil {
-			panic(err)
-		}
-		newFake(v, os.Args[3], os.Args[4:]).run()
+// Main runs the program as a Claude Code, and exits, if the arguments are those of [Command].
+func Main() {
+	if len(os.Args) > 1 && os.Args[1] == argument {
+		Run(os.Args[2:])
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
 }
 
-// fakeCommand is a Claude Code that does what is known of a version, but for the point that is changed.
-func fakeCommand(v, changed string) []string { return []string{os.Args[0], "fake", v, changed} }
+const argument = "probetest"
 
-// fake is a Claude Code that was written from CONTRACT.md, for each point of a probe.
+// Command is a command of a program that calls [Main]: a Claude Code of a version. What is changed is the name of a point, or
+// Hangs.
+func Command(v, changed string) []string { return []string{os.Args[0], argument, v, changed} }
+
+// Hangs is changed in one that never does anything, ignores SIGTERM, and leaves a process behind.
+const Hangs = "hangs"
+
+// Run is a Claude Code, whose arguments come after its version and what is changed.
+func Run(args []string) {
+	if len(args) < 2 {
+		fmt.Fprintln(os.Stderr, "probetest: which version, and what is changed?")
+		os.Exit(2)
+	}
+	v, err := teams.ParseVersion(args[0])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	newFake(v, args[1], args[2:]).run()
+}
+
+// fake is a Claude Code.
 type fake struct {
 	v       teams.Version
 	changed string
@@ -104,10 +121,10 @@ func (f *fake) run() {
 	switch {
 	case slices.Contains(f.args, "--version"):
 		fmt.Printf("%s (Claude Code)\n", f.v)
-	case f.changed == "hangs":
+	case f.changed == Hangs:
 		// And something of its own, in a group of its own.
 		child := exec.Command("sleep", "600")
-		child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		process.OwnGroup(child)
 		_ = child.Start()
 		signal.Ignore(syscall.SIGTERM)
 		select {}
