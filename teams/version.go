@@ -232,6 +232,9 @@ func (v Version) Tabled(t Trait) Answer {
 // known. Of a later one it is only assumed that it does what the last one does.
 func (v Version) Listed() bool { return slices.Contains(listed, v) }
 
+// Listed returns the versions that were measured, the oldest first.
+func Listed() []Version { return slices.Clone(listed) }
+
 // Newest is the last of the versions that were measured.
 func Newest() Version { return listed[len(listed)-1] }
 
