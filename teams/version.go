@@ -104,6 +104,9 @@ const (
 	// session it has, even if it has resumed it.
 	NamesSession Trait = "names its session in sessions/<pid>.json"
 
+	// StatusFollows: the status in sessions/<pid>.json follows what happens at a terminal.
+	StatusFollows Trait = "keeps its status up to date"
+
 	// What follows is for tests: the product does not depend on it.
 
 	// LimitsProfile: an agent that is started with --agent has only the tools of its
@@ -172,6 +175,8 @@ var changes = map[Trait]struct {
 	NamesSession:       {"NamesSession", Version{2, 1, 80}, Version{2, 1, 112}},
 	SessionSocket:      {"SessionSocket", Version{2, 1, 246}, Version{2, 1, 248}},
 
+	StatusFollows: {"StatusFollows", Version{2, 1, 177}, Version{2, 1, 178}},
+
 	LimitsProfile:   {"LimitsProfile", Version{2, 1, 112}, Version{2, 1, 140}},
 	TellsWork:       {"TellsWork", Version{2, 1, 112}, Version{2, 1, 126}},
 	EchoesTime:      {"EchoesTime", Version{2, 1, 76}, Version{2, 1, 78}},
@@ -200,6 +205,9 @@ func IsTrait(name string) bool {
 	}
 	return false
 }
+
+// Since is the first version that was measured with the trait.
+func (t Trait) Since() Version { return changes[t].with }
 
 // Name is the name of the constant, by which documents and files know the trait.
 func (t Trait) Name() string { return changes[t].name }

@@ -90,29 +90,38 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// What is expected of a version is what it does, and it looks at nothing in the person's home directory.
+// What is expected of a version is what it does, and it looks at nothing in the person's home directory. Unless others are
+// selected, these are the oldest and the newest.
 func TestRealVersions(t *testing.T) {
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
-		command := standin.Require(t, v)
-		done := watchHome(t)
-		r, err := probe.Run(t.Context(), probe.Options{Command: command})
-		if err != nil {
-			t.Fatal(err)
+	list := standin.Versions(t)
+	if os.Getenv(standin.EnvVersions) == "" {
+		list = []teams.Version{list[0], list[len(list)-1]}
+	}
+	for _, v := range list {
+		t.Run(v.String(), func(t *testing.T) { measure(t, v) })
+	}
+}
+
+func measure(t *testing.T, v teams.Version) {
+	command := standin.Require(t, v)
+	done := watchHome(t)
+	r, err := probe.Run(t.Context(), probe.Options{Command: command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s took %s", r.Version, r.Took.Round(time.Second))
+	if *update {
+		keep(t, r)
+	}
+	for _, f := range r.Points {
+		switch {
+		case f.Unmeasured():
+			t.Errorf("%s was not measured: %s", f.Name, f.Why)
+		case f.Changed():
+			t.Errorf("%s: found %s, expected %s", f.Name, f.Found, f.Expected)
 		}
-		t.Logf("%s took %s", r.Version, r.Took.Round(time.Second))
-		if *update {
-			keep(t, r)
-		}
-		for _, f := range r.Points {
-			switch {
-			case f.Unmeasured():
-				t.Errorf("%s was not measured: %s", f.Name, f.Why)
-			case f.Changed():
-				t.Errorf("%s: found %s, expected %s", f.Name, f.Found, f.Expected)
-			}
-		}
-		if did := done(); len(did) > 0 {
-			t.Errorf("files of the person were used: %q", did)
-		}
-	})
+	}
+	if did := done(); len(did) > 0 {
+		t.Errorf("files of the person were used: %q", did)
+	}
 }

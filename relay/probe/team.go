@@ -599,6 +599,11 @@ func (t *lively) hasID(id string) bool {
 	return err == nil && strings.Contains(string(data), `"msg_id":"`+id)
 }
 
+// answered reports whether the model has answered a request with a marker.
+func (t *lively) answered(marker string) bool {
+	return slices.ContainsFunc(t.api.Log(), func(r model.Request) bool { return !r.Side && !r.Answered.IsZero() && whole(r, marker) })
+}
+
 func (t *lively) session() string {
 	p, _ := t.process()
 	return p.Session
@@ -607,6 +612,11 @@ func (t *lively) session() string {
 // ended lets the lead end, as the closing of its window does.
 func (t *lively) ended() {
 	t.o.Progress("the end of the session")
+	// Not while a teammate writes, whose inbox keeps some versions from removing the directory.
+	_ = t.wait(t.o.Step/3, "the rest of the team", func() bool {
+		rows, _ := t.rows("team-lead")
+		return t.answered("PROBE-T14") && !slices.ContainsFunc(rows, func(r row) bool { return !r.Read })
+	})
 	if !t.program.Close(t.ctx, t.o.Step/3) {
 		t.cannot(errors.New("the session did not end when it was asked to"), "RemovesTeam")
 		return

@@ -83,7 +83,7 @@ func (x *examination) session(s teams.Session) {
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
 			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked; or: teambridge hook install --wake --unasked`)
 	case by == pane.ByHook:
-		advice := "with 2.1.248 or later it has a socket, which takes them at any time"
+		advice := "with " + teams.SessionSocket.Since().String() + " or later it has a socket, which takes them at any time"
 		if version.Has(teams.SessionSocket) == teams.Yes {
 			advice = ""
 		}
@@ -92,11 +92,11 @@ func (x *examination) session(s teams.Session) {
 		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
 			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+process.Session)
 	case strings.HasPrefix(s.Entrypoint, "sdk"):
-		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "with 2.1.248 or later it has a socket for them")
+		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "with "+teams.SessionSocket.Since().String()+" or later it has a socket for them")
 	case stophook.Waiting(x.Root.Path(), s.Cwd):
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+process.Session)
 	default:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
-			"with 2.1.248 or later it has a socket; else: teambridge setup, which installs the plugin, or: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; and restart it")
+			"with "+teams.SessionSocket.Since().String()+" or later it has a socket; else: teambridge setup, which installs the plugin, or: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; and restart it")
 	}
 }

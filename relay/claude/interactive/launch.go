@@ -61,9 +61,6 @@ type Launch struct {
 	calls     calls
 }
 
-// statusSince is the first version that writes its status to sessions/<pid>.json.
-var statusSince = teams.Version{Major: 2, Minor: 1, Patch: 178}
-
 // maxPrefill is the longest text that goes into an argument. Linux allows 128 KiB for one, and less for all on some systems.
 const maxPrefill = 64 << 10
 
@@ -72,7 +69,7 @@ const maxPrefill = 64 << 10
 func New(o Options) (l *Launch, err error) {
 	l = &Launch{
 		env: o.Env, root: o.Root, dir: o.Dir, started: time.Now(),
-		hasStatus: o.Version.Known() && o.Version.Compare(statusSince) >= 0,
+		hasStatus: o.Version.Has(teams.StatusFollows) == teams.Yes,
 	}
 	if l.env == nil {
 		l.env = os.Environ()

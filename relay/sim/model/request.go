@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -95,17 +96,22 @@ func (r Request) Deliveries() []Delivery {
 	return all
 }
 
+// Compiled when they are needed: no command but one needs them.
 var (
-	wrapper   = regexp.MustCompile(`(?s)<teammate-message ([^>]*)>\n?(.*?)\n?</teammate-message>`)
-	attribute = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
-	reminder  = regexp.MustCompile(`(?s)<system-(?:reminder|update)>(.*?)</system-(?:reminder|update)>\n*`)
+	wrapper   = lazily(`(?s)<teammate-message ([^>]*)>\n?(.*?)\n?</teammate-message>`)
+	attribute = lazily(`([a-z_]+)="([^"]*)"`)
+	reminder  = lazily(`(?s)<system-(?:reminder|update)>(.*?)</system-(?:reminder|update)>\n*`)
 )
+
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 func deliveries(text string) []Delivery {
 	var all []Delivery
-	for _, m := range wrapper.FindAllStringSubmatch(text, -1) {
+	for _, m := range wrapper().FindAllStringSubmatch(text, -1) {
 		d := Delivery{Body: m[2]}
-		for _, a := range attribute.FindAllStringSubmatch(m[1], -1) {
+		for _, a := range attribute().FindAllStringSubmatch(m[1], -1) {
 			switch a[1] {
 			case "teammate_id":
 				d.From = a[2]
@@ -137,8 +143,8 @@ const (
 // said returns what is left of a text in the user's role once Claude Code's reminders are cut. A reminder that carries
 // a message, as some versions do for what arrives in mid-turn, is kept without its tags.
 func said(text string) string {
-	kept := reminder.ReplaceAllStringFunc(text, func(whole string) string {
-		inner := reminder.FindStringSubmatch(whole)[1]
+	kept := reminder().ReplaceAllStringFunc(text, func(whole string) string {
+		inner := reminder().FindStringSubmatch(whole)[1]
 		if carries(inner) {
 			return inner
 		}
@@ -150,7 +156,7 @@ func said(text string) string {
 // carried returns only the messages that reminders inside a tool's result carry; the result itself is no message.
 func carried(result string) []string {
 	var texts []string
-	for _, m := range reminder.FindAllStringSubmatch(result, -1) {
+	for _, m := range reminder().FindAllStringSubmatch(result, -1) {
 		if carries(m[1]) {
 			texts = append(texts, strings.TrimSpace(m[1]))
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,10 +34,10 @@ type Call struct {
 }
 
 var (
-	callLine  = regexp.MustCompile(`(?m)^[ \t]*CALL:(.*)$`)
-	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
-	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
-	tags      = regexp.MustCompile(`</?teammate-message[^>]*>`)
+	callLine  = lazily(`(?m)^[ \t]*CALL:(.*)$`)
+	toolLine  = lazily(`(?m)^[ \t]*TOOL:([0-9.]+)`)
+	sleepLine = lazily(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
+	tags      = lazily(`</?teammate-message[^>]*>`)
 )
 
 // Script is a model that obeys lines in the newest texts, even inside a <teammate-message>, so
@@ -57,14 +56,14 @@ func Script(_ context.Context, r Request) Answer {
 		return Answer{Text: "<summary>A summary.</summary>"}
 	}
 	var a Answer
-	if all := sleepLine.FindAllStringSubmatch(text, -1); len(all) > 0 {
+	if all := sleepLine().FindAllStringSubmatch(text, -1); len(all) > 0 {
 		seconds, err := strconv.ParseFloat(all[len(all)-1][1], 64)
 		if err != nil {
 			return Answer{Text: fmt.Sprintf("BAD SLEEP: %v", err)}
 		}
 		a.Delay = time.Duration(seconds * float64(time.Second))
 	}
-	for _, m := range callLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range callLine().FindAllStringSubmatch(text, -1) {
 		var c Call
 		// A decoder, because a wrapper's closing tag may follow on the same line.
 		if err := json.NewDecoder(strings.NewReader(m[1])).Decode(&c); err != nil || c.Name == "" {
@@ -75,7 +74,7 @@ func Script(_ context.Context, r Request) Answer {
 		}
 		a.Calls = append(a.Calls, c)
 	}
-	if all := toolLine.FindAllStringSubmatch(text, -1); len(all) > 0 && slices.Contains(r.Tools, "bash") {
+	if all := toolLine().FindAllStringSubmatch(text, -1); len(all) > 0 && slices.Contains(r.Tools, "bash") {
 		input, err := json.Marshal(object{"command": "sleep " + all[len(all)-1][1], "description": "Wait"})
 		if err != nil {
 			return Answer{Text: fmt.Sprintf("BAD TOOL: %v", err)}
@@ -102,7 +101,7 @@ func echo(r Request) string {
 		}
 		text = strings.Join(bodies, " ")
 	}
-	text = strings.Join(strings.Fields(tags.ReplaceAllString(text, " ")), " ")
+	text = strings.Join(strings.Fields(tags().ReplaceAllString(text, " ")), " ")
 	if len(text) > 300 {
 		text = strings.ToValidUTF8(text[:300], "")
 	}
