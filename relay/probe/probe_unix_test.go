@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 // quick are options for a Claude Code that does at once what it does.
 func quick(v, changed string) probe.Options {
-	return probe.Options{Command: probetest.Command(v, changed), Quiet: time.Second, Step: 6 * time.Second}
+	return probe.Options{Command: probetest.Command(v, changed), Quiet: 1500 * time.Millisecond, Step: 12 * time.Second}
 }
 
 // What is changed is found, and nothing else, and nothing if nothing is.
@@ -94,12 +94,12 @@ func TestHangs(t *testing.T) {
 				cancel()
 			}()
 		} else {
-			o.Step = 500 * time.Millisecond
+			o.Step = 3 * time.Second
 		}
 		r, err := probe.Run(ctx, o)
 		if want := map[string]error{"interrupted": context.Canceled, "too slow": probe.ErrNothing}[how]; !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v", how, r, err)
-		} else if how == "too slow" && !strings.Contains(err.Error(), "was not given PROBE-T1: it did not come within 500ms") {
+		} else if how == "too slow" && !strings.Contains(err.Error(), "was not given PROBE-T1: it did not come within 3s") {
 			t.Errorf("%s: the error does not say what did not come: %v", how, err)
 		}
 		if left := ours(); len(left) > 0 {
