@@ -429,6 +429,7 @@ func (f *fake) shown(c *convo, from, text string, summary any) string {
 		if s, _ := summary.(string); s != "" {
 			if f.does("EscapesGiven") {
 				s = strings.ReplaceAll(s, "&", "&amp;")
+				text = strings.ReplaceAll(text, "</teammate-message", `<\/teammate-message`)
 			}
 			head += fmt.Sprintf(" summary=%q", s)
 		}
