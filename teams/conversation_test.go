@@ -38,7 +38,7 @@ func TestConversationGiven(t *testing.T) {
 		"new, and no summary is shown": {"2.1.329", block(`teammate_id="ann"`, "text"), "ann", "c", "text", ""},
 		"new, from one whose name only looks escaped": {"2.1.329", escaped, "a&lt;b", `&quot;c&quot;`, `<\/teammate-message>`, ""},
 		"old, from one whose name only looks escaped": {"2.1.80", escaped, "a<b", `"c"`, "</teammate-message>", ""},
-		"between":    {"2.1.170", block(`teammate_id="ann" summary="c"`, "text"), "ann", "c", "text", "unsure"},
+		"between":    {"2.1.165", block(`teammate_id="ann" summary="c"`, "text"), "ann", "c", "text", "unsure"},
 		"no version": {"x", block(`teammate_id="ann" summary="c"`, "text"), "ann", "c", "text", "unsure"},
 	} {
 		p, team, c := mixed(t, "2.1.329", "", "", "")
