@@ -89,7 +89,9 @@ func TestLoopIsHeld(t *testing.T) {
 	a := newAsker(t, browser, simchild.Script{}, "worker", "reviewer")
 	pair := [2]string{"worker", "reviewer"}
 	for n := range 17 {
-		a.w.Send(house, pair[n%2], pair[1-n%2], fmt.Sprintf("Thank you %02d", n))
+		text := fmt.Sprintf("Thank you %02d", n)
+		a.w.Send(house, pair[n%2], pair[1-n%2], text)
+		a.w.recorded(house, text) // one after the other: what comes at once to both has no order
 	}
 	button := func(label string) string {
 		return rowOf("worker") + `?.querySelectorAll(".need-acts button").values().find(b => b.textContent === "` + label + `")`
