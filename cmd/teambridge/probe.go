@@ -26,16 +26,17 @@ func newProbe(a *app) *cobra.Command {
 		Short: "Measure whether Claude Code does what teambridge relies on",
 		Long: `Measure whether Claude Code does what teambridge relies on.
 
-It runs claude, or PROGRAM, offline: in a temporary directory, with a home of
-its own there, a key that is none, and a stand-in for the model on loopback.
-Nothing in your home directory is read or written by it, and no account is
-needed. It takes about half a minute, and 2 minutes at most.
+It runs claude, or PROGRAM, offline: in a temporary directory with a home of its
+own, with a dummy key, and with a stand-in for the model on loopback. Nothing in
+your home directory is read or written, and no account is needed. It takes about
+half a minute, and 2 minutes at most.
 
-Of each point, the table says what is expected of this version, what was found,
-and what that means. "?" is expected of what was never measured on it, and found
-where it could not be measured. What was found is kept by version, in the state
-directory, and goes before what teambridge knows of versions by itself; doctor
-shows it. --keep=false keeps nothing.
+For each point, the table says what is expected of this version, what was found,
+and what that means. "?" stands for what was never measured on this version, or
+could not be measured now. What was found is kept by version in the state
+directory, and takes precedence over what teambridge knows by itself; doctor
+shows it. --keep=false keeps nothing. What has changed is measured twice, and
+counts if it was found twice.
 
 Exit status: 0 all is as expected; 9 something has changed; 7 nothing has, but
 something could not be measured; 1 nothing could be measured; 3 there is no such
@@ -70,10 +71,18 @@ func (a *app) probe(ctx context.Context, command []string, keep bool) error {
 	done := a.working("starting %s", path)
 	defer done()
 	points := len(probe.Points())
-	r, err := probe.Run(ctx, probe.Options{Command: command, Progress: func(at string) {
+	o := probe.Options{Command: command, Progress: func(at string) {
 		a.progress.Say(fmt.Sprintf("%d points: %s", points, at))
 		a.debug("%s", at)
-	}})
+	}}
+	r, err := probe.Run(ctx, o)
+	if err == nil && len(r.Changed()) > 0 {
+		a.note("%s, so it is measured again", plural(len(r.Changed()), "point")+" not as expected")
+		var again probe.Result
+		if again, err = probe.Run(ctx, o); err == nil {
+			r = r.Confirm(again)
+		}
+	}
 	done()
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", path, err)

@@ -88,6 +88,19 @@ func (r Result) Observation() teams.Observation {
 	return o
 }
 
+// Confirm returns the result with those changes alone that a second run has found, too. A busy machine can
+// make a program look as if it did not do what it does.
+func (r Result) Confirm(again Result) Result {
+	r.Took += again.Took
+	r.Points = slices.Clone(r.Points)
+	for i, f := range r.Points {
+		if f.Changed() && again.Points[i].Found != f.Found {
+			r.Points[i].Found, r.Points[i].Why = teams.Unsure, "two runs did not find the same"
+		}
+	}
+	return r
+}
+
 // ErrNothing means that nothing could be measured.
 var ErrNothing = errors.New("nothing could be measured")
 

@@ -74,6 +74,23 @@ func TestChanged(t *testing.T) {
 	running.Wait()
 }
 
+// A change that only one of two runs has found is none.
+func TestConfirm(t *testing.T) {
+	point := func(found teams.Answer) probe.Found {
+		return probe.Found{Point: probe.Points()[0], Expected: teams.Yes, Found: found}
+	}
+	first := probe.Result{Took: time.Second, Points: []probe.Found{point(teams.No), point(teams.No), point(teams.No), point(teams.Yes)}}
+	again := probe.Result{Took: time.Second, Points: []probe.Found{point(teams.No), point(teams.Yes), point(teams.Unsure), point(teams.No)}}
+	r := first.Confirm(again)
+	var got []teams.Answer
+	for _, f := range r.Points {
+		got = append(got, f.Found)
+	}
+	if want := []teams.Answer{teams.No, teams.Unsure, teams.Unsure, teams.Yes}; !slices.Equal(got, want) || len(r.Unmeasured()) != 2 || r.Took != 2*time.Second || first.Points[1].Found != teams.No {
+		t.Errorf("found %v, want %v", got, want)
+	}
+}
+
 // Nothing is left behind by one that is interrupted, or takes too long: no process and no file.
 func TestHangs(t *testing.T) {
 	for _, how := range []string{"interrupted", "too slow"} {
