@@ -293,7 +293,11 @@ func end(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
-	wantStatus(ts, args[1], cmd.Wait())
+	err := cmd.Wait()
+	if said, _ := os.ReadFile(ts.MkAbs(args[0] + ".err")); len(said) > 0 && strconv.Itoa(cmd.ProcessState.ExitCode()) != args[1] {
+		ts.Logf("%s printed on stderr:\n%s", args[0], said)
+	}
+	wantStatus(ts, args[1], err)
 }
 
 // answer plays a member until the script ends: each turn lasts as long, and ends

@@ -57,7 +57,7 @@ func (l *Local) followTasks(ctx context.Context, q api.TaskQuery, tell func(api.
 		return err
 	}
 	w := watch.New(watch.Options{Root: t.root.Path(), Tasks: true, Only: t.watches, Warn: l.opts.Warn})
-	watching, stop := context.WithCancel(ctx)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // Next is to say that ctx has ended, not that the watcher has
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(watching) }()
 	defer func() {
