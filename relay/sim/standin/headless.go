@@ -22,7 +22,7 @@ type (
 // the test is skipped or fails, see Require.
 func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Headless {
 	t.Helper()
-	p, err := model.StartHeadless(Require(t, v), h.Home, args...)
+	p, err := model.StartHeadless(Require(t, v), &h.Home, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,9 @@ import (
 type object map[string]any
 
 // Home is a [model.Home] that a test has.
-type Home struct{ *model.Home }
+type Home struct {
+	model.Home // by value, so that a copy is another home
+}
 
 // NewHome makes a home in a temporary folder that is removed when the test ends, after what still runs in it was killed
 // (on Linux), also what the code under test started. A nil API starts one with Script.
@@ -20,12 +22,13 @@ func NewHome(t testing.TB, api *API) *Home {
 	if api == nil {
 		api = StartAPI(t, nil)
 	}
-	h, err := model.NewHome(t.TempDir(), api)
+	made, err := model.NewHome(t.TempDir(), api)
 	if err != nil {
 		t.Fatal(err)
 	}
+	h := &Home{*made}
 	t.Cleanup(h.Sweep) // before the folder is removed, behind everybody else's
-	return &Home{h}
+	return h
 }
 
 // exists is false once the process has ended, whether or not its parent has noticed: a tmux 3.3a server can forget to
