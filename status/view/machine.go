@@ -115,6 +115,6 @@ func WaitsElsewhere(kind string) string {
 		api.WaitsPermission: "asks whether it may use a tool", api.WaitsPlan: "asks for approval of its plan", api.WaitsQuestion: "asks a question", api.WaitsLead: "asks its lead",
 		api.WaitsTerminal: "waits at its terminal", api.WaitsHeld: "messages to it are held back",
 		api.WaitsStopped: "nothing delivers to it", api.WaitsLost: "a message to it was lost", api.WaitsUnknown: "what became of a message to it is unknown",
-		api.WaitsFailed: "a message to it failed", api.WaitsSilent: "works, and nothing new has come from it", api.WaitsLoop: "it and another agent only answer each other",
+		api.WaitsFailed: "a message to it failed", api.WaitsSilent: "nothing new has come from it", api.WaitsLoop: "it and another agent only answer each other",
 	}[kind]
 }

@@ -205,7 +205,7 @@ func TestOverview(t *testing.T) {
 	}
 	for member, want := range map[string][]string{
 		"backend": {"Working", "Limit the retries of payments"}, "frontend": {"Shall the cart be kept"}, "android": {"Asks its lead to use Bash: delete the build directory", "Answer it at the terminal of team-lead"},
-		"ranker": {"Ranker and reviewer only answer each other: 19 times within 10 minutes", "Dismiss"}, "signer": {"Waiting for you: permission prompt", "forge"}, "uploader": {"Blocked: its relay is dead"}, "builder": {"Working: works, and nothing new has come from it", "forge"},
+		"ranker": {"Ranker and reviewer only answer each other: 19 times within 10 minutes", "Dismiss"}, "signer": {"Waiting for you: permission prompt", "forge"}, "uploader": {"Blocked: its relay is dead"}, "builder": {"Working: nothing new has come from it", "forge"},
 	} {
 		for _, part := range want {
 			p.until(rowOf(member)+`.textContent.includes(%s)`, part)
