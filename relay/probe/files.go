@@ -73,6 +73,36 @@ func (t teamDir) lock(path string) (unlock func(), err error) {
 	return func() { _ = os.Remove(path + ".lock") }, err
 }
 
+// contend holds the lock of a file until it was written, for at most o.Hold, and then leaves it behind like the lock of a process
+// that has died, which the next one to take the lock replaces. The function that it returns is called once the file was
+// written, and reports whether the writer took the lock, however late it came.
+func (t teamDir) contend(path string, written func() bool) (taken func() (bool, error), err error) {
+	if _, err := t.lock(path); err != nil {
+		return nil, err
+	}
+	var under bool
+	var aged error
+	left, old := make(chan struct{}), time.Now().Add(-time.Hour)
+	go func() {
+		defer close(left)
+		under = t.b.wait(t.b.o.Hold, "a write under our lock", written) == nil
+		aged = os.Chtimes(path+".lock", old, old)
+	}()
+	return func() (bool, error) {
+		<-left
+		lock, err := os.Stat(path + ".lock")
+		switch {
+		case aged != nil:
+			return false, aged
+		case errors.Is(err, fs.ErrNotExist), err == nil && lock.ModTime().After(old.Add(time.Minute)):
+			return !under, nil
+		case err != nil:
+			return false, err
+		}
+		return false, os.Remove(path + ".lock")
+	}, nil
+}
+
 // edit changes a file under its lock, by a rename, and holds it as long as hold takes.
 func edit[T any](t teamDir, path string, change func(*T), hold ...func()) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

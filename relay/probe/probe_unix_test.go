@@ -44,25 +44,27 @@ func TestChanged(t *testing.T) {
 	}
 	// They mostly wait, so that more of them run at a time than tests would.
 	var running sync.WaitGroup
-	slots := make(chan struct{}, 6)
+	slots := make(chan struct{}, 8)
 	for _, a := range all {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
+			var want []string
+			if a.point != "nothing" {
+				want = []string{a.point}
+			}
 			r, err := probe.Run(t.Context(), quick(a.v, a.point))
+			if err == nil && !slices.Equal(changed(r), want) { // a busy machine, or a fault: only the latter is found again
+				var again probe.Result
+				again, err = probe.Run(t.Context(), quick(a.v, a.point))
+				r = r.Confirm(again)
+			}
 			if err != nil {
 				t.Errorf("%s, %s: %v", a.v, a.point, err)
 				return
 			}
-			var changed, want []string
-			for _, f := range r.Changed() {
-				changed = append(changed, f.Name)
-			}
-			if a.point != "nothing" {
-				want = []string{a.point}
-			}
-			if !slices.Equal(changed, want) {
-				t.Errorf("%s, %s is altered: changed is %q", a.v, a.point, changed)
+			if !slices.Equal(changed(r), want) {
+				t.Errorf("%s, %s is altered: changed is %q", a.v, a.point, changed(r))
 			}
 			for _, f := range r.Unmeasured() {
 				if a.point == "nothing" {
@@ -72,6 +74,13 @@ func TestChanged(t *testing.T) {
 		})
 	}
 	running.Wait()
+}
+
+func changed(r probe.Result) (names []string) {
+	for _, f := range r.Changed() {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // A change that only one of two runs has found is none.

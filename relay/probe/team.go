@@ -335,29 +335,26 @@ func (t *lively) joined() error {
 	if err != nil {
 		return err
 	}
-	under, unlocked := false, make(chan struct{})
+	var taken func() (bool, error)
 	t.before("PROBE-T6", func() {
-		unlock, err := t.lock(path)
-		if err != nil {
-			close(unlocked)
-			return
-		}
-		go func() {
-			defer close(unlocked)
-			defer unlock()
-			under = t.wait(t.o.Hold, "a write under our lock", func() bool { return t.has("operator", "PROBE-T7") }) == nil
-		}()
+		taken, err = t.contend(path, func() bool { return t.has("operator", "PROBE-T7") })
 	})
 	if err := t.asks("PROBE-T6", "operator", "PROBE-T7"); err != nil {
 		return err
 	}
-	<-unlocked
+	if err != nil {
+		return err
+	}
 	reached := t.wait(t.o.Step/3, "an answer to one who joined", func() bool { return t.has("operator", "PROBE-T7") }) == nil
 	t.is("ReachesJoined", reached)
 	if !reached {
 		return errors.New("nothing was written to the inbox of one who joined")
 	}
-	t.is("TakesLock", !under)
+	takes, err := taken()
+	if err != nil {
+		return err
+	}
+	t.is("TakesLock", takes)
 	r, _ := t.find("operator", "PROBE-T7")
 	t.is("TagsRows", r.MsgID != "")
 	after, err := os.Stat(path)
@@ -450,20 +447,34 @@ func (t *lively) tellLead(r row, prompt string) (model.Request, error) {
 	return t.deliver("team-lead", lead, r)
 }
 
-// writes lets the lead start other teammates, which it writes into config.json.
+// writes lets the lead start another teammate, which it writes into config.json, while we hold its lock.
 func (t *lively) writes() error {
-	for _, name := range []string{"second", "third", "fourth"} {
-		switch locked, err := t.writesEntry(name); {
-		case err != nil:
-			return err
-		case locked == teams.Unsure:
-			continue
-		default:
-			t.is("LocksConfig", locked == teams.Yes)
-		}
-		break
+	input := map[string]string{"description": "second", "prompt": "You are second. Say PROBE-T14", "name": "second"}
+	if t.name == "probe" {
+		input["team_name"], input["subagent_type"] = t.name, "general-purpose"
 	}
-	t.is("LocksConfig", false) // three times without a trace of a lock
+	var taken func() (bool, error)
+	var err error
+	t.answer(func(r model.Request) bool { return r.Agent == lead && r.Has("PROBE-T13") }, func(model.Request) *model.Answer {
+		if taken, err = t.contend(t.config(), func() bool { return t.entered("second") }); err != nil {
+			return nil
+		}
+		return &model.Answer{Calls: []model.Call{call("Agent", input)}}
+	})
+	if _, err := t.tellLead(row{From: "operator", Text: "PROBE-T13"}, "PROBE-T13"); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.wait(t.o.Step, "the entry of another teammate in config.json", func() bool { return t.entered("second") }); err != nil {
+		return err
+	}
+	locks, err := taken()
+	if err != nil {
+		return err
+	}
+	t.is("LocksConfig", locks)
 	t.is("KeepsJoined", t.entered("operator"))
 	return nil
 }
@@ -472,66 +483,6 @@ func (t *lively) writes() error {
 func (t *lively) entered(name string) bool {
 	data, err := os.ReadFile(t.config())
 	return err == nil && strings.Contains(string(data), `"`+name+`@`)
-}
-
-// writesEntry lets the lead start a teammate while we hold the lock of config.json, and reports whether it takes the
-// lock. It is unsure if it wrote after us without a trace, which can be overlooked.
-func (t *lively) writesEntry(name string) (teams.Answer, error) {
-	marker := "PROBE-T13-" + name
-	var file os.FileInfo
-	var err error
-	past := time.Now().Add(-time.Hour).Truncate(time.Second)
-	input := map[string]string{"description": name, "prompt": "You are " + name + ". Say PROBE-T14", "name": name}
-	if t.name == "probe" {
-		input["team_name"], input["subagent_type"] = t.name, "general-purpose"
-	}
-	under, unlocked := false, make(chan struct{})
-	t.answer(func(r model.Request) bool { return r.Agent == lead && r.Has(marker) }, func(model.Request) *model.Answer {
-		var unlock func()
-		if unlock, err = t.lock(t.config()); err != nil {
-			close(unlocked)
-			return nil
-		}
-		go func() {
-			defer close(unlocked)
-			if file, err = os.Stat(t.config()); err == nil {
-				under = t.wait(t.o.Hold, "a write under our lock", func() bool { return t.entered(name) }) == nil
-			}
-			unlock()
-			if err == nil {
-				err = os.Chtimes(t.dir(), past, past)
-			}
-		}()
-		return &model.Answer{Calls: []model.Call{call("Agent", input)}}
-	})
-	if _, err := t.tellLead(row{From: "operator", Text: marker}, marker); err != nil {
-		return teams.Unsure, err
-	}
-	if <-unlocked; err != nil {
-		return teams.Unsure, err
-	}
-	if err := t.wait(t.o.Step, "the entry of another teammate in config.json", func() bool { return t.entered(name) }); err != nil {
-		return teams.Unsure, err
-	}
-	if under {
-		return teams.No, nil
-	}
-	if err := t.wait(t.o.Step, "the lock of config.json to be released", func() bool { return !exists(t.config() + ".lock") }); err != nil {
-		return teams.Unsure, err
-	}
-	dir, err := os.Stat(t.dir())
-	if err != nil {
-		return teams.Unsure, err
-	}
-	now, err := os.Stat(t.config())
-	if err != nil {
-		return teams.Unsure, err
-	}
-	// What is written in place changes the directory only by a lock.
-	if !os.SameFile(file, now) || !dir.ModTime().Equal(past) {
-		return teams.Yes, nil
-	}
-	return teams.Unsure, nil
 }
 
 func (t *lively) hook() error {

@@ -283,6 +283,10 @@ func (f *fake) inbox(of string) string {
 
 func lock(path string) (unlock func()) {
 	for os.Mkdir(path+".lock", 0o700) != nil {
+		if d, err := os.Stat(path + ".lock"); err == nil && time.Since(d.ModTime()) > 10*time.Second {
+			_ = os.Remove(path + ".lock") // its holder has died
+			continue
+		}
 		time.Sleep(2 * time.Millisecond)
 	}
 	return func() { _ = os.Remove(path + ".lock") }
