@@ -501,5 +501,8 @@ func TestUnusableSession(t *testing.T) {
 		if got := s.works("[m-1]")["[m-1]"]; got != 1 {
 			t.Errorf("worked on %d times", got)
 		}
+		if len(s.warned) != 1 || !errors.Is(s.warned[0], agent.ErrUnusable) {
+			t.Errorf("warned of %v, want the conversation that is lost", s.warned)
+		}
 	})
 }

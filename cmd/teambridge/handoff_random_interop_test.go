@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -292,6 +293,14 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 		p.answered(ctx, "<p-0>")
 		markers := []string{"<p-0>"}
 		session := p.id()
+		p.until(ctx, "<p-0> in the transcript", func() bool { // a process that is killed before has nothing to resume
+			path, err := p.transcript(session).Path()
+			if err != nil {
+				return false
+			}
+			texts, err := standin.Chain(path)
+			return err == nil && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "<p-0>") })
+		})
 		first, lostDrafts := p.rnd.IntN(3), 0
 		for round := range n {
 			p.goesHome(ctx)

@@ -16,7 +16,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
-	"teambridge/teams"
 )
 
 var (
@@ -78,11 +77,7 @@ func openCodeAsks(r standin.Request) bool { return slices.Contains(r.Tools, "bas
 func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
-	v, err := teams.ParseVersion("2.1.329")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newHeadless(t, v, talking)
+	h := newHeadless(t, standin.Newest(t), talking)
 	ctx := deadline(t, 8*time.Minute)
 	h.start()
 	h.up(ctx)
@@ -181,10 +176,7 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 func TestRealLeadInATerminalAndOpenCodeMember(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
-	v, err := teams.ParseVersion("2.1.329")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := standin.Newest(t)
 	standin.Require(t, v)
 	home := standin.NewHome(t, standin.StartAPI(t, nil))
 	u := &user{t: t, team: standin.StartTeam(t, v, home), home: home.Dir}

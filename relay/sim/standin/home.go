@@ -2,6 +2,7 @@ package standin
 
 import (
 	"testing"
+	"time"
 
 	"teambridge/relay/process"
 	"teambridge/relay/sim/model"
@@ -28,7 +29,24 @@ func NewHome(t testing.TB, api *API) *Home {
 	}
 	h := &Home{*made}
 	t.Cleanup(h.Sweep) // before the folder is removed, behind everybody else's
+	if limited, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		h.limit(t, limited.Deadline)
+	}
 	return h
+}
+
+// limit ends what runs in the home a minute before all tests are ended, so that one that waits for what does not come ends as
+// well, and tells what did come.
+func (h *Home) limit(t testing.TB, deadline func() (time.Time, bool)) {
+	end, ok := deadline()
+	if !ok {
+		return
+	}
+	late := time.AfterFunc(time.Until(end)-time.Minute, func() {
+		t.Errorf("the time of all tests is over, and this one still waits; its model was asked for:\n%s", h.API)
+		h.Sweep()
+	})
+	t.Cleanup(func() { late.Stop() })
 }
 
 // exists is false once the process has ended, whether or not its parent has noticed: a tmux 3.3a server can forget to
