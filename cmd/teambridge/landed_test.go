@@ -113,6 +113,11 @@ func testUpgrade(t *testing.T, ledger, journal string) {
 			t.Errorf("%q is in the history %d times: %s", text, n, history)
 		}
 	}
+	for name, script := range map[string]string{"ledger.db": ledger, "journal.db": journal} {
+		if copies, err := sqlite.Copies(filepath.Join(state, name)); script != "" && (err != nil || len(copies) != 1) {
+			t.Errorf("copies of %s as it was: %q, %v", name, copies, err)
+		}
+	}
 }
 
 // makeDatabase makes a database with a script.

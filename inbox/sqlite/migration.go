@@ -2,8 +2,14 @@ package sqlite
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"modernc.org/sqlite"
 )
 
 // fileVersion is the version of a file. Those of [Format.Earlier] are counted by themselves.
@@ -12,9 +18,15 @@ type fileVersion struct {
 	earlier bool
 }
 
-// migrate brings the file up to the newest version, each step in a transaction
-// of its own that no other process can come between. It does nothing to a
-// file that is newer or of something else.
+func (v fileVersion) String() string {
+	if v.earlier {
+		return fmt.Sprintf("0.%d", v.number)
+	}
+	return fmt.Sprint(v.number)
+}
+
+// migrate brings the file up to the newest version, in one transaction that no other process can come between. What it
+// was before is kept beside it: see [Copies]. It does nothing to a file that is newer or of something else.
 func migrate(c *Conn, path string, format Format) error {
 	if ok, err := current(c, format); ok || err != nil {
 		return err
@@ -31,19 +43,13 @@ func migrate(c *Conn, path string, format Format) error {
 		if err := convert(c, path, format); err != nil {
 			return err
 		}
-		at = fileVersion{number: 1}
 	case at.number == 0:
 		// Cannot be done in a transaction, and stays with the file.
 		if _, err := c.Exec(format.Create + "; PRAGMA journal_mode=WAL"); err != nil {
 			return err
 		}
 	}
-	for at.number < len(format.Schema) {
-		if at, err = step(c, path, format); err != nil {
-			return err
-		}
-	}
-	return nil
+	return upgrade(c, path, format)
 }
 
 // current reports whether there is nothing to migrate: the usual case, in two reads and
@@ -90,20 +96,88 @@ func check(c *Conn, path string, format Format) (at fileVersion, err error) {
 	return at, err
 }
 
-// step makes the file one version newer, unless another process did in the meantime, and
-// returns the version it then has.
-func step(c *Conn, path string, format Format) (at fileVersion, err error) {
-	err = c.Transaction("EXCLUSIVE", func() error {
-		if at, err = check(c, path, format); err != nil || at.number == len(format.Schema) {
+// upgrade makes the file one of the newest version, unless another process did in the meantime.
+func upgrade(c *Conn, path string, format Format) error {
+	return c.Transaction("EXCLUSIVE", func() error {
+		at, err := check(c, path, format)
+		if err != nil || at.number == len(format.Schema) {
 			return err
 		}
-		if _, err := c.Exec(format.Schema[at.number]); err != nil {
-			return err
+		if at.number > 0 {
+			if err := keepCopy(path, at); err != nil {
+				return err
+			}
 		}
-		at.number++
-		return mark(c, format.Application, at.number)
+		for _, script := range format.Schema[at.number:] {
+			if _, err := c.Exec(script); err != nil {
+				return err
+			}
+		}
+		return mark(c, format.Application, len(format.Schema))
 	})
-	return at, err
+}
+
+// copyName is what is added to the name of a database for a copy, before the version.
+const copyName = ".version"
+
+// Copies returns the copies of the database at path that were made before it was brought up to date: PATH.versionN, of
+// version N (0.N for [Format.Earlier]). There is one, of the last time, unless the process that made another one was killed.
+func Copies(path string) ([]string, error) { return filepath.Glob(path + copyName + "[0-9]*") }
+
+// keepCopy makes a copy of a database of which the caller has the lock for writing, and removes earlier ones. It takes as
+// much space as the database, and about a second per 200 MB.
+func keepCopy(path string, at fileVersion) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("keep a copy before it is brought up to date: %w", err)
+		}
+	}()
+	earlier, err := Copies(path)
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%s%s%s", path, copyName, at)
+	half := path + ".copying" // one process at a time gets here
+	if err := os.Remove(half); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(half, os.O_CREATE|os.O_EXCL, 0o600) // SQLite would make it 0644; it takes one that is empty
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := copyTo(path, half); err != nil {
+		return errors.Join(err, os.Remove(half))
+	}
+	if err := os.Rename(half, name); err != nil {
+		return err
+	}
+	for _, old := range earlier {
+		if old != name {
+			if err := os.Remove(old); err != nil {
+				return err
+			}
+		}
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// copyTo writes what was last committed to the database at path into an empty file.
+func copyTo(path, to string) (err error) {
+	connector, err := sqlite.NewConnector(uri(path))
+	if err != nil {
+		return err
+	}
+	conn, err := connector.Connect(context.Background()) // one more: VACUUM cannot be run in a transaction
+	if err != nil {
+		return err
+	}
+	c := &Conn{conn: conn, kept: map[string]*statement{}}
+	defer func() { err = errors.Join(err, c.close()) }()
+	_, err = c.Exec("VACUUM INTO ?", to)
+	return err
 }
 
 // errNotAlone: another process has a file of [Format.Earlier] open.
@@ -120,7 +194,17 @@ func convert(c *Conn, path string, format Format) error {
 		return err
 	}
 	last := len(format.Earlier.Schema)
-	err := c.Transaction("EXCLUSIVE", func() error {
+	err := c.Transaction("IMMEDIATE", func() error { // which lets others read
+		at, err := check(c, path, format)
+		if err != nil || !at.earlier {
+			return err
+		}
+		return keepCopy(path, at)
+	})
+	if err != nil {
+		return err
+	}
+	err = c.Transaction("EXCLUSIVE", func() error {
 		at, err := check(c, path, format)
 		if err != nil || !at.earlier {
 			return err

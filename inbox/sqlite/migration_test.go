@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -118,6 +120,50 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	}
 	shut(t, d)
 	wantMigrated(t, path, 1)
+}
+
+// What a database was before it was brought up to date is kept, once, and for its owner alone.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "diary.db")
+	firstVersion(t, path)
+	// In the way, so that no copy can be made: nothing is changed.
+	if err := os.MkdirAll(filepath.Join(path+".copying", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := Open(t.Context(), path, twoSteps()); err == nil || !strings.Contains(err.Error(), "keep a copy") {
+		t.Fatalf("got %v, %v", d, err)
+	}
+	if d := open(t, path, aFormat()); days(t, d) != 1 {
+		t.Error("the database was changed")
+	} else {
+		shut(t, d)
+	}
+	if err := os.RemoveAll(path + ".copying"); err != nil {
+		t.Fatal(err)
+	}
+	// A copy that was left half done, and one of an earlier time.
+	for _, name := range []string{".copying", ".version0.7"} {
+		if err := os.WriteFile(path+name, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantMigrated(t, path, 1)
+	all, err := Copies(path)
+	if err != nil || len(all) != 1 || filepath.Base(all[0]) != "diary.db.version1" {
+		t.Fatalf("copies %q, %v", all, err)
+	}
+	if info, err := os.Stat(all[0]); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	d := open(t, all[0], aFormat())
+	defer shut(t, d)
+	if n := days(t, d); n != 1 {
+		t.Errorf("the copy has %d days", n)
+	}
+	if left, err := filepath.Glob(path + ".copying*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
 }
 
 func TestMain(m *testing.M) {
