@@ -225,7 +225,7 @@ func (a *app) local() *bridge.Local {
 		dir, _ := a.cwd()       // without it, the settings of the project do not count
 		a.files = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
-			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait,
+			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait, Version: build(),
 			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
 			Idle: func() string {
 				a.choosing.Lock()

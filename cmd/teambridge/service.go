@@ -22,9 +22,9 @@ import (
 )
 
 func newService(a *app) *cobra.Command {
-	return group("service", "Let systemd run the service: install, uninstall, status, logs",
+	return group("service", "Let systemd run the service: install, restart, status, logs",
 		`Let systemd run "teambridge serve" as a user unit, from your login on.`,
-		newServiceInstall(a), newServiceUninstall(a), newServiceStatus(a), newServiceLogs(a))
+		newServiceInstall(a), newServiceRestart(a), newServiceUninstall(a), newServiceStatus(a), newServiceLogs(a))
 }
 
 type installOptions struct {
@@ -56,6 +56,23 @@ was not written by teambridge.`,
 	return cmd
 }
 
+func newServiceRestart(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restart",
+		Short: "Restart the service, as after an upgrade",
+		Long: `Restart the service with the program that is installed now.
+
+Its agents finish their turns first, for up to 90 seconds. No message is lost or
+repeated: what was given to an agent that had to be ended is looked up in its
+transcript.
+
+Exit status: 0 it runs again; 1 systemd failed; 3 it is not installed; 5 the
+unit was not written by teambridge.`,
+		Example: `  teambridge service restart`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return restartService(cmd.Context(), a) },
+	}
+}
+
 func newServiceUninstall(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "uninstall",
@@ -77,7 +94,8 @@ func newServiceStatus(a *app) *cobra.Command {
 		Short: "Show whether the service runs, and where it listens",
 		Long: `Show whether the service is installed and whether one answers.
 
-A service counts however it was started, if it serves the Claude directory.
+A service counts however it was started, if it serves the Claude directory. One
+of another version than this program is named as such.
 
 Exit status: 0 a service answers; 3 none does.`,
 		Example: `  teambridge service status`,
@@ -211,6 +229,17 @@ func installError(a *app, err error) error {
 	return err
 }
 
+func restartService(ctx context.Context, a *app) error {
+	u, err := unit(a)
+	if err != nil {
+		return err
+	}
+	if err := u.Restart(ctx); err != nil {
+		return err
+	}
+	return serviceStatus(ctx, a)
+}
+
 func uninstallService(ctx context.Context, a *app) error {
 	u, err := unit(a)
 	if err != nil {
@@ -238,6 +267,7 @@ type serviceState struct {
 	PID       int      `json:"pid,omitempty"`    // its process
 	Listen    []string `json:"listen,omitempty"` // where it listens
 	Version   string   `json:"version,omitempty"`
+	Other     bool     `json:"other,omitempty"`  // it is another version or build than this program, as after an upgrade
 	Reason    string   `json:"reason,omitempty"` // why it does not answer
 }
 
@@ -290,7 +320,7 @@ func askVersion(ctx context.Context, a *app, root string, s *serviceState) error
 	if err != nil {
 		return err
 	}
-	s.Answers, s.Version = true, v.Version.Version
+	s.Answers, s.Version, s.Other = true, v.Version.Version, v.Version.Other(build())
 	if card, err := api.ReadCard(a.state, root); err == nil {
 		s.PID, s.Listen = card.PID, card.Listen
 	}
@@ -307,6 +337,9 @@ func printService(a *app, s serviceState) error {
 		line("service", fmt.Sprintf("answers: process %d, teambridge %s", s.PID, s.Version))
 		for _, l := range s.Listen {
 			line("listens", l)
+		}
+		if s.Other {
+			line("", "another version than this program: restart it with \"teambridge service restart\"")
 		}
 	} else {
 		line("service", s.Reason)

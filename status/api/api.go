@@ -186,3 +186,8 @@ type Version struct {
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
 }
+
+// Other reports whether v and o are known to be different versions or builds.
+func (v Version) Other(o Version) bool {
+	return v.Version != o.Version || v.Commit != "" && o.Commit != "" && v.Commit != o.Commit
+}

@@ -55,6 +55,7 @@ type Options struct {
 	LookupEnv    func(string) (string, bool)
 	Dir          string
 	AnswerWithin time.Duration
+	Version      api.Version // of this program
 
 	Warn  func(error)                        // gets what was not recorded, or not told
 	Debug func(format string, values ...any) // gets what is only for hints

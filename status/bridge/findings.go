@@ -28,7 +28,7 @@ func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report,
 		read = func(context.Context) (*journal.Journal, error) { return s.reader, nil }
 	}
 	return doctor.Checkup{
-		Root: root, State: l.opts.State, Locker: l.opts.Locker, LookupEnv: l.opts.LookupEnv, Dir: l.opts.Dir, Wait: l.opts.AnswerWithin,
+		Root: root, State: l.opts.State, Locker: l.opts.Locker, LookupEnv: l.opts.LookupEnv, Dir: l.opts.Dir, Wait: l.opts.AnswerWithin, Version: l.opts.Version,
 		Ledger: l.Ledger, Journal: read,
 	}.Run(ctx, team, fix)
 }

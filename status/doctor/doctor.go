@@ -31,6 +31,7 @@ type Checkup struct {
 	LookupEnv func(string) (string, bool)
 	Dir       string        // the project whose settings count, too; "": none
 	Wait      time.Duration // how long the service may take to answer; 0: 1 s
+	Version   api.Version   // of this program
 
 	// Ledger and Journal return the databases. That one cannot be opened is a finding.
 	// Ledger returns nil if there is none yet; Journal is called only if its file exists.

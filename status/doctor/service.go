@@ -42,6 +42,10 @@ func (x *examination) service(ctx context.Context) {
 		x.add(api.LevelProblem, "service", "", c.Where(), view.Describe(err), fmt.Sprintf("end process %d, and %s", card.PID, start))
 		return
 	}
+	if v, err := c.Version(asking); err == nil && x.Version.Version != "" && v.Version.Other(x.Version) { // without an answer it is in the findings above
+		x.add(api.LevelNote, "service_version", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service is teambridge %s, and this is %s: what is new waits for a restart", v.Version.Version, x.Version.Version),
+			"teambridge service restart, or start it again as you did")
+	}
 	x.add(api.LevelOK, "service", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service runs and records: process %d", card.PID), "")
 }
 

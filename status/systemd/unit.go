@@ -221,6 +221,19 @@ func (u Unit) Install(ctx context.Context, text string, start bool) (Installed, 
 	return i, nil
 }
 
+// Restart has systemd end what runs, and start the program that the unit names as it is now.
+func (u Unit) Restart(ctx context.Context) error {
+	if _, err := u.Read(); errors.Is(err, fs.ErrNotExist) {
+		return api.Decide(api.CodeNotFound, fmt.Sprintf("one that systemd did not start is ended by a signal, and started by: %s; or have systemd do it: %s install", u.ByHand, u.Command), "%s does not exist", u.Path)
+	} else if err != nil {
+		return err
+	}
+	if _, err := u.systemctl(ctx, "restart", u.Name); err != nil {
+		return &api.Decided{Err: fmt.Errorf("systemd did not restart it: %w", err), Code: api.CodeError, Hint: u.hint(err)}
+	}
+	return nil
+}
+
 // Note says how an installed unit is kept running, or started.
 func (u Unit) Note(i Installed) string {
 	if i.Started {
