@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/mode"
 	"teambridge/status/api"
 )
 
@@ -23,10 +24,11 @@ type schema struct {
 	Properties map[string]schema `json:"properties"`
 	Required   []string          `json:"required"`
 	OneOf      []schema          `json:"oneOf"`
+	AllOf      []schema          `json:"allOf"` // one, which has a description here
 
 	// Said for readers alone, or of what is asked.
 	Description          string `json:"description"`
-	AdditionalProperties *bool  `json:"additionalProperties"`
+	AdditionalProperties any    `json:"additionalProperties"`
 	MinItems             int    `json:"minItems"`
 	MaxLength            int    `json:"maxLength"`
 	Minimum              *int   `json:"minimum"`
@@ -90,6 +92,9 @@ func (d *reference) check(s schema, v any, at string) []string {
 		}
 		return d.check(ref, v, at)
 	}
+	if len(s.AllOf) == 1 {
+		return d.check(s.AllOf[0], v, at)
+	}
 	var wrong []string
 	for _, one := range s.OneOf {
 		reasons := d.check(one, v, at)
@@ -121,6 +126,10 @@ func (d *reference) check(s schema, v any, at string) []string {
 	case "boolean":
 		if _, ok := v.(bool); !ok {
 			bad("%v is no boolean", v)
+		}
+	case "null":
+		if v != nil {
+			bad("%v is not null", v)
 		}
 	case "array":
 		list, ok := v.([]any)
@@ -234,6 +243,15 @@ func TestDocumentHasTheFields(t *testing.T) {
 			t.Errorf("%s always has %v, and in the document %v", typ.Name(), required, have)
 		}
 	}
+	for setting := range doc.Components.Schemas["Mode"].Properties {
+		if _, err := mode.Parse(fmt.Appendf(nil, `{%q: null}`, setting)); err != nil {
+			t.Errorf("Mode has %s in the document: %v", setting, err)
+		}
+	}
+	if have, want := len(doc.Components.Schemas["Mode"].Properties), reflect.TypeFor[mode.Mode]().NumField(); have != want {
+		t.Errorf("Mode has %d settings, and in the document %d", want, have)
+	}
+	named["Mode"] = true // its fields have no names in JSON of their own
 	for name := range doc.Components.Schemas {
 		if !named[name] {
 			t.Errorf("%s is in the document, and here is no type for it", name)
