@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -56,6 +57,12 @@ func RequireOpenCode(t testing.TB) string {
 	return found[0]
 }
 
+// RequireNpm returns the path of npm, or skips or fails the test as Require does.
+func RequireNpm(t testing.TB) string {
+	t.Helper()
+	return requireProgram(t, "npm", "it comes with Node.js 20 or newer")
+}
+
 // RequireNode returns the path of node, or skips or fails the test as Require does.
 func RequireNode(t testing.TB) string {
 	t.Helper()
@@ -92,6 +99,25 @@ func RequireProperLockfile(t testing.TB) string {
 func RequireAxe(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(requirePackage(t, "axe-core"), "axe-core", "axe.min.js")
+}
+
+// RequireTypeScript returns the node_modules folder with the packages of the TypeScript client, in the versions of its
+// package-lock.json, or skips or fails the test as Require does.
+func RequireTypeScript(t testing.TB) string {
+	t.Helper()
+	modules := requirePackage(t, "typescript")
+	top, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(filepath.Join(top, "clients", "typescript", "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have, err := os.ReadFile(filepath.Join(filepath.Dir(modules), "package-lock.json")); err != nil || !bytes.Equal(have, want) {
+		missing(t, fmt.Errorf("the packages of the TypeScript client in %s are not those of its package-lock.json; %s", modules, howToInstall))
+	}
+	return modules
 }
 
 // requirePackage returns the node_modules folder that holds a package.

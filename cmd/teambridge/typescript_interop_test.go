@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"teambridge/relay/sim/standin"
+)
+
+// TestRealTypeScriptClient runs testdata/script/typescript: it builds the client in clients/typescript, compares
+// its types with openapi.json, and runs its tests and its example in Node.js, with a service and a simulated agent.
+func TestRealTypeScriptClient(t *testing.T) {
+	t.Parallel()
+	standin.RequireNode(t)
+	standin.RequireNpm(t)
+	modules := standin.RequireTypeScript(t)
+	p := scripts("typescript")
+	setup := p.Setup
+	p.Setup = func(env *testscript.Env) error {
+		if err := setup(env); err != nil {
+			return err
+		}
+		// Node.js looks for packages next to the sources, where the test writes nothing.
+		top, here := filepath.Join("..", ".."), filepath.Join(env.WorkDir, "clients", "typescript")
+		for _, dir := range []string{"src", "test", "example"} {
+			if err := os.CopyFS(filepath.Join(here, dir), os.DirFS(filepath.Join(top, "clients", "typescript", dir))); err != nil {
+				return err
+			}
+		}
+		for _, file := range []string{"clients/typescript/package.json", "clients/typescript/tsconfig.json", "status/server/openapi.json"} {
+			data, err := os.ReadFile(filepath.Join(top, file))
+			if err != nil {
+				return err
+			}
+			to := filepath.Join(env.WorkDir, file)
+			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+				return err
+			}
+			if err := os.WriteFile(to, data, 0o600); err != nil {
+				return err
+			}
+		}
+		return os.Symlink(modules, filepath.Join(here, "node_modules"))
+	}
+	testscript.Run(t, p)
+}
