@@ -18,6 +18,9 @@ export interface Window {
 }
 
 export class Backend {
+  /** Resolves once events come: what is sent from then on is followed from its beginning. */
+  readonly ready: Promise<void>;
+  private begun!: () => void;
   private readonly asked = new Set<string>();
   private after: string | undefined;
 
@@ -25,7 +28,9 @@ export class Backend {
     private readonly client: Client,
     private readonly team: string,
     private readonly window: Window,
-  ) {}
+  ) {
+    this.ready = new Promise((resolve) => (this.begun = resolve));
+  }
 
   /** run follows the team until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
@@ -33,6 +38,7 @@ export class Backend {
     const { client, team, window } = this;
     const onBroken = (err: Error) => window.show("offline", err.message); // it is tried again
     for await (const event of client.events({ team, after: this.after, signal, onBroken })) {
+      this.begun();
       this.after = event.id; // a program that keeps it goes on from here when it is started again
       switch (event.name) {
         case "snapshot": // the state, first and whenever it changes
@@ -94,9 +100,10 @@ async function main(team: string, member: string, text: string): Promise<void> {
   terminal.on("close", () => end.abort());
   const backend = new Backend(await Client.find(), team, {
     show: (what, value) => console.log(what, JSON.stringify(value)),
-    ask: async (question) => (await terminal.question(`${question} [y/N] `)) === "y",
+    ask: async (question) => (await terminal.question(`${question} [y/N]\n`)) === "y",
   });
   const running = backend.run(end.signal);
+  await Promise.race([backend.ready, running]);
   await backend.send(member, text);
   await running;
 }

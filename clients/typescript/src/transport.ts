@@ -80,9 +80,9 @@ export class Transport {
   /** failed returns the error for what undici has thrown. */
   failed(err: unknown, signal: AbortSignal | null | undefined): unknown {
     if (signal?.aborted) return signal.reason;
-    if (err instanceof ServiceError || err instanceof SkewError || err instanceof UnreachableError) return err;
     if (err instanceof SyntaxError) return new SkewError(this.where, `its JSON is invalid: ${err.message}`, { cause: err });
-    const cause = ((err as Error).cause ?? err) as NodeJS.ErrnoException;
+    const cause = err instanceof TypeError ? (err.cause as NodeJS.ErrnoException | undefined) : undefined;
+    if (!cause) return err; // one of ours, or a mistake in the request
     const connecting = cause.syscall === "connect" || cause.code === "UND_ERR_CONNECT_TIMEOUT";
     return new UnreachableError(`the service at ${this.where} does not answer: ${cause.message}`, !connecting, { cause: err });
   }
