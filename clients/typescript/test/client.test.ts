@@ -30,6 +30,8 @@ for (const [name, flags] of [["unix socket", []], ["TCP", ["--listen", "127.0.0.
       assert.equal(relay.member, member);
     });
     after(async () => {
+      const relay = await client.delete("/v1/relays/{relay}", { params: { path: { relay: `${member}@${team}` } } });
+      assert.equal(relay.member, member);
       await client.close();
       await service.end();
     });
@@ -86,6 +88,8 @@ for (const [name, flags] of [["unix socket", []], ["TCP", ["--listen", "127.0.0.
     });
 
     test("an outcome is waited for", async () => {
+      const tried = await client.send(team, member, { text: "hello", mode: { model: null }, dryRun: true });
+      assert.equal(tried.state, "dry-run");
       const sent = await client.send(team, member, { text: "hello" });
       const outcome = await client.get("/v1/teams/{team}/members/{member}/outcome", {
         params: { path: { team, member }, query: { until: "consumed", id: sent.id, ...(sent.delivery && { delivery: sent.delivery }) } },
@@ -117,6 +121,8 @@ for (const [name, flags] of [["unix socket", []], ["TCP", ["--listen", "127.0.0.
       await assert.rejects(client.send("..", member, { text: "x" }), TypeError);
       await assert.rejects(client.send(team, member, { text: "x" }, { id: "\ud83d" }), TypeError);
       await assert.rejects(client.send(team, member, { text: "\ud83d" }), { status: 422, code: "invalid" });
+      const idle = { params: { path: { relay: `${member}@${team}` } } };
+      await assert.rejects(client.post("/v1/relays/{relay}/interrupt", idle), { status: 409, code: "not_in_flight" });
       // @ts-expect-error: there is no such path
       await assert.rejects(client.get("/v1/nothing"), SkewError);
     });
