@@ -79,7 +79,7 @@ export class Client {
 
   /**
    * send sends a message to a member; "lead" is the lead. Sending again under the same id is sending
-   * once, whatever happened to the first request. Without an id, the service makes one.
+   * once. Without an id, the service makes one.
    */
   async send(team: string, member: string, message: Schemas["NewMessage"], options: { id?: string; signal?: AbortSignal } = {}): Promise<Schemas["Sent"]> {
     const { id, signal } = options;
@@ -92,7 +92,7 @@ export class Client {
 
   /**
    * events yields the events of a team, or of all teams, until the signal is aborted or the loop is
-   * left. The first one is a snapshot, and another one follows whenever the state changes. Messages,
+   * left with break; only the signal ends it while it waits. The first one is a snapshot, and another one follows whenever the state changes. Messages,
    * receipts, relay events and envelopes come once each, in the order of the journal.
    *
    * If the connection breaks, it is made again, after 0.1 s to 5 s, and the events continue without a

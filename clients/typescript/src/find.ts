@@ -55,8 +55,11 @@ export async function find(options: FindOptions = {}): Promise<Place> {
   if (socket && process.platform !== "win32") return { socket: socket.slice("unix:".length) };
   const address = card.listen.find((l) => !l.startsWith("unix:"));
   if (!address) throw none("it has no address; start it with --listen 127.0.0.1:PORT");
-  const token = (await readFile(join(state, "api.token"), "utf8")).trim();
-  return { address, token };
+  try {
+    return { address, token: (await readFile(join(state, "api.token"), "utf8")).trim() };
+  } catch (err) {
+    throw new Error(`read the token of the service for ${claude}: ${(err as Error).message}`, { cause: err });
+  }
 }
 
 function stateDir(given: string | undefined): string {

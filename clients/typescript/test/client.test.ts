@@ -83,7 +83,8 @@ for (const [name, flags] of [["unix socket", []], ["TCP", ["--listen", "127.0.0.
       assert.equal(again.deduplicated, true);
       const [want, have] = await Promise.all([whole, pieces]);
       assert.deepEqual(have, want);
-      assert.ok(broken > 5 && between.connections > 5, `${broken} of ${count} connections were cut`);
+      t.diagnostic(`${have.length} events, and ${broken} cuts`);
+      assert.equal(broken, count);
       await far.close();
     });
 
