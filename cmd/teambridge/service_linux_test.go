@@ -14,14 +14,18 @@ import (
 
 // The unit under a real systemd: it starts, is started again when it is killed, and
 // is removed. It is a unit of whoever runs the test, so it has to be asked for with
-// TEAMBRIDGE_SYSTEMD=1, where "systemctl --user" works.
+// TEAMBRIDGE_SYSTEMD=1, where "systemctl --user" works, or with the path of a teambridge
+// instead of 1. ".ci/long systemd" runs it in a machine of its own.
 func TestServiceUnderSystemd(t *testing.T) {
-	if os.Getenv("TEAMBRIDGE_SYSTEMD") == "" {
+	binary := os.Getenv("TEAMBRIDGE_SYSTEMD")
+	if binary == "" {
 		t.Skip("TEAMBRIDGE_SYSTEMD is not set")
 	}
-	binary := filepath.Join(t.TempDir(), "teambridge")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if !filepath.IsAbs(binary) {
+		binary = filepath.Join(t.TempDir(), "teambridge")
+		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	root, state := f.Root.Path(), f.State
@@ -71,6 +75,13 @@ func TestServiceUnderSystemd(t *testing.T) {
 			t.Fatal("it is not started again")
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+	s = status()
+	if out, err := command("service", "restart"); err != nil {
+		t.Errorf("restart: %v: %s", err, out)
+	}
+	if now := status(); !now.Answers || now.PID == s.PID {
+		t.Errorf("restarted: %+v, and was process %d", now, s.PID)
 	}
 	if out, err := command("service", "logs"); err != nil || len(out) == 0 {
 		t.Errorf("logs: %v: %s", err, out)
