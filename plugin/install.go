@@ -20,6 +20,7 @@ import (
 
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/sharedfile"
 )
 
 // Installer installs the plugin for all sessions of the Claude Code that Command starts.
@@ -85,7 +86,7 @@ func (i *Installer) Status(ctx context.Context) (s Status, err error) {
 			var servers struct {
 				MCPServers map[string]struct{ Command string } `json:"mcpServers"`
 			}
-			if data, err := os.ReadFile(filepath.Join(dir, serversFile)); err == nil && json.Unmarshal(data, &servers) == nil && s.Program == "" {
+			if data, err := sharedfile.ReadFile(filepath.Join(dir, serversFile)); err == nil && json.Unmarshal(data, &servers) == nil && s.Program == "" {
 				s.Program = servers.MCPServers[name].Command
 			}
 		}
@@ -177,7 +178,7 @@ func (i *Installer) Install(ctx context.Context, program string, flags []string)
 // complete reports whether all files are where we have written them.
 func (i *Installer) complete(all map[string][]byte) bool {
 	for file, want := range all {
-		if data, err := os.ReadFile(filepath.Join(i.dir(), name, filepath.FromSlash(file))); err != nil || !bytes.Equal(data, want) {
+		if data, err := sharedfile.ReadFile(filepath.Join(i.dir(), name, filepath.FromSlash(file))); err != nil || !bytes.Equal(data, want) {
 			return false
 		}
 	}
@@ -227,7 +228,7 @@ func (i *Installer) remember() error {
 	}
 	was := map[string]string{}
 	for _, file := range kept {
-		data, err := os.ReadFile(filepath.Join(i.Root, filepath.FromSlash(file)))
+		data, err := sharedfile.ReadFile(filepath.Join(i.Root, filepath.FromSlash(file)))
 		if err == nil {
 			was[file] = string(data)
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -239,7 +240,7 @@ func (i *Installer) remember() error {
 
 // restore puts back the files that say what they said before, which Claude Code leaves with other white space and empty objects.
 func (i *Installer) restore() error {
-	data, err := os.ReadFile(i.before())
+	data, err := sharedfile.ReadFile(i.before())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -252,7 +253,7 @@ func (i *Installer) restore() error {
 	}
 	for _, file := range kept {
 		path := filepath.Join(i.Root, filepath.FromSlash(file))
-		now, err := os.ReadFile(path)
+		now, err := sharedfile.ReadFile(path)
 		if err != nil {
 			continue // nothing of it is left
 		}

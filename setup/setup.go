@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/stophook"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/sharedfile"
 )
 
 // Setup is a machine, for one user.
@@ -391,5 +392,5 @@ func readIfAny(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path) // of an empty file it is not nil
+	return sharedfile.ReadFile(path) // of an empty file it is not nil
 }

@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/teams/sharedfile"
 	"teambridge/teams/transcript"
 )
 
@@ -100,7 +101,7 @@ func thread(home, id string) (Thread, bool) {
 	if !ok {
 		return Thread{}, false
 	}
-	file, err := os.Open(path)
+	file, err := sharedfile.Open(path)
 	if err != nil {
 		return Thread{}, false
 	}

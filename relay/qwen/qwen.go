@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"teambridge/relay/process"
+	"teambridge/teams/sharedfile"
 	"teambridge/teams/transcript"
 )
 
@@ -82,7 +83,7 @@ func read(path string) (r record, start string, ok bool) {
 	if name == nil || err != nil || !info.Mode().IsRegular() || info.Size() > maxRecord {
 		return r, "", false
 	}
-	data, err := os.ReadFile(path)
+	data, err := sharedfile.ReadFile(path)
 	if err != nil || json.Unmarshal(data, &r) != nil {
 		return r, "", false
 	}
@@ -110,7 +111,7 @@ var space = sync.OnceValue(func() string {
 // Sessions returns the sessions in living processes, the oldest first. Programs that only write to sessions, as we do, are left out.
 func Sessions(home string) (list []Session) {
 	folder := filepath.Join(home, "sessions")
-	all, _ := os.ReadDir(folder) // none, if it cannot be read
+	all, _ := sharedfile.ReadDir(folder) // none, if it cannot be read
 	for _, e := range all {
 		path := filepath.Join(folder, e.Name())
 		r, start, ok := read(path)
@@ -167,7 +168,7 @@ func Chat(home, cwd, id string) (path string, ok bool) {
 // Recent returns the transcripts of a directory that have changed since a time.
 func Recent(home, cwd string, since time.Time) (paths []string) {
 	folder := chats(home, cwd)
-	all, _ := os.ReadDir(folder)
+	all, _ := sharedfile.ReadDir(folder)
 	for _, e := range all {
 		if info, err := e.Info(); err == nil && filepath.Ext(e.Name()) == ".jsonl" && info.Mode().IsRegular() && !info.ModTime().Before(since) {
 			paths = append(paths, filepath.Join(folder, e.Name()))
@@ -196,7 +197,7 @@ func works(path string) (status string, since time.Time) {
 	if path == "" {
 		return "", time.Time{}
 	}
-	f, err := os.Open(path)
+	f, err := sharedfile.Open(path)
 	if err != nil {
 		return "", time.Time{}
 	}

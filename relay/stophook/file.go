@@ -13,6 +13,7 @@ import (
 
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/sharedfile"
 )
 
 // The errors about settings files that are not changed.
@@ -139,7 +140,7 @@ func regular(path string) (string, error) {
 
 // readIfAny reads a file; nil if there is none.
 func readIfAny(path string) ([]byte, error) {
-	data, err := os.ReadFile(path) // of an empty file it is not nil
+	data, err := sharedfile.ReadFile(path) // of an empty file it is not nil
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

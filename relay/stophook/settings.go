@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"teambridge/teams/rawjson"
+	"teambridge/teams/sharedfile"
 )
 
 // Files returns the paths of the settings files that apply in a directory: the user's, in the
@@ -44,7 +45,7 @@ func PluginEnabled(claudeDir, dir string) (on bool) {
 		var s struct {
 			EnabledPlugins map[string]any `json:"enabledPlugins"`
 		}
-		if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &s) != nil {
+		if data, err := sharedfile.ReadFile(path); err != nil || json.Unmarshal(data, &s) != nil {
 			continue
 		}
 		if v, ok := s.EnabledPlugins[Plugin]; ok {
@@ -59,7 +60,7 @@ func PluginEnabled(claudeDir, dir string) (on bool) {
 func Programs(path string) []string { return programs(path, all...) }
 
 func programs(path string, of ...hook) (programs []string) {
-	data, err := os.ReadFile(path)
+	data, err := sharedfile.ReadFile(path)
 	if err != nil {
 		return nil
 	}

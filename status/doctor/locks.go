@@ -16,12 +16,13 @@ import (
 	"teambridge/status/api"
 	"teambridge/teams/flock"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/sharedfile"
 )
 
 // objects looks in a directory for things in the place of locks, locks that nobody holds,
 // and our own leftovers; if only is not empty, just for those of that file.
 func (x *examination) objects(team, dir, only string) {
-	entries, err := os.ReadDir(dir)
+	entries, err := sharedfile.ReadDir(dir)
 	if err != nil {
 		return // reported by who has to read it, or not there yet
 	}
@@ -44,7 +45,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 	if err != nil {
 		return // released while we looked
 	}
-	inside, derr := os.ReadDir(path)
+	inside, derr := sharedfile.ReadDir(path)
 	what, remove := "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so", os.Remove
 	switch {
 	case !e.IsDir():
@@ -158,7 +159,7 @@ func fileUser(path string) string {
 
 // readStart returns the first bytes of a file.
 func readStart(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := sharedfile.Open(path)
 	if err != nil {
 		return "", err
 	}

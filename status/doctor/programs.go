@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"teambridge/relay/stophook"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/sharedfile"
 )
 
 // environment reports what is around the teams: versions of Claude Code, the switch for
@@ -167,7 +167,7 @@ func installedVersion(path, prefix string) teams.Version {
 }
 
 func readJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
+	data, err := sharedfile.ReadFile(path)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (x *examination) tools() {
 			continue
 		}
 		config := filepath.Join(p.home, p.file)
-		if data, _ := os.ReadFile(config); bytes.Contains(data, []byte(p.entry)) {
+		if data, _ := sharedfile.ReadFile(config); bytes.Contains(data, []byte(p.entry)) {
 			x.add(api.LevelOK, "tools", "", config, "sessions of "+p.name+" have the tools", "")
 		} else {
 			x.add(api.LevelNote, "no_tools", "", config, "sessions of "+p.name+" have no tools to write to others", "teambridge setup adds them, if you agree")

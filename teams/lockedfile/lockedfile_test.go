@@ -8,12 +8,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"teambridge/teams/winetest"
 )
 
 // place is a directory with one file in it, and a Locker for it.
@@ -47,7 +50,13 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) open() File {
 	p.t.Helper()
-	root, err := os.OpenRoot(p.dir)
+	// As package teams does: on Windows, a directory that os.OpenRoot has open cannot be deleted.
+	parent, err := os.OpenRoot(filepath.Dir(p.dir))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer parent.Close()
+	root, err := parent.OpenRoot(filepath.Base(p.dir))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -115,6 +124,9 @@ func TestTransformCreatesAndReplaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.want(strconv.Itoa(i + 1))
+	}
+	if runtime.GOOS == "windows" { // where the access list of the directory is what counts
+		return
 	}
 	info, err := os.Stat(p.path("x.json"))
 	if err != nil {
@@ -773,8 +785,9 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-func TestRefusesWhatIsNoPlainFile(t *testing.T) {
+func TestRefusesALink(t *testing.T) {
 	t.Parallel()
+	winetest.Skip(t, "a symbolic link looks like its target")
 	p := newPlace(t)
 	outside := filepath.Join(filepath.Dir(p.dir), "outside")
 	if err := os.WriteFile(outside, []byte("precious"), 0o644); err != nil {
@@ -783,14 +796,19 @@ func TestRefusesWhatIsNoPlainFile(t *testing.T) {
 	if err := os.Symlink(outside, p.path("x.json")); err != nil {
 		t.Fatal(err)
 	}
-	l := locker(Options{})
-	if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrNotRegular) {
-		t.Errorf("symbolic link: got %v, want ErrNotRegular", err)
+	if err := locker(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrNotRegular) {
+		t.Errorf("got %v, want ErrNotRegular", err)
 	}
 	if got, _ := os.ReadFile(outside); string(got) != "precious" {
 		t.Errorf("the link's target holds %q", got)
 	}
-	if err := errors.Join(os.Remove(p.path("x.json")), os.Mkdir(p.path("x.json"), 0o755)); err != nil {
+}
+
+func TestRefusesWhatIsNoPlainFile(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	l := locker(Options{})
+	if err := os.Mkdir(p.path("x.json"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrNotRegular) {
@@ -1039,6 +1057,11 @@ func TestPreparedBeforeTheLock(t *testing.T) {
 	}
 	if err := l.Transform(t.Context(), f, increment); err != nil {
 		t.Fatal(err)
+	}
+	if !canExchange { // nothing is prepared that would be written next to the file
+		p.want("2")
+		want("read false", "commit false", "lock false", "write true", "flush true", "fence true", "rename true", "readback true", "unlock true")
+		return
 	}
 	p.want("6")
 	want("read false", "commit false", "write false", "flush false", "lock false",

@@ -3,11 +3,12 @@ package transcript
 import (
 	"encoding/json"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"teambridge/teams/sharedfile"
 )
 
 // Process is what <claude>/sessions/<pid>.json says of a process that has a session.
@@ -43,7 +44,7 @@ const (
 
 // readSmall reads the beginning of a file that is smaller than that.
 func readSmall(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := sharedfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func ProcessOf(root, session string) (last Process, ok bool) {
 // Processes returns the processes that have sessions, alive or not.
 func Processes(root string) (list []Process) {
 	folder := filepath.Join(root, "sessions")
-	all, err := os.ReadDir(folder)
+	all, err := sharedfile.ReadDir(folder)
 	if err != nil {
 		return nil
 	}

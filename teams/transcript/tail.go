@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+
+	"teambridge/teams/sharedfile"
 )
 
 // longestLine is the size of the longest line that is read; longer ones are passed over. Records
@@ -164,7 +166,7 @@ func open(path string) (*os.File, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := os.Open(path)
+	file, err := sharedfile.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,6 +27,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf16"
+
+	"teambridge/teams/sharedfile"
 )
 
 // Slug returns the name of the folder below projects for processes in that directory: the
@@ -91,7 +93,7 @@ func ofSession(root, dir, session, suffix string) (path string, err error) {
 	if path = filepath.Join(projects, slugOf(dir), name); is(path) {
 		return path, nil
 	}
-	all, failed := os.ReadDir(projects)
+	all, failed := sharedfile.ReadDir(projects)
 	for _, e := range all {
 		if path := filepath.Join(projects, e.Name(), name); is(path) {
 			return path, nil
@@ -203,7 +205,7 @@ func startedWith(path, prompt string) bool {
 
 // latest returns the files in a folder whose name ends so, at most so many, the last written first.
 func latest(folder, suffix string, most int) []string {
-	all, err := os.ReadDir(folder)
+	all, err := sharedfile.ReadDir(folder)
 	if err != nil {
 		return nil
 	}

@@ -3,12 +3,13 @@ package watch
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"teambridge/teams/sharedfile"
 )
 
 // team is one life of a team's directory.
@@ -458,7 +459,7 @@ func (w *Watcher) leave(d *dir) {
 
 // list returns the names in a directory.
 func (w *Watcher) list(d *dir) ([]string, bool) {
-	f, err := os.Open(d.path)
+	f, err := sharedfile.Open(d.path)
 	if err == nil {
 		defer f.Close()
 		var names []string

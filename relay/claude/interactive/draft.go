@@ -14,6 +14,7 @@ import (
 
 	"teambridge/relay/shell"
 	"teambridge/teams/atomicfile"
+	"teambridge/teams/sharedfile"
 )
 
 // How long a request for the draft stays after it was given up. A program that was too slow opens its editor later: with
@@ -84,7 +85,7 @@ func (l *Launch) draft() (text string, ok bool, err error) {
 	if err != nil {
 		return "", false, fmt.Errorf("interactive: draft: %w", err)
 	}
-	data, err := os.ReadFile(path)
+	data, err := sharedfile.ReadFile(path)
 	if err == nil {
 		err = os.Remove(path)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"teambridge/relay/shell"
 	"teambridge/teams/atomicfile"
+	"teambridge/teams/sharedfile"
 )
 
 // settings returns the file for --settings, given the value that the person's command has; empty if nothing is to change.
@@ -148,5 +149,5 @@ func readLimited(path string) ([]byte, error) {
 	case info.Size() > maxSettings:
 		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("is larger than %d MiB", maxSettings>>20)}
 	}
-	return os.ReadFile(path)
+	return sharedfile.ReadFile(path)
 }
