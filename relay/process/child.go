@@ -59,12 +59,9 @@ func closeAll(files ...*os.File) {
 // Gone is closed when the program has exited.
 func (c *Child) Gone() <-chan struct{} { return c.gone }
 
-// Wait waits for the exit, and returns what [exec.Cmd.Wait] does.
+// Wait waits for the exit, and returns what [exec.Cmd.Wait] does. What the program started in its group ends with it.
 func (c *Child) Wait() error {
-	WaitExit(c.cmd)
-	// What it started in its group ends with it, before its id can be given to another.
-	_ = KillGroup(c.Group)
-	err := c.cmd.Wait()
+	err := wait(c.cmd, c.Group)
 	close(c.gone)
 	return err
 }

@@ -31,3 +31,6 @@ func KillGroup(pid int) error {
 
 // SignalName is empty: no signal ends a process here.
 func SignalName(*os.ProcessState) string { return "" }
+
+// wait waits for a command. There is no group to end.
+func wait(cmd *exec.Cmd, _ int) error { return cmd.Wait() }

@@ -70,3 +70,10 @@ func WaitExit(cmd *exec.Cmd) {
 		}
 	}
 }
+
+// wait waits for a command, and ends its group before the id can be given to another.
+func wait(cmd *exec.Cmd, group int) error {
+	WaitExit(cmd)
+	_ = KillGroup(group)
+	return cmd.Wait()
+}

@@ -35,6 +35,3 @@ func Parent(pid int) int {
 
 // Identify is a child that has just been started.
 func Identify(pid int) Predecessor { return Predecessor{PID: pid, Group: pid} }
-
-// WaitExit does nothing: cmd.Wait waits, and reaps. Between that and the end of the group another could get its id.
-func WaitExit(*exec.Cmd) {}
