@@ -2,6 +2,8 @@ package teams
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -101,6 +103,7 @@ func TestVersionOfTheProcess(t *testing.T) {
 
 func TestReadsInbox(t *testing.T) {
 	t.Parallel()
+	self := strconv.Itoa(os.Getpid()) // a process that exists
 	const lead = `"leadAgentId":"l@t","members":[{"agentId":"l@t","name":"l","agentType":"team-lead"`
 	const leader = `,"tmuxPaneId":"leader"`
 	const worker = `,{"name":"w","agentId":"w@t","joinedAt":5000,"backendType":"in-process"}`
@@ -108,12 +111,12 @@ func TestReadsInbox(t *testing.T) {
 		`{` + lead + `}]}`:                       Unsure,
 		`{` + lead + `}` + worker + `]}`:         Unsure,
 		`{` + lead + `,"tmuxPaneId":"leader"}]}`: No,
-		`{` + lead + `,"tmuxPaneId":"leader"},{"name":"operator","agentId":"operator@t"}]}`: No,
-		`{` + lead + `,"tmuxPaneId":"leader"}` + worker + `]}`:                              Yes,
-		`{"leadProcess":{"pid":1,"claimedAt":4000},` + lead + leader + `}` + worker + `]}`:  Yes,
-		`{"leadProcess":{"pid":1,"claimedAt":6000},` + lead + leader + `}` + worker + `]}`:  No,
-		`{"leadProcess":{"pid":1},` + lead + leader + `}` + worker + `]}`:                   Yes,
-		`{"leadProcess":{"pid":1},` + lead + `,"tmuxPaneId":""}]}`:                          Unsure, // made by Create
+		`{` + lead + `,"tmuxPaneId":"leader"},{"name":"operator","agentId":"operator@t"}]}`:           No,
+		`{` + lead + `,"tmuxPaneId":"leader"}` + worker + `]}`:                                        Yes,
+		`{"leadProcess":{"pid":` + self + `,"claimedAt":4000},` + lead + leader + `}` + worker + `]}`: Yes,
+		`{"leadProcess":{"pid":` + self + `,"claimedAt":6000},` + lead + leader + `}` + worker + `]}`: No,
+		`{"leadProcess":{"pid":` + self + `},` + lead + leader + `}` + worker + `]}`:                  Yes,
+		`{"leadProcess":{"pid":` + self + `},` + lead + `,"tmuxPaneId":""}]}`:                         Unsure, // made by Create
 	} {
 		c, err := Parse("t", []byte(config))
 		if err != nil {

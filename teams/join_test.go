@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/winetest"
 )
 
 func locker(t *testing.T) *lockedfile.Locker {
@@ -240,6 +241,9 @@ func TestJoinRacesWithDeletion(t *testing.T) {
 		"remade":  func(p *place) { p.remove("teams/" + g2Team); p.write(g2Config, g2Head+"[]}") },
 		"moved":   func(p *place) { os.Rename(p.path("teams/"+g2Team), p.path("trash")) },
 	} {
+		if name == "moved" && winetest.Running() {
+			continue // which does not find what is in it by the handle of a moved directory
+		}
 		for _, at := range []lockedfile.Step{lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence} {
 			p, team := fixture(t, g2Team)
 			changed := false

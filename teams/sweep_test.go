@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"teambridge/teams"
+	"teambridge/teams/winetest"
 )
 
 // Sweep takes away the empty directories of a team that is gone, and nothing
@@ -35,6 +36,9 @@ func TestSweep(t *testing.T) {
 		}, "inboxes"},
 		"deleted": {os.RemoveAll, ""},
 	} {
+		if name == "inboxes is a link" && winetest.Running() {
+			continue // which makes no links that Go knows as such
+		}
 		base := t.TempDir()
 		dir := filepath.Join(base, "teams", "demo")
 		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700),

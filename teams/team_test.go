@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +22,9 @@ func TestInboxes(t *testing.T) {
 		"alice.json", ".hidden.json", "bob.json", "note.txt", "alice.json.tmp.1a2b",
 		"a-b.json", "a.json", "dots...json", "nul.json", ".json", "x.JSON",
 	} {
+		if name == "nul.json" && runtime.GOOS == "windows" {
+			continue // no file
+		}
 		p.write("teams/t/inboxes/"+name, "[]")
 	}
 	p.mkdir("teams/t/inboxes/alice.json.lock")
@@ -65,7 +69,7 @@ func TestInboxDir(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fi.Mode() != fs.ModeDir|0o700 {
+		if fi.Mode() != fs.ModeDir|0o700 && runtime.GOOS != "windows" {
 			t.Errorf("mode %v, want drwx------", fi.Mode())
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teambridge/teams/winetest"
 )
 
 // The captured teams of two versions.
@@ -72,6 +74,7 @@ func (p *place) remove(name string) {
 
 func (p *place) symlink(target, name string) {
 	p.t.Helper()
+	winetest.SkipLinks(p.t)
 	if err := os.Symlink(target, p.path(name)); err != nil {
 		p.t.Fatal(err)
 	}

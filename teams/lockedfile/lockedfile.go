@@ -369,7 +369,7 @@ func gone(dir *os.Root) bool {
 // readFile returns the content of f, and its info from right before; nil, nil if it does not
 // exist. Content is never nil for a file that exists.
 func readFile(f File) ([]byte, fs.FileInfo, error) {
-	content, info, err := Read(f.Dir, f.Name)
+	content, info, err := read(f.Dir, f.Name)
 	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
 		return nil, nil, nil
 	}

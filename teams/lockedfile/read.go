@@ -12,7 +12,15 @@ import (
 // Read returns the content of the file called name in dir, without any lock, and its info
 // from right before. The errors are [ErrNotRegular], [ErrTooLarge] and those of the file
 // system; they do not name the directory.
+//
+// On Windows it waits while the file is locked, for a quarter of a second at most: where the file
+// system has no POSIX semantics, the holder of the lock cannot replace the file while it is open.
 func Read(dir *os.Root, name string) ([]byte, fs.FileInfo, error) {
+	yield(dir, name)
+	return read(dir, name)
+}
+
+func read(dir *os.Root, name string) ([]byte, fs.FileInfo, error) {
 	r, info, err := open(dir, name)
 	if err != nil {
 		return nil, nil, err

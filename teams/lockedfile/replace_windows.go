@@ -31,5 +31,15 @@ func rename(dir *os.Root, from, to string) error {
 	}
 }
 
+// maxYield is how long a reader waits for the holder of a lock. Agents hold one for some milliseconds.
+const maxYield = 250 * time.Millisecond
+
+// yield waits until nobody holds the lock of a file.
+func yield(dir *os.Root, name string) {
+	for start := time.Now(); Busy(dir, name) && time.Since(start) < maxYield; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // isNotEmpty reports whether err says that a directory has something in it.
 func isNotEmpty(err error) bool { return errors.Is(err, errDirNotEmpty) }

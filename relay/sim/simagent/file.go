@@ -67,7 +67,7 @@ func replace(path string, data []byte) error {
 	_, err = file.Write(data)
 	err = errors.Join(err, file.Close())
 	if err == nil {
-		err = os.Rename(temp, path)
+		err = rename(temp, path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(temp))
