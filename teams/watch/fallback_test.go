@@ -221,6 +221,7 @@ func TestWatchesAreSetOnceTheLimitAllows(t *testing.T) {
 // system.
 func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 	t.Parallel()
+	winetest.Skip(t, "the time of creation of a directory changes with what is made in it")
 	for name, change := range map[string]func(p *claude, n int) (want Event){
 		"inboxes": func(p *claude, n int) Event {
 			p.replace(p.inbox("a/alice"), fmt.Sprintf("[%d]", n))

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"teambridge/teams/winetest"
 )
 
 // A list of tasks is watched as an inbox directory is: what is written in place, replaced or removed, and whole lists.
@@ -53,6 +55,7 @@ func TestTasks(t *testing.T) {
 // What no event tells of is found by a sweep.
 func TestTasksWithoutEvents(t *testing.T) {
 	t.Parallel()
+	winetest.Skip(t, "the time of creation of a directory changes with what is made in it")
 	p := newClaude(t)
 	p.mkdir("tasks/myteam")
 	w := New(Options{Root: p.root, Tasks: true})

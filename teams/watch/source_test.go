@@ -1,0 +1,38 @@
+package watch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The watcher adds watches in the loop that reads the events, so an event that waits must not hold up Add.
+func TestAWatchCanBeAddedWhileEventsWait(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	src, err := openKernel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := src.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 200 {
+		sub := filepath.Join(dir, fmt.Sprint(n))
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := src.Add(sub); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := <-src.events(); !ok {
+		t.Error("the events have ended")
+	}
+	if err := src.Close(); err != nil {
+		t.Error(err)
+	}
+	for range src.events() {
+	}
+}
