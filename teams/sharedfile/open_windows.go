@@ -1,21 +1,30 @@
 package sharedfile
 
 import (
-	"io/fs"
 	"os"
-	"syscall"
+	"path/filepath"
 )
 
+// open goes down from the top of the volume: all that an [os.Root] opens on the way is shared, but not the
+// directory that it starts at. (A file that os.NewFile makes of a handle is taken for an overlapped one by
+// Wine, and breaks others.) What a Root refuses, such as a link to another volume, is opened unshared.
 func open(path string) (*os.File, error) {
-	name, err := syscall.UTF16PtrFromString(path)
+	abs, err := filepath.Abs(path)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	h, err := syscall.CreateFile(name, syscall.GENERIC_READ,
-		syscall.FILE_SHARE_READ|syscall.FILE_SHARE_WRITE|syscall.FILE_SHARE_DELETE, nil,
-		syscall.OPEN_EXISTING, syscall.FILE_FLAG_BACKUP_SEMANTICS, 0) // as directories need it
+	top := filepath.VolumeName(abs) + `\`
+	rel, err := filepath.Rel(top, abs)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		return os.Open(path)
 	}
-	return os.NewFile(uintptr(h), path), nil
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return os.Open(path)
+	}
+	defer root.Close()
+	if f, err := root.Open(rel); err == nil {
+		return f, nil
+	}
+	return os.Open(path)
 }

@@ -258,6 +258,7 @@ func TestTeamsThatComeAndGoAndComeAgain(t *testing.T) {
 
 func TestEveryInboxIsFoundAfterItsLastChange(t *testing.T) {
 	t.Parallel()
+	winetest.Skip(t, "now and then the handle of a file that many threads write is invalid")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	w := start(t, New(Options{Root: p.root, sweep: time.Hour}))
@@ -463,6 +464,7 @@ func settled(t testing.TB, p *claude, w *Watcher) {
 
 func TestAReaderThatNeverComesCostsLittle(t *testing.T) {
 	t.Parallel()
+	winetest.Skip(t, "now and then the handle of a file that many threads write is invalid")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	w := start(t, New(Options{Root: p.root}))
