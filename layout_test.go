@@ -23,7 +23,9 @@ var mayImport = map[string][]string{
 	"teams/flock":              {},
 	"teams/lockedfile":         {"teams/flock"},
 	"teams/rawjson":            {},
-	"teams/transcript":         {},
+	"teams/sharedfile":         {},
+	"teams/winetest":           {}, // of tests alone
+	"teams/transcript":         {"teams/sharedfile"},
 	"teams":                    {"teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript"},
 	"teams/tasks":              {"teams", "teams/lockedfile"},
 	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // of tests alone
@@ -35,12 +37,12 @@ var mayImport = map[string][]string{
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"relay/sim/simagent":       {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
-	"teams/watch":              {},
+	"teams/watch":              {"teams/sharedfile"},
 	"relay/agent":              {"relay/mode", "relay/wire"},
 	"relay/mode":               {"teams/rawjson"},
 	"relay/profile":            {},
 	"relay/shell":              {},
-	"relay/stophook":           {"relay/shell", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
+	"relay/stophook":           {"relay/shell", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
 	"relay/pipe":               {"relay/mode"},
 	"relay/tmux":               {},
 	"relay/wire":               {"teams/rawjson"},
@@ -50,7 +52,7 @@ var mayImport = map[string][]string{
 	"relay/handoff":            {"inbox/ledger", "relay", "relay/agent", "relay/claude/interactive", "relay/terminal", "relay/mode"},
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
-	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/transcript"},
+	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/sim/model":          {"relay/process"},
 	"relay/sim/standin":        {"relay/sim/model", "relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
@@ -62,8 +64,8 @@ var mayImport = map[string][]string{
 	"relay/link/hub":           {"relay/link/nats", "relay/link/nats/admin", "teams/atomicfile", "teams/flock"},
 	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
 	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/transcript"},
-	"relay/codex":              {"teams/transcript"},
-	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/transcript"},
+	"relay/codex":              {"teams/sharedfile", "teams/transcript"},
+	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
 	"relay/probe":              {"relay/peer", "relay/process", "relay/sim/model", "relay/terminal", "teams", "teams/transcript"},
 	"relay/probe/probetest":    {"relay/probe", "relay/process", "teams", "teams/transcript"}, // of tests alone
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
@@ -93,15 +95,15 @@ var mayImport = map[string][]string{
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
-		"status/alert", "status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile", "teams/transcript",
+		"status/alert", "status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
 	},
 	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
 	"status/mcp":         {"status/api", "status/view"},
 	"status/ssh":         {"relay/shell", "status/api"},
-	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile"},
-	"setup":              {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
+	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile", "teams/sharedfile"},
+	"setup":              {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
 	"demo": {
 		"inbox", "inbox/journal", "inbox/ledger", "relay/sim/simagent", "relay", "relay/claude", "relay/sim/simchild", "relay/sim/simsession", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",
