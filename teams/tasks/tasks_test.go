@@ -128,9 +128,10 @@ func TestOddFiles(t *testing.T) {
 	l.write("list/6.json", `{"subject": "cut of`)
 	l.write("list/7.json", "")
 	l.write("list/8.json", strings.Repeat(" ", MaxSize+1))
-	problems := 6
+	problems := 5
 	if runtime.GOOS != "windows" { // where that is no file
 		l.write("list/CON.json", "{}")
+		problems++
 	}
 	for _, dir := range []string{"list/9.json", "list/1.json.lock", "list/subdir"} {
 		if err := os.Mkdir(l.path(dir), 0o700); err != nil {
