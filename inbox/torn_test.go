@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"sync"
 	"testing"
@@ -78,8 +79,14 @@ func TestReadWhileWrittenSlowly(t *testing.T) {
 // inPlace writes the inbox as an older agent does, and calls middle when half of
 // it is there.
 func inPlace(p *place, content []byte, middle func()) error {
-	if err := os.Mkdir(p.lock(), 0o755); err != nil {
-		return err
+	for {
+		err := os.Mkdir(p.lock(), 0o755)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) { // on Windows, a reader can have the last one open for a moment
+			return err
+		}
 	}
 	f, err := os.OpenFile(p.path(), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
