@@ -6,8 +6,8 @@ import (
 )
 
 // open goes down from the top of the volume: all that an [os.Root] opens on the way is shared, but not the
-// directory that it starts at. (A file that os.NewFile makes of a handle is taken for an overlapped one by
-// Wine, and breaks others.) What a Root refuses, such as a link to another volume, is opened unshared.
+// directory that it starts at. (With files that os.NewFile makes of handles, many more tests failed with Wine. Why is
+// not known.) What a Root refuses, such as a link to another volume, is opened unshared.
 func open(path string) (*os.File, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

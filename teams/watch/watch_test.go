@@ -258,7 +258,7 @@ func TestTeamsThatComeAndGoAndComeAgain(t *testing.T) {
 
 func TestEveryInboxIsFoundAfterItsLastChange(t *testing.T) {
 	t.Parallel()
-	winetest.Skip(t, "now and then the handle of a file that many threads write is invalid")
+	winetest.Skip(t, "now and then a handle is invalid; whether that is a fault of Wine, of fsnotify or of ours is not known")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	w := start(t, New(Options{Root: p.root, sweep: time.Hour}))
@@ -384,7 +384,7 @@ func TestWhatIsNoFileIsReportedAndNotOpened(t *testing.T) {
 
 // Not parallel: it counts the descriptors and goroutines of the process.
 func TestRunLeavesNothingBehind(t *testing.T) {
-	winetest.Skip(t, "the descriptors of the process are those of Wine, too")
+	winetest.Skip(t, "some handles stay open; whether they are those of Wine is not known")
 	descriptors := func() int {
 		names, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -465,7 +465,7 @@ func settled(t testing.TB, p *claude, w *Watcher) {
 
 func TestAReaderThatNeverComesCostsLittle(t *testing.T) {
 	t.Parallel()
-	winetest.Skip(t, "now and then the handle of a file that many threads write is invalid")
+	winetest.Skip(t, "now and then a handle is invalid; whether that is a fault of Wine, of fsnotify or of ours is not known")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	w := start(t, New(Options{Root: p.root}))

@@ -9,7 +9,7 @@ import (
 // Running reports whether the process runs with Wine.
 func Running() bool { return running() }
 
-// Skip skips a test that Wine cannot pass, with what Wine does differently.
+// Skip skips a test that does not pass with Wine, with what happens there.
 func Skip(t testing.TB, reason string) {
 	t.Helper()
 	if running() {
