@@ -130,6 +130,12 @@ func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 			return &Sight{}, context.Cause(ctx)
 		}
 	}
+	if err == nil && seen != nil {
+		// What is open can still be read after it was moved away, where no agent looks.
+		if gone := s.opts.Team.Exists(); errors.Is(gone, teams.ErrTeamGone) {
+			err = gone
+		}
+	}
 	if errors.Is(err, teams.ErrTeamGone) {
 		s.Record(ctx, journal.Snapshot{Root: s.opts.Team.Root().Path(), Team: s.config.Instance(), Inbox: d.Member, Gone: true, At: now})
 		return &Sight{Seen: &inbox.Seen{Fault: err}, recorded: true}, err

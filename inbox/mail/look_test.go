@@ -320,6 +320,22 @@ func TestFollowWhatCannotBeRead(t *testing.T) {
 	})
 }
 
+// A team that was moved away is gone, though its directory is open and can be read.
+func TestFollowTeamThatIsMoved(t *testing.T) {
+	t.Parallel()
+	l := look(t)
+	if err := os.Rename(l.opts.Team.Path(), l.opts.Team.Path()+"-before"); err != nil {
+		t.Fatal(err)
+	}
+	at, err := l.sender.Sight(t.Context(), l.d)
+	if !errors.Is(err, teams.ErrTeamGone) {
+		t.Fatalf("got %v", err)
+	}
+	if fate, err := l.sender.Judge(t.Context(), l.d, at); fate != inbox.Unknown || !errors.Is(err, inbox.ErrUnclear) {
+		t.Errorf("it is %s, %v", fate, err)
+	}
+}
+
 // An agent answers for itself whether it keeps the rows it took: by its version, and
 // where that is not known by the rows that are there.
 func TestVerdictByVersion(t *testing.T) {
