@@ -1,0 +1,38 @@
+package standin_test
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/sim/standin"
+)
+
+// late is a test that still waits when the time of all tests is over.
+type late struct {
+	testing.TB
+	said chan string
+}
+
+func (late) Deadline() (time.Time, bool)         { return time.Now(), true }
+func (l late) Errorf(format string, args ...any) { l.said <- fmt.Sprintf(format, args...) }
+
+// A test that waits for what does not come tells what came, and what runs in its home ends, for which it may wait.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	l := late{t, make(chan string)}
+	h := standin.NewHome(l, nil)
+	cmd := exec.Command("sleep", "600")
+	cmd.Env = h.Env()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if said := <-l.said; !strings.Contains(said, "\n0 calls") {
+		t.Errorf("it says %q", said)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the process ended by itself")
+	}
+}
