@@ -244,8 +244,8 @@ func TestInstallScript(t *testing.T) {
 	standin.RequireCodex(t)
 	standin.RequireQwen(t)
 	out, err := run(packages)
-	// With OpenCode, Codex, Node.js, Qwen Code, proper-lockfile and axe-core.
-	if want := len(versions) + 6; err != nil || strings.Count(out, "there already") != want {
+	// With OpenCode, Codex, Node.js, Qwen Code, proper-lockfile, axe-core and the packages of the TypeScript client.
+	if want := len(versions) + 7; err != nil || strings.Count(out, "there already") != want {
 		t.Errorf("complete: got %q, %v, want %d packages that are there", out, err, want)
 	}
 	out, err = run(t.TempDir())
@@ -270,7 +270,7 @@ func TestInstallScript(t *testing.T) {
 func bare(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"bash", "env", "uname", "sed", "head", "mkdir", "dirname", "sort"} {
+	for _, name := range []string{"bash", "env", "uname", "sed", "head", "mkdir", "dirname", "sort", "readlink", "ln", "cmp"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Skip(err)
