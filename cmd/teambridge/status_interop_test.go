@@ -139,17 +139,20 @@ func TestStatusOfARealShutdown(t *testing.T) {
 			return strings.HasPrefix(line, "worker") && strings.Contains(line, "ended (it has shut down)")
 		})
 		waiting.end(ctx)
-		_, err := standin.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
-			return json.Valid(data) && !bytes.Contains(data, []byte(`"name": "worker"`))
-		})
-		if err != nil {
-			t.Fatal(err)
+		// A lead that does not lock config.json can leave the member in it: one of 2.1.80 did once, on a busy machine.
+		if v.Has(teams.LocksConfig) == teams.Yes {
+			_, err := standin.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
+				return json.Valid(data) && !bytes.Contains(data, []byte(`"name": "worker"`))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status, _, errs := u.run("ask", "worker", "are you there"); status != api.ExitNotFound || !strings.Contains(errs, "nobody can answer") {
+				t.Errorf("ask: exit status %d\n%s", status, errs)
+			}
 		}
 		if out := u.must("status", "worker"); !strings.Contains(out, "ended (it has shut down)") {
-			t.Errorf("when it is no member any more:\n%s", out)
-		}
-		if status, _, errs := u.run("ask", "worker", "are you there"); status != api.ExitNotFound || !strings.Contains(errs, "nobody can answer") {
-			t.Errorf("ask: exit status %d\n%s", status, errs)
+			t.Errorf("after its end:\n%s", out)
 		}
 
 		if err := u.team.Lead.End(ctx); err != nil {
