@@ -114,7 +114,7 @@ func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	// Without cancellation: when the relay is ended, the agent may finish its turn.
 	proc, err := l.opts.Runtime.Start(context.WithoutCancel(ctx), l.session.ID, mode)
 	if errors.Is(err, agent.ErrUnusable) {
-		l.opts.Warn(fmt.Errorf("relay: %s was killed before its first turn was stored: it does not remember it, and begins another conversation: %w", l.opts.Member, err))
+		l.opts.Warn(fmt.Errorf("relay: %s was killed before its first turn was stored; it starts a new conversation and does not remember that turn: %w", l.opts.Member, err))
 		l.session.ID = uuid.NewString()
 		return l.start(ctx, mode)
 	}

@@ -66,8 +66,8 @@ Its agents finish their turns first, for up to 90 seconds. No message is lost or
 repeated: what was given to an agent that had to be ended is looked up in its
 transcript.
 
-Exit status: 0 it runs again; 1 systemd failed; 3 it is not installed; 5 the
-unit was not written by teambridge.`,
+Exit status: 0 it runs again; 1 systemd failed; 3 it is not installed, or
+does not answer; 5 the unit was not written by teambridge.`,
 		Example: `  teambridge service restart`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return restartService(cmd.Context(), a) },
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"modernc.org/sqlite"
 )
@@ -122,10 +123,19 @@ const copyName = ".version"
 
 // Copies returns the copies of the database at path that were made before it was brought up to date: PATH.versionN, of
 // version N (0.N for [Format.Earlier]). There is one, of the last time, unless the process that made another one was killed.
-func Copies(path string) ([]string, error) { return filepath.Glob(path + copyName + "[0-9]*") }
+func Copies(path string) (copies []string, err error) {
+	dir, base := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Clean(dir))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), base+copyName) {
+			copies = append(copies, dir+e.Name())
+		}
+	}
+	return copies, err
+}
 
-// keepCopy makes a copy of a database of which the caller has the lock for writing, and removes earlier ones. It takes as
-// much space as the database, and about a second per 200 MB.
+// keepCopy makes a copy of a database of which the caller has the lock for writing, and removes earlier ones. It takes at
+// most as much space as the database.
 func keepCopy(path string, at fileVersion) (err error) {
 	defer func() {
 		if err != nil {
@@ -148,7 +158,10 @@ func keepCopy(path string, at fileVersion) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := copyTo(path, half); err != nil {
+	if err = copyTo(path, half); err == nil {
+		err = syncFile(half) // SQLite does not
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(half))
 	}
 	if err := os.Rename(half, name); err != nil {
@@ -162,6 +175,14 @@ func keepCopy(path string, at fileVersion) (err error) {
 		}
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // copyTo writes what was last committed to the database at path into an empty file.

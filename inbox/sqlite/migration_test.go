@@ -125,7 +125,7 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 // What a database was before it was brought up to date is kept, once, and for its owner alone.
 func TestCopies(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "diary.db")
+	path := filepath.Join(t.TempDir(), "a[b", "diary.db") // no pattern
 	firstVersion(t, path)
 	// In the way, so that no copy can be made: nothing is changed.
 	if err := os.MkdirAll(filepath.Join(path+".copying", "x"), 0o700); err != nil {
@@ -161,8 +161,8 @@ func TestCopies(t *testing.T) {
 	if n := days(t, d); n != 1 {
 		t.Errorf("the copy has %d days", n)
 	}
-	if left, err := filepath.Glob(path + ".copying*"); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %q, %v", left, err)
+	if _, err := os.Lstat(path + ".copying"); err == nil {
+		t.Error("left behind: half a copy")
 	}
 }
 

@@ -224,7 +224,7 @@ func (u Unit) Install(ctx context.Context, text string, start bool) (Installed, 
 // Restart has systemd end what runs, and start the program that the unit names as it is now.
 func (u Unit) Restart(ctx context.Context) error {
 	if _, err := u.Read(); errors.Is(err, fs.ErrNotExist) {
-		return api.Decide(api.CodeNotFound, fmt.Sprintf("one that systemd did not start is ended by a signal, and started by: %s; or have systemd do it: %s install", u.ByHand, u.Command), "%s does not exist", u.Path)
+		return api.Decide(api.CodeNotFound, fmt.Sprintf("if you started it yourself, end it, and start it again: %s; or let systemd run it: %s install", u.ByHand, u.Command), "%s does not exist", u.Path)
 	} else if err != nil {
 		return err
 	}
