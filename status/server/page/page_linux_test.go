@@ -939,8 +939,11 @@ func testEnded(t *testing.T, browser context.Context) {
 	defer func() { _ = os.Rename(claude+".ended", sim.Dir()) }() // its lead is still there
 	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("has ended")`)
 
-	// The reader's messages are still the reader's, also after the page was loaded again.
-	mine := `document.querySelectorAll(".mine .bubble").length === 1 && document.querySelector(".mine b").textContent === "you" && ` + own("from me") + `.textContent.startsWith("✓ ")`
+	// The reader's messages are still the reader's, also after the page was loaded again. Whether
+	// the agent took them is not known, and they cannot be sent again.
+	fate := own("from me")
+	mine := `document.querySelectorAll(".mine .bubble").length === 1 && document.querySelector(".mine b").textContent === "you" && ` +
+		fate + `.textContent.includes("its team has ended") && ` + fate + `.querySelector("button") === null`
 	p.until(mine)
 	p.run(chromedp.Reload())
 	p.until(shown("from me") + " && " + mine)

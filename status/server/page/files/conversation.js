@@ -138,15 +138,6 @@ export class Conversation {
     const { place } = this;
     const t = this.#page.team(place);
     const person = this.#page.person(place);
-    const ours = JSON.stringify(this.#view.mine());
-    if (ours !== this.#ours || this.#over !== !t) {
-      if (ours !== this.#ours) {
-        for (const item of this.#history.items) item.li = item.notice ? (item.step = null) : null;
-        this.#parts.reading.sight.forget();
-      }
-      [this.#ours, this.#over] = [ours, !t];
-      this.#sync();
-    }
     this.#page.controls.refresh(place);
     this.#page.cards.show(this.#parts.asks, (a) => a.team === place.team && (place.member === null || a.member === place.member), () => this.#parts.compose.focus());
     morph(this.#parts.head, head(place, t, {
@@ -160,6 +151,13 @@ export class Conversation {
     const unread = Boolean(t && !closed && t.leadState === "gone" && !(place.member !== null && this.#page.status(place)?.relay));
     const queue = queued(t) ? (t.panes ? "panes" : "sessions") : "";
     this.#parts.compose.show({ closed, unread, queue, unanswerable: Boolean(t && person && !person.answerable && !closed && !queue) });
+    const ours = JSON.stringify(this.#view.mine());
+    if (ours !== this.#ours || this.#over !== !t) {
+      for (const item of this.#history.items) item.li = item.notice ? (item.step = null) : null;
+      this.#parts.reading.sight.forget();
+      [this.#ours, this.#over] = [ours, !t];
+      this.#sync();
+    }
   }
 
   // fill requests messages and adds them. It reports whether they are still wanted.

@@ -125,7 +125,7 @@ export class Rows {
       if (reach && f.state === "verified") parts.push(h("span", { class: "warn" }, " · ⚠ " + reach));
       if (f.reason) parts.push(h("span", { class: "reason" }, ". ", escaped(f.reason), "."));
       if (typed && r.relay.state === "failed") parts.push(" ", this.#again(r.relay));
-      else if (!typed && (f.state === "lost" || f.state === "unknown")) {
+      else if (!typed && (f.state === "lost" || f.state === "unknown") && (this.#resent.has(r.seq) || this.#view.canWrite())) {
         parts.push(" ", this.#resent.has(r.seq) ? h("span", { class: "done" }, "Sent again.")
           : h("button", { type: "button", class: "small", onclick: () => {
             this.#resent.add(r.seq);
