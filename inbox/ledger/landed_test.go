@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -76,6 +78,34 @@ func TestLandedVersions(t *testing.T) {
 		_, err := l.Prune(t.Context(), monday)
 		must(t, err)
 	})
+}
+
+// A ledger of a version between, of which no program was used long enough to have one in testdata, too.
+func TestVersionsBetween(t *testing.T) {
+	t.Parallel()
+	for version, before := range map[int]string{4: "version3", 6: "version5", 7: "version5", 9: "version8", 11: "version10"} {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			t.Parallel()
+			script, err := os.ReadFile(filepath.Join("testdata", before+".sql"))
+			must(t, err)
+			path := landed(t, string(script))
+			then := format()
+			then.Schema = then.Schema[:version]
+			d, err := sqlite.Open(t.Context(), path, then)
+			must(t, err)
+			must(t, d.Close())
+			l := mustOpen(t, path)
+			if diff := cmp.Diff(schemaOf(t, newLedger(t)), schemaOf(t, l)); diff != "" {
+				t.Errorf("schema of a new ledger (-) and of this one (+):\n%s", diff)
+			}
+			wantDemo(t, l)
+			wantEvents(t, l)
+			copies, err := sqlite.Copies(path)
+			if want := []string{fmt.Sprintf("%s.version%d", path, version)}; err != nil || !slices.Equal(copies, want) {
+				t.Errorf("copies %q, %v; want %q", copies, err, want)
+			}
+		})
+	}
 }
 
 // wantDemo wants what was sent to be known, so that it is not sent again.
