@@ -255,3 +255,29 @@ func TestDocumentsAreMerged(t *testing.T) {
 		}
 	}
 }
+
+// The README names the versions of Claude Code that the tests run.
+func TestReadmeNamesVersions(t *testing.T) {
+	list, err := os.ReadFile(".ci/versions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// lane returns the versions in a lane, as the README calls them.
+	lane := func(name string) (versions []string) {
+		for _, m := range regexp.MustCompile(`(?m)^(\S+) +`+name+`\b`).FindAllStringSubmatch(string(list), -1) {
+			versions = append(versions, strings.Replace(m[1], "latest", "the newest version", 1))
+		}
+		return versions
+	}
+	text := strings.Join(strings.Fields(string(readme)), " ")
+	for before, versions := range map[string][]string{"against Claude Code ": lane("ci"), "occasionally against ": lane("long")} {
+		last := len(versions) - 1
+		if want := before + strings.Join(versions[:last], ", ") + " and " + versions[last]; !strings.Contains(text, want) {
+			t.Errorf("README.md does not say %q", want)
+		}
+	}
+}
