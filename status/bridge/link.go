@@ -95,15 +95,15 @@ func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 			return api.Links{}, cmp.Or(err, api.Decide(api.CodeConflict, "remove its links first: teambridge link remove", "this machine is %s for %s, which know it by no other name", self.Name, list[0].Name))
 		}
 	}
-	if err := l.haveKey(n.NewKey); err != nil {
-		return api.Links{}, err
-	}
 	self.Name = cmp.Or(n.Machine, self.Name)
 	if n.Hub != "" {
 		self.Hub, self.Trust = n.Hub, n.Trust
 		if err := checkHub(&self); err != nil {
 			return api.Links{}, err
 		}
+	}
+	if err := l.haveKey(n.NewKey); err != nil {
+		return api.Links{}, err
 	}
 	if err := lg.SetLink(ctx, self); err != nil {
 		return api.Links{}, err

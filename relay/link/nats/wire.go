@@ -132,6 +132,9 @@ func (o Options) Address(ctx context.Context) (string, []nats.Option, error) {
 	if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return "", nil, fmt.Errorf("the address of the hub, %s, has a path, a query or a fragment, which mean nothing there: use %s://%s", u.Redacted(), u.Scheme, u.Host)
 	}
+	if (o.CA != "" || o.Fingerprint != "") && u.Scheme != "tls" {
+		return "", nil, fmt.Errorf("%s has no certificate: what to trust can only be said of tls://", u.Redacted())
+	}
 	switch u.Scheme {
 	case "nats":
 		if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
