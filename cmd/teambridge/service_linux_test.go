@@ -2,15 +2,92 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"teambridge/relay/sim/simchild"
 	"teambridge/teams/teamstest"
 )
+
+// flight is a message that a headless agent of the service is working on.
+type flight struct {
+	state   string // of the simulated agent: it has its transcripts in the Claude directory
+	command func(args ...string) ([]byte, error)
+}
+
+const flightText = "WAIT:go deploy, once"
+
+// inFlight has the service run an agent, and waits until that works on a message.
+func inFlight(t *testing.T, root string, command func(args ...string) ([]byte, error)) flight {
+	t.Helper()
+	f := flight{root, command}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	agent := filepath.Join(dir, "claude")
+	script := fmt.Sprintf("#!/bin/sh\nexport '%s'\nexec '%s' \"$@\"\n", simchild.Script{State: f.state}.Env(), self)
+	if err := os.WriteFile(agent, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"relay", "add", "lead@flight", "--create-team", "--dir", dir, "--", agent},
+		{"send", "lead@flight", flightText, "--id", "deploy-1"},
+	} {
+		if out, err := command(args...); err != nil {
+			t.Fatalf("%s: %v: %s", args[0], err, out)
+		}
+	}
+	f.until(t, "begin", flightText)
+	return f
+}
+
+// until waits until the agent did something in turns that hold a text, and returns how often.
+func (f flight) until(t *testing.T, kind, text string) (n int) {
+	t.Helper()
+	for over := time.After(patience); n == 0; {
+		all, err := simchild.Log(f.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			if e.Kind == kind && strings.Contains(e.Text, text) {
+				n++
+			}
+		}
+		select {
+		case <-over:
+			t.Fatalf("no %s of %q: %+v", kind, text, all)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return n
+}
+
+// finish lets the agent go on, and wants the message to have been worked on once, by whichever agent.
+func (f flight) finish(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(f.state, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := f.command("wait", "--for", "idle", "--team", "flight", "--member", "lead", "--timeout", patience.String()); err != nil {
+		t.Fatalf("wait: %v: %s", err, out)
+	}
+	if n := f.until(t, "work", ""); n != 1 {
+		all, _ := simchild.Log(f.state)
+		t.Errorf("it was worked on %d times: %+v", n, all)
+	}
+	if out, err := f.command("relay", "remove", "lead@flight", "--delete-team"); err != nil {
+		t.Errorf("remove: %v: %s", err, out)
+	}
+}
 
 // The unit under a real systemd: it starts, is started again when it is killed, and
 // is removed. It is a unit of whoever runs the test, so it has to be asked for with
@@ -30,7 +107,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	root, state := f.Root.Path(), f.State
 	command := func(args ...string) ([]byte, error) {
-		cmd := exec.Command(binary, append(args, "--json", "--claude-dir", root, "--state-dir", state)...)
+		cmd := exec.Command(binary, append([]string{"--json", "--claude-dir", root, "--state-dir", state}, args...)...)
 		cmd.Stderr = os.Stderr
 		return cmd.Output()
 	}
@@ -77,12 +154,14 @@ func TestServiceUnderSystemd(t *testing.T) {
 		}
 	}
 	s = status()
+	agent := inFlight(t, root, command)
 	if out, err := command("service", "restart"); err != nil {
 		t.Errorf("restart: %v: %s", err, out)
 	}
 	if now := status(); !now.Answers || now.PID == s.PID {
 		t.Errorf("restarted: %+v, and was process %d", now, s.PID)
 	}
+	agent.finish(t)
 	if out, err := command("service", "logs"); err != nil || len(out) == 0 {
 		t.Errorf("logs: %v: %s", err, out)
 	}
