@@ -28,6 +28,7 @@ import (
 type displaced struct {
 	dir      *os.Root // nil: there is no state directory, or the system cannot exchange files
 	unusable bool     // the file system cannot exchange files
+	refused  error    // [Options.refused]
 }
 
 // displacedLife is how long old content is kept: longer than a busy machine keeps an
@@ -51,7 +52,7 @@ func (l *Locker) displaced(f File) (*displaced, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: a place for its old content: %w", f.Path(), err)
 	}
-	d := &displaced{dir: dir}
+	d := &displaced{dir: dir, refused: l.opts.refused}
 	if err := d.tidy(); err != nil {
 		d.close()
 		return nil, fmt.Errorf("lock %s: its old content in %s: %w", f.Path(), path, err)

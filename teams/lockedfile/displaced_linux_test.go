@@ -315,6 +315,37 @@ func TestStateOnAnotherFileSystem(t *testing.T) {
 	}
 }
 
+// So they are where the system can exchange files and the file system cannot, which only the
+// attempt shows: HFS+ and network file systems on macOS, old file systems on Linux.
+func TestFileSystemWithoutExchange(t *testing.T) {
+	t.Parallel()
+	for _, refused := range []error{syscall.ENOTSUP, syscall.EINVAL, syscall.ENOSYS} {
+		p := newPlace(t)
+		renames := 0
+		l := locker(Options{
+			Dir:     p.state,
+			refused: &os.LinkError{Op: "exchange", Err: refused},
+			Before: func(s Step) {
+				if s == StepRename {
+					renames++
+				}
+			},
+		})
+		for n := range 3 { // the first makes the file
+			if err := l.Transform(t.Context(), p.file, increment); err != nil {
+				t.Errorf("%v, change %d: %v", refused, n, err)
+			}
+		}
+		p.want("3")
+		if n := len(p.displaced()); n != 0 {
+			t.Errorf("%v: %d files are kept where none can be exchanged", refused, n)
+		}
+		if renames != 6 {
+			t.Errorf("%v: it was replaced in %d attempts, want 2 for each change: an exchange and a rename", refused, renames)
+		}
+	}
+}
+
 // A prepared file that somebody deletes is prepared again, and the files are exchanged
 // all the same.
 func TestPreparedFileIsDeleted(t *testing.T) {

@@ -27,8 +27,8 @@
 // delivers its messages again at each poll while somebody holds the lock, and gives up
 // taking it after 0.6 s. Only if the file has changed in between is it read, changed and
 // flushed once more under the lock. Where files cannot be exchanged (the state directory
-// is on another file system, or the system is not Linux), the new content is always
-// written under the lock, to a temporary file next to the file, which is then renamed.
+// is on another file system, that one cannot do it, as HFS+, or the system is neither Linux
+// nor macOS), the new content is always written under the lock, to a temporary file next to the file, which is then renamed.
 //
 // # What is promised
 //
@@ -190,6 +190,8 @@ type Options struct {
 
 	// Before, if not nil, is called before each step, for tests of crashes.
 	Before func(Step)
+
+	refused error // for tests: what the file system says to an exchange; nil: its own answer
 }
 
 // Locker takes the locks. A process should have one. It holds no resources between

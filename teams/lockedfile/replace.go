@@ -61,7 +61,11 @@ func (tmp *temp) replace(f File, old fs.FileInfo, d *displaced) error {
 			return err
 		}
 	}
-	if err := put(tmp.dir, tmp.name, f.Dir, f.Name); err != nil {
+	err := d.refused
+	if err == nil {
+		err = put(tmp.dir, tmp.name, f.Dir, f.Name)
+	}
+	if err != nil {
 		// If f was made or deleted, or tmp was deleted, in this moment, that says
 		// nothing of the file system.
 		d.unusable = !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist)
