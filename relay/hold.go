@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"teambridge/teams"
@@ -37,7 +36,7 @@ func (r *Relay) hold(ctx context.Context) (*Held, error) {
 
 // hold calls waiting if it has to wait.
 func hold(ctx context.Context, state string, t *teams.Team, member string, handover time.Duration, waiting func()) (*Held, error) {
-	dir, key := lockOf(state, inboxPath(t, member))
+	dir, key := lockOf(state, t.InboxFile(member))
 	// within takes a lock, and waits up to handover for it.
 	within := func(take func(time.Duration) (func() error, error)) (func() error, error) {
 		release, err := take(0)
@@ -67,9 +66,4 @@ func hold(ctx context.Context, state string, t *teams.Team, member string, hando
 		return nil, errors.Join(err, first())
 	}
 	return &Held{func() error { return errors.Join(second(), first()) }}, nil
-}
-
-// inboxPath is the file of a member's inbox.
-func inboxPath(t *teams.Team, member string) string {
-	return filepath.Join(t.Path(), "inboxes", member+".json")
 }

@@ -65,6 +65,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -414,7 +415,7 @@ func (r *Relay) watch(ctx context.Context, w *watch.Watcher) {
 		if err != nil {
 			return
 		}
-		relevant := e.Inbox == r.opts.Member || e.Inbox == ""
+		relevant := strings.EqualFold(e.Inbox, r.opts.Member) || e.Inbox == "" // where case is ignored, the file may be spelled otherwise
 		e.Close()
 		if relevant {
 			r.poke()

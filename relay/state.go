@@ -64,13 +64,13 @@ func derive(parts ...string) string {
 // Running reports whether a relay of ours serves an inbox now. state is our state
 // directory.
 func Running(state string, t *teams.Team, member string) (bool, error) {
-	return lockedfile.Held(lockOf(state, inboxPath(t, member)))
+	return lockedfile.Held(lockOf(state, t.InboxFile(member)))
 }
 
 // StillRunning is [Running], but waits up to d, or until ctx ends, for the lock of a relay
 // that was killed (see [lockedfile.Handover]).
 func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.Team, member string) (bool, error) {
-	dir, key := lockOf(state, inboxPath(t, member))
+	dir, key := lockOf(state, t.InboxFile(member))
 	release, err := lockedfile.HoldWithin(ctx, d, dir, key)
 	if errors.Is(err, lockedfile.ErrLocked) {
 		return true, nil

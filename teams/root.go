@@ -144,14 +144,18 @@ func (r *Root) Teams() ([]Listing, error) {
 	return found, nil
 }
 
-// Team opens the team called name, even if it has no config.json. The errors are
+// Team opens the team called name, even if it has no config.json. If its directory is spelled otherwise, as it can be
+// where the file system ignores case, that is the name of the team. The errors are
 // [ErrBadName], a [*NotFoundError] with the existing teams, and [ErrNotDir].
 func (r *Root) Team(name string) (*Team, error) {
 	if err := CheckName("team", name); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(r.path, "teams", name)
 	dir, err := r.open("teams", name)
+	if err == nil {
+		name = spelling(r.dir, "teams", name)
+	}
+	path := filepath.Join(r.path, "teams", name)
 	if errors.Is(err, fs.ErrNotExist) {
 		nf := &NotFoundError{Kind: "team", Query: name}
 		if all, err := r.Teams(); err == nil {
@@ -259,7 +263,7 @@ func (r *Root) list(name string) ([]fs.DirEntry, error) {
 }
 
 // list reads the directory name in dir, sorted by name.
-func list(dir *os.Root, name string) ([]fs.DirEntry, error) {
+func list(dir names, name string) ([]fs.DirEntry, error) {
 	f, err := dir.Open(name)
 	if err != nil {
 		return nil, err

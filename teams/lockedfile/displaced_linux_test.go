@@ -321,13 +321,17 @@ func TestFileSystemWithoutExchange(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []error{syscall.ENOTSUP, syscall.EINVAL, syscall.ENOSYS} {
 		p := newPlace(t)
-		renames := 0
+		renames, others := 0, 0
 		l := locker(Options{
 			Dir:     p.state,
 			refused: &os.LinkError{Op: "exchange", Err: refused},
 			Before: func(s Step) {
-				if s == StepRename {
+				switch {
+				case s == StepRename:
 					renames++
+				case s == StepReadBack && others > 0: // that it cannot be exchanged is no change by another program
+					others--
+					p.write("10")
 				}
 			},
 		})
@@ -343,6 +347,11 @@ func TestFileSystemWithoutExchange(t *testing.T) {
 		if renames != 6 {
 			t.Errorf("%v: it was replaced in %d attempts, want 2 for each change: an exchange and a rename", refused, renames)
 		}
+		others = attempts - 1
+		if err := l.Transform(t.Context(), p.file, increment); err != nil {
+			t.Errorf("%v, overwritten %d times: %v", refused, attempts-1, err)
+		}
+		p.want("11")
 	}
 }
 

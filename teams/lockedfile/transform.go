@@ -145,6 +145,9 @@ func (t *transform) locked(lock *dirLock, d *draft) (err error) {
 			}
 		case errors.Is(err, errChanged):
 			lost = nil
+			if d.tmp.apart && t.displaced.unusable {
+				n-- // nobody has changed the file: it was found that it cannot be exchanged
+			}
 		default:
 			lost = f.wrap("write", err)
 			if !errors.Is(lost, fs.ErrNotExist) || errors.Is(lost, ErrGone) {
