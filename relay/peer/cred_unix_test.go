@@ -1,0 +1,38 @@
+//go:build linux || darwin
+
+package peer
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestPeerOf(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "p") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	out, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	in, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if pid := peerOf(in.(*net.UnixConn)); pid != os.Getpid() {
+		t.Errorf("the process at the other end is %d, want %d", pid, os.Getpid())
+	}
+}
