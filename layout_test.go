@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"teams/lockedfile":         {"teams/flock"},
 	"teams/rawjson":            {},
 	"teams/sharedfile":         {},
+	"teams/socket":             {},
 	"teams/winetest":           {}, // of tests alone
 	"teams/transcript":         {"teams/sharedfile"},
 	"teams":                    {"teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript"},
@@ -62,8 +63,8 @@ var mayImport = map[string][]string{
 	"relay/link/nats":          {"relay/link"},
 	"relay/link/nats/admin":    {"relay/link/nats"},
 	"relay/link/hub":           {"relay/link/nats", "relay/link/nats/admin", "teams/atomicfile", "teams/flock"},
-	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/transcript"},
-	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/transcript"},
+	"relay/peer":               {"teams/atomicfile", "teams/flock", "teams/socket", "teams/transcript"},
+	"relay/wake":               {"relay/process", "teams/atomicfile", "teams/flock", "teams/socket", "teams/transcript"},
 	"relay/codex":              {"teams/sharedfile", "teams/transcript"},
 	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
 	"relay/probe":              {"relay/peer", "relay/process", "relay/sim/model", "relay/terminal", "teams", "teams/transcript"},
@@ -97,7 +98,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
 		"status/alert", "status/api", "status/client", "status/plain", "status/view", "teams", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
 	},
-	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
+	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket"},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
 	"status/mcp":         {"status/api", "status/view"},

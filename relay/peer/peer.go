@@ -35,6 +35,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/teams/socket"
 	"teambridge/teams/transcript"
 )
 
@@ -343,12 +344,9 @@ func (b *Mailbox) listen(dir string) (string, error) {
 	if err := b.keep(path); err != nil {
 		return "", err
 	}
-	l, err := net.Listen("unix", path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		return "", fmt.Errorf("listen beside the sessions: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return "", errors.Join(err, l.Close())
 	}
 	b.listeners[dir] = l
 	go b.serve(l)

@@ -39,6 +39,7 @@ import (
 	"teambridge/relay/process"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/flock"
+	"teambridge/teams/socket"
 	"teambridge/teams/transcript"
 )
 
@@ -132,14 +133,11 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 	if err := os.Remove(here.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
 		return "", err
 	}
-	l, err := net.Listen("unix", here.socket())
+	l, err := socket.Listen(here.socket())
 	if err != nil {
 		return "", fmt.Errorf("wait for messages: %w", err)
 	}
 	defer l.Close() // which removes the socket
-	if err := os.Chmod(here.socket(), 0o600); err != nil {
-		return "", err
-	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	over := make(chan struct{})

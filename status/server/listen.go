@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/teams/socket"
 )
 
 const unixPrefix = "unix:"
@@ -77,15 +78,11 @@ func closeListeners(listeners []net.Listener) (err error) {
 	return err
 }
 
-// maxSocketPath is the longest path of a socket, in bytes, that every system accepts.
-const maxSocketPath = 103
-
 // listenUnix listens at path, with a socket that only this user can open. It replaces a
 // socket at which nobody listens, and removes nothing else.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
-	if len(path) > maxSocketPath {
-		return nil, api.Decide(api.CodeUsage, "choose a shorter one with --listen unix:PATH",
-			"the path of the socket has %d bytes; the limit is %d: %s", len(path), maxSocketPath, path)
+	if err := socket.Check(path); err != nil {
+		return nil, &api.Decided{Err: err, Code: api.CodeUsage, Hint: "choose a shorter one with --listen unix:PATH"}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
