@@ -78,6 +78,7 @@ var mayImport = map[string][]string{
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
 	"status/systemd":           {"status/api", "teams/atomicfile"},
+	"status/login":             {"status/api", "teams/atomicfile"},
 	"status/plain":             {}, // text for a terminal
 	"status/markdown":          {"status/plain"},
 	"status/view": {

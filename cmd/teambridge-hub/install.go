@@ -118,7 +118,7 @@ func (a *app) uninstall(ctx context.Context) error {
 		return err
 	}
 	if !stopped {
-		fmt.Fprintln(a.stderr, "warning:", systemd.NotStopped)
+		fmt.Fprintln(a.stderr, "warning:", u.NotStopped())
 	}
 	if !done.Removed {
 		fmt.Fprintf(a.stderr, "note: %s does not exist\n", u.Path)

@@ -42,6 +42,8 @@ type host struct {
 	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
+
+	supervised func(*app) (supervisor, error) // for tests; nil: that of this system
 }
 
 func ownProcess() host {

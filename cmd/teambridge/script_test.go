@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 			h := ownProcess()
 			h.wait, _ = time.ParseDuration(os.Getenv("TEST_LOCK_WAIT"))
 			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
+			h.supervised = simulatedSupervisors[os.Getenv("TEST_SUPERVISOR")]
 			os.Exit(run(os.Args[1:], h))
 		},
 		"agent":     simulated,           // for run

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -29,6 +30,7 @@ type serveOptions struct {
 	modes    string   // --permission-mode-map
 	as       string   // whom sessions list
 	alerts   alertOptions
+	log      string // a file; empty: stderr
 }
 
 func newServe(a *app) *cobra.Command {
@@ -81,6 +83,7 @@ with another state directory.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runService(cmd.Context(), a, o) },
 	}
 	serveFlags(cmd, &o)
+	cmd.Flags().StringVar(&o.log, "log", "", "append the log to this file, not to stderr")
 	return cmd
 }
 
@@ -127,6 +130,13 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if o.log != "" {
+		log, err := openLog(o.log)
+		if err != nil {
+			return err
+		}
+		a.stderr = log // to the end of the process: its last lines are written later than here
+	}
 	a.queueErrors() // neither relays nor requests wait for whoever reads the log
 	root, err := a.root()
 	if err != nil {
@@ -171,6 +181,23 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 		hint = "end it first, or use its --state-dir"
 	}
 	return &api.Decided{Err: there, Code: api.CodeRefused, Hint: hint}
+}
+
+// maxLog is how large a log may be that is appended to. A larger one is moved away first.
+const maxLog = 8 << 20
+
+// openLog opens a log to append to. One that has become too large is kept under another name, until the next is.
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, fmt.Errorf("move the log away: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	return f, nil
 }
 
 // agentEnvironment is the environment of agents, which must not notify systemd, and do not get the

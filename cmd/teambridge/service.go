@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,13 +16,13 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
-	"teambridge/status/systemd"
 	"teambridge/status/view"
 )
 
 func newService(a *app) *cobra.Command {
-	return group("service", "Let systemd run the service: install, restart, status, logs",
-		`Let systemd run "teambridge serve" as a user unit, from your login on.`,
+	return group("service", "Let the system run the service from login on",
+		`Let systemd, launchd (macOS) or the Task Scheduler (Windows) run
+"teambridge serve", from your login on.`,
 		newServiceInstall(a), newServiceRestart(a), newServiceUninstall(a), newServiceStatus(a), newServiceLogs(a))
 }
 
@@ -36,23 +35,28 @@ func newServiceInstall(a *app) *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Write the unit and start the service",
-		Long: `Install "teambridge serve" as a systemd user unit, and start it.
+		Short: "Have the system run the service, and start it",
+		Long: `Have the system run "teambridge serve" from your login on, and start it.
 
-The unit is ~/.config/systemd/user/teambridge.service. It runs this binary with
-the Claude directory, state directory, flags and $PATH of this call, now and at
-each login. Installing again changes what is different and then restarts the
-service. A unit of that name that teambridge has not written is left alone.
+It runs this binary with the Claude directory, state directory, flags and $PATH
+of this call, now and at each login, and again if it ends. On Linux it is a
+systemd user unit, ~/.config/systemd/user/teambridge.service. On macOS it is an
+agent of launchd, ~/Library/LaunchAgents/teambridge.plist; on Windows, a task of
+the Task Scheduler, with the environment of your account. Neither of the two
+was tried on a real system.
 
-Exit status: 0 it runs (with --no-start: the unit is written); 1 systemd failed,
-but the unit is written; 2 invalid address; 3 no Claude directory; 5 the unit
-was not written by teambridge.`,
+Installing again changes what is different and then restarts the service. A
+file of that name that teambridge has not written is left alone.
+
+Exit status: 0 it runs (with --no-start: the file is written); 1 the system
+failed, but the file is written; 2 invalid address; 3 no Claude directory; 5 the
+file was not written by teambridge.`,
 		Example: `  teambridge service install --listen 127.0.0.1:7420
   loginctl enable-linger      # also while you are not logged in`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return installService(cmd.Context(), a, o) },
 	}
 	serveFlags(cmd, &o.serveOptions)
-	cmd.Flags().BoolVar(&o.noStart, "no-start", false, "only write the unit; do not run systemctl")
+	cmd.Flags().BoolVar(&o.noStart, "no-start", false, "only write the file; start nothing")
 	return cmd
 }
 
@@ -62,12 +66,13 @@ func newServiceRestart(a *app) *cobra.Command {
 		Short: "Restart the service, as after an upgrade",
 		Long: `Restart the service with the program that is installed now.
 
-Its agents finish their turns first, for up to 90 seconds. No message is lost or
+Its agents finish their turns first, for up to 90 seconds, but on Windows. No
+message is lost or
 repeated: what was given to an agent that had to be ended is looked up in its
 transcript.
 
-Exit status: 0 it runs again; 1 systemd failed; 3 it is not installed, or
-does not answer; 5 the unit was not written by teambridge.`,
+Exit status: 0 it runs again; 1 the system failed; 3 it is not installed, or
+does not answer; 5 its file was not written by teambridge.`,
 		Example: `  teambridge service restart`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return restartService(cmd.Context(), a) },
 	}
@@ -76,13 +81,13 @@ does not answer; 5 the unit was not written by teambridge.`,
 func newServiceUninstall(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "uninstall",
-		Short: "Stop the service and remove the unit",
-		Long: `Stop the service and remove its systemd unit.
+		Short: "Stop the service, and have the system forget it",
+		Long: `Stop the service, and have the system forget it.
 
 Its records and its token stay in the state directory.
 
-Exit status: 0, even if it was not installed; 1 systemd did not stop it; 5 the
-unit was not written by teambridge.`,
+Exit status: 0, even if it was not installed; 1 the system did not stop it; 5
+its file was not written by teambridge.`,
 		Example: `  teambridge service uninstall`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return uninstallService(cmd.Context(), a) },
 	}
@@ -109,9 +114,12 @@ func newServiceLogs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs",
 		Short: "Show the log of the service",
-		Long: `Show the log of the service from journalctl.
+		Long: `Show the log of the service.
 
-Exit status: 0; 1 journalctl is missing or failed.`,
+It is that of journalctl or, on macOS and Windows, service.log in the state
+directory.
+
+Exit status: 0; 1 it could not be shown; 3 there is none.`,
 		Example: `  teambridge service logs --follow`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return serviceLogs(cmd.Context(), a, follow, lines) },
 	}
@@ -121,34 +129,35 @@ Exit status: 0; 1 journalctl is missing or failed.`,
 }
 
 func installService(ctx context.Context, a *app, o installOptions) error {
-	text, err := unitText(a, o.serveOptions)
+	u, err := a.supervisor()
 	if err != nil {
 		return err
 	}
-	u, err := unit(a)
+	text, err := unitText(a, u, o.serveOptions)
 	if err != nil {
 		return err
+	}
+	if !o.noStart {
+		if err := refuseSecond(a, u); err != nil {
+			return err
+		}
 	}
 	answer, err := u.Install(ctx, text, !o.noStart)
 	if err != nil {
 		return installError(a, err)
 	}
-	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(u.Path, false)); err != nil {
+	if err := awaitService(ctx, a, u, answer.Started); err != nil {
+		return err
+	}
+	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(u.File(), false)); err != nil {
 		return err
 	}
 	a.note("%s", u.Note(answer))
 	return nil
 }
 
-// unit is the unit of the person.
-func unit(a *app) (systemd.Unit, error) {
-	u := systemd.Service()
-	u.Debug = a.debug
-	return u.For(a.lookup, a.home)
-}
-
-// unitText is the unit for the flags and the environment of this call.
-func unitText(a *app, o serveOptions) (string, error) {
+// unitText is what the system is told, for the flags and the environment of this call.
+func unitText(a *app, u supervisor, o serveOptions) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err
 	}
@@ -215,33 +224,36 @@ func unitText(a *app, o serveOptions) (string, error) {
 	if value, _ := a.lookup(relay.ModernVariable); value != "" {
 		env = append(env, relay.ModernVariable+"="+value)
 	}
-	return systemd.Service().Text(args, env)
+	return u.Text(args, env)
 }
 
-// installError is err, with what to do if systemd could not start the service because one runs.
+// installError is err, with what to do if the system could not start the service because one runs.
 func installError(a *app, err error) error {
 	d, ok := errors.AsType[*api.Decided](err)
 	if root, rerr := a.root(); rerr == nil && ok && d.Code == api.CodeError && !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
-			d.Hint = "a service that systemd did not start runs at " + c.Where() + ": end it, and install again"
+			d.Hint = "a service that the system did not start runs at " + c.Where() + ": end it, and install again"
 		}
 	}
 	return err
 }
 
 func restartService(ctx context.Context, a *app) error {
-	u, err := unit(a)
+	u, err := a.supervisor()
 	if err != nil {
 		return err
 	}
 	if err := u.Restart(ctx); err != nil {
 		return err
 	}
+	if err := awaitService(ctx, a, u, true); err != nil {
+		return err
+	}
 	return serviceStatus(ctx, a)
 }
 
 func uninstallService(ctx context.Context, a *app) error {
-	u, err := unit(a)
+	u, err := a.supervisor()
 	if err != nil {
 		return err
 	}
@@ -250,19 +262,19 @@ func uninstallService(ctx context.Context, a *app) error {
 		return err
 	}
 	if !answer.Removed && !a.json {
-		a.note("%s does not exist", u.Path)
+		a.note("%s does not exist", u.File())
 		return nil
 	}
 	if !stopped {
-		a.warn(systemd.NotStopped)
+		a.warn("%s", u.NotStopped())
 	}
-	return a.answer(answer, "removed  %s\n", escape(u.Path, false))
+	return a.answer(answer, "removed  %s\n", escape(u.File(), false))
 }
 
 type serviceState struct {
 	Installed bool     `json:"installed"`
 	Unit      string   `json:"unit"`
-	State     string   `json:"state"`            // what systemd says: active, inactive, failed, …; unknown
+	State     string   `json:"state"`            // what the system says: active, inactive, failed, …; unknown
 	Answers   bool     `json:"answers"`          // a service for the Claude directory
 	PID       int      `json:"pid,omitempty"`    // its process
 	Listen    []string `json:"listen,omitempty"` // where it listens
@@ -276,11 +288,11 @@ func serviceStatus(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	u, err := unit(a)
+	u, err := a.supervisor()
 	if err != nil {
 		return err
 	}
-	s := serviceState{Unit: u.Path, State: "unknown"}
+	s := serviceState{Unit: u.File(), State: "unknown"}
 	switch _, err := u.Read(); {
 	case err == nil:
 		s.Installed = true
@@ -300,7 +312,7 @@ func serviceStatus(ctx context.Context, a *app) error {
 	default:
 		s.Reason = view.Describe(err)
 	}
-	if err := printService(a, s); err != nil {
+	if err := printService(a, u.System(), s); err != nil {
 		return err
 	}
 	if !s.Answers {
@@ -327,7 +339,7 @@ func askVersion(ctx context.Context, a *app, root string, s *serviceState) error
 	return nil
 }
 
-func printService(a *app, s serviceState) error {
+func printService(a *app, system string, s serviceState) error {
 	if a.json {
 		return a.printJSON(s)
 	}
@@ -345,10 +357,10 @@ func printService(a *app, s serviceState) error {
 		line("service", s.Reason)
 	}
 	if s.Installed {
-		line("systemd", s.State)
+		line(system, s.State)
 		line("unit", s.Unit)
 	} else {
-		line("systemd", "not installed")
+		line(system, "not installed")
 	}
 	return a.print([]byte(b.String()))
 }
@@ -357,23 +369,24 @@ func serviceLogs(ctx context.Context, a *app, follow bool, lines int) error {
 	if lines < 0 {
 		return usage("", "--lines %d is negative", lines)
 	}
-	args := []string{"--user", "--unit", systemd.Service().Name, "--no-pager", "--lines", strconv.Itoa(lines)}
-	if follow {
-		args = append(args, "--follow")
+	u, err := a.supervisor()
+	if err != nil {
+		return err
 	}
-	if a.json {
-		args = append(args, "--output", "json")
+	command, err := u.LogCommand(follow, lines, a.json)
+	if err != nil {
+		return err
 	}
-	cmd := exec.CommandContext(ctx, "journalctl", args...)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = a.stdout, a.stderr
-	err := cmd.Run()
+	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound):
-		return api.Decide(api.CodeError, "\"teambridge serve\" logs to its stderr", "journalctl was not found")
+		return api.Decide(api.CodeError, "\"teambridge serve\" logs to its stderr", "%s was not found", command[0])
 	case err != nil:
-		return fmt.Errorf("journalctl: %w", err)
+		return fmt.Errorf("%s: %w", command[0], err)
 	}
 	return nil
 }

@@ -339,3 +339,16 @@ func (p *Problem) Error() string { return p.Detail }
 
 // Is reports whether target is the code of p.
 func (p *Problem) Is(target error) bool { return target == p.Code }
+
+// Installed says what "service install" has done.
+type Installed struct {
+	Unit    string `json:"unit"`    // the file that describes the service to the system
+	Changed bool   `json:"changed"` // it was written
+	Started bool   `json:"started"` // the system says that it runs
+}
+
+// Uninstalled says what "service uninstall" has done.
+type Uninstalled struct {
+	Unit    string `json:"unit"`
+	Removed bool   `json:"removed"` // there was one
+}

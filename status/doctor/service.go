@@ -18,7 +18,7 @@ import (
 
 // service reports whether the service runs and answers.
 func (x *examination) service(ctx context.Context) {
-	const start = "start it with: teambridge serve; or have systemd do it: teambridge service install"
+	const start = "start it with: teambridge serve; or have the system do it: teambridge service install"
 	c, err := client.Find(x.State, x.Root.Path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

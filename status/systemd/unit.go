@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -185,17 +186,10 @@ func (u Unit) Read() (string, error) {
 	return string(data), nil
 }
 
-// Installed says what [Unit.Install] has done.
-type Installed struct {
-	Unit    string `json:"unit"`
-	Changed bool   `json:"changed"` // it was written
-	Started bool   `json:"started"` // systemd says that it runs
-}
-
 // Install makes text the content of the file. With start, systemd starts the unit too, or starts it
 // again if it was another one.
-func (u Unit) Install(ctx context.Context, text string, start bool) (Installed, error) {
-	i := Installed{Unit: u.Path}
+func (u Unit) Install(ctx context.Context, text string, start bool) (api.Installed, error) {
+	i := api.Installed{Unit: u.Path}
 	was, err := u.Read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return i, err
@@ -235,7 +229,7 @@ func (u Unit) Restart(ctx context.Context) error {
 }
 
 // Note says how an installed unit is kept running, or started.
-func (u Unit) Note(i Installed) string {
+func (u Unit) Note(i api.Installed) string {
 	if i.Started {
 		return "it runs while you are logged in; \"loginctl enable-linger\" keeps it running"
 	}
@@ -249,24 +243,41 @@ func (u Unit) State(ctx context.Context) (string, error) {
 }
 
 // NotStopped is the warning if [Unit.Uninstall] did not stop it.
-const NotStopped = "systemd does not answer in this session; what runs in another session goes on until it ends"
+func (u Unit) NotStopped() string {
+	return "systemd does not answer in this session; what runs in another session goes on until it ends"
+}
 
-// Uninstalled says what [Unit.Uninstall] has done.
-type Uninstalled struct {
-	Unit    string `json:"unit"`
-	Removed bool   `json:"removed"` // there was one
+// System is what runs it.
+func (u Unit) System() string { return "systemd" }
+
+// File is the path of the unit's file.
+func (u Unit) File() string { return u.Path }
+
+// Notifies says that Install and Restart return only when the service is ready.
+func (u Unit) Notifies() bool { return true }
+
+// LogCommand is the command that shows the end of the log.
+func (u Unit) LogCommand(follow bool, lines int, json bool) ([]string, error) {
+	args := []string{"journalctl", "--user", "--unit", u.Name, "--no-pager", "--lines", strconv.Itoa(lines)}
+	if follow {
+		args = append(args, "--follow")
+	}
+	if json {
+		args = append(args, "--output", "json")
+	}
+	return args, nil
 }
 
 // Uninstall stops the unit and removes the file. If systemd does not answer in this session, one that
 // runs in another is not stopped.
-func (u Unit) Uninstall(ctx context.Context) (_ Uninstalled, stopped bool, err error) {
+func (u Unit) Uninstall(ctx context.Context) (_ api.Uninstalled, stopped bool, err error) {
 	if _, err := u.Read(); errors.Is(err, fs.ErrNotExist) {
-		return Uninstalled{Unit: u.Path}, true, nil
+		return api.Uninstalled{Unit: u.Path}, true, nil
 	} else if err != nil {
-		return Uninstalled{Unit: u.Path}, false, err
+		return api.Uninstalled{Unit: u.Path}, false, err
 	}
 	stopped, err = u.remove(ctx)
-	return Uninstalled{u.Path, err == nil}, stopped, err
+	return api.Uninstalled{Unit: u.Path, Removed: err == nil}, stopped, err
 }
 
 func (u Unit) remove(ctx context.Context) (stopped bool, err error) {

@@ -1,0 +1,164 @@
+package login
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var odd = []string{"/a b/teambridge", "serve", "--claude-dir", `/we$ird %h "x" \y & <z> ☃`, `C:\a b\`, ""}
+
+// elements returns the text of each element that has one, in order, as an XML parser reads it.
+func elements(t *testing.T, text string) (names, texts []string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(text))
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it was decoded
+	name := ""
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return names, texts
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			name = token.Name.Local
+			names, texts = append(names, name), append(texts, "")
+		case xml.CharData:
+			if len(texts) > 0 && strings.TrimSpace(string(token)) != "" && name != "" {
+				texts[len(texts)-1] += string(token)
+			}
+		case xml.EndElement:
+			name = ""
+		}
+	}
+}
+
+// What launchd reads is what was meant, whatever is in it.
+func TestLaunchAgent(t *testing.T) {
+	t.Parallel()
+	i := LaunchAgent("/Users/x", 501, "/s/service.log")
+	if i.Path != "/Users/x/Library/LaunchAgents/teambridge.plist" && filepath.Separator == '/' {
+		t.Error(i.Path)
+	}
+	text, err := i.Text(odd, []string{"PATH=/usr/bin:/a b/%bin", "X=<1>"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, texts := elements(t, text)
+	at := slices.Index(texts, "ProgramArguments")
+	if got, want := texts[at+2:at+2+len(odd)+2], append(slices.Clone(odd), "--log", "/s/service.log"); !slices.Equal(got, want) {
+		t.Errorf("arguments %q, want %q", got, want)
+	}
+	for key, want := range map[string]string{"Label": "teambridge", "PATH": "/usr/bin:/a b/%bin", "X": "<1>", "ExitTimeOut": "90", "ProcessType": "Interactive", "StandardErrorPath": "/s/service.log"} {
+		if at := slices.Index(texts, key); at < 0 || names[at] != "key" || texts[at+1] != want {
+			t.Errorf("%s is not %q in\n%s", key, want, text)
+		}
+	}
+	if _, err := i.Text([]string{"/a\x01b"}, nil); err == nil {
+		t.Error("a control character is taken")
+	}
+	plutil, err := exec.LookPath("plutil")
+	if err != nil {
+		t.Log("plutil is not installed")
+		return
+	}
+	path := filepath.Join(t.TempDir(), "x.plist")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(plutil, "-lint", path).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestScheduledTask(t *testing.T) {
+	t.Parallel()
+	i := ScheduledTask(t.TempDir(), "S-1-5-21-1", "/s/service.log")
+	text, err := i.Text(odd, []string{"PATH=/usr/bin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, texts := elements(t, text)
+	if at := slices.Index(names, "Arguments"); at < 0 || texts[at] != `--headless "/a b/teambridge" serve --claude-dir "/we$ird %h \"x\" \y & <z> ☃" "C:\a b\\" "" --log /s/service.log` {
+		t.Errorf("arguments %q", texts[max(at, 0)])
+	}
+	if n := strings.Count(text, "<UserId>S-1-5-21-1</UserId>"); n != 2 {
+		t.Errorf("%d times the user", n)
+	}
+	data := i.system.encode(text)
+	if back := i.system.decode(data); back != text || data[0] != 0xff || data[1] != 0xfe {
+		t.Errorf("after it was written: %q", back)
+	}
+	if _, err := i.Text(odd, []string{"X=1"}); err == nil {
+		t.Error("a variable is taken")
+	}
+}
+
+// fakeLaunchctl has the agent, once booted out, be known for so many more questions.
+func fakeLaunchctl(t *testing.T, ending int) Item {
+	t.Helper()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("there is no sh")
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\ncd '" + dir + "'\necho \"$*\" >>log\ncase $1 in\n" +
+		"print) [ -s known ] || exit 113; [ ! -e ending ] || sed -i.bak 1d known; echo '\tstate = running' ;;\n" +
+		"bootout) touch ending ;;\nbootstrap) [ ! -s known ] || exit 5; rm -f ending; echo 1 >known ;;\nesac\n"
+	if err := os.WriteFile(filepath.Join(dir, "launchctl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "known"), []byte(strings.Repeat("x\n", ending)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	i := LaunchAgent(dir, 501, filepath.Join(dir, "state", "service.log"))
+	i.system = launchd{domain: "gui/501", poll: time.Millisecond}
+	return i
+}
+
+// An agent that takes a while to end is waited for: launchd refuses the next one until then.
+func TestAgentThatEndsSlowly(t *testing.T) {
+	i := fakeLaunchctl(t, 3)
+	text, err := i.Text(odd, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := i.Install(t.Context(), text, true)
+	if err != nil || !done.Started {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if state, err := i.State(t.Context()); state != "running" || err != nil {
+		t.Errorf("state %q, %v", state, err)
+	}
+}
+
+// One that does not end in time is an error, and nothing is removed.
+func TestAgentThatDoesNotEnd(t *testing.T) {
+	i := fakeLaunchctl(t, 1_000_000)
+	text, err := i.Text(odd, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.Install(t.Context(), text, false); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if done, _, err := i.Uninstall(ctx); !errors.Is(err, context.DeadlineExceeded) || done.Removed {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, err := i.Read(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,187 @@
+package login
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"teambridge/status/api"
+)
+
+// scheduler runs a task of the Task Scheduler; see schtasks and the schema of tasks at Microsoft's.
+//
+//   - It has the person's own token, at login, so it needs no administrator and no password.
+//   - The repetition starts it again within a minute if it has ended: RestartOnFailure is for a task that could not
+//     be started. While it runs, nothing is started.
+//   - conhost --headless: a program of the console would open a window.
+//   - There is no way to ask it to end: it is ended, which it survives as any kill.
+type scheduler struct{ user string } // security identifier
+
+// ScheduledTask returns the task of a user of Windows, whose security identifier is user. The file that describes it is in
+// state; log is the file that it logs to.
+func ScheduledTask(state, user, log string) Item {
+	return Item{Path: filepath.Join(state, "service-task.xml"), Log: log, system: scheduler{user}}
+}
+
+func (scheduler) name() string    { return "tasks" }
+func (scheduler) program() string { return "schtasks" }
+
+func (s scheduler) text(_ Item, command, env []string) (string, error) {
+	for _, v := range env {
+		if key, _, _ := strings.Cut(v, "="); key != "PATH" {
+			return "", api.Decide(api.CodeUsage, "set it for your account: setx "+key+" VALUE; then clear it here", "a task has the environment of your account, and cannot set $%s", key)
+		}
+	}
+	var words []string
+	for _, arg := range command {
+		words = append(words, quote(arg))
+	}
+	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-16"?>
+%s
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <RegistrationInfo>
+    <Description>teambridge: messages into and out of Claude Code agent teams</Description>
+  </RegistrationInfo>
+  <Triggers>
+    <LogonTrigger>
+      <Repetition>
+        <Interval>PT1M</Interval>
+        <StopAtDurationEnd>false</StopAtDurationEnd>
+      </Repetition>
+      <Enabled>true</Enabled>
+      <UserId>%[2]s</UserId>
+    </LogonTrigger>
+  </Triggers>
+  <Principals>
+    <Principal id="Author">
+      <UserId>%[2]s</UserId>
+      <LogonType>InteractiveToken</LogonType>
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <AllowHardTerminate>true</AllowHardTerminate>
+    <StartWhenAvailable>true</StartWhenAvailable>
+    <AllowStartOnDemand>true</AllowStartOnDemand>
+    <Enabled>true</Enabled>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <Priority>5</Priority>
+  </Settings>
+  <Actions Context="Author">
+    <Exec>
+      <Command>conhost.exe</Command>
+      <Arguments>--headless %[3]s</Arguments>
+    </Exec>
+  </Actions>
+</Task>
+`, mark, escape(s.user), escape(strings.Join(words, " "))), nil
+}
+
+// encode makes the file UTF-16, as schtasks writes and reads it.
+func (scheduler) encode(text string) []byte {
+	data := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(strings.ReplaceAll(text, "\n", "\r\n"))) {
+		data = append(data, byte(unit), byte(unit>>8))
+	}
+	return data
+}
+
+func (scheduler) decode(data []byte) string {
+	var units []uint16
+	for ; len(data) > 1; data = data[2:] {
+		units = append(units, uint16(data[0])|uint16(data[1])<<8)
+	}
+	text := strings.TrimPrefix(string(utf16.Decode(units)), "\ufeff")
+	return strings.ReplaceAll(text, "\r\n", "\n")
+}
+
+// quote is arg as a program of Windows reads it on its command line: backslashes are doubled in front of a quote only.
+func quote(arg string) string {
+	if arg != "" && !strings.ContainsAny(arg, " \t\"") {
+		return arg
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	slashes := 0
+	for _, r := range arg {
+		switch r {
+		case '\\':
+			slashes++
+			continue
+		case '"':
+			b.WriteString(strings.Repeat(`\`, 2*slashes+1))
+		default:
+			b.WriteString(strings.Repeat(`\`, slashes))
+		}
+		slashes = 0
+		b.WriteRune(r)
+	}
+	b.WriteString(strings.Repeat(`\`, 2*slashes))
+	b.WriteByte('"')
+	return b.String()
+}
+
+func (s scheduler) start(ctx context.Context, i Item, changed bool) error {
+	if _, err := i.run(ctx, "/Create", "/TN", name, "/XML", i.Path, "/F"); err != nil {
+		return err
+	}
+	if changed {
+		return s.restart(ctx, i)
+	}
+	_, err := i.run(ctx, "/Run", "/TN", name) // nothing, if it runs
+	return err
+}
+
+// stop ends the task and has it forgotten. One that is not registered has ended.
+func (s scheduler) stop(ctx context.Context, i Item) error {
+	if _, err := i.run(ctx, "/Query", "/TN", name); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return err
+		}
+		return ctx.Err()
+	}
+	_, ended := i.run(ctx, "/End", "/TN", name) // it need not run
+	if _, err := i.run(ctx, "/Delete", "/TN", name, "/F"); err != nil {
+		return errors.Join(err, ended)
+	}
+	return nil
+}
+
+func (s scheduler) restart(ctx context.Context, i Item) error {
+	_, ended := i.run(ctx, "/End", "/TN", name) // it need not run
+	if _, err := i.run(ctx, "/Run", "/TN", name); err != nil {
+		return errors.Join(err, ended)
+	}
+	return nil
+}
+
+func (scheduler) state(ctx context.Context, i Item) (string, error) {
+	out, err := i.run(ctx, "/Query", "/TN", name, "/FO", "CSV", "/NH")
+	if err != nil {
+		return "", err
+	}
+	row, err := csv.NewReader(strings.NewReader(out)).Read()
+	if err != nil || len(row) < 3 {
+		return "", fmt.Errorf("schtasks printed %q", out)
+	}
+	return row[2], nil
+}
+
+func (scheduler) logs(i Item, follow bool, lines int) []string {
+	command := fmt.Sprintf("Get-Content -Encoding UTF8 -LiteralPath '%s' -Tail %s", strings.ReplaceAll(i.Log, "'", "''"), strconv.Itoa(lines))
+	if follow {
+		command += " -Wait"
+	}
+	return []string{"powershell", "-NoProfile", "-NonInteractive", "-Command", command}
+}
+
+func (scheduler) hint(error) string { return "" }
