@@ -2,7 +2,12 @@
 
 package main
 
-import "os/exec"
+import (
+	"errors"
+	"os/exec"
+)
+
+var errNoScreen = errors.New("there is no screen")
 
 // opener returns the program that opens an address in the person's browser;
 // errNoScreen where there can be none, as over ssh.

@@ -127,8 +127,6 @@ func fileURL(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-var errNoScreen = errors.New("there is no screen")
-
 // settle is how long the program that opens a browser may take to fail. Without a desktop
 // it may be the browser itself, and go on.
 const settle = 2 * time.Second
