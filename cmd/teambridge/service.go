@@ -42,8 +42,8 @@ It runs this binary with the Claude directory, state directory, flags and $PATH
 of this call, now and at each login, and again if it ends. On Linux it is a
 systemd user unit, ~/.config/systemd/user/teambridge.service. On macOS it is an
 agent of launchd, ~/Library/LaunchAgents/teambridge.plist; on Windows, a task of
-the Task Scheduler, with the environment of your account. Neither of the two
-was tried on a real system.
+the Task Scheduler, with the environment of your account. The latter two were
+not tried on a real system.
 
 Installing again changes what is different and then restarts the service. A
 file of that name that teambridge has not written is left alone.
@@ -66,10 +66,9 @@ func newServiceRestart(a *app) *cobra.Command {
 		Short: "Restart the service, as after an upgrade",
 		Long: `Restart the service with the program that is installed now.
 
-Its agents finish their turns first, for up to 90 seconds, but on Windows. No
-message is lost or
-repeated: what was given to an agent that had to be ended is looked up in its
-transcript.
+Its agents have 30 seconds to finish their turns, except on Windows, where they
+are ended at once. No message is lost or repeated: what was given to an agent
+that had to be ended is looked up in its transcript.
 
 Exit status: 0 it runs again; 1 the system failed; 3 it is not installed, or
 does not answer; 5 its file was not written by teambridge.`,
