@@ -118,7 +118,7 @@ var mayImport = map[string][]string{
 // Which package alone may import a dependency, so that replacing it is the
 // change of one package.
 var onlyUser = map[string][]string{
-	"golang.org/x/sys":                            {"teams/lockedfile", "relay/peer", "relay/terminal", "relay/tmux"},
+	"golang.org/x/sys":                            {"teams/lockedfile", "teams/watch", "relay/peer", "relay/terminal", "relay/tmux"},
 	"github.com/creack/pty":                       {"relay/terminal"},
 	"github.com/gofrs/flock":                      {"teams/flock"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},

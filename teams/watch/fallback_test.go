@@ -297,6 +297,7 @@ func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 // comes first.
 func TestASweepAheadOfItsEventIsNoReasonToPoll(t *testing.T) {
 	t.Parallel()
+	winetest.Skip(t, "the time of creation of a directory changes with what is made in it, so that a sweep begins a new watch")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	alice := p.inbox("a/alice")

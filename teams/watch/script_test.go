@@ -3,6 +3,7 @@ package watch
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -52,10 +53,16 @@ func TestScripts(t *testing.T) {
 			if !ok {
 				want = parts["all"]
 			}
+			if !ok && runtime.GOOS == "windows" { // where no version of an inbox is kept open
+				want = regexp.MustCompile(`(?m)^(changed \S+) ".*"$`).ReplaceAllString(want, "$1 unkept")
+			}
 			p := newClaude(t)
 			p.mkdir("teams")
 			opts := patient(p)
 			opts.settle = 30 * time.Millisecond
+			if runtime.GOOS == "windows" { // the events of one write come apart if the machine is busy
+				opts.settle = 300 * time.Millisecond
+			}
 			w := New(opts)
 			var g gate
 			w.open = g.open

@@ -258,7 +258,6 @@ func TestTeamsThatComeAndGoAndComeAgain(t *testing.T) {
 
 func TestEveryInboxIsFoundAfterItsLastChange(t *testing.T) {
 	t.Parallel()
-	winetest.Skip(t, "now and then a handle is invalid; whether that is a fault of Wine, of fsnotify or of ours is not known")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	w := start(t, New(Options{Root: p.root, sweep: time.Hour}))
@@ -465,7 +464,6 @@ func settled(t testing.TB, p *claude, w *Watcher) {
 
 func TestAReaderThatNeverComesCostsLittle(t *testing.T) {
 	t.Parallel()
-	winetest.Skip(t, "now and then a handle is invalid; whether that is a fault of Wine, of fsnotify or of ours is not known")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	w := start(t, New(Options{Root: p.root}))
