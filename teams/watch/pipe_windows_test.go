@@ -1,5 +1,0 @@
-package watch
-
-import "errors"
-
-func makePipe(string) error { return errors.ErrUnsupported }
