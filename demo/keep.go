@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (d *demonstration) serve(ctx context.Context) error {
 	}
 	s, err := server.New(server.Options{
 		Root: d.team.Root(), State: d.state, Version: d.Version, Page: page.Handler(),
-		Listen: []string{"unix:" + api.SocketPath(d.state, d.team.Root().Path()), "127.0.0.1:0"},
+		Listen: slices.Compact([]string{server.ListensAt(d.state, d.team.Root().Path()), "127.0.0.1:0"}),
 		Env:    append(os.Environ(), simchild.Script{State: d.claude, Scenes: scenes()}.Env()),
 		Log:    slog.New(slog.NewTextHandler(d.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

@@ -65,8 +65,9 @@ With --alert, you are told on your phone or in a chat what needs you:
 in the log and in "teambridge doctor".
 
 The service listens on a unix socket that only you can open, by default
-NAME.sock in the state directory. With --listen 127.0.0.1:PORT, requests need
-the token in the file api.token there, and "teambridge ui" opens a web page:
+NAME.sock in the state directory. On Windows it listens on a free port of
+127.0.0.1. There, and with --listen 127.0.0.1:PORT, requests need the token in
+the file api.token of that directory, and "teambridge ui" opens a web page:
 
   curl --unix-socket PATH http://localhost/v1/teams
   curl -H "Authorization: Bearer $(cat TOKEN)" http://127.0.0.1:PORT/v1/teams

@@ -18,6 +18,7 @@ import (
 	"teambridge/relay/sim/simagent"
 	"teambridge/teams"
 	"teambridge/teams/watch"
+	"teambridge/teams/winetest"
 )
 
 // patience is how long a test waits for what must happen.
@@ -69,7 +70,12 @@ func (c *claude) file(name string) string {
 func replace(t testing.TB, path, text string) {
 	t.Helper()
 	write(t, path+".tmp.0123abcd", text)
-	must(t, os.Rename(path+".tmp.0123abcd", path))
+	err := os.Rename(path+".tmp.0123abcd", path)
+	for start := time.Now(); err != nil && winetest.Running() && time.Since(start) < time.Minute; {
+		<-time.After(time.Millisecond) // a file that is open is replaced only with POSIX semantics
+		err = os.Rename(path+".tmp.0123abcd", path)
+	}
+	must(t, err)
 }
 
 // write truncates and writes in place.
@@ -300,13 +306,16 @@ func TestTapAgainstWritesInPlace(t *testing.T) {
 // play runs something until the test ends.
 func play(t testing.TB, f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- f(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		if err := f(ctx); err != nil {
+			t.Error(err) // now, since the test can wait for it
+		}
+		close(ended)
+	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		<-ended
 	})
 }
 

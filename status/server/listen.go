@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,15 @@ import (
 )
 
 const unixPrefix = "unix:"
+
+// ListensAt returns where the service for root listens by default: at [api.SocketPath], or on Windows, where not every
+// program can use such a socket, at a port of loopback that the system chooses.
+func ListensAt(state, root string) string {
+	if runtime.GOOS == "windows" {
+		return "127.0.0.1:0"
+	}
+	return unixPrefix + api.SocketPath(state, root)
+}
 
 // address is where a listener listens.
 type address struct{ network, name string }

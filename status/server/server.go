@@ -97,7 +97,7 @@ type Options struct {
 	Home  string // where files for browsers are made, if it is not empty; else in State
 
 	// Listen has "unix:PATH" or HOST:PORT, where HOST is a loopback address. If it is
-	// empty, the service listens on [api.SocketPath].
+	// empty, the service listens at [ListensAt].
 	Listen []string
 
 	ReadOnly bool        // refuse all changes, and run no relays
@@ -168,7 +168,7 @@ func New(opts Options) (*Server, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	if len(opts.Listen) == 0 {
-		opts.Listen = []string{unixPrefix + api.SocketPath(opts.State, opts.Root.Path())}
+		opts.Listen = []string{ListensAt(opts.State, opts.Root.Path())}
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}),

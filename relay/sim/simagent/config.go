@@ -116,7 +116,7 @@ func (c *config) edit(ctx context.Context, change func([]json.RawMessage) ([]jso
 }
 
 func (c *config) read() (object, []json.RawMessage, error) {
-	data, err := os.ReadFile(c.path())
+	data, err := readFile(c.path())
 	if err != nil {
 		return nil, nil, fmt.Errorf("simagent: read config: %w", err)
 	}

@@ -32,7 +32,7 @@ func create(path string) error {
 }
 
 func readRows(path string) ([]json.RawMessage, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("simagent: read inbox: %w", err)
 	}
