@@ -96,7 +96,7 @@ type DB struct {
 
 // aloneWithin is how long [Open] waits until nobody else has a file of [Format.Earlier] open.
 // It is for processes that open it at once; one that keeps it open has to be ended.
-const aloneWithin = time.Second
+var aloneWithin = time.Second // a variable for tests
 
 // Open opens the database at path, and creates it if there is none. The file has mode 0600,
 // and directories that are missing get mode 0700.

@@ -17,6 +17,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/teams/teamstest"
+	"teambridge/teams/winetest"
 )
 
 // Under load the service neither keeps goroutines nor descriptors, and its memory
@@ -59,6 +60,7 @@ func TestLoad(t *testing.T) {
 	})
 	defer agents.Wait()
 	defer cancel()
+	winetest.SkipUnix(t, onPort)
 	addrs, _ := w.serve()
 	// What is there when nothing is asked: after everything was once, for some files are
 	// opened when they are first needed.

@@ -12,11 +12,13 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/teams/winetest"
 )
 
 // pipe is a client that has one connection at a time to a socket, and how many there were.
 func (w *world) pipe(address string, before ...func()) (*client.Client, *atomic.Int64) {
 	w.t.Helper()
+	winetest.SkipUnix(w.t, onPort)
 	dialed := &atomic.Int64{}
 	c, err := client.New(client.Options{
 		Pipe: true, Where: "the other machine", Dial: func(ctx context.Context) (net.Conn, error) {

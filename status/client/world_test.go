@@ -16,6 +16,7 @@ import (
 	"teambridge/status/client"
 	"teambridge/status/server"
 	"teambridge/teams/teamstest"
+	"teambridge/teams/winetest"
 )
 
 // patience is how long a test waits for what has to come.
@@ -91,8 +92,12 @@ func (w *world) find() *client.Client {
 
 // both makes a service listen at its socket and over TCP.
 func (w *world) both(o *server.Options) {
+	winetest.SkipUnix(w.t, onPort)
 	o.Listen = []string{"unix:" + api.SocketPath(w.State, w.Root.Path()), "127.0.0.1:0"}
 }
+
+// onPort is why a test that needs a socket is not run on Windows.
+const onPort = "a service listens on a port"
 
 // cutter passes connections on, and cuts each after so many bytes of the answers,
 // or never (0).
@@ -105,6 +110,7 @@ type cutter struct {
 
 func newCutter(t *testing.T, to string, cuts ...int) *cutter {
 	t.Helper()
+	winetest.SkipUnix(t, onPort)
 	dir, err := os.MkdirTemp("", "tb")
 	if err != nil {
 		t.Fatal(err)
