@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !windows
 
 package process
 
@@ -18,7 +18,6 @@ func started(pid int) (start string, there bool) {
 		return "", false
 	}
 	defer p.Release()
-	// On Windows, a process that could be opened exists, or somebody has it open still.
 	err = p.Signal(syscall.Signal(0))
 	return "", !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }

@@ -1,0 +1,59 @@
+package process
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("PROCESS_TEST_WAIT") != "" {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A process is told from another one that has its id, and ended.
+func TestPredecessor(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PROCESS_TEST_WAIT=1")
+	OwnGroup(cmd)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	p := Identify(cmd.Process.Pid)
+	if p.Start == "" {
+		_ = cmd.Process.Kill()
+		<-ended
+		t.Skip("this system does not tell when a process started")
+	}
+	if alive, err := p.Alive(); !alive || err != nil {
+		t.Errorf("alive is %t, %v", alive, err)
+	}
+	other := p
+	other.Start = "another time"
+	if alive, err := other.Alive(); alive || err != nil {
+		t.Errorf("of another process with its id, alive is %t, %v", alive, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.End(ctx, time.Second); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if alive, err := p.Alive(); alive || err != nil {
+		t.Errorf("once it has ended, alive is %t, %v", alive, err)
+	}
+}
