@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // of tests alone
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
-	"inbox/sqlite/sqlitetest":  {}, // of tests alone
+	"inbox/sqlite/sqlitetest":  {"teams/winetest"}, // of tests alone
 	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams"},
 	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/teams/winetest"
 )
 
 // childVariable names, in the environment of a process, the function it runs.
@@ -53,12 +55,18 @@ func AtOnce(t *testing.T, n int, command func(i int) *exec.Cmd) {
 	defer write.Close()
 	commands, texts := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
 	for i := range commands {
-		cmd := command(i)
-		cmd.Stdin, cmd.Stderr = read, &texts[i]
-		if err := cmd.Start(); err != nil {
+		var err error
+		for range 5 {
+			commands[i] = command(i)
+			commands[i].Stdin, commands[i].Stderr = read, &texts[i]
+			if err = commands[i].Start(); err == nil || !winetest.Running() {
+				break
+			}
+			// With Wine, now and then a process cannot be started (error 731), if others start too.
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		commands[i] = cmd
 	}
 	read.Close()
 	write.Close()
