@@ -24,7 +24,9 @@ function pack(name, json, files) {
 const os = { linux: "linux", darwin: "darwin", windows: "win32" };
 const cpu = { amd64: "x64", arm64: "arm64" };
 const optionalDependencies = {};
-for (const a of JSON.parse(fs.readFileSync(path.join(dist, "artifacts.json")))) {
+// GoReleaser lists them in the order in which they were done.
+const artifacts = JSON.parse(fs.readFileSync(path.join(dist, "artifacts.json"))).sort((a, b) => (a.path < b.path ? -1 : 1));
+for (const a of artifacts) {
   if (a.type !== "Binary" || a.extra.ID !== "teambridge") continue;
   const name = `@teambridge/${os[a.goos]}-${cpu[a.goarch]}`;
   pack(name, { os: [os[a.goos]], cpu: [cpu[a.goarch]], preferUnplugged: true }, [["bin/" + a.name, a.path, 0o755], ["LICENSE", "LICENSE", 0o644]]);
