@@ -80,8 +80,8 @@ does not answer; 5 its file was not written by teambridge.`,
 func newServiceUninstall(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "uninstall",
-		Short: "Stop the service, and have the system forget it",
-		Long: `Stop the service, and have the system forget it.
+		Short: "Stop the service, and no longer start it at login",
+		Long: `Stop the service, and no longer start it at login.
 
 Its records and its token stay in the state directory.
 
@@ -155,7 +155,8 @@ func installService(ctx context.Context, a *app, o installOptions) error {
 	return nil
 }
 
-// unitText is what the system is told, for the flags and the environment of this call.
+// unitText returns the description of the service that the system gets, for the flags and the
+// environment of this call.
 func unitText(a *app, u supervisor, o serveOptions) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err

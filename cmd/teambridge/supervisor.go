@@ -14,7 +14,7 @@ import (
 	"teambridge/status/systemd"
 )
 
-// supervisor is what the system runs the service by: a [systemd.Unit] or a [login.Item].
+// supervisor is the part of the system that runs the service: a [systemd.Unit] or a [login.Item].
 type supervisor interface {
 	System() string // "systemd"
 	File() string   // what describes the service to the system

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process is told from another one that has its id, and ended.
+// Predecessor distinguishes a process from a later one with the same id, and ends it.
 func TestPredecessor(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0])

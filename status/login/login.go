@@ -38,12 +38,12 @@ type Item struct {
 // system is what differs between the two.
 type system interface {
 	name() string
-	program() string // that it is told by
+	program() string // the command that controls it
 	text(i Item, command, env []string) (string, error)
 	encode(text string) []byte // as the system reads it
 	decode(data []byte) string
 	start(ctx context.Context, i Item, changed bool) error // ends what runs, if that is another one
-	stop(ctx context.Context, i Item) error                // also if it does not run; then the system forgets it
+	stop(ctx context.Context, i Item) error                // it need not run; the system does not start it again
 	restart(ctx context.Context, i Item) error
 	state(ctx context.Context, i Item) (string, error)
 	logs(i Item, follow bool, lines int) []string
@@ -56,7 +56,7 @@ const (
 )
 
 // mark is in each file that we wrote. Others are not touched.
-const mark = `<!-- Written by "` + install + `", which writes it anew; "teambridge service uninstall" removes it. -->`
+const mark = `<!-- Written by "` + install + `", which overwrites it; "teambridge service uninstall" removes it. -->`
 
 // System is what runs it: "launchd" or "tasks".
 func (i Item) System() string { return i.system.name() }
@@ -67,7 +67,7 @@ func (i Item) File() string { return i.Path }
 // Notifies says that Install and Restart return only when the service is ready. It is not so here.
 func (i Item) Notifies() bool { return false }
 
-// Text returns the file for a command with additions to its environment, as "NAME=value".
+// Text returns the content of the file, for a command and variables that are added to its environment, as "NAME=value".
 func (i Item) Text(command, env []string) (string, error) {
 	for _, word := range append(append([]string{}, command...), env...) {
 		if !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {

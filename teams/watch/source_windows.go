@@ -15,9 +15,8 @@ import (
 // maxPending is how many events wait for us at most. Beyond it, everything is looked at.
 const maxPending = 1 << 14
 
-// kernel asks Windows itself. fsnotify 1.10 closes the handle of a directory when it is removed, while what was read
-// there can still be queued; when it comes to that, it closes the handle again, which by then can be that of any file
-// that this process has opened.
+// kernel asks Windows itself. fsnotify 1.10 closes the handle of a directory when it is removed, and once more when it
+// reads what was queued for it. By then the handle can belong to any other file of this process.
 type kernel struct {
 	port windows.Handle
 	asks chan ask // each with a packet, so that loop looks
@@ -41,7 +40,7 @@ type directory struct {
 	read   windows.Overlapped // first: what is queued is the address of this
 	handle windows.Handle
 	path   string
-	let    bool         // go: it was removed
+	left   bool         // it was removed
 	found  [4096]uint32 // what the read found, aligned as Windows wants it
 }
 
@@ -107,8 +106,8 @@ func (k *kernel) loop() {
 	defer windows.CloseHandle(k.port)
 	byPath := map[string]*directory{}
 	open := map[*directory]bool{} // which also keeps what Windows writes to
-	let := func(d *directory) {
-		d.let = true
+	leave := func(d *directory) {
+		d.left = true
 		windows.CancelIoEx(d.handle, &d.read) // fails if the read has ended, and then that is queued
 	}
 	shut := func(d *directory) {
@@ -134,21 +133,21 @@ func (k *kernel) loop() {
 				var d *directory
 				if d, err = k.open(a.add); err == nil {
 					if earlier := byPath[a.add]; earlier != nil { // perhaps of another directory that had the name
-						let(earlier)
+						leave(earlier)
 					}
 					byPath[a.add], open[d] = d, true
 				}
 			case a.remove != "":
 				if d := byPath[a.remove]; d != nil {
 					delete(byPath, a.remove)
-					let(d)
+					leave(d)
 				} else {
 					err = fsnotify.ErrNonExistentWatch
 				}
 			default:
 				ending = true
 				for d := range open {
-					let(d)
+					leave(d)
 				}
 			}
 			a.reply <- err
@@ -156,7 +155,7 @@ func (k *kernel) loop() {
 		}
 		d := (*directory)(unsafe.Pointer(read))
 		switch {
-		case d.let:
+		case d.left:
 			shut(d)
 			continue
 		case errors.Is(err, windows.ERROR_NOTIFY_ENUM_DIR), err == nil && n == 0:
