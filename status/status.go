@@ -65,6 +65,10 @@ type LastTaken struct {
 // seenWithin is the longest time after its timestamp at which a watcher sees an event.
 const seenWithin = 2 * time.Second
 
+// takenWithin is the longest time after the writing of a row at which a change of its inbox file counts as
+// the taking of that row. Agents look every 500 ms or every second.
+const takenWithin = 2 * time.Second
+
 // after reports whether a member took something after the event c.
 func (t Taken) after(member string, c *claim) bool {
 	last := t[member]
@@ -74,6 +78,10 @@ func (t Taken) after(member string, c *claim) bool {
 		return false
 	}
 	at := c.at
+	// Nobody saw it, but what was written before the report was in the file until after it.
+	if !last.By.IsZero() && last.Seen.Before(c.at) && last.By.Sub(last.Seen) < takenWithin && last.By.Add(-tick).After(c.at) {
+		return true
+	}
 	// If a watcher saw the event, its clock counts, because it also dated the taking.
 	if seen := c.event.FirstSeen; seen.After(at) && seen.Sub(at) < seenWithin {
 		at = seen

@@ -149,6 +149,9 @@ func TestTaken(t *testing.T) {
 		"older agent, between two tasks": {seen(available, 1010*time.Millisecond, time.Second), 998 * time.Millisecond, 0, api.DetailWorking},
 		"its turn was over in no time":   {seen(available, 1003*time.Millisecond, time.Second), 1001 * time.Millisecond, 0, api.DetailWaiting},
 		"its taking was seen late":       {seen(available, 1000*time.Millisecond, 990*time.Millisecond), 900 * time.Millisecond, 1010 * time.Millisecond, api.DetailWaiting},
+		"written before, taken after it": {seen(available, 1000*time.Millisecond, time.Second), 1260 * time.Millisecond, 980 * time.Millisecond, api.DetailWorking},
+		"written and taken before it":    {seen(available, 1000*time.Millisecond, time.Second), 1260 * time.Millisecond, 991 * time.Millisecond, api.DetailWaiting},
+		"its file changed long after":    {seen(available, 1000*time.Millisecond, time.Second), 1260 * time.Millisecond, -900 * time.Millisecond, api.DetailWaiting},
 		"its next taking was, too":       {seen(available, 1000*time.Millisecond, 800*time.Millisecond), 790 * time.Millisecond, 993 * time.Millisecond, api.DetailWorking},
 	} {
 		given := Taken{"worker": {Seen: now.Add(-tc.given)}}
