@@ -789,6 +789,25 @@ func TestFaultsOfOthers(t *testing.T) {
 	})
 }
 
+// A program that has read Enter, and shows it only later, gets no second one: that would submit the draft, which is back by then.
+func TestDraftThatWasPutAsideIsNotSubmitted(t *testing.T) {
+	t.Parallel()
+	for _, commands := range [][]string{
+		{"draft my own", "slow"},
+		{"stash my own", "slow"}, // a person did it
+	} {
+		a := startAgent(t, commands...)
+		m := message("hello")
+		m.SaveDraft = true
+		o, err := a.deliver(m, Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotTaken)
+		if o.Enters != 1 || !strings.Contains(o.Detail, "put aside") {
+			t.Errorf("%q: got %+v", commands, o)
+		}
+		a.submitted()
+	}
+}
+
 // Claude Code puts a draft aside with Ctrl-S, and brings it back after the next prompt.
 func TestDraftIsPutAsideAndComesBack(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,8 @@ type program struct {
 	queue   bool // shows that messages wait in it
 	swallow int  // how many Enters are lost
 	deaf    bool // all Enters are
+	slow    bool // the next Enter is acted on only when something else is read
+	owed    bool // and was read
 	flush   bool // throws its input away, as a program does that sets the modes of its terminal
 	cut     int  // how many lines of the composer are shown
 	blocked bool
@@ -156,6 +158,8 @@ func (p *program) do(command string) {
 		_, _ = fmt.Sscan(rest, &p.swallow)
 	case "deaf":
 		p.deaf = true
+	case "slow":
+		p.slow = true
 	case "flush":
 		p.flush = true
 	case "cut":
@@ -190,6 +194,10 @@ func (p *program) do(command string) {
 // read takes what one read gave. An Enter that comes with other keys is part of the text, as for real programs.
 func (p *program) read(data []byte) {
 	p.tell("read", string(data))
+	if p.owed {
+		p.slow, p.owed = false, false
+		p.enter()
+	}
 	if bytes.Equal(data, []byte("\r")) {
 		p.enter()
 		p.draw()
@@ -237,6 +245,9 @@ func (p *program) read(data []byte) {
 
 func (p *program) enter() {
 	switch {
+	case p.slow:
+		p.owed = true
+		return
 	case p.deaf:
 		p.tell("lost", "")
 	case p.swallow > 0:

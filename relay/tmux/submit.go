@@ -154,6 +154,8 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 			return d.ended(hold{NotProven, "the pane could not be read after Enter"}, err)
 		}
 		stays := d.stays(now.composer)
+		// If the program is only slow, it has brought the draft back by the time it reads another Enter.
+		once := d.out.Stashed || now.composer.Stashed
 		switch {
 		case !d.left(now.composer) || h.reason != "":
 			cleared = time.Time{}
@@ -163,7 +165,7 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 			d.out.State, d.out.Basis = Confirmed, ByComposer
 			return d.out, nil
 		}
-		if stays && h.reason == "" && now.tty.waiting == 0 && d.out.Enters < enters && time.Since(entered) >= d.timing.again {
+		if stays && !once && h.reason == "" && now.tty.waiting == 0 && d.out.Enters < enters && time.Since(entered) >= d.timing.again {
 			// The screen is of before the program read the last Enter, perhaps.
 			if h, err = d.drained(ctx, now, d.timing.drain); err == nil && h.reason == "" {
 				now, h, err = d.glance(ctx)
@@ -179,7 +181,11 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 			continue
 		}
 		if stays {
-			return d.ended(hold{NotTaken, fmt.Sprintf("the text still stands at the prompt after %d times Enter", d.out.Enters)}, nil)
+			detail := fmt.Sprintf("the text still stands at the prompt after %d times Enter", d.out.Enters)
+			if once {
+				detail += "; another could submit the draft that was put aside"
+			}
+			return d.ended(hold{NotTaken, detail}, nil)
 		}
 		return d.ended(hold{NotProven, "Enter was pressed, and neither transcript nor screen shows what became of the message"}, nil)
 	}
