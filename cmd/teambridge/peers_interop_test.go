@@ -232,6 +232,11 @@ func TestRealSettingOfASession(t *testing.T) {
 			if !strings.Contains(out, `"state":"`+test.state+`"`) || !strings.Contains(errs, test.says) {
 				t.Errorf("%s in the mode %s: %s%s", test.setting, test.mode, out, errs)
 			}
+			if test.state == api.Seen { // its transcript has it before the model is asked
+				if err := p.home.API.WaitCount(p.ctx, standin.Any, "[set]", 1); err != nil {
+					t.Error(err)
+				}
+			}
 			if n := p.home.API.Count(standin.Any, "[set]"); (n == 1) != (test.state == api.Seen) {
 				t.Errorf("%s in the mode %s: it was given %d times", test.setting, test.mode, n)
 			}
@@ -624,7 +629,7 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 			})
 			name := strconv.Itoa(s.PID)
 			if !accept {
-				if status, out, errs := u.run("send", name, "[held]", "--timeout", "3s"); status != int(api.CodeUnknown.Exit()) || !strings.Contains(errs, "held until its person allows it") {
+				if status, out, errs := u.run("send", name, "[held]", "--timeout", "15s"); status != int(api.CodeUnknown.Exit()) || !strings.Contains(errs, "held until its person allows it") {
 					t.Errorf("send: %d, %s%s", status, out, errs)
 				}
 				if n := home.API.Count(standin.Any, "[held]"); n != 0 {
