@@ -21,6 +21,8 @@
 // idle, with a reason, and has taken nothing since. Agents also report idle between two
 // tasks: newer ones without a reason, older ones milliseconds before they take the next
 // row. An inbox file that did not change after the report shows that nothing was taken.
+// One that changed after it, soon after a row was written before it, shows that the row
+// was taken.
 //
 // The word is for people, and rests on more sources: see [Known.Decide].
 //
