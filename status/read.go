@@ -62,7 +62,7 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 	all := Taken{}
 	q.From = ""
 	for _, member := range c.Members {
-		last := LastTaken{Seen: sends[member.Name], By: lastChange(team, member.Name)}
+		last := LastTaken{Written: sends[member.Name], By: lastChange(team, member.Name)}
 		if all[member.Name] = last; s.Journal == nil {
 			continue
 		}
@@ -71,9 +71,8 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 			if err != nil {
 				return nil, err
 			}
-			if at := takenAt(m); at.After(last.Seen) {
-				last.Seen = at
-			}
+			seen, written := takenAt(m)
+			last.Seen, last.Written = latest(last.Seen, seen), latest(last.Written, written)
 		}
 		all[member.Name] = last
 	}
@@ -132,19 +131,19 @@ func (s Source) turn(ctx context.Context, q journal.Query, member string) (t Tur
 	return t, nil
 }
 
-// takenAt returns when a message was taken from its inbox: if nobody saw that, when it was
-// written; if it was not taken, zero.
-func takenAt(m journal.Record) time.Time {
+// takenAt returns when a message was seen to be taken from its inbox; if nobody saw that,
+// when it was written; if it was not taken, neither.
+func takenAt(m journal.Record) (seen, written time.Time) {
 	at := m.GoneAt
 	if !m.ReadAt.IsZero() {
 		at = m.ReadAt
 	}
 	if at.Equal(m.FirstSeen) {
 		if written, ok := m.Time(); ok && written.Before(at) {
-			return written
+			return time.Time{}, written
 		}
 	}
-	return at
+	return at, time.Time{}
 }
 
 // tick is how far behind the clock the time of a file can be: one tick of the kernel.

@@ -56,11 +56,14 @@ type Taken map[string]LastTaken
 
 // LastTaken says when rows were last taken from an inbox.
 type LastTaken struct {
-	// Seen is when that was seen or, if nobody saw it, a time before which it did not
-	// happen: when the row was written.
+	// Seen is when a watcher saw that. It is zero if none did.
 	Seen time.Time
 
-	// By is a time after which it did not happen, from the inbox file; zero if unknown.
+	// Written is when the newest row was written that somebody wrote from here, or that
+	// was taken while nobody watched. It was not taken before.
+	Written time.Time
+
+	// By is a time after which nothing was taken, from the inbox file; zero if unknown.
 	By time.Time
 }
 
@@ -80,8 +83,8 @@ func (t Taken) after(member string, c *claim) bool {
 		return false
 	}
 	at := c.at
-	// Nobody saw it, but what was written before the report was in the file until after it.
-	if !last.By.IsZero() && last.Seen.Before(c.at) && last.By.Sub(last.Seen) < takenWithin && last.By.Add(-tick).After(c.at) {
+	// Nobody has to have seen it. What was written before the report was in the file until after it.
+	if last.Written.After(c.at) || !last.Written.IsZero() && last.By.Sub(last.Written) < takenWithin && last.By.Add(-tick).After(c.at) {
 		return true
 	}
 	// If a watcher saw the event, its clock counts, because it also dated the taking.

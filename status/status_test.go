@@ -149,9 +149,6 @@ func TestTaken(t *testing.T) {
 		"older agent, between two tasks": {seen(available, 1010*time.Millisecond, time.Second), 998 * time.Millisecond, 0, api.DetailWorking},
 		"its turn was over in no time":   {seen(available, 1003*time.Millisecond, time.Second), 1001 * time.Millisecond, 0, api.DetailWaiting},
 		"its taking was seen late":       {seen(available, 1000*time.Millisecond, 990*time.Millisecond), 900 * time.Millisecond, 1010 * time.Millisecond, api.DetailWaiting},
-		"written before, taken after it": {seen(available, 1000*time.Millisecond, time.Second), 1260 * time.Millisecond, 980 * time.Millisecond, api.DetailWorking},
-		"written and taken before it":    {seen(available, 1000*time.Millisecond, time.Second), 1260 * time.Millisecond, 991 * time.Millisecond, api.DetailWaiting},
-		"its file changed long after":    {seen(available, 1000*time.Millisecond, time.Second), 1260 * time.Millisecond, -900 * time.Millisecond, api.DetailWaiting},
 		"its next taking was, too":       {seen(available, 1000*time.Millisecond, 800*time.Millisecond), 790 * time.Millisecond, 993 * time.Millisecond, api.DetailWorking},
 	} {
 		given := Taken{"worker": {Seen: now.Add(-tc.given)}}
@@ -159,6 +156,30 @@ func TestTaken(t *testing.T) {
 			given["worker"] = LastTaken{Seen: now.Add(-tc.given), By: now.Add(-tc.by)}
 		}
 		s := Of(now, config(time.Hour), []Event{tc.idle}, given, nil)[1]
+		if s.Member != "worker" || s.Detail != tc.want {
+			t.Errorf("%s: %s %s, want %s", name, s.Member, s.Detail, tc.want)
+		}
+	}
+	// Nobody watched.
+	const ms = time.Millisecond
+	for name, tc := range map[string]struct {
+		firstSeen   time.Duration // the report of 1000 ms ago, ago
+		written, by time.Duration // ago; by 0: not known
+		want        string
+	}{
+		"written before, taken after it":       {900 * ms, 1260 * ms, 980 * ms, api.DetailWorking},
+		"written and taken before it":          {900 * ms, 1260 * ms, 991 * ms, api.DetailWaiting},
+		"written before, and nothing is known": {900 * ms, 1260 * ms, 0, api.DetailWaiting},
+		"its file changed long after":          {900 * ms, 1260 * ms, -900 * ms, api.DetailWaiting},
+		"written after it, seen before that":   {990 * ms, 600 * ms, 400 * ms, api.DetailWorking},
+		"written after it, seen after that":    {100 * ms, 600 * ms, 400 * ms, api.DetailWorking},
+		"written after it, both seen now":      {0, 600 * ms, 0, api.DetailWorking},
+	} {
+		given := LastTaken{Written: now.Add(-tc.written)}
+		if tc.by != 0 {
+			given.By = now.Add(-tc.by)
+		}
+		s := Of(now, config(time.Hour), []Event{seen(available, 1000*ms, tc.firstSeen)}, Taken{"worker": given}, nil)[1]
 		if s.Member != "worker" || s.Detail != tc.want {
 			t.Errorf("%s: %s %s, want %s", name, s.Member, s.Detail, tc.want)
 		}
