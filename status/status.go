@@ -21,8 +21,8 @@
 // idle, with a reason, and has taken nothing since. Agents also report idle between two
 // tasks: newer ones without a reason, older ones milliseconds before they take the next
 // row. An inbox file that did not change after the report shows that nothing was taken.
-// One that changed after it, soon after a row was written before it, shows that the row
-// was taken.
+// One that changed after it, within 2 seconds of the last row written to it, shows that
+// this row was taken.
 //
 // The word is for people, and rests on more sources: see [Known.Decide].
 //
@@ -59,8 +59,8 @@ type LastTaken struct {
 	// Seen is when a watcher saw that. It is zero if none did.
 	Seen time.Time
 
-	// Written is when the newest row was written that somebody wrote from here, or that
-	// was taken while nobody watched. It was not taken before.
+	// Written is when the newest row was written, of those sent from here and those taken
+	// while nobody watched. It cannot have been taken earlier.
 	Written time.Time
 
 	// By is a time after which nothing was taken, from the inbox file; zero if unknown.
@@ -70,8 +70,8 @@ type LastTaken struct {
 // seenWithin is the longest time after its timestamp at which a watcher sees an event.
 const seenWithin = 2 * time.Second
 
-// takenWithin is the longest time after the writing of a row at which a change of its inbox file counts as
-// the taking of that row. Agents look every 500 ms or every second.
+// takenWithin is how soon after a row was written a change of its inbox file counts as the taking of that row.
+// Agents look every 500 ms or every second.
 const takenWithin = 2 * time.Second
 
 // after reports whether a member took something after the event c.
@@ -83,7 +83,8 @@ func (t Taken) after(member string, c *claim) bool {
 		return false
 	}
 	at := c.at
-	// Nobody has to have seen it. What was written before the report was in the file until after it.
+	// A row that was written after the report was taken after it; so was one that was written before it, if the
+	// file changed after it.
 	if last.Written.After(c.at) || !last.Written.IsZero() && last.By.Sub(last.Written) < takenWithin && last.By.Add(-tick).After(c.at) {
 		return true
 	}

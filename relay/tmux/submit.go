@@ -154,7 +154,7 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 			return d.ended(hold{NotProven, "the pane could not be read after Enter"}, err)
 		}
 		stays := d.stays(now.composer)
-		// If the program is only slow, it has brought the draft back by the time it reads another Enter.
+		// A program that is merely slow brings the draft back before it reads a second Enter, which would submit it.
 		once := d.out.Stashed || now.composer.Stashed
 		switch {
 		case !d.left(now.composer) || h.reason != "":
@@ -183,7 +183,7 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 		if stays {
 			detail := fmt.Sprintf("the text still stands at the prompt after %d times Enter", d.out.Enters)
 			if once {
-				detail += "; another could submit the draft that was put aside"
+				detail += "; another one could submit the draft that was put aside, so look at the pane before you press it"
 			}
 			return d.ended(hold{NotTaken, detail}, nil)
 		}
