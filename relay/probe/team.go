@@ -224,9 +224,11 @@ func (t *lively) deliver(name, to string, r row) (model.Request, error) {
 // taken waits until a row is not there any more, or is marked, and reports whether it was removed.
 func (t *lively) taken(of, marker string) (removed bool, err error) {
 	err = t.wait(t.o.Step, "a row that was delivered to be taken from the inbox", func() bool {
+		// One look answers both: a row that is removed between two looks would seem to be marked.
 		rows, ok := t.rows(of)
-		removed = ok && !slices.ContainsFunc(rows, func(r row) bool { return strings.Contains(r.Text, marker) })
-		return removed || ok && !t.has(of, marker)
+		i := slices.IndexFunc(rows, func(r row) bool { return strings.Contains(r.Text, marker) })
+		removed = ok && i < 0
+		return removed || ok && rows[i].Read
 	})
 	return removed, err
 }
