@@ -43,6 +43,7 @@ type simagent struct {
 	shell    bool
 	refuses  tmux.Reason // the guard of the paste
 	loses    bool        // it loses what is pasted, and nothing shows that
+	due      string      // nonce of the message for which Enter was due last
 	dieAt    string      // the step at which the process of the sender dies
 	escapes  int
 	maxSends int // that ran at the same time
@@ -156,6 +157,7 @@ func (a *simagent) submit(ctx context.Context, m tmux.Input, s tmux.Steps, out t
 	if err := a.step(ctx, s.Entered); err != nil {
 		return out, err
 	}
+	a.due = m.Nonce
 	a.die("entering")
 	out.Enters++
 	if a.loses {
@@ -179,9 +181,12 @@ func (a *simagent) submit(ctx context.Context, m tmux.Input, s tmux.Steps, out t
 }
 
 // resume is tmux.Continue.
-func (a *simagent) resume(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.Input, s tmux.Steps) (tmux.Outcome, error) {
+func (a *simagent) resume(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.Input, entered bool, s tmux.Steps) (tmux.Outcome, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if entered != (a.due == m.Nonce) {
+		a.t.Errorf("the delivery is continued as if it were %v that Enter was due", entered)
+	}
 	out := tmux.Outcome{State: tmux.Unconfirmed, Pasted: true}
 	var proven bool
 	if err := a.step(ctx, func(ctx context.Context) (err error) {

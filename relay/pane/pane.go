@@ -150,7 +150,7 @@ type actions struct {
 	composer func(context.Context, tmux.Ref, tmux.Profile) (tmux.Composer, error)
 	held     func(context.Context, tmux.Ref, tmux.Profile, tmux.Policy) (tmux.Reason, string, error)
 	send     func(context.Context, tmux.Ref, tmux.Profile, tmux.Input, tmux.Steps) (tmux.Outcome, error)
-	resume   func(context.Context, tmux.Ref, tmux.Profile, tmux.Input, tmux.Steps) (tmux.Outcome, error)
+	resume   func(_ context.Context, _ tmux.Ref, _ tmux.Profile, _ tmux.Input, entered bool, _ tmux.Steps) (tmux.Outcome, error)
 	parent   func(pid int) int // 0 if it does not run
 }
 

@@ -182,7 +182,7 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	switch {
 	case m.Frame != "":
 		pasted.Store(true)
-		out, err = p.tmux.resume(sending, of.Ref, of.Profile, typed(m), steps)
+		out, err = p.tmux.resume(sending, of.Ref, of.Profile, typed(m), m.State == ledger.Accepted, steps)
 	case !m.SentAt.IsZero() && proof.holds(sending):
 		// A person tries it again, and the first time it was taken after all.
 		return p.end(ctx, m, ledger.Done, "the transcript has it")

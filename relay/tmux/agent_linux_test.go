@@ -261,9 +261,15 @@ func (a *agent) deliver(m Input, s Steps, t timing) (Outcome, error) {
 	return d.deliver(a.t.Context())
 }
 
-// resume is Continue.
+// resume is Continue, of a delivery that did not come to Enter.
 func (a *agent) resume(m Input, s Steps, t timing) (Outcome, error) {
 	d := delivery{ref: a.ref, profile: Claude, message: m, steps: s, timing: t}
+	return d.resume(a.t.Context())
+}
+
+// resumeEntered is Continue, of one that did.
+func (a *agent) resumeEntered(m Input, s Steps, t timing) (Outcome, error) {
+	d := delivery{ref: a.ref, profile: Claude, message: m, steps: s, timing: t, entered: true}
 	return d.resume(a.t.Context())
 }
 

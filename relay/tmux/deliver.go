@@ -54,9 +54,10 @@ func Deliver(ctx context.Context, r Ref, p Profile, m Input, s Steps) (Outcome, 
 
 // Continue finishes a delivery whose process was killed after [Steps.Pasting], or that ended without Enter. It never pastes: if
 // the composer holds exactly the message, or the mark that it showed for the message before, it presses Enter; otherwise it
-// finds out what it can.
-func Continue(ctx context.Context, r Ref, p Profile, m Input, s Steps) (Outcome, error) {
-	d := delivery{ref: r, profile: p, message: m, steps: s, timing: usual}
+// finds out what it can. Entered says that [Steps.Entered] was called before: the program may still have an Enter to read, and
+// gets no second one while it keeps a draft that the first brings back.
+func Continue(ctx context.Context, r Ref, p Profile, m Input, entered bool, s Steps) (Outcome, error) {
+	d := delivery{ref: r, profile: p, message: m, steps: s, timing: usual, entered: entered}
 	return d.resume(ctx)
 }
 
@@ -108,7 +109,7 @@ type delivery struct {
 	timing  timing
 	out     Outcome
 	mark    string // what the composer showed for our text
-	entered bool   // [Steps.Entered] was called
+	entered bool   // [Steps.Entered] was called, by this process or one before it
 	unread  error  // why the transcript could not be read
 }
 
@@ -154,19 +155,23 @@ func (d *delivery) resume(ctx context.Context) (Outcome, error) {
 		return d.ended(h, err)
 	}
 	// Only what can be told from anybody else's text.
+	ours := false
 	switch d.holds(before.composer) {
 	case exactly:
-		return d.submit(ctx, before)
+		ours = true
 	case part:
-		ours, err := d.remembers(ctx, before.composer.Draft)
-		if err != nil {
+		if ours, err = d.remembers(ctx, before.composer.Draft); err != nil {
 			return d.ended(hold{NotShown, "tmux did not say whose text is at the prompt"}, err)
 		}
-		if ours {
-			return d.submit(ctx, before)
-		}
 	}
-	return d.ended(hold{NotShown, "the prompt does not hold the message; it may have been submitted"}, nil)
+	switch {
+	case !ours:
+		return d.ended(hold{NotShown, "the prompt does not hold the message; it may have been submitted"}, nil)
+	case d.entered:
+		d.mark = before.composer.Draft
+		return d.confirm(ctx)
+	}
+	return d.submit(ctx, before)
 }
 
 // markOption is where tmux keeps with the pane what the composer shows for a long text: "[Pasted text #3 +12 lines]". Claude Code

@@ -605,7 +605,7 @@ func TestBadMessageIsNotSent(t *testing.T) {
 		if o, err := Deliver(t.Context(), a.ref, Claude, message(text), Steps{}); err == nil || o.State != NotSent {
 			t.Errorf("%.20q: %+v, %v", text, o, err)
 		}
-		if _, err := Continue(t.Context(), a.ref, Claude, message(text), Steps{}); err == nil {
+		if _, err := Continue(t.Context(), a.ref, Claude, message(text), false, Steps{}); err == nil {
 			t.Errorf("%.20q: continued", text)
 		}
 	}
@@ -688,6 +688,15 @@ func TestContinue(t *testing.T) {
 		a := startAgent(t, "draft "+m.Line())
 		o, err := a.resume(m, Steps{}, patient)
 		if err != nil || o.State != Confirmed || o.Enters != 1 || !o.Pasted {
+			t.Errorf("got %+v, %v", o, err)
+		}
+		a.submitted(m)
+	})
+	// The process was killed before Enter, or Enter was lost.
+	t.Run("our text, after Enter was due", func(t *testing.T) {
+		a := startAgent(t, "draft "+m.Line())
+		o, err := a.resumeEntered(m, Steps{}, patient)
+		if err != nil || o.State != Confirmed || o.Enters != 1 {
 			t.Errorf("got %+v, %v", o, err)
 		}
 		a.submitted(m)
@@ -803,6 +812,24 @@ func TestDraftThatWasPutAsideIsNotSubmitted(t *testing.T) {
 		ends(t, o, err, Unconfirmed, NotTaken)
 		if o.Enters != 1 || !strings.Contains(o.Detail, "put aside") {
 			t.Errorf("%q: got %+v", commands, o)
+		}
+		a.submitted()
+	}
+	for text, shown := range map[string]string{"hello": "", "1\n2\n3": "[Pasted text #1 +2 lines]"} {
+		m := message(text)
+		if shown == "" {
+			shown = m.Line()
+		}
+		a := startAgent(t, "stash my own", "draft "+shown, "slow")
+		if strings.HasPrefix(shown, "[") {
+			a.tmux("set-option", "-p", "-t", a.ref.ID, markOption, m.Nonce+" "+shown)
+		}
+		a.tmux("send-keys", "-t", a.ref.ID, "Enter") // by a process that was killed then
+		a.wait("read")
+		o, err := a.resumeEntered(m, Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotTaken)
+		if o.Enters != 0 || !strings.Contains(o.Detail, "put aside") {
+			t.Errorf("%q: got %+v", text, o)
 		}
 		a.submitted()
 	}

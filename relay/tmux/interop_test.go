@@ -67,7 +67,7 @@ func TestRealDeliver(t *testing.T) {
 			if o, err := tmux.Deliver(t.Context(), pane, tmux.Claude, m, stop); !errors.Is(err, errStop) || !o.Pasted {
 				t.Fatalf("got %+v, %v", o, err)
 			}
-			if o, err := tmux.Continue(t.Context(), pane, tmux.Claude, m, tmux.Steps{}); err != nil || o.State != tmux.Confirmed {
+			if o, err := tmux.Continue(t.Context(), pane, tmux.Claude, m, i > 0, tmux.Steps{}); err != nil || o.State != tmux.Confirmed {
 				t.Fatalf("Continue: %+v, %v; the screen:\n%s", o, err, claude.Screen())
 			}
 		}

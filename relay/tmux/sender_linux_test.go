@@ -172,7 +172,10 @@ func TestKilledInEachStepNeverPastesTwice(t *testing.T) {
 // deliverOrContinue is what a caller does with a message that another process began.
 func (a *agent) deliverOrContinue(o order, m Input) (Outcome, error) {
 	log, err := os.ReadFile(o.Log)
-	if err == nil && strings.Contains(string(log), "paste") {
+	switch {
+	case err == nil && strings.Contains(string(log), "enter"):
+		return a.resumeEntered(m, Steps{}, patient)
+	case err == nil && strings.Contains(string(log), "paste"):
 		return a.resume(m, Steps{}, patient)
 	}
 	return a.deliver(m, Steps{}, patient)

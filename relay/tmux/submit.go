@@ -29,7 +29,7 @@ func (d *delivery) submit(ctx context.Context, before snapshot) (Outcome, error)
 			return d.ended(hold{NotProven, "tmux did not say whether Enter was pressed"}, err)
 		}
 		if entered {
-			return d.confirm(ctx, now)
+			return d.confirm(ctx)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (d *delivery) enter(ctx context.Context, s snapshot) (bool, error) {
 }
 
 // confirm finds out whether the program has taken the text, and presses Enter again if it has not.
-func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
+func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 	start := time.Now()
 	entered, cleared := start, time.Time{}
 	for {
@@ -182,6 +182,9 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 		}
 		if stays {
 			detail := fmt.Sprintf("the text still stands at the prompt after %d times Enter", d.out.Enters)
+			if d.out.Enters == 0 {
+				detail = "the text still stands at the prompt, and Enter may have been pressed"
+			}
 			if once {
 				detail += "; another one could submit the draft that was put aside, so look at the pane before you press it"
 			}
