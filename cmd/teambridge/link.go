@@ -148,8 +148,8 @@ func newLinkShare(a *app) *cobra.Command {
 		Short: "Let a machine write to a team, or no longer",
 		Long: `Let the members of teams on a machine write to a team here, or no longer.
 
-"sessions" is the team of the sessions in no team. With --stop, the entries of
-members there also leave the team.
+"sessions" is the team of the sessions in no team. Registered panes are not
+shared. With --stop, the entries of members there also leave the team.
 
 Exit status: 0; 3 there is no link with the machine.`,
 		Example: `  teambridge link share laptop ci

@@ -105,7 +105,8 @@ func TestRealVersions(t *testing.T) {
 func measure(t *testing.T, v teams.Version) {
 	command := standin.Require(t, v)
 	done := watchHome(t)
-	r, err := probe.Run(t.Context(), probe.Options{Command: command})
+	// Other tests run beside it.
+	r, err := probe.Run(t.Context(), probe.Options{Command: command, Step: 2 * probe.Step, Limit: 3 * probe.Limit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/link"
 	"teambridge/relay/link/nats"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/plain"
 	"teambridge/status/ssh"
@@ -176,7 +177,7 @@ func (l *Local) AddMachine(ctx context.Context, n api.NewMachine) (api.Machine, 
 		return api.Machine{}, api.Decide(api.CodeInvalid, "give the card of the other machine", "%s is the name of this machine", card.Name)
 	}
 	for _, team := range n.Teams {
-		if err := checkShare(team); err != nil {
+		if err := l.checkShare(team, false); err != nil {
 			return api.Machine{}, err
 		}
 	}
@@ -188,17 +189,29 @@ func (l *Local) AddMachine(ctx context.Context, n api.NewMachine) (api.Machine, 
 	return l.share(ctx, card.Name, false, n.Teams...)
 }
 
-func checkShare(team string) error {
+// checkShare returns an error for what cannot be shared.
+func (l *Local) checkShare(team string, stop bool) error {
 	if err := teams.CheckName("team", team); err != nil {
 		return api.Decide(api.CodeInvalid, "", "%v", err)
 	}
-	return nil
+	if team != pane.Team || stop {
+		return nil
+	}
+	root, err := l.opts.Root()
+	if err != nil {
+		return err
+	}
+	if t, err := root.Team(team); err == nil { // a real one of that name
+		return t.Close()
+	}
+	return api.Decide(api.CodeInvalid, "share the sessions in them: teambridge link share MACHINE "+pane.SessionTeam,
+		"registered panes are not shared: what is typed there counts as the words of the person, and no other machine speaks for you")
 }
 
 // ShareTeam lets a machine write to a team, or lets it no longer; see [api.Bridge]. Then the entries of
 // its members leave the team: with one, a member there could still write to it.
 func (l *Local) ShareTeam(ctx context.Context, machine string, n api.NewShare) (api.Machine, error) {
-	if err := checkShare(n.Team); err != nil {
+	if err := l.checkShare(n.Team, n.Stop); err != nil {
 		return api.Machine{}, err
 	}
 	m, err := l.share(ctx, machine, n.Stop, n.Team)
