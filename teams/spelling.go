@@ -31,7 +31,8 @@ func spelling(dir names, parent, name string) string {
 		if e.Name() == name {
 			return name
 		}
-		if info, err := e.Info(); err == nil && os.SameFile(is, info) {
+		// Not e.Info: a listing of Windows need not have the number of a file.
+		if info, err := dir.Lstat(parent + "/" + e.Name()); err == nil && os.SameFile(is, info) {
 			found = e.Name()
 		}
 	}

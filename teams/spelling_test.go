@@ -20,7 +20,7 @@ func (f folding) Lstat(name string) (fs.FileInfo, error) {
 	fold := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "e\u0301", "é") }
 	for _, e := range entries {
 		if fold(e.Name()) == fold(base) {
-			return e.Info()
+			return f.Root.Lstat(filepath.Join(parent, e.Name()))
 		}
 	}
 	return nil, fs.ErrNotExist

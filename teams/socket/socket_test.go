@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teambridge/teams/winetest"
 )
 
 // A path at the limit is listened at, through a link too, and a longer one is an error that says so.
 func TestListen(t *testing.T) {
 	t.Parallel()
+	winetest.Skip(t, "it has no unix sockets")
 	dir, err := os.MkdirTemp("", "s")
 	if err != nil {
 		t.Fatal(err)
