@@ -54,8 +54,8 @@ func Deliver(ctx context.Context, r Ref, p Profile, m Input, s Steps) (Outcome, 
 
 // Continue finishes a delivery whose process was killed after [Steps.Pasting], or that ended without Enter. It never pastes: if
 // the composer holds exactly the message, or the mark that it showed for the message before, it presses Enter; otherwise it
-// finds out what it can. Entered says that [Steps.Entered] was called before: the program may still have an Enter to read, and
-// gets no second one while it keeps a draft that the first brings back.
+// finds out what it can. entered says that [Steps.Entered] was called before. Then the program may have an Enter to read, so it
+// gets no other while it keeps a draft, which the first one would bring back.
 func Continue(ctx context.Context, r Ref, p Profile, m Input, entered bool, s Steps) (Outcome, error) {
 	d := delivery{ref: r, profile: p, message: m, steps: s, timing: usual, entered: entered}
 	return d.resume(ctx)

@@ -53,7 +53,7 @@ const (
 	Stuck     Reason = "stuck"      // the program did not read all of the text, so Enter was not pressed
 	NotShown  Reason = "not_shown"  // the composer does not show the text, so Enter was not pressed
 	Mixed     Reason = "mixed"      // the composer shows more than our text, so Enter was not pressed
-	NotTaken  Reason = "not_taken"  // Enter was pressed three times, or once with a draft put aside, and the text is still in the composer
+	NotTaken  Reason = "not_taken"  // Enter was pressed three times, or at most once with a draft put aside, and the text is still in the composer
 	NotProven Reason = "not_proven" // Enter was pressed, and nothing shows what became of it
 )
 

@@ -181,12 +181,10 @@ func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 			continue
 		}
 		if stays {
-			detail := fmt.Sprintf("the text still stands at the prompt after %d times Enter", d.out.Enters)
-			if d.out.Enters == 0 {
-				detail = "the text still stands at the prompt, and Enter may have been pressed"
-			}
+			pressed := [enters + 1]string{"may have been pressed", "was pressed once", "was pressed twice", "was pressed three times"}
+			detail := "the text is still at the prompt, although Enter " + pressed[d.out.Enters]
 			if once {
-				detail += "; another one could submit the draft that was put aside, so look at the pane before you press it"
+				detail += "; pressing it again could submit the draft that was put aside, so look at the pane first"
 			}
 			return d.ended(hold{NotTaken, detail}, nil)
 		}

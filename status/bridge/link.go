@@ -194,18 +194,14 @@ func (l *Local) checkShare(team string, stop bool) error {
 	if err := teams.CheckName("team", team); err != nil {
 		return api.Decide(api.CodeInvalid, "", "%v", err)
 	}
-	if team != pane.Team || stop {
+	if stop {
 		return nil
 	}
-	root, err := l.opts.Root()
-	if err != nil {
+	if panes, err := l.reserved(team, pane.Team); err != nil || !panes {
 		return err
 	}
-	if t, err := root.Team(team); err == nil { // a real one of that name
-		return t.Close()
-	}
 	return api.Decide(api.CodeInvalid, "share the sessions in them: teambridge link share MACHINE "+pane.SessionTeam,
-		"registered panes are not shared: what is typed there counts as the words of the person, and no other machine speaks for you")
+		"registered panes are not shared: what is typed there counts as your words, and no other machine speaks for you")
 }
 
 // ShareTeam lets a machine write to a team, or lets it no longer; see [api.Bridge]. Then the entries of

@@ -15,8 +15,11 @@ import (
 // What agents of sessions write to the person is in the ledger, and is shown as an inbox of the person in their team.
 
 // ofSessions reports whether a name is that of the team of the sessions, and of no real one.
-func (l *Local) ofSessions(team string) (bool, error) {
-	if team != pane.SessionTeam {
+func (l *Local) ofSessions(team string) (bool, error) { return l.reserved(team, pane.SessionTeam) }
+
+// reserved reports whether a name is the reserved one, of the panes or of the sessions, and no real team has it.
+func (l *Local) reserved(team, name string) (bool, error) {
+	if team != name {
 		return false, nil
 	}
 	root, err := l.opts.Root()

@@ -29,14 +29,14 @@ func changes(w *world) {
 	path := filepath.Join(w.Root.Path(), "projects", "-work", id+".jsonl")
 	w.must(os.MkdirAll(filepath.Dir(path), 0o700))
 	long := strings.Repeat("x\n", api.MaxPatch)
-	w.must(os.WriteFile(path, []byte(change("1", "/work/a", "one\ntwo\n", 0)+change("2", "/work/b", "b\n", time.Minute)+change("3", "/work/a", long, time.Hour)), 0o600))
-	a := api.FileChanges{File: "/work/a", Created: true, Changes: 2, Added: 2 + api.MaxPatch, First: first, Last: first.Add(time.Hour)}
-	b := api.FileChanges{File: "/work/b", Created: true, Changes: 1, Added: 1, First: first.Add(time.Minute), Last: first.Add(time.Minute)}
+	w.must(os.WriteFile(path, []byte(change("1", "/shop/a", "one\ntwo\n", 0)+change("2", "/shop/b", "b\n", time.Minute)+change("3", "/shop/a", long, time.Hour)), 0o600))
+	a := api.FileChanges{File: "/shop/a", Created: true, Changes: 2, Added: 2 + api.MaxPatch, First: first, Last: first.Add(time.Hour)}
+	b := api.FileChanges{File: "/shop/b", Created: true, Changes: 1, Added: 1, First: first.Add(time.Minute), Last: first.Add(time.Minute)}
 	got, err := w.b.Changes(w.Context(), "", id, api.ChangesQuery{})
 	if err != nil || !reflect.DeepEqual(got, []api.FileChanges{a, b}) {
 		w.Errorf("changed: %+v, %v", got, err)
 	}
-	got, err = w.b.Changes(w.Context(), "", id, api.ChangesQuery{Since: first.Add(time.Second), File: "work/b", Patches: true})
+	got, err = w.b.Changes(w.Context(), "", id, api.ChangesQuery{Since: first.Add(time.Second), File: "shop/b", Patches: true})
 	b.Patches = []api.Patch{{At: b.First, Text: "@@ -0,0 +1,1 @@\n+b\n"}}
 	if err != nil || !reflect.DeepEqual(got, []api.FileChanges{b}) {
 		w.Errorf("changed in b: %+v, %v", got, err)

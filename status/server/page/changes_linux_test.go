@@ -94,9 +94,9 @@ func TestChanges(t *testing.T) {
 	texts := page.HostileTexts()
 	texts = append(texts, strings.Repeat("x", 60_000), strings.Repeat("a\n", 30_000), "\x00\x01\xff\xfe binary", "</code><img src=x onerror=alert(1)>\u202egpj.exe")
 	for n, text := range texts {
-		add("/work/"+fmt.Sprint(n)+"-"+text[:min(len(text), 300)], today.Add(time.Minute), patch{"type": "create", "content": text, "structuredPatch": []patch{}})
+		add("/shop/"+fmt.Sprint(n)+"-"+text[:min(len(text), 300)], today.Add(time.Minute), patch{"type": "create", "content": text, "structuredPatch": []patch{}})
 	}
-	add("/work/"+strings.Repeat("long", 30_000), today.Add(time.Minute), patch{"type": "create", "content": "x", "structuredPatch": []patch{}})
+	add("/shop/"+strings.Repeat("long", 30_000), today.Add(time.Minute), patch{"type": "create", "content": "x", "structuredPatch": []patch{}})
 	write()
 	p.run(do(`location.hash = ` + quote("#/changes/"+checkout+"/team-lead?days=1")))
 	p.until(`document.querySelectorAll(".change").length > 20`)
