@@ -55,8 +55,9 @@ func TestIdleReports(t *testing.T) {
 			s.writes("worker", "team-lead", rows...)
 			_, stop := s.relay(opts)
 			s.await("all is settled", func() bool {
+				claimed := len(s.fates("team-lead")) == len(rows)
 				n, err := s.ledger.OpenCount(context.Background(), ledger.KeyOf(s.team, s.config(), "team-lead"))
-				return err == nil && n == 0 && len(s.fates("team-lead")) == len(rows)
+				return claimed && err == nil && n == 0
 			})
 			if err := stop(); err != nil {
 				t.Fatal(err)
