@@ -231,7 +231,7 @@ func TestDeletedAtTheRenameAndMadeAgain(t *testing.T) {
 	p := newPlace(t)
 	p.write("1")
 	deleted := false
-	l := New(Options{Dir: p.state, Before: func(s Step) {
+	l := locker(Options{Dir: p.state, Before: func(s Step) {
 		switch {
 		case s == StepRename && !deleted:
 			deleted = true

@@ -283,15 +283,17 @@ func TestLockHeldByALivingHolder(t *testing.T) {
 	if err := os.Mkdir(p.path("x.json.lock"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l := locker(Options{Dir: p.state, Wait: 120 * time.Millisecond})
-	err := l.Transform(t.Context(), p.file, set("new"))
-	var locked *LockedError
-	if !errors.Is(err, ErrLocked) || !errors.As(err, &locked) {
-		t.Fatalf("got %v, want ErrLocked", err)
-	}
-	if locked.Ours || locked.Path != p.path("x.json.lock") || locked.Waited < 120*time.Millisecond {
-		t.Errorf("got %+v", locked)
-	}
+	synctest.Test(t, func(t *testing.T) { // so that only the waiting for this lock takes time
+		l := locker(Options{Dir: p.state, Wait: 120 * time.Millisecond})
+		err := l.Transform(t.Context(), p.file, set("new"))
+		var locked *LockedError
+		if !errors.Is(err, ErrLocked) || !errors.As(err, &locked) {
+			t.Fatalf("got %v, want ErrLocked", err)
+		}
+		if locked.Ours || locked.Path != p.path("x.json.lock") || locked.Waited < 120*time.Millisecond {
+			t.Errorf("got %+v", locked)
+		}
+	})
 	p.want("old", "x.json.lock")
 }
 
@@ -428,15 +430,20 @@ func TestForeignLock(t *testing.T) {
 	})
 }
 
+// makeAgain makes a lock directory anew, as another program does, with a later time:
+// within one tick of the file system's clock it would have that of before.
+func makeAgain(lock string) error {
+	at := time.Now().Add(time.Second)
+	return errors.Join(os.Remove(lock), os.Mkdir(lock, 0o755), os.Chtimes(lock, at, at))
+}
+
 // A lock that another program took over in the middle is never written under
 // and never removed, even where its directory has our inode number again.
 func TestLockTakenOverInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for name, takeover := range map[string]func(lock string) error{
-		"made again": func(lock string) error {
-			return errors.Join(os.Remove(lock), os.Mkdir(lock, 0o755))
-		},
-		"gone": os.Remove,
+		"made again": makeAgain,
+		"gone":       os.Remove,
 		"touched": func(lock string) error {
 			at := time.Now().Add(time.Millisecond)
 			return os.Chtimes(lock, at, at)
@@ -471,7 +478,7 @@ func TestLockTakenOverAfterTheWrite(t *testing.T) {
 	lock := p.path("x.json.lock")
 	l := locker(Options{Before: func(s Step) {
 		if s == StepUnlock {
-			if err := errors.Join(os.Remove(lock), os.Mkdir(lock, 0o755)); err != nil {
+			if err := makeAgain(lock); err != nil {
 				t.Error(err)
 			}
 		}
