@@ -58,9 +58,8 @@ func TestScripts(t *testing.T) {
 			}
 			p := newClaude(t)
 			p.mkdir("teams")
-			opts := patient(p)
-			opts.settle = 30 * time.Millisecond
-			if runtime.GOOS == "windows" { // the events of one write come apart if the machine is busy
+			opts := patient(p) // the events of one write come apart if the machine is busy
+			if runtime.GOOS == "windows" {
 				opts.settle = 300 * time.Millisecond
 			}
 			w := New(opts)
