@@ -222,6 +222,11 @@ func TestWatchesAreSetOnceTheLimitAllows(t *testing.T) {
 func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "the time of creation of a directory changes with what is made in it")
+	// A sweep lists the teams if the time of their directory has changed. The kernel's clock can tick too seldom for that.
+	tick := func(p *claude, n int) {
+		at := time.Unix(int64(n), 0)
+		p.must(os.Chtimes(p.path("teams"), at, at))
+	}
 	for name, change := range map[string]func(p *claude, n int) (want Event){
 		"inboxes": func(p *claude, n int) Event {
 			p.replace(p.inbox("a/alice"), fmt.Sprintf("[%d]", n))
@@ -234,11 +239,13 @@ func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 		"teams that come": func(p *claude, n int) Event {
 			team := fmt.Sprintf("t%d", n)
 			p.mkdir("teams/" + team)
+			tick(p, n)
 			return Event{Kind: TeamAppeared, Team: team}
 		},
 		"teams that go": func(p *claude, n int) Event {
 			team := fmt.Sprintf("old%d", n)
 			p.must(os.Remove(p.path("teams/" + team)))
+			tick(p, n)
 			return Event{Kind: TeamGone, Team: team}
 		},
 	} {
