@@ -94,7 +94,7 @@ func NewTap(opts TapOptions) *Tap {
 func (t *Tap) Ready() <-chan struct{} { return t.ready }
 
 // farewell limits how long a tap records after it was told to end.
-const farewell = time.Second
+var farewell = time.Second // a variable for tests
 
 // Run records until ctx ends, and then the teams that have ended by then; it returns nil.
 // It can be called once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,8 @@ import (
 
 // patience is how long a test waits for what must happen.
 const patience = time.Minute
+
+func init() { farewell = patience } // a busy disk takes longer than the second
 
 // claude is a Claude directory made for one test.
 type claude struct {
@@ -82,6 +85,20 @@ func replace(t testing.TB, path, text string) {
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// locked does something to an inbox under its lock, so that nobody who reads it takes what
+// stands there in the meantime for what stays.
+func (c *claude) locked(name string, do func()) {
+	c.t.Helper()
+	lock := c.file(name) + ".lock"
+	for err := os.Mkdir(lock, 0o700); err != nil; err = os.Mkdir(lock, 0o700) {
+		if !errors.Is(err, fs.ErrExist) { // on Windows, a reader can have the last one open for a moment
+			c.t.Fatal(err)
+		}
+	}
+	do()
+	must(c.t, os.Remove(lock))
 }
 
 // running is a tap that runs until the test ends.
@@ -255,12 +272,14 @@ func TestTapWaitsForWholeFiles(t *testing.T) {
 	write(t, c.file("blue/ann"), whole)
 	r := c.tap(j)
 	for cut := range 3 {
-		write(t, c.file("blue/ann"), whole[:cut*len(whole)/3])
-		// It has seen that when it has seen this.
-		other := fmt.Sprint("other ", cut)
-		c.inbox("blue/bob", row(other))
-		r.until(other, func() bool { return slices.Contains(state(t, j), "blue@7/bob "+other+"#1") })
-		write(t, c.file("blue/ann"), whole)
+		c.locked("blue/ann", func() {
+			write(t, c.file("blue/ann"), whole[:cut*len(whole)/3])
+			// It has seen that when it has seen this.
+			other := fmt.Sprint("other ", cut)
+			c.inbox("blue/bob", row(other))
+			r.until(other, func() bool { return slices.Contains(state(t, j), "blue@7/bob "+other+"#1") })
+			write(t, c.file("blue/ann"), whole)
+		})
 	}
 	write(t, c.file("blue/ann"), strings.Replace(whole, "]", ","+row("c")+"]", 1))
 	r.until("c", func() bool { return slices.Contains(state(t, j), "blue@7/ann c#1") })
@@ -431,15 +450,17 @@ func TestTapDamagedInbox(t *testing.T) {
 	c.inbox("blue/ann", row("a"))
 	c.inbox("blue/bob")
 	r := c.tap(j)
-	for _, text := range []string{`{"no":"array"}`, `[{"cut`, `{"no":"array"}`} {
-		write(t, c.file("blue/ann"), text)
-	}
+	c.locked("blue/ann", func() {
+		for _, text := range []string{`{"no":"array"}`, `[{"cut`, `{"no":"array"}`} {
+			write(t, c.file("blue/ann"), text)
+		}
+	})
 	for i := range 5 {
 		c.inbox("blue/bob", row(fmt.Sprint(i)))
 		r.until("the others go on", func() bool { return slices.Contains(state(t, j), fmt.Sprintf("blue@7/bob %d#1", i)) })
 	}
 	r.until("a warning", func() bool { return len(r.warnings()) > 0 })
-	write(t, c.file("blue/ann"), `{"no":"array"}`)
+	c.locked("blue/ann", func() { write(t, c.file("blue/ann"), `{"no":"array"}`) })
 	c.inbox("blue/bob", row("after"))
 	r.until("the others go on", func() bool { return slices.Contains(state(t, j), "blue@7/bob after#1") })
 	c.inbox("blue/ann", row("a"), row("mended"))
