@@ -274,7 +274,7 @@ func (r *Replicator) Poke() {
 }
 
 // lastCopy limits how long Run may copy after its context has ended.
-const lastCopy = 2 * time.Second
+var lastCopy = 2 * time.Second // a variable for tests
 
 // Run copies events until ctx ends, and then those that are left. It always returns
 // nil: events that could not be copied stay in the ledger.
