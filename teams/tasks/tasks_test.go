@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -224,28 +225,31 @@ func TestManyTasks(t *testing.T) {
 }
 
 // Up to 2.1.329, a task is written in place, and its file is empty or cut off for a moment.
+// The bubble's clock makes only the waiting take time.
 func TestTornIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	l := newLists(t, "list")
-	for _, torn := range []string{"", `{"subject": "on`} {
-		l.write("list/1.json", torn)
-		looked := 0
-		r := l.reading("list")
-		r.wait = func() {
-			if looked++; looked == 2 {
-				l.write("list/1.json", `{"subject": "one"}`)
+	synctest.Test(t, func(t *testing.T) {
+		for _, torn := range []string{"", `{"subject": "on`} {
+			l.write("list/1.json", torn)
+			looked := 0
+			r := l.reading("list")
+			r.wait = func() {
+				if looked++; looked == 2 {
+					l.write("list/1.json", `{"subject": "one"}`)
+				}
+			}
+			if err := r.read(t.Context()); err != nil || len(r.Problems) > 0 || len(r.Tasks) != 1 || r.Tasks[0].Subject != "one" {
+				t.Errorf("after %q: %+v, %v", torn, r.List, err)
 			}
 		}
-		if err := r.read(t.Context()); err != nil || len(r.Problems) > 0 || len(r.Tasks) != 1 || r.Tasks[0].Subject != "one" {
-			t.Errorf("after %q: %+v, %v", torn, r.List, err)
+		l.write("list/1.json", "{")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := Read(ctx, l.root, "list"); !errors.Is(err, context.Canceled) {
+			t.Errorf("while it is waited: %v", err)
 		}
-	}
-	l.write("list/1.json", "{")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Read(ctx, l.root, "list"); !errors.Is(err, context.Canceled) {
-		t.Errorf("while it is waited: %v", err)
-	}
+	})
 }
 
 func FuzzParse(f *testing.F) {
