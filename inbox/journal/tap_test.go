@@ -487,6 +487,7 @@ func TestTapTwice(t *testing.T) {
 	first := c.tap(j)
 	c.tap(mustOpen(t, path))
 	const n = 300
+	sent := map[string]time.Time{}
 	for i := range n {
 		for _, to := range []string{"ann", "bob"} {
 			if to == "bob" && i%10 != 0 {
@@ -494,12 +495,15 @@ func TestTapTwice(t *testing.T) {
 			}
 			_, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: to, Text: fmt.Sprint("m-", i)})
 			must(t, err)
+			if to == "ann" {
+				sent[fmt.Sprint("m-", i)] = time.Now()
+			}
 		}
 	}
 	took, err := team.Agent("ann").Wait(t.Context(), n)
 	must(t, err)
 	c.tap(mustOpen(t, path))
-	first.recorded(took)
+	first.recorded(took, sent)
 	for _, m := range messages(t, j, Query{}) {
 		switch {
 		case m.Occurrence != 1:
@@ -519,8 +523,8 @@ func TestTapTwice(t *testing.T) {
 const blink = 2 * time.Second
 
 // recorded waits until the rows that an agent took are in the journal, but for
-// those that stayed for less than a blink, and returns how many are not.
-func (r *running) recorded(took []simagent.Taken) (missed int) {
+// those that stayed for less than a blink since they were sent, and returns how many are not.
+func (r *running) recorded(took []simagent.Taken, sent map[string]time.Time) (missed int) {
 	r.t.Helper()
 	var late []string
 	defer func() {
@@ -539,9 +543,7 @@ func (r *running) recorded(took []simagent.Taken) (missed int) {
 				continue
 			}
 			missed++
-			sent, err := time.Parse(time.RFC3339, row.Timestamp)
-			must(r.t, err)
-			if stayed := row.At.Sub(sent); stayed >= blink {
+			if stayed := row.At.Sub(sent[row.Text]); stayed >= blink {
 				late = append(late, fmt.Sprint(row.Text, " for ", stayed))
 			}
 		}
@@ -618,10 +620,10 @@ func TestTapOfANewerAgent(t *testing.T) {
 	play(t, team.Run)
 	r := c.tap(j)
 	const n = 200
-	flood(t, team, n, 5*time.Millisecond)
+	sent := flood(t, team, n, 5*time.Millisecond)
 	took, err := team.Agent("ann").Wait(t.Context(), n)
 	must(t, err)
-	missed := r.recorded(took)
+	missed := r.recorded(took, sent)
 	t.Logf("missed %d of %d", missed, n)
 	for _, m := range messages(t, j, Query{Inbox: "ann"}) {
 		if m.Occurrence != 1 {
@@ -630,13 +632,18 @@ func TestTapOfANewerAgent(t *testing.T) {
 	}
 }
 
-// flood lets the lead send n messages to ann at a rate, or as fast as it can.
-func flood(t testing.TB, team *simagent.Team, n int, every time.Duration) {
+// flood lets the lead send n messages to ann at a rate, or as fast as it can, and returns when each
+// had been sent: the sender may have waited for the lock until then.
+func flood(t testing.TB, team *simagent.Team, n int, every time.Duration) map[string]time.Time {
 	t.Helper()
+	sent := map[string]time.Time{}
 	start := time.Now()
 	for i := range n {
 		<-time.After(time.Until(start.Add(time.Duration(i) * every)))
-		_, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "ann", Text: fmt.Sprint("m-", i)})
+		text := fmt.Sprint("m-", i)
+		_, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "ann", Text: text})
 		must(t, err)
+		sent[text] = time.Now()
 	}
+	return sent
 }
