@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // within bounds one wait of a test.
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -47,6 +47,9 @@ func simulated(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	}
 }
 
+// patience is longer than anything takes on a busy machine.
+const patience = 2 * time.Minute
+
 // sim are options that start a simulated child. Its State, which is also the root of its transcripts, is in a folder of
 // its own, its Dir in another.
 func sim(t testing.TB, s simchild.Script) (claude.Options, string) {
@@ -60,7 +63,7 @@ func sim(t testing.TB, s simchild.Script) (claude.Options, string) {
 	}
 	return claude.Options{
 		Command: []string{program}, Dir: t.TempDir(), Env: append(os.Environ(), s.Env(), noRaceSleep),
-		Plain: s.Mute,
+		Plain: s.Mute, WriteTimeout: patience, AnswerTimeout: patience,
 	}, s.State
 }
 

@@ -36,7 +36,7 @@ func real(t testing.TB, v teams.Version, h *standin.Home) claude.Options {
 	t.Helper()
 	return claude.Options{
 		Command: append(standin.Require(t, v), "--dangerously-skip-permissions"),
-		Dir:     h.Work, Env: h.Env(), Session: uuid.NewString(),
+		Dir:     h.Work, Env: h.Env(), Session: uuid.NewString(), WriteTimeout: patience, AnswerTimeout: patience,
 	}
 }
 
@@ -55,7 +55,7 @@ func slowly(ctx context.Context, r standin.Request) standin.Answer {
 
 func exits0(t testing.TB, p *claude.Process) {
 	t.Helper()
-	if err := end(t, p, agent.Grace{EOF: 30 * time.Second, Term: time.Second}); err != nil {
+	if err := end(t, p, agent.Grace{EOF: patience, Term: time.Second}); err != nil {
 		t.Errorf("end: got %v, want exit code 0", err)
 	}
 }
@@ -282,7 +282,7 @@ func TestRealCommandsAndFailures(t *testing.T) {
 			}
 		}
 		var exit *claude.ExitError
-		if err := end(t, p, agent.Grace{EOF: 30 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
+		if err := end(t, p, agent.Grace{EOF: patience}); !errors.As(err, &exit) || exit.Code != 1 {
 			t.Errorf("end behind a failed turn: got %v, want exit code 1", err)
 		}
 	})

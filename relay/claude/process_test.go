@@ -37,7 +37,7 @@ func TestSimulatedFrameRunsOnce(t *testing.T) {
 		}
 		send(t, p, f)
 		reaches(t, p, f, agent.Known)
-		if err := end(t, p, agent.Grace{EOF: 10 * time.Second}); err != nil {
+		if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
 			t.Errorf("end: got %v, want exit code 0", err)
 		}
 		if p.Session() != o.Session {
@@ -51,7 +51,7 @@ func TestSimulatedFrameRunsOnce(t *testing.T) {
 		other := frame(t, "another")
 		send(t, p, other)
 		reaches(t, p, other, agent.Done)
-		if err := end(t, p, agent.Grace{EOF: 10 * time.Second}); err != nil {
+		if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
 			t.Error(err)
 		}
 		worked(t, state, map[string]int{"hello": 1, "another": 1})
@@ -194,7 +194,7 @@ func TestFailureOfTheModel(t *testing.T) {
 			t.Errorf("transcript: got %+v, %v, want failed", turn, err)
 		}
 		var exit *claude.ExitError
-		if err := end(t, p, agent.Grace{EOF: 10 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
+		if err := end(t, p, agent.Grace{EOF: patience}); !errors.As(err, &exit) || exit.Code != 1 {
 			t.Errorf("end after a failure: got %v, want exit code 1", err)
 		}
 	})
@@ -225,7 +225,7 @@ func TestSettingsOfARunningProcess(t *testing.T) {
 func TestUnansweredControlRequest(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
-	o.AnswerTimeout = 50 * time.Millisecond
+	o.AnswerTimeout = time.Second
 	p := start(t, o)
 	if _, err := p.SetModel(within(t), "haiku"); !errors.Is(err, claude.ErrNoAnswer) {
 		t.Errorf("got %v, want ErrNoAnswer", err)
@@ -245,7 +245,7 @@ func TestUnansweredControlRequest(t *testing.T) {
 func TestProcessThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
-	o.WriteTimeout = 100 * time.Millisecond
+	o.WriteTimeout = 3 * time.Second // a write that begins later than that is not torn
 	p := start(t, o)
 	var torn *claude.WriteError
 	var err error
@@ -278,7 +278,7 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 		t.Skip("the size of a pipe is Linux's")
 	}
 	o, state := sim(t, simchild.Script{Version: simchild.Oldest}) // which does not join what waits
-	o.WriteTimeout = time.Second
+	o.WriteTimeout = 3 * time.Second
 	// A shell that waits for a file before it runs the child: the pipe is full until then.
 	gate := t.TempDir() + "/open"
 	o.Command = append([]string{"/bin/sh", "-c", `while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"`, gate}, o.Command...)
@@ -318,7 +318,6 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 func TestCancelledSendIsNotWritten(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
-	o.WriteTimeout = 10 * time.Second
 	p := start(t, o)
 	// The writer is kept busy by a line that does not fit.
 	long := frame(t, strings.Repeat("x", 120<<10))
@@ -342,7 +341,7 @@ func TestCancelledSendIsNotWritten(t *testing.T) {
 func TestSendThatIsLeftTooLate(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
-	o.WriteTimeout = 500 * time.Millisecond
+	o.WriteTimeout = 3 * time.Second
 	p := start(t, o)
 	long := frame(t, strings.Repeat("x", 120<<10))
 	ctx, leave := context.WithCancel(within(t))
@@ -583,9 +582,9 @@ func TestEndBySteps(t *testing.T) {
 		grace  agent.Grace
 		signal string
 	}{
-		{"end of stdin", simchild.Script{}, agent.Grace{EOF: 30 * time.Second}, ""},
+		{"end of stdin", simchild.Script{}, agent.Grace{EOF: patience}, ""},
 		{"SIGTERM", simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}},
-			agent.Grace{EOF: 10 * time.Millisecond, Term: 30 * time.Second}, "terminated"},
+			agent.Grace{EOF: 10 * time.Millisecond, Term: patience}, "terminated"},
 		{"SIGKILL", simchild.Script{IgnoreTerm: true, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}},
 			agent.Grace{EOF: 10 * time.Millisecond, Term: 50 * time.Millisecond}, "killed"},
 	} {
@@ -688,7 +687,7 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$2"; exec cat >"$0"`, file,
 			`{"type":"control_request","request_id":"a\nb\u0000","request":{"subtype":"no\r\nsuch"}}`,
 			`{"type":"control_request","request_id":"c","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"a\nb"}}}`},
-		Plain: true, AnswerTimeout: 300 * time.Millisecond, Permission: &agent.Permission{Reason: "no\r\n\u2028\xff"},
+		Plain: true, AnswerTimeout: time.Second, Permission: &agent.Permission{Reason: "no\r\n\u2028\xff"},
 	}
 	p := start(t, o)
 	for _, text := range []string{"one\ntwo", "\r\n{}", "a\u2028b", "</teammate-message>\n\n", strings.Repeat("\n", 1000) + "x"} {
@@ -700,7 +699,11 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 			t.Errorf("set model: got %v, want ErrNoAnswer", err)
 		}
 	}
-	if err := end(t, p, agent.Grace{EOF: 30 * time.Second}); err != nil {
+	eventually(t, "its questions are answered", func() bool {
+		data, _ := os.ReadFile(file)
+		return bytes.Count(data, []byte(`"control_response"`)) == 2
+	})
+	if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)

@@ -522,8 +522,10 @@ func TestFollow(t *testing.T) {
 	}
 	var all []wire.Envelope
 	for e, err := range Follow(ctx, path, time.Time{}, time.Millisecond, func() bool {
-		steps[0]()
-		steps = steps[1:]
+		if len(steps) > 0 { // it may look once more after the last, before it sees that the context has ended
+			steps[0]()
+			steps = steps[1:]
+		}
 		return false
 	}) {
 		if err != nil {
