@@ -320,7 +320,7 @@ func TestNothingIsLostUnderTheLock(t *testing.T) {
 	for _, version := range ends {
 		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			members := []simagent.Member{{Name: "alice"}, {Name: "bob"}}
 			for n := range writers {

@@ -55,7 +55,7 @@ func TestDeathOfTheTest(t *testing.T) {
 	standin.Require(t, standin.Newest(t))
 	standin.RequireTmux(t)
 	standin.RequireOpenCode(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestDeathOfTheTest$", "-test.v")
 	cmd.Env = append(os.Environ(), asOrphaned+"=1")
