@@ -167,8 +167,6 @@ func TestTornMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ctx, silent := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer silent()
 	said := make(chan struct{})
 	go func() {
 		for _, end := range []func(){func() {}, func() { <-said }} { // it is killed, or stopped
@@ -182,6 +180,8 @@ func TestTornMessage(t *testing.T) {
 	if err := Hand(t.Context(), state, 1, "x"); !errors.Is(err, ErrUnsent) {
 		t.Errorf("to one that is killed: %v", err)
 	}
+	ctx, silent := context.WithTimeout(t.Context(), 2*time.Second) // in which it is connected
+	defer silent()
 	if err := Hand(ctx, state, 1, "x"); err == nil || errors.Is(err, ErrUnsent) {
 		t.Errorf("to one that says nothing: %v", err)
 	}
