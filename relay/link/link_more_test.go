@@ -203,6 +203,11 @@ func TestReinstalled(t *testing.T) {
 		<-a.changed
 	}
 	b.stop()
+	a.stop() // a presence of b that still comes would have a send again what is stored
+	h.mu.Lock()
+	h.of("a").told = nil
+	h.mu.Unlock()
+	a.start()
 	old := b.got
 	stored := a.send("b", "worker", "stored")
 	a.await(t, ledger.StageStored, stored)

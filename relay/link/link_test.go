@@ -329,7 +329,7 @@ func (m *machine) stage(id string) ledger.Stage {
 
 // await waits until all messages have come to a stage.
 func (m *machine) await(t interface{ Fatalf(string, ...any) }, want ledger.Stage, ids ...string) {
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for _, id := range ids {
 		for m.stage(id) != want {
 			select {

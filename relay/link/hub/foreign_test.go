@@ -179,9 +179,7 @@ func TestForeignServer(t *testing.T) {
 	until(t, b, "reading", reads)
 	exchange := func(from *nats.Wire, to *nats.Wire, name, text string) {
 		t.Helper()
-		if err := from.Publish(ctx, name, text, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, from, name, text)
 		for {
 			got, err := to.Next(ctx)
 			if err != nil {

@@ -384,7 +384,11 @@ func (h *Hub) stop() {
 }
 
 // Addr returns the address that the hub listens on.
-func (h *Hub) Addr() net.Addr { return h.addr }
+func (h *Hub) Addr() net.Addr {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.addr
+}
 
 // Close ends the hub.
 func (h *Hub) Close() error {
