@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +41,9 @@ type bench struct {
 func newBench(t *testing.T, names ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir(), listen: "127.0.0.1:0", keys: map[string]*nats.Key{}}
+	if runtime.GOOS == "linux" { // an address of its own: while the hub is stopped, nobody else takes its port
+		b.listen = fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+	}
 	for _, n := range names {
 		b.keys[n] = newKey(t)
 		b.add(n)
@@ -179,6 +184,26 @@ func want(t *testing.T, w *nats.Wire, from, text string) {
 	}
 }
 
+// atOnce wants that something waits for no pin and no acknowledgment, which take 5 s or more. The best of some tries
+// counts: what else the machine does can only make them longer.
+func atOnce(t *testing.T, before, timed, after func(try string)) {
+	t.Helper()
+	for n := range 3 {
+		try := fmt.Sprint(" ", n)
+		before(try)
+		start := time.Now()
+		timed(try)
+		d := time.Since(start)
+		after(try)
+		if d < 4*time.Second {
+			return
+		}
+		if n == 2 {
+			t.Errorf("it took %v, which is the time of a pin or of an acknowledgment", d)
+		}
+	}
+}
+
 // store publishes until the frame is stored, as the outbox does.
 func store(ctx context.Context, w *nats.Wire, peer, id, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -256,21 +281,21 @@ func TestUnacknowledged(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")
 	wa, wb := b.wire("a"), b.wire("b")
-	send(t, wa, "b", "1", "first")
-	send(t, wa, "b", "2", "second")
-	if a := next(t, wb); string(a.Frame) != "first" {
-		t.Fatalf("got %q", a.Frame)
-	}
-	wb.Close()
 	o := b.options("b")
 	o.Unpin = true
-	start := time.Now()
-	wb = b.dial(o)
-	want(t, wb, "a", "first")
-	if d := time.Since(start); d > 4*time.Second {
-		t.Errorf("it came after %v, which is the time of a pin or of an acknowledgment", d)
-	}
-	want(t, wb, "a", "second")
+	atOnce(t, func(try string) {
+		send(t, wa, "b", "1"+try, "first"+try)
+		send(t, wa, "b", "2"+try, "second"+try)
+		if a := next(t, wb); string(a.Frame) != "first"+try {
+			t.Fatalf("got %q", a.Frame)
+		}
+		wb.Close()
+	}, func(try string) {
+		wb = b.dial(o)
+		want(t, wb, "a", "first"+try)
+	}, func(try string) {
+		want(t, wb, "a", "second"+try)
+	})
 }
 
 // What is told comes to whoever listens, also to the machine itself.
@@ -493,7 +518,7 @@ func TestFullQueue(t *testing.T) {
 		t.Fatal("the queue does not fill")
 	}
 	nc.Close()
-	if err := publish(t.Context(), wa, "b", "1", "too much"); !errors.Is(err, link.ErrFull) {
+	if err := store(t.Context(), wa, "b", "1", "too much"); !errors.Is(err, link.ErrFull) {
 		t.Fatalf("got %v", err)
 	}
 	send(t, wc, "b", "2", "of another") // which has room of its own
