@@ -110,7 +110,7 @@ func (p *program) is(want interactive.Status) {
 
 func (p *program) until(what string, ok func() bool) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -227,14 +227,14 @@ func TestRealSessionAtTheTerminal(t *testing.T) {
 			t.Errorf("at its end it does not name session %s: %q", session, got)
 		}
 
-		p = begin(t, v, h, session, "SLEEP:30 long", true)
+		p = begin(t, v, h, session, "SLEEP:3600 long", true)
 		if pid := interactive.Elsewhere(h.Root, session, agent.Process{}); pid != p.pid {
 			t.Errorf("elsewhere: got %d, want %d", pid, p.pid)
 		}
 		if pid := interactive.Elsewhere(h.Root, session, agent.Process{PID: p.pid}); pid != 0 {
 			t.Errorf("elsewhere but here: got %d, want 0", pid)
 		}
-		p.drafts("SLEEP:30 long")
+		p.drafts("SLEEP:3600 long")
 		p.enters("it works", func() bool { return p.look().Status == interactive.Busy })
 		p.types("waits for it")
 		var left []string

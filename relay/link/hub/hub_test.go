@@ -19,7 +19,7 @@ import (
 	"teambridge/relay/link/nats"
 )
 
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 func newKey(t *testing.T) *nats.Key {
 	t.Helper()

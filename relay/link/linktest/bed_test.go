@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long a test waits for what should come.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // A bed is a hub and the machines a and b, which run until they are stopped.
 type bed struct {
