@@ -279,10 +279,16 @@ func TestOldFrameOfALostLedger(t *testing.T) {
 	t.Parallel()
 	h, a, _ := two(t)
 	a.start()
+	heard := func() time.Time {
+		list, err := a.ledger.Machines(t.Context(), root)
+		a.must(err)
+		return list[0].Heard
+	}
 	tell := func(ledger string) {
+		before := heard()
 		text, _ := json.Marshal(Presence{Version: Version, Ledger: ledger})
 		a.must((&memory{hub: h, name: "b"}).Tell(t.Context(), "a", text))
-		for a.incarnation("b") != ledger {
+		for heard().Equal(before) || a.incarnation("b") != ledger {
 			<-a.changed
 		}
 	}
@@ -294,7 +300,7 @@ func TestOldFrameOfALostLedger(t *testing.T) {
 	h.still(t, "a")
 	tell("new")
 	if got, stage := a.incarnation("b"), a.stage(id); got != "new" || stage != ledger.StageStored {
-		t.Errorf("after an old frame, the incarnation is %q and the message %s; want new and stored", got, stage)
+		t.Fatalf("after an old frame, the incarnation is %q and the message %s; want new and stored", got, stage)
 	}
 	h.raw("b", "a", frame{Version: Version, Ledger: "new", Receipts: []ledger.Receipt{{ID: id, Stage: ledger.StageReset}}})
 	h.still(t, "a")

@@ -17,7 +17,7 @@ import (
 type newer struct {
 	Wire
 	sent  *atomic.Int64 // messages
-	heard *atomic.Int64 // presences of the other machine
+	heard *atomic.Int64 // presences of b
 }
 
 // shift changes the version of a frame or presence.
@@ -64,7 +64,9 @@ func (w newer) Next(ctx context.Context) (Arrival, error) {
 		a.Frame = shift(a.Frame, -1, 1)
 	case a.Told != nil:
 		a.Told = shift(a.Told, -1, 0)
-		w.heard.Add(1)
+		if a.From == "b" {
+			w.heard.Add(1)
+		}
 	}
 	return a, err
 }
