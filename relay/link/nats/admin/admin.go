@@ -25,6 +25,9 @@ const (
 	ackWait   = 5 * time.Second
 	pinnedTTL = 10 * time.Second
 	dedupe    = 2 * time.Minute
+
+	// slow is how long a change may take on a machine whose disk or processor is busy.
+	slow = 20 * time.Second
 )
 
 // An Admin makes the stream of a hub and the queues of its machines.
@@ -57,7 +60,7 @@ func Dial(ctx context.Context, o nats.Options) (*Admin, error) {
 
 // Of connects to a server in this process, as the user who has the key.
 func Of(s natsgo.InProcessConnProvider, key *nats.Key) (*Admin, error) {
-	return dial("", natsgo.InProcessServer(s), natsgo.Nkey(key.Card("").Key, key.Sign), natsgo.MaxReconnects(-1))
+	return dial("", natsgo.InProcessServer(s), natsgo.Nkey(key.Card("").Key, key.Sign), natsgo.MaxReconnects(-1), natsgo.Timeout(slow))
 }
 
 func dial(address string, opts ...natsgo.Option) (*Admin, error) {
@@ -78,6 +81,8 @@ func (a *Admin) Close() { a.nc.Close() }
 
 // Stream makes the nats.Stream, or changes it to what it should be. It holds maxBytes at most.
 func (a *Admin) Stream(ctx context.Context, maxBytes int64) error {
+	ctx, cancel := context.WithTimeout(ctx, slow)
+	defer cancel()
 	_, err := a.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: nats.Stream, Subjects: []string{"tb.m.*.*"}, Storage: jetstream.FileStorage,
 		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew,
@@ -95,6 +100,8 @@ func (a *Admin) Add(ctx context.Context, name string) error {
 	if err := nats.CheckName(name); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, slow)
+	defer cancel()
 	_, err := a.js.CreateOrUpdateConsumer(ctx, nats.Stream, jetstream.ConsumerConfig{
 		Durable: name, FilterSubject: "tb.m." + name + ".*", AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: ackWait, MaxDeliver: -1, MaxAckPending: 1,
@@ -111,6 +118,8 @@ func (a *Admin) Remove(ctx context.Context, name string) error {
 	if err := nats.CheckName(name); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, slow)
+	defer cancel()
 	if err := a.js.DeleteConsumer(ctx, nats.Stream, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return fmt.Errorf("remove the queue of %s: %w", name, err)
 	}
