@@ -51,6 +51,7 @@ type Agent struct {
 	adapter adapter       // makes envelopes of the events
 	pending []agent.Event // to be told next
 	closing bool          // it is to end once it has nothing more to do
+	killed  bool          // what stops then was cut, and has not ended
 	idle    chan struct{} // closed when closing and nothing is in flight
 	heard   time.Time     // when the server last answered
 
@@ -248,6 +249,7 @@ func (a *Agent) Kill() error {
 	if a.server == nil {
 		a.mu.Lock()
 		working := len(a.flights) > 0
+		a.killed = true
 		a.mu.Unlock()
 		var err error
 		if working && a.life.Err() == nil {

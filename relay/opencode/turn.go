@@ -221,7 +221,7 @@ func (a *Agent) check(ctx context.Context) error {
 		a.take(r)
 	}
 	a.mu.Lock()
-	if running != nil && a.running() == running {
+	if running != nil && a.running() == running && !a.killed {
 		e := agent.Event{At: time.Now().UTC()}
 		e.Envelopes = a.adapter.end(e.At)
 		a.finish(&e)
