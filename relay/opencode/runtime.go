@@ -282,7 +282,7 @@ func (d Predecessor) Wait(ctx context.Context) error {
 		active, err := c.active(ctx, SessionID(s.Session))
 		if err == nil && !active {
 			// What its tools left running may stay.
-			if err := d.Predecessor.End(ctx, 0); err != nil {
+			if err := d.Predecessor.End(ctx, endGrace); err != nil {
 				return err
 			}
 			if err := os.Remove(serverFile(d.options.State, s.PID)); err != nil && !errors.Is(err, fs.ErrNotExist) {

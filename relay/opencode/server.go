@@ -33,6 +33,8 @@ const (
 	tryTimeout = time.Second
 	// drain is how long the output of a server that has ended is read.
 	drain = time.Second
+	// endGrace is how long a server that nobody needs any more has to end by itself.
+	endGrace = 5 * time.Second
 	// keptStderr is how much of it an error quotes.
 	keptStderr = 4 << 10
 )
@@ -289,7 +291,7 @@ func (o Options) sweep(ctx context.Context, session string) error {
 			}
 			return fmt.Errorf("opencode: process %d works on session %s already (server: process %d)", s.Owner.PID, session, s.PID)
 		}
-		if err := s.End(ctx, 0); err != nil && !errors.Is(err, process.ErrUnverified) {
+		if err := s.End(ctx, endGrace); err != nil && !errors.Is(err, process.ErrUnverified) {
 			return err
 		}
 		killTools(s.Password)

@@ -51,31 +51,25 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	}
 }
 
-// End ends the group of the process, if the process runs: SIGTERM, after grace SIGKILL. It waits until the process is
-// gone, or ctx ends. An [ErrUnverified] one is left alone.
+// End ends the group of the process, if the process runs: SIGTERM, after grace SIGKILL, at once if grace is 0. It waits
+// until the process is gone, or ctx ends. An [ErrUnverified] one is left alone.
 func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
-	for _, step := range []struct {
-		do   func(int) error
-		wait time.Duration
-	}{{TermGroup, grace}, {KillGroup, 0}} {
+	for _, signal := range []func(int) error{TermGroup, KillGroup} {
 		alive, err := d.Alive()
 		if !alive || err != nil {
 			return err
 		}
-		if err := step.do(cmp.Or(max(d.Group, 0), d.PID)); err != nil {
+		if err := signal(cmp.Or(max(d.Group, 0), d.PID)); err != nil {
 			return fmt.Errorf("end process %d: %w", d.PID, err)
 		}
-		if step.wait == 0 {
-			return d.Wait(ctx)
-		}
-		patience, cancel := context.WithTimeoutCause(ctx, step.wait, errGrace)
+		patience, cancel := context.WithTimeoutCause(ctx, grace, errGrace)
 		err = d.Wait(patience)
 		cancel()
 		if !errors.Is(err, errGrace) {
 			return err
 		}
 	}
-	return nil
+	return d.Wait(ctx)
 }
 
 var errGrace = errors.New("it did not end in time")

@@ -1,25 +1,37 @@
 package process
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv("PROCESS_TEST_WAIT") != "" {
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("waits")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-// Predecessor distinguishes a process from a later one with the same id, and ends it.
+// Predecessor distinguishes a process from a later one with the same id, and ends it, even one that ignores SIGTERM.
 func TestPredecessor(t *testing.T) {
 	t.Parallel()
+	for _, grace := range []time.Duration{0, 10 * time.Millisecond} {
+		t.Run(grace.String(), func(t *testing.T) { t.Parallel(); endsPredecessor(t, grace) })
+	}
+}
+
+func endsPredecessor(t *testing.T, grace time.Duration) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PROCESS_TEST_WAIT=1")
 	OwnGroup(cmd)
@@ -28,7 +40,14 @@ func TestPredecessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
@@ -49,7 +68,7 @@ func TestPredecessor(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := p.End(ctx, time.Second); err != nil {
+	if err := p.End(ctx, grace); err != nil {
 		t.Error(err)
 	}
 	<-ended
