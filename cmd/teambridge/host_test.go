@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,10 @@ func TestOneSSH(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	program := filepath.Join(t.TempDir(), "ssh")
 	script := fmt.Sprintf("#!/bin/sh\necho >>'%s'\nfor command; do :; done\nunset TEAMBRIDGE_HOST\nCLAUDE_CONFIG_DIR='%s' TEAMBRIDGE_STATE='%s' exec sh -c \"$command\"\n", log, f.Root.Path(), f.State)
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
+	err = os.WriteFile(program, []byte(script), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer

@@ -80,11 +80,14 @@ func TestRealLeadThatPollsItself(t *testing.T) {
 	}
 
 	script := filepath.Join(h.home.Dir, "lead")
-	if err := os.WriteFile(script, []byte(`#!/bin/sh
+	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
+	err = os.WriteFile(script, []byte(`#!/bin/sh
 cat '`+out+`' &
 cat >'`+in+`'
 kill $!
-`), 0o700); err != nil {
+`), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	h.command = []string{script}

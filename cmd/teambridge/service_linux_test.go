@@ -34,7 +34,10 @@ func inFlight(t *testing.T, root string, command func(args ...string) ([]byte, e
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "claude")
 	script := fmt.Sprintf("#!/bin/sh\nexport '%s'\nexec '%s' \"$@\"\n", simchild.Script{State: f.state}.Env(), self)
-	if err := os.WriteFile(agent, []byte(script), 0o700); err != nil {
+	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
+	err = os.WriteFile(agent, []byte(script), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{

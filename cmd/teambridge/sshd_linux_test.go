@@ -96,7 +96,10 @@ Host stranger
 			"ssh": fmt.Sprintf("#!/bin/sh\necho $$ >>%s/ssh.log\nexec %s -F %[1]s/ssh_config \"$@\"\n", dir, client),
 		}
 		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			syscall.ForkLock.RLock() // a child that is forked meanwhile would keep ssh from being run
+			err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700)
+			syscall.ForkLock.RUnlock()
+			if err != nil {
 				return err
 			}
 		}
