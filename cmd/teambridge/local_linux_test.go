@@ -86,7 +86,7 @@ func (d *desk) start() {
 	cmd := exec.Command(d.path("bin", "teambridge"), append(args, "--", "claude")...)
 	cmd.Dir = d.path("work")
 	cmd.Env = append(os.Environ(), "PATH="+d.path("bin")+":"+os.Getenv("PATH"), "HOME="+d.dir, "CLAUDE_CONFIG_DIR="+d.path("root"),
-		"TEAMBRIDGE_STATE="+d.path("state"), "TERM=xterm", "EDITOR=", "VISUAL=", "GORACE=atexit_sleep_ms=0",
+		"TEAMBRIDGE_STATE="+d.path("state"), "TERM=xterm", "EDITOR=", "VISUAL=", "GORACE=atexit_sleep_ms=0", "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m",
 		"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1", strings.Replace(d.script.Env(), simchild.Variable, "TEST_SIMULATED", 1))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.slave, d.slave, d.slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -233,6 +233,7 @@ func TestLocal(t *testing.T) {
 	d.types("hello [1]\r")
 	d.until("worked on", func() bool { return d.works("[1]") == "1" })
 	d.types("half a thought")
+	d.until("typed", func() bool { return strings.Contains(d.printed(), "half a thought") })
 	d.prompt("[2]")
 	d.until("answered", func() bool { return d.works("[2]") == "1" })
 	d.at(ledger.AtRelay)
@@ -295,7 +296,7 @@ func TestLocalTeammate(t *testing.T) {
 func (d *desk) switches() (string, int) {
 	d.t.Helper()
 	cmd := exec.Command(d.path("bin", "teambridge"), "switch", "team-lead@demo", "--to", "remote", "--force")
-	cmd.Env = append(os.Environ(), "HOME="+d.dir, "CLAUDE_CONFIG_DIR="+d.path("root"), "TEAMBRIDGE_STATE="+d.path("state"))
+	cmd.Env = append(os.Environ(), "HOME="+d.dir, "CLAUDE_CONFIG_DIR="+d.path("root"), "TEAMBRIDGE_STATE="+d.path("state"), "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m")
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
 		d.t.Fatal(err)

@@ -209,9 +209,6 @@ func newReader(t *testing.T, home, root, work string, env []string) *reader {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte("max-time = 5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	sockets, err := os.MkdirTemp("", "tb") // short enough for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -291,6 +288,13 @@ func (r *reader) run(section string) {
 				r.t.Fatal(err)
 			}
 			line = "(cd '" + top + "' && " + line + ")"
+		}
+		limit := patience
+		if c.status == streamEnded {
+			limit = 15 * time.Second
+		}
+		if err := os.WriteFile(filepath.Join(r.home, ".curlrc"), fmt.Appendf(nil, "max-time = %d\n", int(limit.Seconds())), 0o600); err != nil {
+			r.t.Fatal(err)
 		}
 		lasts := c.until != "" || strings.HasPrefix(c.command, "teambridge run ")
 		if lasts {
