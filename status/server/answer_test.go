@@ -281,15 +281,17 @@ func TestSend(t *testing.T) {
 
 	// The file is not there for us.
 	path := w.Inbox(older, "worker").Path()
+	r.end(t)
+	r = w.start(t, func(s *Server) { s.opts.Lock.Wait = 100 * time.Millisecond })
 	if err := os.Mkdir(lockedfile.LockName(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.end(t)
-	r = w.start(t, func(s *Server) { s.opts.Lock.Wait = 100 * time.Millisecond })
 	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"x"}`), api.CodeLocked)
 	if err := os.Remove(lockedfile.LockName(path)); err != nil {
 		t.Fatal(err)
 	}
+	r.end(t)
+	r = w.start(t)
 	if err := os.WriteFile(path, []byte(`{"no":"array"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func TestEventsOfATeam(t *testing.T) {
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.start(t, func(s *Server) { s.limits.write = time.Second })
+	r := w.start(t, func(s *Server) { s.limits.write = 5 * time.Second })
 	slow := r.listen(t, "", "")
 	first, err := slow.next()
 	if err != nil {

@@ -226,7 +226,7 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 		t.Fatal(err)
 	}
 	w.start(t).end(t) // it has recorded what is there before it serves
-	r := w.start(t, func(s *Server) { s.limits.write = 200 * time.Millisecond })
+	r := w.start(t, func(s *Server) { s.limits.write = time.Second })
 	if page := get[api.Page](t, r, "/v1/teams/"+older+"/messages?inbox=user"); len(page.Messages) != rows {
 		t.Fatalf("%d messages are recorded, want %d", len(page.Messages), rows)
 	}

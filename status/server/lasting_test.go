@@ -56,7 +56,7 @@ func TestRequestsThatWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t, func(s *Server) {
-		s.limits.streams, s.limits.request, s.limits.write = 1, 200*time.Millisecond, 200*time.Millisecond
+		s.limits.streams, s.limits.request, s.limits.write = 1, time.Second, time.Second
 	})
 	const wait = "/v1/teams/" + newer + "/wait?for=message&member=worker"
 	happened := make(chan answer, 1)
