@@ -134,11 +134,11 @@ func (m *linkedMachine) add(other *linkedMachine, teams ...string) {
 // until waits until something is so.
 func (m *linkedMachine) until(what string, so func() bool) {
 	m.t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(3 * time.Minute)
 	for !so() {
 		select {
 		case <-limit:
-			m.t.Fatalf("%s: not after a minute: %s", m.name, what)
+			m.t.Fatalf("%s: not after three minutes: %s", m.name, what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -180,7 +180,7 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	if err != nil || sent.State != api.Queued || !sent.Reachable {
 		t.Fatalf("%+v, %v", sent, err)
 	}
-	if sent, err = laptop.Await(t.Context(), sent, api.Verified, time.Minute); err != nil || sent.State != api.Verified {
+	if sent, err = laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute); err != nil || sent.State != api.Verified {
 		t.Fatalf("%+v, %v", sent, err)
 	}
 	if row := build.rows("ci", "worker", 1)[0]; row.From != "user-laptop" || row.Text != "hello" || row.Read {
@@ -197,13 +197,13 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	if _, err := teamstest.Take(t.Context(), build.Inbox("ci", "worker"), teamstest.All); err != nil {
 		t.Fatal(err)
 	}
-	if sent, err = laptop.Await(t.Context(), sent, api.Consumed, time.Minute); err != nil {
+	if sent, err = laptop.Await(t.Context(), sent, api.Consumed, 3*time.Minute); err != nil {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	// It answers, as agents do: by a row in the inbox of a name that config.json has.
 	answered := make(chan error, 1)
 	go func() {
-		a, err := laptop.Ask(WithPerson(t.Context()), "ci@build", "worker", "two", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "1m"})
+		a, err := laptop.Ask(WithPerson(t.Context()), "ci@build", "worker", "two", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "3m"})
 		if err == nil && (a.Text != "42" || a.Via != api.ViaMessage || a.Reply.From != "worker") {
 			err = fmt.Errorf("%+v", a)
 		}
@@ -326,7 +326,7 @@ func TestNotShared(t *testing.T) {
 		t.Helper()
 		sent, err := m.say(team, member, "", text)
 		if err == nil {
-			_, err = m.Await(t.Context(), sent, api.Verified, time.Minute)
+			_, err = m.Await(t.Context(), sent, api.Verified, 3*time.Minute)
 		}
 		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s@%s: %v; want %q", member, team, err, why)
@@ -357,7 +357,7 @@ func TestSharedNoLonger(t *testing.T) {
 	write := func(text string) error {
 		sent, err := laptop.say("ci@build", "worker", "", text)
 		if err == nil {
-			_, err = laptop.Await(t.Context(), sent, api.Verified, time.Minute)
+			_, err = laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute)
 		}
 		return err
 	}
@@ -395,7 +395,7 @@ func TestAway(t *testing.T) {
 			laptop.restart()
 		}
 	}
-	if s, err := laptop.Await(t.Context(), last, api.Stored, time.Minute); err != nil {
+	if s, err := laptop.Await(t.Context(), last, api.Stored, 3*time.Minute); err != nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if s, err := laptop.Await(t.Context(), last, api.Received, 20*time.Millisecond); !errors.Is(err, api.CodeTimeout) || s.State != api.Stored {
@@ -403,7 +403,7 @@ func TestAway(t *testing.T) {
 	}
 	build.open()
 	build.start()
-	if _, err := laptop.Await(t.Context(), last, api.Verified, time.Minute); err != nil {
+	if _, err := laptop.Await(t.Context(), last, api.Verified, 3*time.Minute); err != nil {
 		t.Error(err)
 	}
 	for i, row := range build.rows("ci", "worker", 30) {
@@ -425,7 +425,7 @@ func TestNewKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := laptop.Await(t.Context(), last, api.Stored, time.Minute); err != nil {
+	if _, err := laptop.Await(t.Context(), last, api.Stored, 3*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	build.open()
@@ -451,7 +451,7 @@ func TestNewKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	build.start()
-	if _, err := laptop.Await(t.Context(), last, api.Verified, time.Minute); err != nil {
+	if _, err := laptop.Await(t.Context(), last, api.Verified, 3*time.Minute); err != nil {
 		t.Error(err)
 	}
 	for i, row := range build.rows("ci", "worker", 10) {
@@ -524,7 +524,7 @@ func TestSharingEndsWhileAMessageComes(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = <-met
-		_, arrived := laptop.Await(t.Context(), sent, api.Verified, time.Minute)
+		_, arrived := laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute)
 		if step == "checked" {
 			if err != nil || arrived == nil || !strings.Contains(arrived.Error(), "there is no such team") {
 				t.Errorf("%s: the end: %v; the message: %v", step, err, arrived)
@@ -556,7 +556,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		laptop, build := linkedMachines(t)
 		answered := make(chan error, 1)
 		go func() {
-			a, err := laptop.Ask(WithPerson(t.Context()), "ci@build", "worker", "one", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "1m"})
+			a, err := laptop.Ask(WithPerson(t.Context()), "ci@build", "worker", "one", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "3m"})
 			if err == nil && (a.Text != "42" || a.Reply.From != "worker") {
 				err = fmt.Errorf("%+v", a)
 			}
@@ -615,7 +615,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		})
 		last, err := laptop.say("ci@build", "worker", "", "and now?")
 		if err == nil {
-			_, err = laptop.Await(t.Context(), last, api.Verified, time.Minute) // what build had sent before has arrived
+			_, err = laptop.Await(t.Context(), last, api.Verified, 3*time.Minute) // what build had sent before has arrived
 		}
 		found, rerr := laptop.Read(t.Context(), "ci@build", api.Reading{Own: true})
 		if err != nil || rerr != nil || len(found.Messages) != 1 || found.Messages[0].Text != "42" {

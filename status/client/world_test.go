@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // The captured teams.
 const (

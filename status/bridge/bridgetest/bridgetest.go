@@ -584,9 +584,9 @@ func (w *world) must(err error) {
 // soon waits until something holds: a service learns a little later what is in the files.
 func (w *world) soon(holds func() bool) {
 	w.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			w.Fatal("it does not hold after a minute")
+			w.Fatal("it does not hold after three minutes")
 		}
 	}
 }

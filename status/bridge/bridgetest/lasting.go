@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a case waits for what has to come.
-const patience = "1m"
+const patience = "3m"
 
 // lasting are the cases of what lasts: asking, waiting, and following a transcript.
 var lasting = map[string]func(*world){
@@ -158,7 +158,7 @@ var lasting = map[string]func(*world){
 			}
 		}
 		w.meanwhile(func() { w.write(own+".jsonl", userRecord("w2", true, "and more")) }, func() {
-			ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(w.Context(), 3*time.Minute)
 			defer cancel()
 			lines, err := w.transcript(ctx, newer, "worker", true, `"text":"and more"`)
 			if err != nil || !strings.Contains(lines[1], "You are the worker.") {
@@ -207,7 +207,7 @@ func (w *world) ask(member string, m api.NewMessage) (api.Answered, error) {
 }
 
 func (w *world) wait(occasion, member string) (api.Happened, error) {
-	return w.b.Wait(w.Context(), newer, api.Occasion{For: occasion, Member: member, Timeout: time.Minute})
+	return w.b.Wait(w.Context(), newer, api.Occasion{For: occasion, Member: member, Timeout: 3 * time.Minute})
 }
 
 // transcript reads a transcript to its end, or to a line that has the text until.

@@ -19,7 +19,7 @@ var outcomes = map[string]func(*world){
 		s := w.follow(older, "outcome-1")
 		_, err := w.Inbox(older, "worker").MarkRead(w.Context(), s.ID)
 		w.must(err)
-		now, err := w.b.Await(w.Context(), s, api.Consumed, time.Minute)
+		now, err := w.b.Await(w.Context(), s, api.Consumed, 3*time.Minute)
 		w.must(err)
 		if now.State != api.Consumed || now.ID != s.ID || now.Member != "worker" || now.Error != nil || !now.Recorded {
 			w.Errorf("it is %+v", now)
@@ -35,7 +35,7 @@ var outcomes = map[string]func(*world){
 			time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)))
 		_, err := teamstest.Take(w.Context(), w.Inbox(newer, "worker"), func(r inbox.Row) bool { return true })
 		w.must(err)
-		now, err := w.b.Await(w.Context(), s, api.Seen, time.Minute)
+		now, err := w.b.Await(w.Context(), s, api.Seen, 3*time.Minute)
 		w.must(err)
 		if now.State != api.Seen {
 			w.Errorf("it is %+v", now)
@@ -59,7 +59,7 @@ var outcomes = map[string]func(*world){
 		if len(gone) != 1 {
 			w.Fatalf("%d rows, %v", len(gone), err)
 		}
-		now, err := w.b.Await(w.Context(), s, api.Consumed, time.Minute)
+		now, err := w.b.Await(w.Context(), s, api.Consumed, 3*time.Minute)
 		w.fails(err, api.CodeLost)
 		if now.State != api.Verified {
 			w.Errorf("it is %+v", now)
@@ -68,7 +68,7 @@ var outcomes = map[string]func(*world){
 	"a message to a team that ends": func(w *world) {
 		s := w.follow(newer, "outcome-1")
 		w.must(os.RemoveAll(w.Path(newer)))
-		_, err := w.b.Await(w.Context(), s, api.Consumed, time.Minute)
+		_, err := w.b.Await(w.Context(), s, api.Consumed, 3*time.Minute)
 		if err == nil || errors.Is(err, api.CodeTimeout) {
 			w.Errorf("the error is %v", err)
 		}
@@ -78,7 +78,7 @@ var outcomes = map[string]func(*world){
 		_, err := w.b.Await(w.Context(), s, "read", time.Minute)
 		w.fails(err, api.CodeUsage)
 		s.ID = "nobody-sent-it"
-		_, err = w.b.Await(w.Context(), s, api.Consumed, time.Minute)
+		_, err = w.b.Await(w.Context(), s, api.Consumed, 3*time.Minute)
 		w.fails(err, api.CodeNotFound)
 	},
 	"who can answer": func(w *world) {

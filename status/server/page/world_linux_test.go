@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // world is a Claude directory and the service for it.
 type world struct {
@@ -60,7 +60,7 @@ func (w *world) start() {
 	w.t.Helper()
 	opts := server.Options{
 		Root: w.Root, State: w.State, Listen: []string{"unix:" + w.socket(), w.addr}, Page: page.Handler(),
-		Log: slog.New(slog.NewTextHandler(w.logs, nil)),
+		Log: slog.New(slog.NewTextHandler(w.logs, nil)), Lock: teamstest.Patient,
 	}
 	for _, f := range w.changed {
 		f(&opts)
