@@ -163,11 +163,11 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 		t.Errorf("the models were given %q", given)
 	}
 	m.ben.Tell("busy")
-	ann.must("send_message", args{"to": m.ben.ID, "text": "later", "wait": "seen", "timeout_seconds": 1}, &sent)
+	ann.must("send_message", args{"to": m.ben.ID, "text": "later", "wait": "seen", "timeout_seconds": 5}, &sent)
 	if sent.State == api.Seen || !strings.Contains(sent.Meaning, "not given it") {
 		t.Errorf("sent to one that works: %+v", sent)
 	}
-	ann.must("send_message", args{"to": m.ben.ID, "text": "well?", "wait": "answer", "timeout_seconds": 1}, &sent)
+	ann.must("send_message", args{"to": m.ben.ID, "text": "well?", "wait": "answer", "timeout_seconds": 5}, &sent)
 	if sent.State != unanswered || !strings.Contains(sent.Meaning, "stays sent") {
 		t.Errorf("asked one that works: %+v", sent)
 	}
