@@ -100,6 +100,35 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	}
 }
 
+// Why a message to a pane waits stands with its delivery.
+func TestDeliveriesSayWhyAPaneWaits(t *testing.T) {
+	t.Parallel()
+	f := teamstest.New(t)
+	opts := options(t, f)
+	l, err := opts.Ledger(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := l.AddPane(t.Context(), ledger.Pane{
+		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: string(tmux.Claude),
+	}, false)
+	if err == nil {
+		_, _, err = l.AddPaneMessage(t.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
+			UUID: "d", InboxKey: p.InboxKey, Person: true, ID: "d", From: "user", Raw: []byte("text"),
+		}}, [32]byte{})
+	}
+	if err == nil {
+		err = l.HoldPaneMessage(t.Context(), "d", "draft", "somebody has typed at the prompt", time.Now())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := bridge.New(opts).Deliveries(t.Context(), "", api.DeliveryQuery{Team: api.TeamPanes})
+	if err != nil || len(list) != 1 || list[0].Reason != "somebody has typed at the prompt" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // Without a ledger and a journal, nothing waits, members have states anyway, and nothing is written.
 func TestNothingIsKnown(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,12 @@ func (l *Local) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api.D
 	}
 	found, err := lg.Deliveries(ctx, q)
 	for _, d := range found {
-		list = append(list, view.Delivery(d))
+		shown := view.Delivery(d)
+		if d.State == ledger.Claimed && d.Person && d.Reason == "" { // the ledger has elsewhere why one to a pane waits
+			m, _, perr := lg.PaneMessage(ctx, d.UUID)
+			shown.Reason, err = cmp.Or(m.Detail, m.Held), errors.Join(err, perr)
+		}
+		list = append(list, shown)
 	}
 	return list, err
 }
