@@ -391,10 +391,10 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 		if h, _ := s.handoff(); h.At != ledger.AtTerminal || s.home.API.Count(standin.Any, "[2]") != 0 {
 			t.Errorf("in a dialog the session went %s (%s)", h.At, h.Reason)
 		}
-		title, err := s.terminal.Run(ctx, nil, "display-message", "-p", "#{pane_title}")
-		if err != nil || !strings.Contains(title, "1 message waits") {
-			t.Errorf("the title is %q, %v; want that a message waits", title, err)
-		}
+		s.until(ctx, "a title that says that a message waits", func() bool {
+			title, err := s.terminal.Run(ctx, nil, "display-message", "-p", "#{pane_title}")
+			return err == nil && strings.Contains(title, "1 message waits")
+		})
 		if !strings.Contains(s.terminal.Screen(), "Do you want to proceed?") {
 			t.Errorf("the dialog is gone\n%s", s)
 		}

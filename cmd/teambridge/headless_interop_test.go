@@ -250,7 +250,15 @@ func (h *headless) host(out, errs io.Writer) host {
 func (h *headless) must(args ...string) string {
 	h.t.Helper()
 	var out, errs bytes.Buffer
-	if status := run(args, h.host(&out, &errs)); status != 0 {
+	status := run(args, h.host(&out, &errs))
+	for range 20 {
+		if status != api.ExitLocked { // as in send
+			break
+		}
+		out.Reset()
+		status = run(args, h.host(&out, &errs))
+	}
+	if status != 0 {
 		h.t.Fatalf("teambridge %s: exit status %d\n%s%s", strings.Join(args, " "), status, &out, &errs)
 	}
 	return out.String()

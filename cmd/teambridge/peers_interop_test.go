@@ -114,19 +114,19 @@ func TestRealSessionIsAMember(t *testing.T) {
 			t.Errorf("sent until it is seen: %+v, %v", sent, err)
 		}
 		p.once("[seen]")
-		if err := p.terminal.Prompt(p.ctx, "SLEEP:2 [short]"); err != nil {
+		if err := p.terminal.Prompt(p.ctx, "SLEEP:6 [short]"); err != nil {
 			t.Fatal(err)
 		}
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
 		p.must("wait", "--for", "idle", "--member", s.Name, "--timeout", "1m")
-		if len(p.records("ACK: SLEEP:2 [short]")) == 0 {
+		if len(p.records("ACK: SLEEP:6 [short]")) == 0 {
 			t.Error("it is said to be idle before the end of its turn")
 		}
-		if err := p.terminal.Prompt(p.ctx, "SLEEP:5 work"); err != nil {
+		if err := p.terminal.Prompt(p.ctx, "SLEEP:15 work"); err != nil {
 			t.Fatal(err)
 		}
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
-		if status, out, _ := p.run("send", s.Name, "[not seen]", "--wait", "seen", "--timeout", "1s", "--json"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(out, `"state":"confirmed"`) {
+		if status, out, _ := p.run("send", s.Name, "[not seen]", "--wait", "seen", "--timeout", "5s", "--json"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(out, `"state":"confirmed"`) {
 			t.Errorf("sent to a busy session until it is seen: %d, %s", status, out)
 		}
 		if err := p.terminal.Keys(p.ctx, "-l", "a draft"); err != nil {
@@ -179,30 +179,37 @@ func TestRealHeldBySession(t *testing.T) {
 		p := newSessionUser(t, v, "--dangerously-skip-permissions")
 		var stderr lockedBuffer
 		serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
-		status, _, errs := p.run("send", p.name(), "[held]", "--timeout", "2s")
+		status, _, errs := p.run("send", p.name(), "[held]", "--timeout", "15s")
 		if status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "held") {
 			t.Errorf("send: %d, %s", status, errs)
 		}
-		asked := func() { // the session says so before its dialog is on the screen
-			for !strings.Contains(p.terminal.Screen(), "Deliver this message") {
+		shown := func(text string) bool { return strings.Contains(p.terminal.Screen(), text) }
+		// press presses a key once a text is on the screen, and again while it stays there: the session says that it holds a message
+		// before its dialog is there, and a busy one loses a key.
+		press := func(key, text string, done func() bool) {
+			var pressed time.Time
+			for !done() {
+				if shown(text) && time.Since(pressed) > 5*time.Second {
+					if err := p.terminal.Keys(p.ctx, key); err != nil {
+						t.Fatal(err)
+					}
+					pressed = time.Now()
+				}
 				select {
 				case <-p.ctx.Done():
-					t.Fatalf("nothing is asked:\n%s", p.terminal.Screen())
+					t.Fatalf("%s is not pressed at %q:\n%s", key, text, p.terminal.Screen())
 				case <-time.After(50 * time.Millisecond):
 				}
 			}
 		}
-		asked()
-		if err := p.terminal.Keys(p.ctx, "Down", "Enter"); err != nil { // Deliver this message
-			t.Fatal(err)
-		}
+		gone := func() bool { return !shown("Deliver this message") }
+		press("Down", "❯ Deny", func() bool { return shown("❯ Deliver this message") })
+		press("Enter", "❯ Deliver this message", gone)
 		p.once("[held]")
 		p.session() // which is idle again
 		p.run("send", p.name(), "[denied]", "--timeout", "2s")
-		asked()
-		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil { // Deny
-			t.Fatal(err)
-		}
+		denied := false
+		press("Enter", "❯ Deny", func() bool { denied = denied || shown("❯ Deny"); return denied && gone() })
 		for !strings.Contains(p.must("history", "--team", "sessions"), "did not allow") {
 			select {
 			case <-p.ctx.Done():
@@ -333,7 +340,7 @@ func TestRealKilledSession(t *testing.T) {
 		if err := p.terminal.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if status, _, errs := p.run("send", s.Name, "[away]", "--timeout", "1s"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "has ended") {
+		if status, _, errs := p.run("send", s.Name, "[away]", "--timeout", "15s"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "has ended") {
 			t.Errorf("send to one that has ended: %d, %s", status, errs)
 		}
 		p.terminal = standin.StartSession(t, v, p.home, "--resume", s.Session)
@@ -673,7 +680,7 @@ func TestRealSessionThatPrints(t *testing.T) {
 		p := newSessionUser(t, v)
 		for _, named := range []bool{false, true} {
 			marker := fmt.Sprintf("[named-%t]", named)
-			command := append(standin.Require(t, v), "-p", "SLEEP:2 "+marker, "--model", "sonnet", "--permission-mode", "default")
+			command := append(standin.Require(t, v), "-p", "SLEEP:6 "+marker, "--model", "sonnet", "--permission-mode", "default")
 			cmd := exec.CommandContext(p.ctx, command[0], command[1:]...)
 			cmd.Dir, cmd.Env = p.home.Work, p.home.Env()
 			var out bytes.Buffer
@@ -693,7 +700,7 @@ func TestRealSessionThatPrints(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("claude -p: %v", err)
 			}
-			if !named && strings.TrimSpace(out.String()) != "ACK: SLEEP:2 "+marker {
+			if !named && strings.TrimSpace(out.String()) != "ACK: SLEEP:6 "+marker {
 				t.Errorf("claude -p prints %q", out.String())
 			}
 		}

@@ -56,6 +56,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 		ctx := deadline(t, 4*time.Minute)
 		h.start()
 		h.up(ctx)
+		l := h.ledger()
 		const n = 100
 		var texts, summaries []string
 		send := func(text, summary string) {
@@ -87,6 +88,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 			for range 10 {
 				send("while it is busy", "")
 			}
+			h.claimed(ctx, l, len(texts)+2) // what was typed, too
 			select {
 			case held <- struct{}{}:
 			case <-ctx.Done():

@@ -178,7 +178,7 @@ func TestWaitForARealAgentToBeIdle(t *testing.T) {
 		ctx := deadline(t, 3*time.Minute)
 		u.busy(ctx, "the first [t-1]")
 		u.must("send", "worker", "SLEEP:3\nthe second [t-2]")
-		u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "40s")
+		u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "2m")
 		for _, m := range []string{"[t-1]", "[t-2]"} {
 			if n := u.team.API.Turns("worker", m); n != 1 {
 				t.Errorf("%s: %d turns have ended, want 1", m, n)
@@ -186,7 +186,7 @@ func TestWaitForARealAgentToBeIdle(t *testing.T) {
 		}
 		// It is idle, and was just given something that it has not said a word of.
 		u.must("send", "worker", "SLEEP:3\nthe third [t-3]", "--wait", "consumed")
-		u.must("wait", "--for", "all-idle", "--timeout", "40s")
+		u.must("wait", "--for", "all-idle", "--timeout", "2m")
 		if n := u.team.API.Turns("worker", "[t-3]"); n != 1 {
 			t.Errorf("all-idle: %d turns have ended, want 1", n)
 		}
@@ -238,7 +238,7 @@ func TestRealStatusInATerminal(t *testing.T) {
 		if s := u.agree("worker"); s.Word == api.WordIdle && u.team.API.Turns("worker", "[w-1]") == 0 {
 			t.Errorf("it works, and is %+v", s)
 		}
-		u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "60s")
+		u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "2m")
 		if s := u.agree("worker"); s.Word != api.WordIdle {
 			t.Errorf("it has finished, and is %+v", s)
 		}
@@ -265,11 +265,11 @@ func (u *user) lead(ctx context.Context) {
 		})
 	}
 	until(api.WordIdle, "")
-	if err := u.team.Lead.Prompt(ctx, "SLEEP:3\nthink [t-1]"); err != nil {
+	if err := u.team.Lead.Prompt(ctx, "SLEEP:8\nthink [t-1]"); err != nil {
 		t.Fatal(err)
 	}
 	until(api.WordWorking, "")
-	u.must("wait", "--for", "idle", "--member", "team-lead", "--timeout", "60s")
+	u.must("wait", "--for", "idle", "--member", "team-lead", "--timeout", "2m")
 	if n := u.team.API.Turns(standin.Main, "[t-1]"); n != 1 {
 		t.Errorf("it was idle when %d turns had ended, want 1", n)
 	}
