@@ -65,7 +65,6 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 	for {
 		select {
 		case <-finishing:
-			l.lastTurn = true
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -119,6 +118,11 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 // and tried again with the next change or after [Timing.Retry].
 func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
+	select {
+	case <-l.finishing: // next may have found something else to do at the same time
+		l.lastTurn = true
+	default:
+	}
 	if l.lastTurn {
 		if l.frame != nil && l.frame.sent || l.proc != nil && l.turn {
 			return nil
