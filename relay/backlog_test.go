@@ -155,17 +155,19 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 // half of a line may be in its stdin. The next one gets the same bytes.
 func TestAgentThatNeverReads(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang, Times: 1}}})
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
 		s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
 		opts := s.options()
-		change(&opts, func(o *claude.Options) { o.WriteTimeout = 3 * time.Second }) // within which it begins to hang
+		change(&opts, func(o *claude.Options) { o.WriteTimeout = 3 * time.Second })
 		r, err := New(t.Context(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.opts.Report = func(st Status) { // in the goroutine that starts agents
 			if st.State == BackOff {
-				change(&r.opts, func(o *claude.Options) { o.WriteTimeout = time.Minute }) // the next one reads
+				change(&r.opts, func(o *claude.Options) { // the next one reads, even if the first was killed before it began to hang
+					o.WriteTimeout, o.Env = time.Minute, append(o.Env, simchild.Script{Version: v, State: s.script.State}.Env())
+				})
 			}
 			opts.Report(st)
 		}

@@ -29,7 +29,7 @@ func TestAgentThatDiesOfEveryFrame(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	s.until("at work", func(st Status) bool { return st.InFlight != "" })
-	s.send("[m-2]", "[m-3]")
+	s.agent().write("[m-2]", "[m-3]") // at once: the agent dies of one of them as fast as of both
 	s.until("dead", func(st Status) bool { return st.State == Dead })
 	if err := <-done; !errors.Is(err, ErrDead) {
 		t.Fatalf("got %v, want ErrDead", err)
