@@ -750,6 +750,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 			t.Parallel()
 			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold}})
 			r, stop := s.relay(s.options())
+			r.patience = time.Minute
 			held(t, s)
 			done := make(chan error, 1)
 			go func() { done <- r.Interrupt(t.Context()) }()
@@ -806,6 +807,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 			t.Parallel()
 			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold, {At: simchild.Read, Do: simchild.Die, Match: "[m-1]"}}})
 			r, stop := s.relay(s.options())
+			r.patience = time.Minute
 			held(t, s)
 			done := make(chan error, 1)
 			go func() { done <- r.Interrupt(t.Context()) }()
