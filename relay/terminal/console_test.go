@@ -313,7 +313,7 @@ func (p *person) freezes(output func()) {
 	})
 	for full := false; !full; {
 		ready := []unix.PollFd{{Fd: int32(p.screen.Fd()), Events: unix.POLLOUT}}
-		n, err := unix.Poll(ready, 200) // ms, in which the kernel can move on what was written
+		n, err := unix.Poll(ready, 1000) // ms, in which the kernel can move on what was written
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			p.t.Fatal(err)
 		}
