@@ -34,6 +34,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	tmux.Relax(time.Minute)
 	simsession.Main() // does not return in a session
 	simcodex.Main()   // nor in an app server
 	if id, root, pid, ok := simsession.HookOf(); ok {
@@ -295,7 +296,9 @@ func TestSenderKilledInEachStep(t *testing.T) {
 			if out, err := s.sender(order{Texts: []string{"hello"}, Kill: test.step}); err == nil || len(out) > 0 {
 				t.Fatalf("the sender ended with %v: %s", err, out)
 			}
-			s.timing.lag = time.Second
+			if s.timing.lag = time.Minute; test.given == 0 {
+				s.timing.lag = time.Second
+			}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- s.Run(ctx) }()

@@ -172,6 +172,9 @@ func (a *agent) do(command string) {
 	a.until("the title "+mark, func() bool { return a.tmux("display-message", "-p", "-t", a.ref.ID, "#{pane_title}") == mark })
 }
 
+// drawn waits until tmux has all that the program has drawn.
+func (a *agent) drawn() { a.t.Helper(); a.do("title") }
+
 // until waits for what nothing tells of.
 func (s *server) until(what string, ok func() bool) {
 	s.t.Helper()
@@ -219,6 +222,9 @@ func (a *agent) submitted(want ...Input) {
 	for _, m := range want {
 		lines = append(lines, m.Line())
 	}
+	if len(want) > 0 {
+		a.waitCount("submit", len(want)) // the screen can be known before the event
+	}
 	if got := a.all("submit"); !slices.Equal(got, lines) {
 		a.t.Errorf("submitted %q, want %q", got, lines)
 	}
@@ -245,14 +251,21 @@ func message(text string) Input { return Input{Nonce: nonce(), From: "worker", T
 // patient are the waits of use with longer deadlines: machines with tests are slow.
 var patient = func() timing {
 	t := usual
-	t.drain, t.drainBusy, t.show, t.confirm, t.interrupt = patience, patience, patience, patience, patience
+	t.drain, t.drainBusy, t.show, t.again, t.confirm, t.interrupt = patience, patience, patience, patience, patience, patience
 	return t
 }()
 
-// hasty are for deliveries that fail: these deadlines pass.
+// hasty are for deliveries that fail after the paste: these deadlines pass.
 var hasty = func() timing {
 	t := patient
-	t.show, t.confirm, t.interrupt, t.again, t.proof = 300*time.Millisecond, time.Second, 300*time.Millisecond, 100*time.Millisecond, 0
+	t.confirm, t.interrupt, t.again, t.proof = time.Second, 300*time.Millisecond, 100*time.Millisecond, 0
+	return t
+}()
+
+// unshown are for those whose text is never shown as it has to be.
+var unshown = func() timing {
+	t := hasty
+	t.show = 300 * time.Millisecond
 	return t
 }()
 
@@ -267,10 +280,43 @@ func (a *agent) resume(m Input, s Steps, t timing) (Outcome, error) {
 	return d.resume(a.t.Context())
 }
 
-// resumeEntered is Continue, of one that did.
-func (a *agent) resumeEntered(m Input, s Steps, t timing) (Outcome, error) {
-	d := delivery{ref: a.ref, profile: Claude, message: m, steps: s, timing: t, entered: true}
+// resumeEntered is Continue, of one that did. A program that has got an Enter since may take as long as t says.
+func (a *agent) resumeEntered(m Input, t timing) (Outcome, error) {
+	d := delivery{ref: a.ref, profile: Claude, message: m, timing: t, entered: true}
+	d.timing.again = hasty.again
+	d.steps.Submitted = func(context.Context) (bool, error) {
+		if d.out.Enters > 0 {
+			d.timing.again = t.again
+		}
+		return false, nil
+	}
 	return d.resume(a.t.Context())
+}
+
+// deliverDrawn is deliver of a text from which the program makes something else, which is on the screen before that is looked at.
+func (a *agent) deliverDrawn(m Input, t timing) (Outcome, error) {
+	a.t.Helper()
+	d := delivery{ref: a.ref, profile: Claude, message: m, timing: t}
+	before, h, err := d.look(a.t.Context())
+	if err == nil && h.reason == "" {
+		h, err = d.paste(a.t.Context(), before)
+	}
+	if err != nil || h.reason != "" {
+		a.t.Fatalf("not pasted: %+v, %v", h, err)
+	}
+	a.wait("pasted")
+	a.drawn()
+	d.out.State = Unconfirmed
+	return d.submit(a.t.Context(), before)
+}
+
+// afterLost are steps that wait, after the first Enter, until the program has lost it and tmux has the screen.
+func (a *agent) afterLost() Steps {
+	return Steps{Submitted: func(context.Context) (bool, error) {
+		a.wait("lost")
+		a.drawn()
+		return false, nil
+	}}
 }
 
 // confirmed delivers a message, which has to work.

@@ -100,6 +100,13 @@ var usual = timing{
 	interrupt: 10 * time.Second, escapes: 2 * time.Second,
 }
 
+// Relax makes this process wait up to d for each call of tmux, and for a program to read, to show and to take a text. It is for
+// tests on busy machines.
+func Relax(d time.Duration) {
+	callLimit = d
+	usual.drain, usual.drainBusy, usual.show, usual.confirm, usual.interrupt = d, d, d, d, d
+}
+
 // delivery is one message on its way.
 type delivery struct {
 	ref     Ref

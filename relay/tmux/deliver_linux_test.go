@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // corpus are texts that shells, tmux and terminals take for something else.
@@ -318,11 +319,14 @@ func TestEnterIsGuarded(t *testing.T) {
 			t.Parallel()
 			a := startServer(t).start(test.shell)
 			changed := 0
-			o, err := a.deliver(message("echo hello"), Steps{Entered: func(context.Context) error {
+			d := delivery{ref: a.ref, profile: Claude, message: message("echo hello"), timing: patient}
+			d.steps.Entered = func(context.Context) error {
 				changed++
 				test.change(a)
+				d.timing.show = unshown.show // from now on
 				return nil
-			}}, hasty)
+			}
+			o, err := d.deliver(t.Context())
 			ends(t, o, err, Unconfirmed, test.want)
 			if !o.Pasted || o.Enters != 0 || changed != 1 {
 				t.Errorf("got %+v, Entered %d times", o, changed)
@@ -426,7 +430,7 @@ func TestProgramThatEndsBeforeItReads(t *testing.T) {
 func TestProgramThatFlushesItsInput(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "flush")
-	o, err := a.deliver(message("hello"), Steps{}, hasty)
+	o, err := a.deliver(message("hello"), Steps{}, unshown)
 	ends(t, o, err, Unconfirmed, NotShown)
 	a.wait("flushed")
 	a.submitted()
@@ -450,7 +454,16 @@ func TestEnterThatIsLostIsPressedAgain(t *testing.T) {
 func TestEnterIsPressedThreeTimesAtMost(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "deaf")
-	o, err := a.deliver(message("hello"), Steps{}, hasty)
+	d := delivery{ref: a.ref, profile: Claude, message: message("hello"), timing: patient}
+	d.timing.again = hasty.again
+	start, over := time.Now(), false
+	d.steps.Submitted = func(context.Context) (bool, error) {
+		if !over && len(a.all("lost")) >= 3 { // there is time for one more
+			d.timing.confirm, over = time.Since(start)+hasty.confirm, true
+		}
+		return false, nil
+	}
+	o, err := d.deliver(t.Context())
 	ends(t, o, err, Unconfirmed, NotTaken)
 	a.waitCount("lost", o.Enters)
 	if o.Enters != 3 || len(a.all("lost")) != 3 {
@@ -463,7 +476,7 @@ func TestPersonTypesAfterALostEnter(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"hello", "1\n2\n3", strings.Repeat("0123456789 ", 60)} {
 		a := startAgent(t, "deaf", "cut 5", "enter append , and then")
-		o, err := a.deliver(message(text), Steps{}, hasty)
+		o, err := a.deliver(message(text), a.afterLost(), hasty)
 		ends(t, o, err, Unconfirmed, NotProven)
 		if o.Enters != 1 {
 			t.Errorf("%.10q: Enter %d times", text, o.Enters)
@@ -475,11 +488,11 @@ func TestPersonTypesAfterALostEnter(t *testing.T) {
 func TestNoEnterIntoADialog(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "paste dialog Do you want to proceed?")
-	o, err := a.deliver(message("hello"), Steps{}, hasty)
+	o, err := a.deliverDrawn(message("hello"), unshown)
 	ends(t, o, err, Unconfirmed, Dialog)
 	// One that opens instead of taking Enter gets no second one.
 	a = startAgent(t, "swallow 1", "enter dialog Do you want to proceed?")
-	o, err = a.deliver(message("hello"), Steps{}, hasty)
+	o, err = a.deliver(message("hello"), a.afterLost(), hasty)
 	ends(t, o, err, Unconfirmed, NotProven)
 	a.submitted()
 }
@@ -488,7 +501,7 @@ func TestNoEnterIntoADialog(t *testing.T) {
 func TestNoEnterAfterAPersonTyped(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "paste append , and then my own")
-	o, err := a.deliver(message("hello"), Steps{}, hasty)
+	o, err := a.deliverDrawn(message("hello"), unshown)
 	ends(t, o, err, Unconfirmed, Mixed)
 	a.submitted()
 }
@@ -511,14 +524,16 @@ func TestTranscriptIsTheBetterProof(t *testing.T) {
 	a.submitted(m)
 	// A person pressed Enter before us.
 	a = startAgent(t, "paste draft")
-	o, err := a.deliver(message("hello"), Steps{Submitted: func(context.Context) (bool, error) { return true, nil }}, hasty)
+	o, err := a.deliver(message("hello"), Steps{Submitted: func(context.Context) (bool, error) { return true, nil }}, unshown)
 	if err != nil || o.State != Confirmed || o.Basis != ByTranscript || o.Enters != 0 {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	// It cannot be read: the composer has to do, and the reason is not lost if that does not say anything either.
 	a = startAgent(t)
 	broken := Steps{Submitted: func(context.Context) (bool, error) { return false, errTest }}
-	if o, err := a.deliver(message("hello"), broken, hasty); err != nil || o.State != Confirmed || o.Basis != ByComposer {
+	limits := patient
+	limits.proof = 0
+	if o, err := a.deliver(message("hello"), broken, limits); err != nil || o.State != Confirmed || o.Basis != ByComposer {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	a = startAgent(t, "deaf")
@@ -671,6 +686,7 @@ func TestPromptThatWasInterruptedIsNotLost(t *testing.T) {
 	if err != nil || o.State != Confirmed || !o.Escaped || !o.Stashed {
 		t.Errorf("got %+v, %v", o, err)
 	}
+	a.wait("submit")
 	if got := a.all("submit"); len(got) != 1 || got[0] != m.Line() {
 		t.Errorf("submitted %q", got)
 	}
@@ -695,7 +711,7 @@ func TestContinue(t *testing.T) {
 	// The process was killed before Enter, or Enter was lost.
 	t.Run("our text, after Enter was due", func(t *testing.T) {
 		a := startAgent(t, "draft "+m.Line())
-		o, err := a.resumeEntered(m, Steps{}, patient)
+		o, err := a.resumeEntered(m, patient)
 		if err != nil || o.State != Confirmed || o.Enters != 1 {
 			t.Errorf("got %+v, %v", o, err)
 		}
@@ -715,7 +731,13 @@ func TestContinue(t *testing.T) {
 	t.Run("our mark", func(t *testing.T) {
 		long := message("1\n2\n3")
 		a := startAgent(t)
-		o, err := a.deliver(long, Steps{Entered: func(context.Context) error { a.tmux("copy-mode", "-t", a.ref.ID); return nil }}, hasty)
+		d := delivery{ref: a.ref, profile: Claude, message: long, timing: patient}
+		d.steps.Entered = func(context.Context) error {
+			a.tmux("copy-mode", "-t", a.ref.ID)
+			d.timing.show = unshown.show // from now on
+			return nil
+		}
+		o, err := d.deliver(t.Context())
 		ends(t, o, err, Unconfirmed, InMode)
 		o, err = a.resume(long, Steps{}, hasty)
 		ends(t, o, err, Unconfirmed, InMode)
@@ -826,7 +848,7 @@ func TestDraftThatWasPutAsideIsNotSubmitted(t *testing.T) {
 		}
 		a.tmux("send-keys", "-t", a.ref.ID, "Enter") // by a process that was killed then
 		a.wait("read")
-		o, err := a.resumeEntered(m, Steps{}, hasty)
+		o, err := a.resumeEntered(m, hasty)
 		ends(t, o, err, Unconfirmed, NotTaken)
 		if o.Enters != 0 || !strings.Contains(o.Detail, "put aside") {
 			t.Errorf("%q: got %+v", text, o)
@@ -868,8 +890,11 @@ func TestDraftIsPutAsideAndComesBack(t *testing.T) {
 		a := startAgent(t, test.commands...)
 		m := message("hello")
 		m.SaveDraft, m.Policy = true, test.policy
-		o, err := a.deliver(m, Steps{}, hasty)
+		o, err := a.deliver(m, Steps{}, unshown)
 		ends(t, o, err, NotSent, test.want)
+		if test.pressed > 0 {
+			a.waitCount("read", test.pressed)
+		}
 		if n := len(a.all("read")); n != test.pressed || o.Stashed != (n > 0) {
 			t.Errorf("%s: %d keys were pressed: %+v", what, n, o)
 		}

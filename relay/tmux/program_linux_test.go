@@ -23,7 +23,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	callLimit = patience // with all processors taken, a server can wait for ten seconds until it runs
+	Relax(patience) // with all processors taken, a server can wait for ten seconds until it runs
 	switch {
 	case os.Getenv(envProgram) != "":
 		runProgram(os.Getenv(envProgram))

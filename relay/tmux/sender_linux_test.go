@@ -115,6 +115,7 @@ func TestEightSenders(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	a.waitCount("submit", senders*messages)
 	got := a.all("submit")
 	for _, line := range got {
 		if !want[line] {
@@ -174,7 +175,7 @@ func (a *agent) deliverOrContinue(o order, m Input) (Outcome, error) {
 	log, err := os.ReadFile(o.Log)
 	switch {
 	case err == nil && strings.Contains(string(log), "enter"):
-		return a.resumeEntered(m, Steps{}, patient)
+		return a.resumeEntered(m, patient)
 	case err == nil && strings.Contains(string(log), "paste"):
 		return a.resume(m, Steps{}, patient)
 	}

@@ -230,7 +230,7 @@ func parse(f []string) (Pane, error) {
 }
 
 // callLimit is how long one call of tmux may take, most of which are answered in 5 ms. A server that was stopped never answers.
-var callLimit = 10 * time.Second // longer in tests
+var callLimit = 10 * time.Second // see Relax
 
 // callError is a tmux that exited with an error.
 type callError struct {

@@ -18,10 +18,13 @@ func TestResolveTakesExactNames(t *testing.T) {
 	s.tmux("new-window", "-t", "=wörker:", "-n", "twice", "sleep", "100000")
 	s.tmux("new-window", "-t", "=wörker:", "-n", "twice", "sleep", "100000")
 	s.tmux("split-window", "-t", "=wörker:2.", "sleep", "100000")
-	panes, err := List(t.Context(), s.Socket)
-	if err != nil || len(panes) != 6 {
-		t.Fatalf("List: %d panes, %v", len(panes), err)
-	}
+	s.until("the programs", func() bool {
+		panes, err := List(t.Context(), s.Socket)
+		if err != nil || len(panes) != 6 {
+			t.Fatalf("List: %d panes, %v", len(panes), err)
+		}
+		return !slices.ContainsFunc(panes, func(p Pane) bool { return p.Command != "sleep" })
+	})
 	for target, want := range map[string]string{
 		"%1":                "worker-12:0.0",
 		"worker-12:0.0":     "worker-12:0.0",
