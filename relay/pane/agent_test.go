@@ -428,11 +428,13 @@ func (b *bench) wantGiven(texts ...string) {
 	}
 }
 
-// hook is the Stop hook of the agent.
-func (b *bench) hook() {
+// hook is the Stop hook of the agent, which may take long on a busy machine.
+func (b *bench) hook() { b.t.Helper(); b.hookWithin(time.Minute) }
+
+func (b *bench) hookWithin(limit time.Duration) {
 	b.t.Helper()
 	s := Stop{Transcript: b.agent.record, Socket: b.agent.ref.Socket, Server: b.agent.ref.Server, PaneID: b.agent.ref.ID}
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), limit)
 	defer cancel()
 	if err := b.Stopped(ctx, s); err != nil {
 		b.t.Error(err)

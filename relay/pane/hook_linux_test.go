@@ -35,6 +35,7 @@ func runHook(session, root string, pid int) int {
 func newHooked(t testing.TB) *sessions {
 	t.Helper()
 	s := newSessionsWith(t, simsession.StartHooked)
+	s.timing.repeat = time.Minute // as for newSessions
 	s.waits()
 	return s
 }
@@ -106,6 +107,7 @@ func TestKilledHookedSession(t *testing.T) {
 func TestHookKilledBeforeItEnds(t *testing.T) {
 	t.Parallel()
 	s := newHooked(t)
+	s.timing.repeat = again
 	s.run()
 	s.Tell("lose")
 	m := s.put("lost")
@@ -134,5 +136,5 @@ func TestClearedHookedSession(t *testing.T) {
 // Whoever is killed at whatever moment: a session gets each message once.
 func TestKilledHookedSessionsAndSenders(t *testing.T) {
 	t.Parallel()
-	killSessionsAndSenders(t, newHooked(t))
+	killSessionsAndSenders(t, newHooked(t), 10*time.Second)
 }

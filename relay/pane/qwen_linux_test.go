@@ -91,7 +91,7 @@ func TestQwenAsksWhileWeAreKilled(t *testing.T) {
 	m := s.put("allowed")
 	for i := range 3 {
 		ours := exec.Command(os.Args[0])
-		ours.Env, ours.Stderr = append(os.Environ(), envPeer+"="+s.dir), os.Stderr
+		ours.Env, ours.Stderr = append(os.Environ(), envPeer+"="+s.dir, envRepeat+"="+s.timing.repeat.String()), os.Stderr
 		if err := ours.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +344,8 @@ func TestQwenWritesToThePerson(t *testing.T) {
 
 func TestQwenSessionsAndSendersAreKilled(t *testing.T) {
 	t.Parallel()
-	killSessionsAndSenders(t, newQwen(t))
+	s := newQwen(t)
+	killSessionsAndSenders(t, s, s.timing.repeat) // which shows once what it was sent twice
 }
 
 // Files of processes that are gone, or that are not sessions, are no sessions, whatever they hold.

@@ -27,8 +27,9 @@ import (
 )
 
 const (
-	envPeer  = "TEST_PEER" // directory of the Claude directory and of our state
-	envKills = "TEAMBRIDGE_SESSION_KILLS"
+	envPeer   = "TEST_PEER"        // directory of the Claude directory and of our state
+	envRepeat = "TEST_PEER_REPEAT" // its timing.repeat
+	envKills  = "TEAMBRIDGE_SESSION_KILLS"
 )
 
 // sessions are the tests' own panes, with one session.
@@ -40,7 +41,17 @@ type sessions struct {
 	dir    string
 }
 
-func newSessions(t testing.TB) *sessions { return newSessionsWith(t, simsession.Start) }
+// newSessions returns panes that do not write a message again, however long the session takes to show it. Tests of that
+// change it.
+func newSessions(t testing.TB) *sessions {
+	t.Helper()
+	s := newSessionsWith(t, simsession.Start)
+	s.timing.repeat = time.Minute
+	return s
+}
+
+// again is after how long a message is written again in tests of that. A session that works shows it before, also on a busy machine.
+const again = 3 * time.Second
 
 func newSessionsWith(t testing.TB, start func(t simsession.T, root, id string) *simsession.Session) *sessions {
 	t.Helper()
@@ -166,6 +177,7 @@ func TestSessionThatDropsGetsItAgain(t *testing.T) {
 func TestHeldMessage(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
+	s.timing.repeat = again
 	s.run()
 	held := func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Dialog) }
 	for answer, is := range map[string]func(ledger.PaneMessage) bool{
@@ -237,7 +249,11 @@ func TestSessionResumedAtOnce(t *testing.T) {
 	}
 	s.Kill()
 	s.Start()
-	if _, err := s.Deliver(t.Context(), s.put("next").UUID); err != nil {
+	next := s.put("next")
+	if _, err := s.Deliver(t.Context(), next.UUID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AwaitGiven(t.Context(), next.UUID); err != nil { // it may have been queued
 		t.Fatal(err)
 	}
 	s.wants("queued", "next")
@@ -355,6 +371,7 @@ func TestClearedSessionStaysTheMember(t *testing.T) {
 func TestDeafSession(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
+	s.timing.repeat = again
 	s.run()
 	s.Tell("deaf")
 	m := s.until(s.put("a"), "what nothing is heard of", func(m ledger.PaneMessage) bool { return m.State.Ended() })
@@ -407,6 +424,9 @@ func TestSessionsByName(t *testing.T) {
 func runPeer(dir string) {
 	p, _, err := openSessions(dir)
 	if err == nil {
+		p.timing.repeat, err = time.ParseDuration(os.Getenv(envRepeat))
+	}
+	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
 		fmt.Println("ready")
@@ -421,10 +441,11 @@ func runPeer(dir string) {
 // Whoever is killed at whatever moment: a session gets each message once, in one of its processes.
 func TestKilledSessionsAndSenders(t *testing.T) {
 	t.Parallel()
-	killSessionsAndSenders(t, newSessions(t))
+	killSessionsAndSenders(t, newSessions(t), 10*time.Second)
 }
 
-func killSessionsAndSenders(t *testing.T, s *sessions) {
+// killSessionsAndSenders has messages written again after repeat, which were lost with a sender.
+func killSessionsAndSenders(t *testing.T, s *sessions, repeat time.Duration) {
 	kills := 24
 	if n, err := strconv.Atoi(os.Getenv(envKills)); err == nil {
 		kills = n
@@ -433,7 +454,7 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 	}
 	sender := func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env, cmd.Stderr = append(os.Environ(), envPeer+"="+s.dir), os.Stderr
+		cmd.Env, cmd.Stderr = append(os.Environ(), envPeer+"="+s.dir, envRepeat+"="+repeat.String()), os.Stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
