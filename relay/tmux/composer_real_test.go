@@ -64,7 +64,7 @@ func TestRealComposer(t *testing.T) {
 				if err := agent.Keys(ctx, key); err != nil {
 					t.Fatal(err)
 				}
-				if _, changed := until(5*time.Second, func(c Composer) bool { return c != before }); changed {
+				if _, changed := until(20*time.Second, func(c Composer) bool { return c != before }); changed {
 					break
 				}
 			}
