@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teambridge/relay/sim/standin"
 )
 
 // An installation that fails in the middle says why, can be repeated, and leaves nothing once it is uninstalled.
@@ -20,9 +22,7 @@ func TestInstallFails(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		standin.WriteProgram(t, path, text)
 	}
 	const before = "{\"model\": \"opus\",\n\n\"env\": {}}"
 	kept := filepath.Join(dir, "kept", "settings.json")

@@ -15,6 +15,7 @@ import (
 
 	"teambridge/plugin"
 	"teambridge/relay/qwen"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 )
 
@@ -89,12 +90,7 @@ func (m *machine) write(path, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		m.t.Fatal(err)
 	}
-	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
-	err := os.WriteFile(path, []byte(text), 0o700)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	standin.WriteProgram(m.t, path, text)
 }
 
 func (m *machine) read(path string) string {

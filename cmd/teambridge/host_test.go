@@ -13,12 +13,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/cmd/stdio"
+	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
@@ -50,12 +50,7 @@ func TestOneSSH(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	program := filepath.Join(t.TempDir(), "ssh")
 	script := fmt.Sprintf("#!/bin/sh\necho >>'%s'\nfor command; do :; done\nunset TEAMBRIDGE_HOST\nCLAUDE_CONFIG_DIR='%s' TEAMBRIDGE_STATE='%s' exec sh -c \"$command\"\n", log, f.Root.Path(), f.State)
-	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
-	err = os.WriteFile(program, []byte(script), 0o700)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	standin.WriteProgram(t, program, script)
 	var stderr bytes.Buffer
 	d := &ssh.Dialer{Host: ssh.Host{Name: "box"}, Ssh: program, Stderr: &stderr}
 	c, err := client.New(client.Options{Dial: d.Dial, Where: "box", Pipe: true})

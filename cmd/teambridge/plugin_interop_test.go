@@ -67,19 +67,15 @@ func newPluginUser(t *testing.T, v teams.Version) *pluginUser {
 	if err == nil {
 		err = os.Mkdir(filepath.Dir(p.program), 0o700)
 	}
-	if err == nil {
-		err = os.WriteFile(p.program, data, 0o700)
-	}
-	if err == nil {
-		words := []string{}
-		for _, w := range standin.Require(t, v) {
-			words = append(words, shell.Quote(w))
-		}
-		err = os.WriteFile(p.claude, []byte("#!/bin/sh\nexec "+strings.Join(words, " ")+` "$@"`+"\n"), 0o700)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	standin.WriteProgram(t, p.program, string(data))
+	words := []string{}
+	for _, w := range standin.Require(t, v) {
+		words = append(words, shell.Quote(w))
+	}
+	standin.WriteProgram(t, p.claude, "#!/bin/sh\nexec "+strings.Join(words, " ")+` "$@"`+"\n")
 	return p
 }
 

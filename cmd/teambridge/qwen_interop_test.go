@@ -210,9 +210,7 @@ func TestRealQwenController(t *testing.T) {
 	for _, v := range p.home.Env() {
 		script += " " + shell.Quote(v)
 	}
-	if err := os.WriteFile(filepath.Join(bin, "qwen"), []byte(script+" "+strings.Join(p.command, " ")+` "$@"`), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	standin.WriteProgram(t, filepath.Join(bin, "qwen"), script+" "+strings.Join(p.command, " ")+` "$@"`)
 	set := &setup.Setup{Root: p.home.Root, Qwen: filepath.Join(p.home.Dir, ".qwen"), State: p.state, Program: "/bin/true", Path: bin, Debug: t.Logf}
 	list := set.Look(p.ctx)
 	if len(list) != 2 || list[1].Name != setup.Rights || list[1].State != setup.Missing {

@@ -491,9 +491,7 @@ func TestRealReadme(t *testing.T) {
 		for _, word := range standin.Require(t, v) {
 			quoted = append(quoted, "'"+word+"'")
 		}
-		if err := os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\nexec "+strings.Join(quoted, " ")+` "$@"`+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		standin.WriteProgram(t, filepath.Join(bin, "claude"), "#!/bin/sh\nexec "+strings.Join(quoted, " ")+` "$@"`+"\n")
 		env := []string{"TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0"}
 		for _, v := range h.home.Env() {
 			if path, ok := strings.CutPrefix(v, "PATH="); ok {

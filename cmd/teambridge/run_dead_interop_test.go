@@ -90,7 +90,7 @@ func TestRealMessageIsRetried(t *testing.T) {
 	program := standin.Require(t, h.version)
 	quoted := "'" + strings.Join(program, "' '") + "'"
 	count := "'" + filepath.Join(h.home.Dir, "starts") + "'"
-	if err := os.WriteFile(script, []byte(`#!/bin/sh
+	standin.WriteProgram(t, script, `#!/bin/sh
 case "$*" in *--version*) exec `+quoted+` --version;; esac
 n=$(cat `+count+` 2>/dev/null || echo 0)
 if [ "$n" -lt 3 ]; then
@@ -99,9 +99,7 @@ if [ "$n" -lt 3 ]; then
 	exit 1
 fi
 exec `+quoted+` "$@"
-`), 0o700); err != nil {
-		t.Fatal(err)
-	}
+`)
 	h.command = append([]string{script}, h.command[len(program):]...)
 	h.start()
 	h.wait(ctx, "starting", func(s saying) bool { return s.Status == "starting" })

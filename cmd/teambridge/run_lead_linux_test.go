@@ -80,16 +80,11 @@ func TestRealLeadThatPollsItself(t *testing.T) {
 	}
 
 	script := filepath.Join(h.home.Dir, "lead")
-	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
-	err = os.WriteFile(script, []byte(`#!/bin/sh
+	standin.WriteProgram(t, script, `#!/bin/sh
 cat '`+out+`' &
 cat >'`+in+`'
 kill $!
-`), 0o700)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	h.command = []string{script}
 	h.start("--plain", "--session", session)
 	h.up(ctx)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"teambridge/relay/sim/simchild"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams/teamstest"
 )
 
@@ -34,12 +35,7 @@ func inFlight(t *testing.T, root string, command func(args ...string) ([]byte, e
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "claude")
 	script := fmt.Sprintf("#!/bin/sh\nexport '%s'\nexec '%s' \"$@\"\n", simchild.Script{State: f.state}.Env(), self)
-	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
-	err = os.WriteFile(agent, []byte(script), 0o700)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	standin.WriteProgram(t, agent, script)
 	for _, args := range [][]string{
 		{"relay", "add", "lead@flight", "--create-team", "--dir", dir, "--", agent},
 		{"send", "lead@flight", flightText, "--id", "deploy-1"},

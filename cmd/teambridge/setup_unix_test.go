@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"teambridge/cmd/stdio"
+	"teambridge/relay/sim/standin"
 	"teambridge/setup"
 	"teambridge/teams"
 )
@@ -43,12 +43,7 @@ func TestSetupAsks(t *testing.T) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				syscall.ForkLock.RLock() // a child that is forked meanwhile would keep it from being run
-				err := os.WriteFile(path, []byte(text), 0o700)
-				syscall.ForkLock.RUnlock()
-				if err != nil {
-					t.Fatal(err)
-				}
+				standin.WriteProgram(t, path, text)
 			}
 			call := func(answers string, o setupOptions) (stdout, stderr string) {
 				return setupAnswered(t, home, answers, o)

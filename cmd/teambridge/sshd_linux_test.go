@@ -96,12 +96,7 @@ Host stranger
 			"ssh": fmt.Sprintf("#!/bin/sh\necho $$ >>%s/ssh.log\nexec %s -F %[1]s/ssh_config \"$@\"\n", dir, client),
 		}
 		for name, text := range files {
-			syscall.ForkLock.RLock() // a child that is forked meanwhile would keep ssh from being run
-			err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700)
-			syscall.ForkLock.RUnlock()
-			if err != nil {
-				return err
-			}
+			standin.WriteProgram(t, filepath.Join(dir, name), text)
 		}
 		if err := os.Symlink(hub, filepath.Join(box, ".local", "bin", "teambridge-hub")); err != nil {
 			return err

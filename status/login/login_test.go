@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/relay/sim/standin"
 )
 
 var odd = []string{"/a b/teambridge", "serve", "--claude-dir", `/we$ird %h "x" \y & <z> ☃`, `C:\a b\`, ""}
@@ -115,9 +117,7 @@ func fakeLaunchctl(t *testing.T, ending int) Item {
 	script := "#!/bin/sh\ncd '" + dir + "'\necho \"$*\" >>log\ncase $1 in\n" +
 		"print) [ -s known ] || exit 113; [ ! -e ending ] || sed -i.bak 1d known; echo '\tstate = running' ;;\n" +
 		"bootout) touch ending ;;\nbootstrap) [ ! -s known ] || exit 5; rm -f ending; echo 1 >known ;;\nesac\n"
-	if err := os.WriteFile(filepath.Join(dir, "launchctl"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	standin.WriteProgram(t, filepath.Join(dir, "launchctl"), script)
 	if err := os.WriteFile(filepath.Join(dir, "known"), []byte(strings.Repeat("x\n", ending)), 0o600); err != nil {
 		t.Fatal(err)
 	}

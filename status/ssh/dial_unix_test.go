@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"teambridge/relay/sim/standin"
 )
 
 // fake makes an ssh of a script, in which $there is what the other machine is to run.
@@ -20,13 +22,7 @@ func fake(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ssh")
 	text := "#!/bin/sh\nfor there; do :; done\n" + script + "\n"
-	// A process that another test forks meanwhile would hold the file open, and it could not be run.
-	syscall.ForkLock.RLock()
-	err := os.WriteFile(path, []byte(text), 0o700)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	standin.WriteProgram(t, path, text)
 	return path
 }
 

@@ -16,6 +16,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/process"
+	"teambridge/relay/sim/standin"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )
@@ -195,9 +196,7 @@ func TestOwnEditor(t *testing.T) {
 		t.Skip(err)
 	}
 	own := filepath.Join(t.TempDir(), "own")
-	if err := os.WriteFile(own, []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	standin.WriteProgram(t, own, "#!/bin/sh\necho \"$@\"\n")
 	l := start(t, Options{Version: newer, Env: append(os.Environ(), "VISUAL=", "EDITOR="+own+" --wait")})
 	run := func(file string) string {
 		out, err := exec.Command(l.editor(), file).CombinedOutput()

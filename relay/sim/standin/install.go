@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"teambridge/teams"
@@ -26,6 +27,18 @@ const (
 )
 
 const howToInstall = "run .ci/install at the top of the repository, and set " + EnvInterop + " to the folder it filled, .interop"
+
+// WriteProgram writes a program that the test runs. No other goroutine forks meanwhile: until its exec, a child has all files
+// open that its parent has, and a file that is open for writing is not run.
+func WriteProgram(t testing.TB, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(text), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Require returns the command that starts a version of Claude Code, program first: the native binary, or node and
 // cli.js for one that has none. If it is not installed the test is skipped, with what to run, or fails if EnvRequired
