@@ -90,6 +90,7 @@ type timing struct {
 	confirm          time.Duration // from the first Enter
 	proof            time.Duration // how long the transcript may lag behind the composer
 	interrupt        time.Duration // from ESC to an empty composer
+	restore          time.Duration // in which an agent that has stopped may put the prompt back into the composer
 	escapes          time.Duration // between two ESC: at an empty prompt two of them do something else
 }
 
@@ -97,7 +98,7 @@ var usual = timing{
 	poll: 5 * time.Millisecond, zeros: 5, drained: 80 * time.Millisecond, settle: 150 * time.Millisecond,
 	drain: 10 * time.Second, drainBusy: 30 * time.Second, show: 10 * time.Second, look: 100 * time.Millisecond,
 	again: 1500 * time.Millisecond, confirm: 10 * time.Second, proof: 2 * time.Second,
-	interrupt: 10 * time.Second, escapes: 2 * time.Second,
+	interrupt: 10 * time.Second, restore: time.Second, escapes: 2 * time.Second,
 }
 
 // Relax makes this process wait up to d for each call of tmux, and for a program to read, to show and to take a text. It is for
@@ -211,7 +212,8 @@ func (d *delivery) ended(h hold, err error) (Outcome, error) {
 	return d.out, err
 }
 
-// interrupt sends ESC and waits until the agent has stopped.
+// interrupt sends ESC and waits until the agent has stopped, and a little longer: the prompt that newer versions put back can
+// come after the screen that shows a stopped agent, and would join what is pasted meanwhile.
 func (d *delivery) interrupt(ctx context.Context, s snapshot) (snapshot, hold, error) {
 	// tmux keeps the time of the last ESC with the pane, so that it is known to all processes, and compared in the call that sends.
 	const last = "@teambridge_escape"
@@ -230,13 +232,20 @@ func (d *delivery) interrupt(ctx context.Context, s snapshot) (snapshot, hold, e
 		return s, hold{TooSoon, fmt.Sprintf("less than %v after the last ESC", d.timing.escapes)}, nil
 	}
 	d.out.Escaped = true
-	for deadline := time.Now().Add(d.timing.interrupt); ; {
+	deadline := time.Now().Add(d.timing.interrupt)
+	for stopped := (time.Time{}); ; {
 		s, h, err := d.look(ctx)
-		if err != nil || h.reason != "" || !s.composer.Busy {
+		switch {
+		case err != nil || h.reason != "":
 			return s, h, err
-		}
-		if time.Now().After(deadline) {
+		case s.composer.Busy && time.Now().After(deadline):
 			return s, hold{Busy, fmt.Sprintf("the agent did not stop within %v of ESC", d.timing.interrupt)}, nil
+		case s.composer.Busy:
+			stopped = time.Time{}
+		case stopped.IsZero():
+			stopped = time.Now()
+		case time.Since(stopped) >= d.timing.restore:
+			return s, h, nil
 		}
 	}
 }

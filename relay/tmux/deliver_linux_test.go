@@ -679,10 +679,12 @@ func TestAgentThatDoesNotStop(t *testing.T) {
 // A prompt that was interrupted early comes back to the composer. It is put aside for the message.
 func TestPromptThatWasInterruptedIsNotLost(t *testing.T) {
 	t.Parallel()
-	a := startAgent(t, "busy", "escape draft the prompt before")
+	a := startAgent(t, "busy", "escape late draft the prompt before")
 	m := message("hello")
 	m.Policy = Urgent
-	o, err := a.deliver(m, Steps{}, patient)
+	limits := patient
+	limits.restore = patience // it is over when the prompt is back
+	o, err := a.deliver(m, Steps{}, limits)
 	if err != nil || o.State != Confirmed || !o.Escaped || !o.Stashed {
 		t.Errorf("got %+v, %v", o, err)
 	}

@@ -46,7 +46,8 @@ type event struct {
 
 // program is an agent program that draws a composer as Claude Code does and does what the test tells it to.
 type program struct {
-	out *json.Encoder
+	out      *json.Encoder
+	commands chan string
 
 	draft   string
 	stash   string
@@ -83,10 +84,10 @@ func runProgram(socket string) {
 	p.draw()
 	p.tell("ready", "")
 
-	commands := make(chan string)
+	p.commands = make(chan string)
 	go func() {
 		for lines := bufio.NewScanner(conn); lines.Scan(); {
-			commands <- lines.Text()
+			p.commands <- lines.Text()
 		}
 		os.Exit(0) // the test is over
 	}()
@@ -107,7 +108,7 @@ func runProgram(socket string) {
 			in = nil
 		}
 		select {
-		case c := <-commands:
+		case c := <-p.commands:
 			p.do(c)
 			p.tell("did", c)
 		case <-in:
@@ -149,6 +150,8 @@ func (p *program) do(command string) {
 		p.stash = rest
 	case "nostash":
 		p.nostash = true
+	case "late": // another command, a while later
+		time.AfterFunc(700*time.Millisecond, func() { p.commands <- rest })
 	case "append":
 		p.draft += rest
 	case "dialog":
