@@ -20,6 +20,7 @@ import (
 	"teambridge/relay/sim/simchild"
 	"teambridge/relay/sim/simcodex"
 	"teambridge/relay/sim/simsession"
+	"teambridge/relay/tmux"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
@@ -45,6 +46,9 @@ func TestMain(m *testing.M) {
 			h := ownProcess()
 			h.wait, _ = time.ParseDuration(os.Getenv("TEST_LOCK_WAIT"))
 			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
+			if d, err := time.ParseDuration(os.Getenv("TEST_TMUX_WAIT")); err == nil {
+				tmux.Relax(d)
+			}
 			h.supervised = simulatedSupervisors[os.Getenv("TEST_SUPERVISOR")]
 			os.Exit(run(os.Args[1:], h))
 		},
@@ -136,6 +140,7 @@ func scripts(dir ...string) testscript.Params {
 			// Scripts also run where a process is not scheduled for seconds. One that sees
 			// that something is locked sets a shorter time.
 			env.Setenv("TEST_LOCK_WAIT", "1m")
+			env.Setenv("TEST_TMUX_WAIT", "1m")
 			env.Setenv("TEST_LOCK_HOLD", "1m")
 			env.Setenv("TZ", "UTC")
 			// The race detector lets each process wait for 1 s before it ends.

@@ -14,6 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	simchild.MainTerminal() // does not return in an agent
+	tmux.Relax(time.Minute)
 	os.Exit(m.Run())
 }
 

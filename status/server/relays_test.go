@@ -14,6 +14,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/sim/simchild"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 		serveForEver(dir)
 		return
 	}
+	tmux.Relax(time.Minute)
 	os.Exit(m.Run())
 }
 
