@@ -30,12 +30,18 @@ func TestRealSeen(t *testing.T) {
 				t.Logf("service: %s", &stderr)
 			}
 		})
-		agents := map[string]string{"worker": "worker", "team-lead": standin.Main}
+		// The lead is the first, which nobody reports to then.
+		agents := [][2]string{{"team-lead", standin.Main}, {"worker", "worker"}}
 		if v.Has(teams.RemovesTaken) == teams.Yes { // older ones in panes mark rows as read that their models never get
 			u.team.StartMember(t, v, "bob")
-			agents["bob"] = "bob"
+			agents = append(agents, [2]string{"bob", "bob"})
+		} else if _, err := u.team.API.Wait(ctx, func(r standin.Request) bool { // and others those that come between their look and their mark
+			return r.Agent == standin.Main && r.Has("idle_notification") && !r.Answered.IsZero()
+		}); err != nil {
+			t.Fatal(err)
 		}
-		for member, agent := range agents {
+		for _, a := range agents {
+			member, agent := a[0], a[1]
 			w := &watchedSends{user: u, served: s, member: member}
 			began := time.Now().Add(-time.Millisecond)
 			var sent api.Sent
