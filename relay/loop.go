@@ -119,7 +119,7 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
 	select {
-	case <-l.finishing: // next may have found something else to do at the same time
+	case <-l.finishing: // next may have returned for something else that was ready
 		l.lastTurn = true
 	default:
 	}

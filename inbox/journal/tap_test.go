@@ -87,8 +87,8 @@ func write(t testing.TB, path, text string) {
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// locked does something to an inbox under its lock, so that nobody who reads it takes what
-// stands there in the meantime for what stays.
+// locked calls do while it holds the lock of an inbox, so that readers wait and do not take
+// a half-written file for the result.
 func (c *claude) locked(name string, do func()) {
 	c.t.Helper()
 	lock := c.file(name) + ".lock"

@@ -51,7 +51,7 @@ type Agent struct {
 	adapter adapter       // makes envelopes of the events
 	pending []agent.Event // to be told next
 	closing bool          // it is to end once it has nothing more to do
-	killed  bool          // what stops then was cut, and has not ended
+	killed  bool          // Kill was called: a turn that stops now was cut
 	idle    chan struct{} // closed when closing and nothing is in flight
 	heard   time.Time     // when the server last answered
 

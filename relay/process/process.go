@@ -51,8 +51,8 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	}
 }
 
-// End ends the group of the process, if the process runs: SIGTERM, after grace SIGKILL, at once if grace is 0. It waits
-// until the process is gone, or ctx ends. An [ErrUnverified] one is left alone.
+// End ends the group of the process, if the process runs: it sends SIGTERM, and SIGKILL if the process still runs after
+// grace, which may be 0. It waits until the process is gone, or ctx ends. An [ErrUnverified] one is left alone.
 func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 	for _, signal := range []func(int) error{TermGroup, KillGroup} {
 		alive, err := d.Alive()

@@ -596,7 +596,7 @@ func TestKilledAtRandom(t *testing.T) {
 		if frames[d.Frame] == nil {
 			frames[d.Frame] = map[string]bool{}
 		}
-		frames[d.Frame][d.From] = d.State == ledger.Done || d.From == "boss" // of a failure only the lead is told
+		frames[d.Frame][d.From] = d.State == ledger.Done || d.From == "boss" // only the lead is told of a failure
 	}
 	for _, to := range []string{"boss", "peer"} {
 		want, ids := 0, map[string]int{}

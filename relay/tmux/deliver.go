@@ -90,7 +90,7 @@ type timing struct {
 	confirm          time.Duration // from the first Enter
 	proof            time.Duration // how long the transcript may lag behind the composer
 	interrupt        time.Duration // from ESC to an empty composer
-	restore          time.Duration // in which an agent that has stopped may put the prompt back into the composer
+	restore          time.Duration // after an agent has stopped, how long it may take to put the prompt back
 	escapes          time.Duration // between two ESC: at an empty prompt two of them do something else
 }
 
@@ -212,8 +212,8 @@ func (d *delivery) ended(h hold, err error) (Outcome, error) {
 	return d.out, err
 }
 
-// interrupt sends ESC and waits until the agent has stopped, and a little longer: the prompt that newer versions put back can
-// come after the screen that shows a stopped agent, and would join what is pasted meanwhile.
+// interrupt sends ESC and waits until the agent has stopped, and a little longer: newer versions can put the interrupted prompt
+// back after the screen shows that they have stopped, and a text pasted in between would be appended to it.
 func (d *delivery) interrupt(ctx context.Context, s snapshot) (snapshot, hold, error) {
 	// tmux keeps the time of the last ESC with the pane, so that it is known to all processes, and compared in the call that sends.
 	const last = "@teambridge_escape"

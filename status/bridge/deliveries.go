@@ -62,7 +62,7 @@ func (l *Local) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api.D
 	found, err := lg.Deliveries(ctx, q)
 	for _, d := range found {
 		shown := view.Delivery(d)
-		if d.State == ledger.Claimed && d.Person && d.Reason == "" { // the ledger has elsewhere why one to a pane waits
+		if d.State == ledger.Claimed && d.Person && d.Reason == "" { // why a message to a pane waits is kept with the message
 			m, _, perr := lg.PaneMessage(ctx, d.UUID)
 			shown.Reason, err = cmp.Or(m.Detail, m.Held), errors.Join(err, perr)
 		}

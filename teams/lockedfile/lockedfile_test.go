@@ -430,8 +430,8 @@ func TestForeignLock(t *testing.T) {
 	})
 }
 
-// makeAgain makes a lock directory anew, as another program does, with a later time:
-// within one tick of the file system's clock it would have that of before.
+// makeAgain removes a lock directory and creates it again, as another program would. It gives
+// it a later time, because both could be created within one tick of the file system's clock.
 func makeAgain(lock string) error {
 	at := time.Now().Add(time.Second)
 	return errors.Join(os.Remove(lock), os.Mkdir(lock, 0o755), os.Chtimes(lock, at, at))

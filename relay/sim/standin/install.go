@@ -28,8 +28,8 @@ const (
 
 const howToInstall = "run .ci/install at the top of the repository, and set " + EnvInterop + " to the folder it filled, .interop"
 
-// WriteProgram writes a program that the test runs. No other goroutine forks meanwhile: until its exec, a child has all files
-// open that its parent has, and a file that is open for writing is not run.
+// WriteProgram writes a program for the test to run. Nothing is forked meanwhile: a child inherits all open files until it
+// calls exec, and Linux does not run a file that is open for writing.
 func WriteProgram(t testing.TB, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
