@@ -77,6 +77,32 @@ func TestFinishIdle(t *testing.T) {
 	}
 }
 
+// A relay that was told to finish begins no turn, whatever is ready when it hears of that.
+func TestFinishWithAMessageReady(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	s.send("[m-1]")
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Finish()
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.turns(); len(got) != 0 {
+		t.Errorf("worked on %q", got)
+	}
+	_, stop := s.relay(s.options())
+	s.settled(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := s.works("[m-1]")["[m-1]"]; got != 1 {
+		t.Errorf("the next relay worked on it %d times, want once", got)
+	}
+}
+
 // Locks that the caller holds are his: Run neither takes nor releases them.
 func TestHeld(t *testing.T) {
 	t.Parallel()
