@@ -27,7 +27,9 @@ const Stranger = "unverified"
 func (p *Panes) useMailbox() (end func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open++
+	if p.open++; p.open == 1 {
+		p.mailbox.Sweep() // who has nothing to send does not listen
+	}
 	return func() error {
 		p.mu.Lock()
 		p.open--

@@ -444,6 +444,36 @@ func TestKilledSessionsAndSenders(t *testing.T) {
 	killSessionsAndSenders(t, newSessions(t), 10*time.Second)
 }
 
+// What a killed process of ours has left is removed by the next one, even if that has nothing to send.
+func TestNextRunSweeps(t *testing.T) {
+	t.Parallel()
+	s := newQwen(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	note := filepath.Join(s.dir, "sockets", strconv.Itoa(cmd.ProcessState.Pid()))
+	if err := os.Mkdir(filepath.Dir(note), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := note + ".sock"
+	for path, text := range map[string]string{note: left + "\n", left: ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := s.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{note, left} {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+}
+
 // killSessionsAndSenders has messages written again after repeat, which were lost with a sender.
 func killSessionsAndSenders(t *testing.T, s *sessions, repeat time.Duration) {
 	kills := 24
@@ -452,16 +482,20 @@ func killSessionsAndSenders(t *testing.T, s *sessions, repeat time.Duration) {
 	} else if testing.Short() {
 		kills = 8
 	}
-	sender := func() *exec.Cmd {
+	sender := func() (*exec.Cmd, io.Reader) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env, cmd.Stderr = append(os.Environ(), envPeer+"="+s.dir, envRepeat+"="+repeat.String()), os.Stderr
-		if err := cmd.Start(); err != nil {
+		says, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-		return cmd
+		return cmd, says
 	}
-	ours := sender()
+	ours, says := sender()
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
@@ -481,13 +515,17 @@ func killSessionsAndSenders(t *testing.T, s *sessions, repeat time.Duration) {
 		}
 		if random.IntN(2) == 0 {
 			_, _ = ours.Process.Kill(), ours.Wait()
-			ours = sender()
+			ours, says = sender()
 			killed++
 		}
 	}
 	s.Tell("idle")
 	for i, m := range list {
 		s.until(m, fmt.Sprintf("m-%d of %d", i+1, n), func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskEnded || m.State == ledger.Failed })
+	}
+	// The last one can have had nothing to do, and be only about to begin. Before it says so, the signal kills it.
+	if _, err := io.ReadFull(says, make([]byte, 1)); err != nil {
+		t.Fatal(err)
 	}
 	if err := ours.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -170,7 +170,7 @@ type Mailbox struct {
 }
 
 // Open returns a mailbox, which begins to listen with its first message. In the directory state it notes
-// its sockets, so that another one removes what is left of them after a kill. Take is called with what agents write to us,
+// its sockets, so that the [Mailbox.Sweep] of another one removes what is left of them after a kill. Take is called with what agents write to us,
 // by several goroutines; what comes faster than a session would take it is dropped.
 func Open(state string, take func(Incoming)) *Mailbox {
 	return &Mailbox{
@@ -336,7 +336,7 @@ func (b *Mailbox) listen(dir string) (string, error) {
 	if err := os.MkdirAll(b.state, 0o700); err != nil {
 		return "", err
 	}
-	b.sweep()
+	b.Sweep()
 	// The process that had our id before is gone.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
@@ -364,8 +364,9 @@ func (b *Mailbox) keep(files ...string) error {
 	return os.WriteFile(b.note(os.Getpid()), []byte(strings.Join(files, "\n")+"\n"), 0o600)
 }
 
-// sweep removes the files of processes of ours that were killed. What it cannot remove is in nobody's way.
-func (b *Mailbox) sweep() {
+// Sweep removes the files of processes of ours that were killed. What it cannot remove is in nobody's way.
+// A mailbox that begins to listen does so, too.
+func (b *Mailbox) Sweep() {
 	notes, _ := os.ReadDir(b.state)
 	for _, n := range notes {
 		pid, err := strconv.Atoi(n.Name())

@@ -41,7 +41,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.sweep()
+	b.Sweep()
 	for i, name := range names {
 		if there(name) != (i > 2) {
 			t.Errorf("%s is there: %t", name, there(name))
