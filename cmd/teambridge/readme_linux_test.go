@@ -455,11 +455,11 @@ func TestReadme(t *testing.T) {
 	})
 	env := []string{"HOME=" + home, "GOBIN=" + filepath.Join(home, "bin"), "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0"}
 	kept := []string{"PATH", "TMPDIR", "LANG"}
-	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS").Output()
+	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "CGO_ENABLED").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS"} {
+	for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "CGO_ENABLED"} {
 		env = append(env, name+"="+strings.Split(string(out), "\n")[i])
 	}
 	for _, name := range kept {
