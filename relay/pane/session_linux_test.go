@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
+	"teambridge/teams/transcript"
 )
 
 const (
@@ -442,6 +443,40 @@ func runPeer(dir string) {
 func TestKilledSessionsAndSenders(t *testing.T) {
 	t.Parallel()
 	killSessionsAndSenders(t, newSessions(t), 10*time.Second)
+}
+
+// A message was in the queue of a session that was killed, and we are killed before it is written to the next process: that its transcript
+// shows it in the queue says nothing of that.
+func TestQueueOfAKilledSessionIsNoProof(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.timing.repeat = again
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- s.Run(ctx) }()
+	s.Tell("busy")
+	m := s.until(s.put("a"), "in the queue", func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskSent })
+	stop()
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+	s.Kill()
+	s.Start()
+	now, ok := transcript.ProcessWith(s.Root, s.PID())
+	if !ok {
+		t.Fatal("the session has no process")
+	}
+	frame := ledger.Frame{
+		UUID: "5a000000-0000-4000-8000-00000000000f", InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: []byte(`"a"`), Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now(),
+	}
+	if err := errors.Join(
+		s.ledger.SendAgain(t.Context(), m.InboxKey, m.UUID), s.ledger.PasteFrame(t.Context(), frame, m.UUID), s.ledger.Tried(t.Context(), frame.UUID, frame.Session),
+	); err != nil {
+		t.Fatal(err)
+	}
+	s.run()
+	s.until(m, "written again", ended)
+	s.wants("a")
 }
 
 // What a killed process of ours has left is removed by the next one, even if that has nothing to send.

@@ -21,6 +21,7 @@ import (
 // progress is how far a transcript shows that a message came.
 type progress struct {
 	path        string
+	queuedAt    time.Time // when the program queued it last; zero if it is not known
 	given       bool      // the model was given it
 	at          time.Time // when that was, of a message to a session; zero if it is not known
 	kept        bool      // it is in the conversation, whatever becomes of the process
@@ -161,12 +162,13 @@ func (c *conversation) queued(r *transcript.Record) {
 	switch r.Operation {
 	case "enqueue":
 		text := transcript.Texts(r.Content, "")
+		list := nonces(text)
 		if id, ok := peer.Queued(text); ok {
-			c.of(Nonce(id)).removed = false
-			return
+			list = []string{Nonce(id)}
 		}
-		for _, nonce := range nonces(text) {
-			c.of(nonce).removed = false
+		for _, nonce := range list {
+			s := c.of(nonce)
+			s.queuedAt, s.removed = r.Time(), false
 		}
 	case "remove":
 		if _, ok := peer.Queued(left.Text); !ok { // else its origin tells, which nobody can type
@@ -254,7 +256,7 @@ func (p *Panes) found(paths ...string) map[string]progress {
 			}
 		}
 		for nonce, s := range c.at {
-			if was, ok := all[nonce]; !ok || s.given && !was.given {
+			if was, ok := all[nonce]; !ok || !was.given && (s.given || s.queuedAt.After(was.queuedAt)) {
 				all[nonce] = *s
 			}
 		}
@@ -380,7 +382,10 @@ func (p *proof) find(ctx context.Context) (progress, bool) {
 	return s, ok
 }
 
+// holds reports whether the transcripts show that the message was taken. That it was queued before it was sent says nothing: it was sent
+// before, to a process that has ended, and its queue with it.
 func (p *proof) holds(ctx context.Context) bool {
-	_, ok := p.find(ctx)
-	return ok
+	s, ok := p.find(ctx)
+	before := !s.queuedAt.IsZero() && s.queuedAt.Before(p.since.Truncate(time.Millisecond)) // in which transcripts have times
+	return ok && (s.given || s.kept || !before)
 }

@@ -326,6 +326,7 @@ func (p *program) save() {
 }
 
 func (p *program) write(o object) {
+	o["timestamp"] = time.Now().UTC().Truncate(time.Millisecond)
 	data, _ := json.Marshal(o)
 	f, err := os.OpenFile(p.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -464,7 +465,7 @@ func (p *program) turn() {
 		}
 		p.write(object{"type": "user", "isMeta": f.Type != "hook", "origin": origin, "message": object{"content": f.Message.Content}})
 		p.write(object{
-			"type": "assistant", "timestamp": time.Now().UTC(),
+			"type":    "assistant",
 			"message": object{"id": f.ID, "stop_reason": "end_turn", "content": []object{{"type": "text", "text": "done with " + f.ID}}},
 		})
 		p.write(object{"type": "system", "subtype": "turn_duration"})
