@@ -44,20 +44,23 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 	}
 	proof := p.proof(of, m)
 	frame, tries := m.Frame, 0
-	if frame != "" { // the process was looked at before
-		if proof.holds(ctx) {
-			return p.confirmSession(keep, frame, m, proof)
-		}
+	if frame != "" {
 		f, found, err := l.Frame(ctx, frame)
 		if err != nil || !found {
 			return err
 		}
+		// In this order: what a process wrote before it was seen to have ended is in the transcript.
+		gone := now.PID == 0 || f.Session != sessionAt(now)
+		ends := gone && ending(f.Session, now)
+		if proof.holds(ctx) {
+			return p.confirmSession(keep, frame, m, proof)
+		}
 		tries = f.Tries
-		switch gone := now.PID == 0 || f.Session != sessionAt(now); {
+		switch {
 		case m.Policy == string(ByQueue) && now.PID != 0: // another process may be about to take it out of the queue
 		case m.Policy == string(ByQueue):
 			return hold(tmux.Gone, "the session has ended; what is in Codex's queue comes when it is resumed", p.soon(m))
-		case gone && ending(f.Session, now):
+		case ends:
 			return hold(tmux.Unknown, "the session is ending, and does not show it yet", p.soon(m))
 		case gone:
 			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
@@ -314,8 +317,8 @@ func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledge
 }
 
 // left ends the tasks of messages that a process had that has ended, and returns the others. What its model was not
-// given waits again, and nobody sees the end of what it was given. What was found must have been read after now.
-func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open []ledger.PaneMessage, found map[string]progress) (others []ledger.PaneMessage, err error) {
+// given waits again, and nobody sees the end of what it was given.
+func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open []ledger.PaneMessage, paths []string) (others []ledger.PaneMessage, err error) {
 	var gone []ledger.PaneMessage
 	for _, m := range open {
 		f, there, err := p.opts.Ledger.Frame(ctx, m.Frame)
@@ -328,7 +331,11 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 			gone = append(gone, m)
 		}
 	}
+	if len(gone) == 0 {
+		return others, nil
+	}
 	var again, lost []string
+	found := p.found(paths...) // after they were seen to have ended: all that they wrote
 	for _, m := range gone {
 		switch s := found[Nonce(m.UUID)]; {
 		case s.over():

@@ -53,13 +53,13 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			paths = append(paths, m.Transcript)
 		}
 	}
-	found := p.found(paths...)
 	if of.IsSession() {
 		var err error
-		if open, err = p.left(ctx, of, now, open, found); err != nil {
+		if open, err = p.left(ctx, of, now, open, paths); err != nil {
 			return err
 		}
 	}
+	found := p.found(paths...)
 	idle := false // whether it was seen, once for all of them
 	for _, m := range open {
 		s, ok := found[Nonce(m.UUID)]
