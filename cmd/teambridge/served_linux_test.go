@@ -44,9 +44,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	var out []byte
 	var errs bytes.Buffer
 	for deadline := time.Now().Add(patience); ; {
-		if err := svc.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		suspend(t, svc)
 		send := command("send", "-v", "worker", "hello", "--id", "m-1", "--json")
 		send.Env = append(send.Env, "TEST_LOCK_WAIT=100ms")
 		errs.Reset()
@@ -144,9 +142,7 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	if out, err := command("send", "worker", "through the service", "--id", "m-1").CombinedOutput(); err != nil || strings.Contains(string(out), "warning") {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := svc.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	suspend(t, svc)
 	for _, name := range []string{"ledger.db", "journal.db"} {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			if err := os.Rename(filepath.Join(state, name+suffix), filepath.Join(away, name+suffix)); err != nil {
@@ -178,5 +174,17 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	}
 	if out, err := command("history").CombinedOutput(); err != nil || strings.Count(string(out), "without it") != 1 {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// suspend stops a child of ours. Until one of its threads sees the signal, which takes a while on a busy machine, the others go on.
+func suspend(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("it did not stop: %v, %v", status, err)
 	}
 }
