@@ -378,8 +378,12 @@ func (f *fake) lives(ctx context.Context, c *convo, name, prompt string) {
 func (f *fake) poll(c *convo, name string, seen map[string]bool) (texts []string, mark func()) {
 	path := f.inbox(name)
 	unread := func(r object) bool { return r["read"] != true }
+	every := 20 * time.Millisecond
+	if c.agent == "" { // what agents write to the lead can be seen, as in the real program, which takes it within a second
+		every = 300 * time.Millisecond
+	}
 	for {
-		time.Sleep(20 * time.Millisecond) // so that what an agent wrote can be seen, as in the real program
+		time.Sleep(every)
 		rows := rowsIn(path)
 		if !slices.ContainsFunc(rows, unread) {
 			continue
