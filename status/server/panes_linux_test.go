@@ -209,8 +209,9 @@ func TestPaneNeedsThePerson(t *testing.T) {
 	if a := waiting(all, api.WaitsStopped); a.Count != 1 || !a.Dismissable || !strings.Contains(a.Do, "build") {
 		t.Errorf("a pane that is gone: %+v", a)
 	}
-	s := get[[]api.Status](t, r, "/v1/teams/tmux/status")
-	if s[0].Word != api.WordEnded || s[0].Unread != 1 {
+	// Each looks at the pane by itself, and this one may have looked just before.
+	ended := func(l []api.Status) bool { return len(l) == 1 && l[0].Word == api.WordEnded }
+	if s := eventually(t, r, "/v1/teams/tmux/status", "ended", ended); s[0].Unread != 1 {
 		t.Errorf("its status: %+v", s)
 	}
 	dropped := of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+sent.Delivery+"/drop", ""), http.StatusOK)
