@@ -177,7 +177,7 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	}
 }
 
-// suspend stops a child of ours. Until one of its threads sees the signal, which takes a while on a busy machine, the others go on.
+// suspend stops a child of ours, and waits until it has stopped: on a busy machine its threads can run on for a while after the signal.
 func suspend(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {

@@ -445,8 +445,8 @@ func TestKilledSessionsAndSenders(t *testing.T) {
 	killSessionsAndSenders(t, newSessions(t), 10*time.Second)
 }
 
-// A message was in the queue of a session that was killed, and we are killed before it is written to the next process: that its transcript
-// shows it in the queue says nothing of that.
+// A session is killed with a message in its queue, and we are killed before we write it to the next process. The old record of the
+// queue does not prove that the new process has it.
 func TestQueueOfAKilledSessionIsNoProof(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -558,7 +558,7 @@ func killSessionsAndSenders(t *testing.T, s *sessions, repeat time.Duration) {
 	for i, m := range list {
 		s.until(m, fmt.Sprintf("m-%d of %d", i+1, n), func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskEnded || m.State == ledger.Failed })
 	}
-	// The last one can have had nothing to do, and be only about to begin. Before it says so, the signal kills it.
+	// If the last sender had nothing to do, it may still be starting, and does not handle the signal until it says that it is ready.
 	if _, err := io.ReadFull(says, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}

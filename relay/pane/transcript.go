@@ -382,8 +382,8 @@ func (p *proof) find(ctx context.Context) (progress, bool) {
 	return s, ok
 }
 
-// holds reports whether the transcripts show that the message was taken. That it was queued before it was sent says nothing: it was sent
-// before, to a process that has ended, and its queue with it.
+// holds reports whether the transcripts show that the message was taken. A record of the queue that is older than the sending does not
+// count: an earlier process queued the message, and its queue ended with it.
 func (p *proof) holds(ctx context.Context) bool {
 	s, ok := p.find(ctx)
 	before := !s.queuedAt.IsZero() && s.queuedAt.Before(p.since.Truncate(time.Millisecond)) // in which transcripts have times

@@ -94,8 +94,8 @@ func RequireSSHD(t testing.TB) string {
 	return requireProgram(t, "sshd", "install it, on Debian with: apt-get install openssh-server", "/usr/sbin/sshd")
 }
 
-// RequireChromium returns the path of a Chromium, or skips or fails the test as Require does. Its headless shell comes first:
-// it does without what nobody sees, and the same test takes half as long.
+// RequireChromium returns the path of a Chromium, or skips or fails the test as Require does. It prefers the headless shell,
+// in which the same tests take half as long.
 func RequireChromium(t testing.TB) string {
 	t.Helper()
 	return requireProgram(t, "chromium-headless-shell", "install it, on Debian with: apt-get install chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
