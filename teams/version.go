@@ -45,6 +45,32 @@ func (v Version) Compare(w Version) int {
 	return cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch))
 }
 
+// Oldest is the oldest Claude Code whose agents teambridge runs, relays to, asks, moves, reaches by socket or hook, or
+// proves anything of. It was published on 1 September 2026. Files of any version are read, and rows are put into the
+// inboxes of any.
+var Oldest = Version{2, 1, 257}
+
+// Outdated reports whether v is known to be older than [Oldest]. An unknown version counts as a current one.
+func (v Version) Outdated() bool { return v.Known() && v.Compare(Oldest) < 0 }
+
+// Check returns an [*OutdatedError] if v is [Version.Outdated]. Who names the agent, the session or the program.
+func (v Version) Check(who string) error {
+	if v.Outdated() {
+		return &OutdatedError{who, v}
+	}
+	return nil
+}
+
+// OutdatedError says that an agent is of a version before [Oldest].
+type OutdatedError struct {
+	Who     string
+	Version Version
+}
+
+func (e *OutdatedError) Error() string {
+	return fmt.Sprintf("%s is Claude Code %s, and teambridge needs %s or newer: update it with claude update", e.Who, e.Version, Oldest)
+}
+
 // Answer is what is known about a question.
 type Answer int
 

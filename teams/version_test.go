@@ -44,3 +44,26 @@ func TestVersionHas(t *testing.T) {
 		}
 	}
 }
+
+func TestOutdated(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		version string
+		want    string
+	}{
+		{"", ""},
+		{"2.1.257", ""},
+		{"2.2.0", ""},
+		{"2.1.256", "worker is Claude Code 2.1.256, and teambridge needs 2.1.257 or newer: update it with claude update"},
+		{"1.9.999", "worker is Claude Code 1.9.999, and teambridge needs 2.1.257 or newer: update it with claude update"},
+	} {
+		v, _ := ParseVersion(test.version)
+		got := ""
+		if err := v.Check("worker"); err != nil {
+			got = err.Error()
+		}
+		if got != test.want || v.Outdated() != (test.want != "") {
+			t.Errorf("%q: %q, outdated %v, want %q", test.version, got, v.Outdated(), test.want)
+		}
+	}
+}

@@ -90,6 +90,8 @@ func classify(err error) (api.Code, string) {
 		return code, hint
 	}
 	switch {
+	case errors.As(err, new(*teams.OutdatedError)):
+		return api.CodeRefused, "nothing was done; the agent has the new version once it is started again"
 	case errors.As(err, new(*journal.ValueError)):
 		return api.CodeUsage, ""
 	case errors.As(err, new(*runtimes.SettingError)):
