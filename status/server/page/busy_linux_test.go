@@ -125,7 +125,8 @@ func TestBusy(t *testing.T) {
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("Everyone")
-	p.until(`document.querySelectorAll(".bubble").length >= 30 && document.querySelectorAll(".more:not([hidden])").length > 0`)
+	fold := `[...document.querySelectorAll(".notices:not(.alone)")].at(-1)`
+	p.until(`document.querySelectorAll(".bubble").length >= 30 && document.querySelectorAll(".more:not([hidden])").length > 0 && ` + fold)
 	c, err := w.Team(team).Config(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +142,6 @@ func TestBusy(t *testing.T) {
 		t.Error("a following message has an avatar")
 	}
 	// Notices unfold, each with what it was about.
-	fold := `[...document.querySelectorAll(".notices:not(.alone)")].at(-1)`
 	if value[bool](p, fold+`.querySelector(".step").checkVisibility()`) {
 		t.Error("joined notices are unfolded")
 	}
