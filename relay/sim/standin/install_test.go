@@ -155,7 +155,7 @@ func TestVersions(t *testing.T) {
 	t.Setenv(standin.EnvInterop, interop)
 	t.Setenv(standin.EnvRequired, "")
 	for _, tt := range []struct{ selected, want, some string }{
-		{"", "[2.1.8 2.1.30 2.1.90]", "[2.1.30 2.1.90]"},
+		{"", "[2.1.8 2.1.30 2.1.90]", "[2.1.30]"},
 		{"ci", "[2.1.8 2.1.30 2.1.90]", "[2.1.8 2.1.30 2.1.90]"},
 		{"2.1.60", "[2.1.60]", "[2.1.60]"},
 		{"2.1.60,ci 2.1.8", "[2.1.8 2.1.30 2.1.60 2.1.90]", "[2.1.8 2.1.30 2.1.60 2.1.90]"},
