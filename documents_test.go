@@ -2,13 +2,16 @@ package teambridge_test
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"unicode"
 )
 
 // documents are checked for the tests, files and variables that they name.
@@ -16,9 +19,8 @@ var documents = []string{
 	"README.md", ".github/GUIDE.md", ".github/PROMISES.md", "testdata/contract/CONTRACT.md", "testdata/contract/OPENCODE.md", "testdata/contract/CODEX.md", "testdata/contract/QWEN.md", ".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md",
 }
 
-// sources returns the Go files of the module, by their path from its top.
-func sources(t *testing.T) map[string]string {
-	t.Helper()
+// goFiles are the Go files of the module, by their path from its top. They are read once.
+var goFiles = sync.OnceValues(func() (map[string]string, error) {
 	top := os.DirFS(".")
 	files := map[string]string{}
 	err := fs.WalkDir(top, ".", func(path string, e fs.DirEntry, err error) error {
@@ -34,6 +36,12 @@ func sources(t *testing.T) map[string]string {
 		files[path] = string(data)
 		return err
 	})
+	return files, err
+})
+
+func sources(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := goFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,34 +53,62 @@ var testName = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`)
 
 // testsIn returns the tests of each package, by its path from the top of the module.
 func testsIn(files map[string]string) map[string][]string {
-	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
 	tests := map[string][]string{}
 	for file, text := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			for _, m := range function.FindAllStringSubmatch(text, -1) {
-				tests[path.Dir(file)] = append(tests[path.Dir(file)], m[1])
+		if !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for line := range strings.Lines(text) {
+			if after, ok := strings.CutPrefix(line, "func "); ok && strings.HasPrefix(after[len(identifier(after)):], "(") && testName.MatchString(identifier(after)) {
+				tests[path.Dir(file)] = append(tests[path.Dir(file)], identifier(after))
 			}
 		}
 	}
 	return tests
 }
 
-// declared reports whether a package called owner, or one that declares a type called
-// owner, declares name.
-func declared(files map[string]string, owner, name string) bool {
-	var packages []string
+// identifier is the one with which a text begins.
+func identifier(text string) string {
+	end := strings.IndexFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return text[:max(end, 0)]
+}
+
+// declarations returns the names that each owner declares: a package, by the last part of its path, or the package of a type.
+func declarations(files map[string]string) map[string]map[string]bool {
+	names := map[string]map[string]bool{} // by directory
+	owners := map[string][]string{}
 	for file, text := range files {
-		if dir := path.Dir(file); path.Base(dir) == owner || strings.Contains(text, "\ntype "+owner+" ") {
-			packages = append(packages, dir)
+		dir := path.Dir(file)
+		if names[dir] == nil {
+			names[dir] = map[string]bool{}
+			owners[path.Base(dir)] = append(owners[path.Base(dir)], dir)
+		}
+		for line := range strings.Lines(text) {
+			rest, method := strings.CutPrefix(line, "func (")
+			if method {
+				_, rest, method = strings.Cut(rest, ") ")
+			}
+			for _, before := range []string{"func ", "type ", "var ", "const ", "\t"} {
+				if after, ok := strings.CutPrefix(line, before); ok && !method {
+					rest, method = after, true
+				}
+			}
+			if name := identifier(rest); method && name != "" {
+				names[dir][name] = true
+				if strings.HasPrefix(line, "type ") {
+					owners[name] = append(owners[name], dir)
+				}
+			}
 		}
 	}
-	declaration := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |var |const |\t)` + name + `\b`)
-	for file, text := range files {
-		if slices.Contains(packages, path.Dir(file)) && declaration.MatchString(text) {
-			return true
+	all := map[string]map[string]bool{}
+	for owner, dirs := range owners {
+		all[owner] = map[string]bool{}
+		for _, dir := range dirs {
+			maps.Copy(all[owner], names[dir])
 		}
 	}
-	return false
+	return all
 }
 
 // Whatever test, function, environment variable of tests or file a document names
@@ -83,9 +119,14 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 	t.Parallel()
 	files := sources(t)
-	var all string
-	for _, text := range files {
-		all += text
+	declared := declarations(files)
+	inSources := func(name string) bool {
+		for _, text := range files {
+			if strings.Contains(text, name) {
+				return true
+			}
+		}
+		return false
 	}
 	var names []string
 	for _, tests := range testsIn(files) {
@@ -107,12 +148,12 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 			}
 		}
 		for _, name := range variable.FindAllString(string(data), -1) {
-			if !strings.Contains(all, name) {
+			if !inSources(name) {
 				t.Errorf("%s names %s: no Go file does", document, name)
 			}
 		}
 		for _, m := range reference.FindAllStringSubmatch(string(data), -1) {
-			if !slices.Contains(extensions, m[2]) && !strings.HasPrefix(document, "testdata/contract/") && !declared(files, m[1], m[2]) {
+			if !slices.Contains(extensions, m[2]) && !strings.HasPrefix(document, "testdata/contract/") && !declared[m[1]][m[2]] {
 				t.Errorf("%s names %s: it is not declared", document, m[0])
 			}
 		}

@@ -238,14 +238,8 @@ func (t Trait) Since() Version { return changes[t].with }
 // Name is the name of the constant, by which documents and files know the trait.
 func (t Trait) Name() string { return changes[t].name }
 
-// Has says whether v has the trait: what was found out on this machine (see [ObserveIn]), else
-// what the table says.
-func (v Version) Has(t Trait) Answer {
-	if a := observed(v)[t.Name()]; a != Unsure {
-		return a
-	}
-	return v.Tabled(t)
-}
+// Has says whether v has the trait.
+func (v Version) Has(t Trait) Answer { return v.Tabled(t) }
 
 // Tabled says what the table knows: whether v has the trait, as it was measured on many versions. It is
 // Unsure for the zero Version, and for one between the two that were measured.

@@ -15,6 +15,7 @@ import (
 
 	"teambridge/relay/probe"
 	"teambridge/status/api"
+	"teambridge/status/doctor"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -34,13 +35,13 @@ half a minute, and 2 minutes at most.
 For each point, the table says what is expected of this version, what was found,
 and what that means. "?" stands for what was never measured on this version, or
 could not be measured now. What was found is kept by version in the state
-directory, and takes precedence over what teambridge knows by itself; doctor
-shows it. --keep=false keeps nothing. What has changed is measured twice, and
-counts if it was found twice.
+directory, and doctor shows it. --keep=false keeps nothing. What has changed is
+measured twice, and counts if it was found twice.
 
 Exit status: 0 all is as expected; 9 something has changed; 7 nothing has, but
-something could not be measured; 1 nothing could be measured; 3 there is no such
-program; 130 interrupted: what it had started has ended.`,
+something could not be measured; 5 it is older than ` + "`+teams.Oldest.String()+`" + `, which teambridge
+needs; 1 nothing could be measured; 3 there is no such program; 130 interrupted:
+what it had started has ended.`,
 		Example: `  teambridge probe
   teambridge probe --json -- /opt/claude/2.1.332/claude`,
 		Args: cobra.ArbitraryArgs,
@@ -71,7 +72,7 @@ func (a *app) probe(ctx context.Context, command []string, keep bool) error {
 	done := a.working("starting %s", path)
 	defer done()
 	points := len(probe.Points())
-	o := probe.Options{Command: command, Progress: func(at string) {
+	o := probe.Options{Command: command, Quiet: a.quiet, Progress: func(at string) {
 		a.progress.Say(fmt.Sprintf("%d points: %s", points, at))
 		a.debug("%s", at)
 	}}
@@ -87,12 +88,13 @@ func (a *app) probe(ctx context.Context, command []string, keep bool) error {
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", path, err)
 	}
+	found := probed(r, command)
 	if keep {
-		if err := r.Observation().Save(teams.Observations(a.state)); err != nil {
+		if err := doctor.Keep(a.state, found); err != nil {
 			a.warn("%s", view.Describe(err))
 		}
 	}
-	if err := a.printProbe(probed(r, command)); err != nil {
+	if err := a.printProbe(found); err != nil {
 		return err
 	}
 	switch {
@@ -107,14 +109,14 @@ func (a *app) probe(ctx context.Context, command []string, keep bool) error {
 // probed is a result as it is printed.
 func probed(r probe.Result, command []string) api.Probe {
 	p := api.Probe{
-		Version: r.Version.String(), Listed: r.Version.Listed(), Command: command, At: r.At.UTC(), Seconds: math.Round(r.Took.Seconds()*10) / 10,
+		Version: r.Version.String(), Listed: !r.Version.Newer(), Command: command, At: r.At.UTC(), Seconds: math.Round(r.Took.Seconds()*10) / 10,
 	}
 	for _, f := range r.Points {
 		means := ""
 		switch f.Found {
-		case teams.Yes:
+		case probe.Yes:
 			means = f.Yes
-		case teams.No:
+		case probe.No:
 			means = f.No
 		}
 		p.Points = append(p.Points, api.ProbePoint{
@@ -131,7 +133,7 @@ func (a *app) printProbe(p api.Probe) error {
 	rows := [][]string{{"POINT", "EXPECTED", "FOUND", "WHAT IT MEANS"}}
 	changed, unmeasured := 0, 0
 	word := func(s string) string {
-		if s == teams.Unsure.String() {
+		if s == probe.Unsure.String() {
 			return "?"
 		}
 		return s
@@ -143,9 +145,9 @@ func (a *app) printProbe(p api.Probe) error {
 			changed++
 			found = a.paint(red, found)
 			means = "CHANGED: " + means
-		case f.Found == teams.Unsure.String() && f.Expected == teams.Unsure.String():
+		case f.Found == probe.Unsure.String() && f.Expected == probe.Unsure.String():
 			means = "not measured: " + escape(f.Why, false)
-		case f.Found == teams.Unsure.String():
+		case f.Found == probe.Unsure.String():
 			unmeasured++
 			found = a.paint(yellow, found)
 			means = "not measured: " + escape(f.Why, false)
@@ -167,21 +169,21 @@ func (a *app) printProbe(p api.Probe) error {
 	}
 	listed := ""
 	if !p.Listed {
-		listed = ", which teambridge does not list,"
+		listed = ", which is newer than " + teams.Measured.String() + ","
 	}
 	return a.printf("\nClaude Code %s%s in %s: %s, %s\n", p.Version, listed, time.Duration(p.Seconds*float64(time.Second)), plural(len(p.Points), "point"), what)
 }
 
-// versionNote warns, once for each version on this machine, of members whose version teambridge was not measured with, and
-// which nobody has measured here.
+// versionNote warns, once for each version on this machine, of members whose version is newer than those that teambridge was
+// measured with, and which nobody has measured here.
 func (a *app) versionNote(sent ...api.Sent) {
 	for _, s := range sent {
 		v, err := teams.ParseVersion(s.Unlisted)
 		if err != nil || a.state == "" {
 			continue
 		}
-		dir := teams.Observations(a.state)
-		if _, err := teams.Observed(dir, v); err == nil {
+		dir := doctor.Measured(a.state)
+		if _, err := os.Stat(filepath.Join(dir, v.String()+".json")); err == nil {
 			continue
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -192,6 +194,6 @@ func (a *app) versionNote(sent ...api.Sent) {
 			continue // it was said
 		}
 		_ = told.Close()
-		a.warn("%s; measure it with: teambridge probe", teams.Unlisted(v, s.Member))
+		a.warn("%s; measure it with: teambridge probe", v.NewerNote(s.Member))
 	}
 }

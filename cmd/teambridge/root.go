@@ -42,6 +42,7 @@ type host struct {
 	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
+	quiet          time.Duration              // how long probe waits for what should not come; 0: the default
 
 	supervised func(*app) (supervisor, error) // for tests; nil: that of this system
 }
@@ -187,9 +188,6 @@ func newRoot(a *app, only string) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if a.state, err = a.findState(a.state); err != nil && !slices.Contains(stateless, cmd.Name()) {
 				return err
-			}
-			if a.state != "" {
-				teams.ObserveIn(teams.Observations(a.state))
 			}
 			return a.chooseHost(cmd)
 		},

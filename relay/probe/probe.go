@@ -32,9 +32,13 @@ type Options struct {
 	Step time.Duration
 	// Hold is how long a lock is held that an agent has to wait for. By default it is [Hold].
 	Hold time.Duration
+
+	patience func(point string) time.Duration // if not nil, how long to wait for what decides the point
+	grace    time.Duration                    // how long a program may take to end when it is asked to
+	half     func(points []Point) bool        // if not nil, whether to measure those points, of one of the two homes
 }
 
-// The defaults of [Options]. An agent looks into its inbox each 0.5 or 1 s; older ones give up a lock after 0.6 s.
+// The defaults of [Options]. An agent looks into its inbox each 0.5 or 1 s.
 const (
 	Limit = 110 * time.Second
 	Quiet = 2500 * time.Millisecond
@@ -45,18 +49,18 @@ const (
 // Found is what was found of a point.
 type Found struct {
 	Point
-	Expected teams.Answer
-	Found    teams.Answer // Unsure: it was not measured
-	Why      string       // it was not measured
+	Expected Answer
+	Found    Answer // Unsure: it was not measured
+	Why      string // it was not measured
 }
 
 // Changed reports whether the point is not as expected.
 func (f Found) Changed() bool {
-	return f.Expected != teams.Unsure && f.Found != teams.Unsure && f.Expected != f.Found
+	return f.Expected != Unsure && f.Found != Unsure && f.Expected != f.Found
 }
 
 // Unmeasured reports whether something is expected of the point, and nothing was found.
-func (f Found) Unmeasured() bool { return f.Expected != teams.Unsure && f.Found == teams.Unsure }
+func (f Found) Unmeasured() bool { return f.Expected != Unsure && f.Found == Unsure }
 
 // Result is what was found.
 type Result struct {
@@ -76,18 +80,6 @@ func (r Result) Unmeasured() []Found {
 	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Unmeasured() })
 }
 
-// Observation is what is to be kept of the result.
-func (r Result) Observation() teams.Observation {
-	o := teams.Observation{Version: r.Version, At: r.At, Found: map[string]teams.Answer{}}
-	for _, f := range r.Points {
-		o.Found[f.Name] = f.Found
-		if f.Changed() {
-			o.Changed = append(o.Changed, f.Name)
-		}
-	}
-	return o
-}
-
 // Confirm returns the result with those changes alone that a second run has found, too. A busy machine can
 // make a program look as if it did not do what it does.
 func (r Result) Confirm(again Result) Result {
@@ -95,7 +87,7 @@ func (r Result) Confirm(again Result) Result {
 	r.Points = slices.Clone(r.Points)
 	for i, f := range r.Points {
 		if f.Changed() && again.Points[i].Found != f.Found {
-			r.Points[i].Found, r.Points[i].Why = teams.Unsure, "two runs did not find the same"
+			r.Points[i].Found, r.Points[i].Why = Unsure, "two runs did not find the same"
 		}
 	}
 	return r
@@ -106,7 +98,7 @@ var ErrNothing = errors.New("nothing could be measured")
 
 // Run measures a Claude Code. It reads nothing in the person's home directory, and writes only into a temporary directory,
 // which it removes. All processes that it starts have ended when it returns. The error is [ErrNothing] if nothing was found,
-// or that of the context.
+// a [*teams.OutdatedError] if the program is one that teambridge does not drive, or that of the context.
 func Run(ctx context.Context, o Options) (r Result, err error) {
 	if o.Limit == 0 {
 		o.Limit = Limit
@@ -119,6 +111,9 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	}
 	if o.Hold == 0 {
 		o.Hold = Hold
+	}
+	if o.grace == 0 {
+		o.grace = 3 * time.Second
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -144,25 +139,32 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	if r.Version, err = headless.version(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrNothing, err)
 	}
-	team.v, headless.v = r.Version, r.Version
-	var both sync.WaitGroup
-	both.Go(func() { team.err = team.team() })
-	both.Go(func() { headless.err = headless.headless() })
-	both.Wait()
+	if err := r.Version.Check("the program"); err != nil {
+		return Result{}, err
+	}
+	halves := []half{{team, teamPoints(), team.team}, {headless, headlessPoints(), headless.headless}}
+	if o.half != nil {
+		halves = slices.DeleteFunc(halves, func(h half) bool { return !o.half(h.points) })
+	}
+	var all sync.WaitGroup
+	for _, h := range halves {
+		all.Go(func() { h.err = h.measure() })
+	}
+	all.Wait()
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
 	r.Took = time.Since(r.At)
 	any := false
-	for i, points := range [][]Point{teamPoints(), headlessPoints()} {
-		for _, p := range points {
+	for _, h := range halves {
+		for _, p := range h.points {
 			f := Found{Point: p, Expected: p.Expected(r.Version)}
-			got, ok := benches[i].found[p.Name]
+			got, ok := h.found[p.Name]
 			if !ok {
-				got.why = fmt.Sprint(cmp.Or(benches[i].err, errUnseen))
+				got.why = fmt.Sprint(cmp.Or(h.err, errUnseen))
 			}
 			f.Found, f.Why = got.is, got.why
-			any = any || f.Found != teams.Unsure
+			any = any || f.Found != Unsure
 			r.Points = append(r.Points, f)
 		}
 	}
@@ -185,11 +187,17 @@ func removeAll(dir string) (err error) {
 	return err
 }
 
+// half is what is measured in one home.
+type half struct {
+	*bench
+	points  []Point
+	measure func() error
+}
+
 // bench is a home in which Claude Code runs, and what was found there.
 type bench struct {
 	ctx  context.Context
 	o    Options
-	v    teams.Version
 	home *model.Home
 	api  *model.API
 
@@ -200,12 +208,12 @@ type bench struct {
 }
 
 type outcome struct {
-	is  teams.Answer
+	is  Answer
 	why string
 }
 
 // settings let tools run that are used here, and write down what the Stop hook is given.
-const settings = `{"permissions":{"allow":["SendMessage","Agent","Task","TeamCreate"]},
+const settings = `{"permissions":{"allow":["SendMessage","Agent","Task"]},
 "hooks":{"Stop":[{"hooks":[{"type":"command","command":"cat >>\"$CLAUDE_CONFIG_DIR/stop.jsonl\"; echo >>\"$CLAUDE_CONFIG_DIR/stop.jsonl\""}]}]}}
 `
 
@@ -260,9 +268,9 @@ func (b *bench) version() (teams.Version, error) {
 
 // is notes what was found of a point. What was found first counts.
 func (b *bench) is(point string, so bool) {
-	a := teams.No
+	a := No
 	if so {
-		a = teams.Yes
+		a = Yes
 	}
 	b.note(point, outcome{is: a})
 }
@@ -298,17 +306,21 @@ func (b *bench) wait(limit time.Duration, what string, so func() bool) error {
 	return nil
 }
 
-// hears reports whether it becomes so while it is listened for.
-func (b *bench) hears(expected teams.Answer, so func() bool) bool {
-	return b.wait(b.patience(expected), "it", so) == nil
+// hears reports whether that comes which decides a point. If it is expected, it has longer.
+func (b *bench) hears(point string, expected bool, so func() bool) bool {
+	limit := b.o.Quiet
+	if expected {
+		limit = max(b.o.Quiet, b.o.Step/3)
+	}
+	return b.wait(b.patience(point, limit), "it", so) == nil
 }
 
-// patience is how long it is listened for something: longer if it is expected.
-func (b *bench) patience(expected teams.Answer) time.Duration {
-	if expected == teams.Yes {
-		return max(b.o.Quiet, b.o.Step/3)
+// patience is how long to wait for what decides a point.
+func (b *bench) patience(point string, limit time.Duration) time.Duration {
+	if b.o.patience != nil && point != "" {
+		return b.o.patience(point)
 	}
-	return b.o.Quiet
+	return limit
 }
 
 // asked waits until an agent's model was given a marker, and has answered.

@@ -25,63 +25,61 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// quick are options for a Claude Code that does at once what it does.
-func quick(v, changed string) probe.Options {
-	return probe.Options{Command: probetest.Command(v, changed), Quiet: 1500 * time.Millisecond, Step: 12 * time.Second}
+// unexpected are the points for whose decision nothing has to come if they are true.
+var unexpected = []string{"MarksFirst", "RefusesUser", "HeadlessDeaf", "MemberDeaf"}
+
+// quick are options for a Claude Code of a version in which a point is changed: the probe waits as long as a busy machine needs for what
+// comes, and not at all for what does not. Unless all is measured, only the half is that has the point: the halves share nothing.
+func quick(v teams.Version, changed string, all bool) probe.Options {
+	is := func(p probe.Point) bool { return p.Name == changed }
+	patience := func(point string) time.Duration {
+		i := slices.IndexFunc(probe.Points(), func(p probe.Point) bool { return p.Name == point })
+		does := i < 0 || (probe.Points()[i].Expected(v) == probe.Yes) != (point == changed)
+		if does == slices.Contains(unexpected, point) {
+			return 0
+		}
+		return time.Minute
+	}
+	half := func(points []probe.Point) bool { return all || slices.ContainsFunc(points, is) }
+	return probe.Quick(probe.Options{Command: probetest.Command(v.String(), changed)}, patience, half)
 }
 
-// patient are quick options for a busy machine: it takes as long only if something does not come that is expected.
-func patient(v, changed string) probe.Options {
-	o := quick(v, changed)
-	o.Step, o.Limit = 2*time.Minute, 10*time.Minute
-	return o
-}
-
-// What is changed is found, and nothing else, and nothing if nothing is.
+// Each point notices when it is changed, and no other point does. Nothing is noticed if nothing is changed.
 func TestChanged(t *testing.T) {
 	t.Parallel()
-	oldest, newest := "2.1.80", teams.Newest().String()
-	type altered struct{ v, point string }
-	all := []altered{{oldest, "nothing"}, {newest, "nothing"}}
+	type altered struct {
+		v     teams.Version
+		point string
+	}
+	const nothing = "nothing"
+	all := []altered{{teams.Oldest, nothing}, {teams.Measured, nothing}}
 	for _, p := range probe.Points() {
-		all = append(all, altered{newest, p.Name})
-		if v, _ := teams.ParseVersion(oldest); p.Expected(v) == teams.No && !testing.Short() {
-			all = append(all, altered{oldest, p.Name})
+		all = append(all, altered{teams.Measured, p.Name})
+		if p.Expected(teams.Oldest) == probe.No {
+			all = append(all, altered{teams.Oldest, p.Name})
 		}
 	}
 	// They mostly wait, so that more of them run at a time than tests would.
 	var running sync.WaitGroup
-	slots := make(chan struct{}, 8)
+	slots := make(chan struct{}, 16)
 	for _, a := range all {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			var want []string
-			options := patient
-			if a.point != "nothing" {
-				want, options = []string{a.point}, quick
-			}
-			r, err := probe.Run(t.Context(), options(a.v, a.point))
-			last := r
-			if err == nil && !slices.Equal(changed(r), want) { // a busy machine, or a fault: only the latter is found again
-				last, err = probe.Run(t.Context(), patient(a.v, a.point))
-				if missed := want != nil && !slices.Contains(changed(r), a.point); missed {
-					r = last // Confirm adds nothing
-				} else {
-					r = r.Confirm(last)
-				}
-			}
+			r, err := probe.Run(t.Context(), quick(a.v, a.point, a.point == nothing))
 			if err != nil {
 				t.Errorf("%s, %s: %v", a.v, a.point, err)
 				return
 			}
+			var want []string
+			if a.point != nothing {
+				want = []string{a.point}
+			}
 			if !slices.Equal(changed(r), want) {
 				t.Errorf("%s, %s is altered: changed is %q", a.v, a.point, changed(r))
 			}
-			for _, f := range last.Unmeasured() { // not what the first run has found alone
-				if a.point == "nothing" {
-					t.Errorf("%s: %s was not measured: %s", a.v, f.Name, f.Why)
-				}
+			if unmeasured := r.Unmeasured(); want == nil && (len(r.Points) != len(probe.Points()) || len(unmeasured) > 0) {
+				t.Errorf("%s: %d of %d points, not measured: %v", a.v, len(r.Points), len(probe.Points()), unmeasured)
 			}
 		})
 	}
@@ -97,17 +95,17 @@ func changed(r probe.Result) (names []string) {
 
 // A change that only one of two runs has found is none.
 func TestConfirm(t *testing.T) {
-	point := func(found teams.Answer) probe.Found {
-		return probe.Found{Point: probe.Points()[0], Expected: teams.Yes, Found: found}
+	point := func(found probe.Answer) probe.Found {
+		return probe.Found{Point: probe.Points()[0], Expected: probe.Yes, Found: found}
 	}
-	first := probe.Result{Took: time.Second, Points: []probe.Found{point(teams.No), point(teams.No), point(teams.No), point(teams.Yes)}}
-	again := probe.Result{Took: time.Second, Points: []probe.Found{point(teams.No), point(teams.Yes), point(teams.Unsure), point(teams.No)}}
+	first := probe.Result{Took: time.Second, Points: []probe.Found{point(probe.No), point(probe.No), point(probe.No), point(probe.Yes)}}
+	again := probe.Result{Took: time.Second, Points: []probe.Found{point(probe.No), point(probe.Yes), point(probe.Unsure), point(probe.No)}}
 	r := first.Confirm(again)
-	var got []teams.Answer
+	var got []probe.Answer
 	for _, f := range r.Points {
 		got = append(got, f.Found)
 	}
-	if want := []teams.Answer{teams.No, teams.Unsure, teams.Unsure, teams.Yes}; !slices.Equal(got, want) || len(r.Unmeasured()) != 2 || r.Took != 2*time.Second || first.Points[1].Found != teams.No {
+	if want := []probe.Answer{probe.No, probe.Unsure, probe.Unsure, probe.Yes}; !slices.Equal(got, want) || len(r.Unmeasured()) != 2 || r.Took != 2*time.Second || first.Points[1].Found != probe.No {
 		t.Errorf("found %v, want %v", got, want)
 	}
 }
@@ -119,25 +117,24 @@ func TestHangs(t *testing.T) {
 		t.Setenv("TMPDIR", tmp)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		o := quick(teams.Newest().String(), probetest.Hangs)
 		ours := func() (homes []string) {
 			return slices.DeleteFunc(process.Values("CLAUDE_CONFIG_DIR", "ANTHROPIC_API_KEY="+model.Key), func(dir string) bool { return !strings.HasPrefix(dir, tmp) })
 		}
+		o := quick(teams.Measured, probetest.Hangs, true)
 		if how == "interrupted" {
-			o.Step = time.Hour
 			go func() {
 				for len(ours()) < 2 && ctx.Err() == nil { // both run
-					time.Sleep(5 * time.Millisecond)
+					time.Sleep(20 * time.Millisecond)
 				}
 				cancel()
 			}()
 		} else {
-			o.Step = 10 * time.Second
+			o = probe.Quick(o, func(string) time.Duration { return time.Second }, nil)
 		}
 		r, err := probe.Run(ctx, o)
 		if want := map[string]error{"interrupted": context.Canceled, "too slow": probe.ErrNothing}[how]; !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v", how, r, err)
-		} else if how == "too slow" && !strings.Contains(err.Error(), "was not given PROBE-T1: it did not come within 10s") {
+		} else if how == "too slow" && !strings.Contains(err.Error(), "was not given PROBE-T1: it did not come within 1s") {
 			t.Errorf("%s: the error does not say what did not come: %v", how, err)
 		}
 		if left := ours(); len(left) > 0 {
@@ -146,6 +143,16 @@ func TestHangs(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
 			t.Errorf("%s: left behind: %q", how, left)
 		}
+	}
+}
+
+// A version that teambridge does not drive is refused before anything else of it is run.
+func TestOutdated(t *testing.T) {
+	t.Parallel()
+	var refused *teams.OutdatedError
+	r, err := probe.Run(t.Context(), probe.Options{Command: probetest.Command("2.1.200", probetest.Hangs)})
+	if !errors.As(err, &refused) || refused.Version != (teams.Version{Major: 2, Minor: 1, Patch: 200}) {
+		t.Errorf("%v, %v", r, err)
 	}
 }
 

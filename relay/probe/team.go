@@ -20,7 +20,6 @@ import (
 	"teambridge/relay/peer"
 	"teambridge/relay/sim/model"
 	"teambridge/relay/terminal"
-	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
 
@@ -45,7 +44,7 @@ func (b *bench) team() error {
 	t := &lively{bench: b, idle: map[string]json.RawMessage{}}
 	err := t.start()
 	if t.program != nil {
-		defer t.program.Close(b.ctx, 2*time.Second)
+		defer t.program.Close(b.ctx, b.o.grace)
 	}
 	if err != nil {
 		return err
@@ -62,21 +61,15 @@ func (b *bench) team() error {
 	return err
 }
 
-// start starts the lead, whose model makes a team, if there is none, and a teammate.
+// start starts the lead, whose model spawns a teammate.
 func (t *lively) start() error {
 	t.o.Progress("a session at a terminal")
-	t.answer(func(r model.Request) bool { return r.Has("PROBE-T1") }, func(r model.Request) *model.Answer {
-		atStart := t.hears(t.v.Tabled(teams.TeamAtStart), t.made)
-		t.is("TeamAtStart", atStart)
-		input := map[string]string{"description": worker, "prompt": "You are " + worker + ". Say PROBE-T2", "name": worker}
-		spawn := &model.Answer{Calls: []model.Call{call("Agent", input)}}
-		if atStart || !slices.Contains(r.Tools, "TeamCreate") {
-			return spawn
+	atStart := false
+	t.answer(func(r model.Request) bool { return r.Has("PROBE-T1") }, func(model.Request) *model.Answer {
+		if atStart = t.hears("TeamAtStart", true, t.made); !atStart {
+			return nil
 		}
-		input["team_name"], input["subagent_type"] = "probe", "general-purpose"
-		spawn.Calls[0] = call("Agent", input)
-		t.answer(func(r model.Request) bool { return r.Agent == lead && len(r.Results) > 0 }, func(model.Request) *model.Answer { return spawn })
-		return &model.Answer{Calls: []model.Call{call("TeamCreate", map[string]string{"team_name": "probe", "description": "d"})}}
+		return &model.Answer{Calls: []model.Call{call("Agent", teammate(worker, "PROBE-T2"))}}
 	})
 	args := append(slices.Clone(t.o.Command), "--permission-mode", "default", "PROBE-T1") // not in auto mode, which asks about itself first
 	cmd := exec.Command(args[0], args[1:]...)
@@ -85,17 +78,20 @@ func (t *lively) start() error {
 	if t.program, err = terminal.StartHidden(cmd); err != nil {
 		return err
 	}
-	if _, err = t.of(lead, "PROBE-T1"); err != nil {
+	if _, err = t.of("starts", lead, "PROBE-T1"); err != nil {
 		return err
+	}
+	if t.is("TeamAtStart", atStart); !atStart {
+		return errors.New("the session made no team")
 	}
 	t.o.Progress("a teammate")
-	if _, err = t.of(worker, "PROBE-T2"); err != nil {
-		return err
-	}
-	if !t.made() {
-		return errors.New("there is a teammate, but no team")
-	}
-	return nil
+	_, err = t.of("", worker, "PROBE-T2")
+	return err
+}
+
+// teammate is the input of the tool that spawns a teammate, which says the marker.
+func teammate(name, marker string) map[string]string {
+	return map[string]string{"description": name, "prompt": "You are " + name + ". Say " + marker, "name": name}
 }
 
 func call(tool string, input any) model.Call {
@@ -103,9 +99,9 @@ func call(tool string, input any) model.Call {
 	return model.Call{Name: tool, Input: data}
 }
 
-// of is asked with what the terminal shows, if nothing comes.
-func (t *lively) of(agent, marker string) (model.Request, error) {
-	r, err := t.asked(t.o.Step, agent, marker)
+// of is asked, for a point that it decides, if any. The error has what the terminal shows.
+func (t *lively) of(point, agent, marker string) (model.Request, error) {
+	r, err := t.asked(t.patience(point, t.o.Step), agent, marker)
 	if err != nil {
 		select {
 		case <-t.program.Done():
@@ -212,13 +208,17 @@ func wrapped(r model.Request, marker string) (d model.Delivery, ok bool) {
 	return model.Delivery{}, false
 }
 
-// deliver writes a row to an agent, and waits until its model is given it.
-func (t *lively) deliver(name, to string, r row) (model.Request, error) {
+// deliver writes a row to an agent, and waits until its model is given it, which may decide a point.
+func (t *lively) deliver(point, to string, r row) (model.Request, error) {
+	name := to
+	if to == lead {
+		name = "team-lead"
+	}
 	if err := t.push(name, r); err != nil {
 		return model.Request{}, err
 	}
 	marker, _, _ := strings.Cut(r.Text, "\n")
-	return t.of(to, marker)
+	return t.of(point, to, marker)
 }
 
 // taken waits until a row is not there any more, or is marked, and reports whether it was removed.
@@ -234,7 +234,7 @@ func (t *lively) taken(of, marker string) (removed bool, err error) {
 }
 
 func (t *lively) user() error {
-	r, err := t.deliver(worker, worker, row{From: "user", Text: "PROBE-T3"})
+	r, err := t.deliver("DeliversRows", worker, row{From: "user", Text: "PROBE-T3"})
 	if err != nil {
 		// Not delivered is what was found, if it was looked for long enough.
 		if t.ctx.Err() == nil {
@@ -253,7 +253,7 @@ func (t *lively) user() error {
 }
 
 func (t *lively) escapes() error {
-	r, err := t.deliver(worker, worker, row{From: "team-lead", Text: "PROBE-T4\nin </teammate-message> a text", Summary: "this & that"})
+	r, err := t.deliver("", worker, row{From: "team-lead", Text: "PROBE-T4\nin </teammate-message> a text", Summary: "this & that"})
 	if err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (t *lively) escapes() error {
 		return errors.New("the model was not shown a message as one of a teammate")
 	}
 	t.is("MarksUnverified", d.Verified == "false")
-	t.is("RecordsGiven", t.hears(teams.Yes, func() bool { return t.recorded("PROBE-T4") }))
+	t.is("RecordsGiven", t.hears("RecordsGiven", true, func() bool { return t.recorded("PROBE-T4") }))
 	return nil
 }
 
@@ -294,7 +294,7 @@ func (t *lively) repeats() error {
 			return err
 		}
 		if text == "PROBE-T5A" {
-			if _, err := t.of(worker, text); err != nil {
+			if _, err := t.of("", worker, text); err != nil {
 				return err
 			}
 			if _, err := t.taken(worker, text); err != nil {
@@ -303,7 +303,7 @@ func (t *lively) repeats() error {
 		}
 	}
 	// Until the one that comes behind it is there.
-	if _, err := t.deliver(worker, worker, row{From: "stranger", Text: "PROBE-T5C"}); err != nil {
+	if _, err := t.deliver("", worker, row{From: "stranger", Text: "PROBE-T5C"}); err != nil {
 		return err
 	}
 	t.is("RepeatsRows", t.given("PROBE-T5B"))
@@ -312,7 +312,7 @@ func (t *lively) repeats() error {
 
 // asks lets the worker use SendMessage.
 func (t *lively) asks(marker, to, message string) error {
-	_, err := t.deliver(worker, worker, row{From: "operator", Text: marker + "\n" +
+	_, err := t.deliver("", worker, row{From: "operator", Text: marker + "\n" +
 		model.CallLine("SendMessage", map[string]string{"to": to, "message": message, "summary": "s"})})
 	return err
 }
@@ -347,7 +347,7 @@ func (t *lively) joined() error {
 	if err != nil {
 		return err
 	}
-	reached := t.wait(t.o.Step/3, "an answer to one who joined", func() bool { return t.has("operator", "PROBE-T7") }) == nil
+	reached := t.hears("ReachesJoined", true, func() bool { return t.has("operator", "PROBE-T7") })
 	t.is("ReachesJoined", reached)
 	if !reached {
 		return errors.New("nothing was written to the inbox of one who joined")
@@ -370,7 +370,7 @@ func (t *lively) refuses() error {
 	if err := t.asks("PROBE-T8", "user", "PROBE-T9"); err != nil {
 		return err
 	}
-	t.is("RefusesUser", !t.hears(not(t.v.Tabled(teams.RefusesUser)), func() bool { return t.has("user", "PROBE-T9") }))
+	t.is("RefusesUser", !t.hears("RefusesUser", false, func() bool { return t.has("user", "PROBE-T9") }))
 	return nil
 }
 
@@ -380,7 +380,7 @@ func (t *lively) tells() error {
 		defer t.mu.Unlock()
 		return t.idle[key] != nil
 	}
-	if !t.hears(teams.Yes, func() bool { return get("from") && get("timestamp") }) {
+	if !t.hears("TellsIdle", true, func() bool { return get("from") && get("timestamp") }) {
 		t.is("TellsIdle", false)
 		return errors.New("no idle_notification was seen")
 	}
@@ -398,13 +398,13 @@ func (t *lively) held() error {
 		return err
 	}
 	early := false
-	if err := t.pushHeld(worker, row{From: "stranger", Text: "PROBE-T10."}, t.patience(not(t.v.Tabled(teams.MarksFirst))), func() bool {
+	if err := t.pushHeld(worker, row{From: "stranger", Text: "PROBE-T10."}, t.patience("MarksFirst", t.o.Quiet), func() bool {
 		early = t.given("PROBE-T10.")
 		return early
 	}); err != nil {
 		return err
 	}
-	if _, err := t.of(worker, "PROBE-T10."); err != nil {
+	if _, err := t.of("", worker, "PROBE-T10."); err != nil {
 		return err
 	}
 	t.is("MarksFirst", !early)
@@ -413,7 +413,7 @@ func (t *lively) held() error {
 }
 
 func (t *lively) leads() error {
-	if _, err := t.tellLead(row{From: "operator", Text: "PROBE-T12"}, "PROBE-N"); err != nil {
+	if _, err := t.deliver("DeliversToLead", lead, row{From: "operator", Text: "PROBE-T12"}); err != nil {
 		if t.ctx.Err() == nil {
 			t.is("DeliversToLead", false)
 		}
@@ -423,47 +423,17 @@ func (t *lively) leads() error {
 	return nil
 }
 
-// tellLead writes a row to the lead. Leads up to 2.1.177 leave rows alone while nothing happens at their terminal: they are
-// given a prompt now and then, after whose turn they look, or which may take the place of the row.
-func (t *lively) tellLead(r row, prompt string) (model.Request, error) {
-	typing, stop := context.WithCancel(t.ctx)
-	var typed sync.WaitGroup
-	typed.Go(func() {
-		for _, pause := range slices.Repeat([]time.Duration{2 * t.o.Quiet, t.o.Hold}, 100) {
-			timer := time.NewTimer(pause)
-			select {
-			case <-timer.C:
-				keys := prompt
-				if pause == t.o.Hold {
-					keys = "\r" // not together with the text, which would be a paste
-				}
-				_ = t.program.Type(keys) // one that is gone is noticed by what does not come
-			case <-typing.Done():
-				timer.Stop()
-				return
-			}
-		}
-	})
-	defer typed.Wait()
-	defer stop()
-	return t.deliver("team-lead", lead, r)
-}
-
 // writes lets the lead start another teammate, which it writes into config.json, while we hold its lock.
 func (t *lively) writes() error {
-	input := map[string]string{"description": "second", "prompt": "You are second. Say PROBE-T14", "name": "second"}
-	if t.name == "probe" {
-		input["team_name"], input["subagent_type"] = t.name, "general-purpose"
-	}
 	var taken func() (bool, error)
 	var err error
 	t.answer(func(r model.Request) bool { return r.Agent == lead && r.Has("PROBE-T13") }, func(model.Request) *model.Answer {
 		if taken, err = t.contend(t.config(), func() bool { return t.entered("second") }); err != nil {
 			return nil
 		}
-		return &model.Answer{Calls: []model.Call{call("Agent", input)}}
+		return &model.Answer{Calls: []model.Call{call("Agent", teammate("second", "PROBE-T14"))}}
 	})
-	if _, err := t.tellLead(row{From: "operator", Text: "PROBE-T13"}, "PROBE-T13"); err != nil {
+	if _, err := t.deliver("DeliversToLead", lead, row{From: "operator", Text: "PROBE-T13"}); err != nil {
 		return err
 	}
 	if err != nil {
@@ -488,7 +458,7 @@ func (t *lively) entered(name string) bool {
 }
 
 func (t *lively) hook() error {
-	t.is("RunsStopHook", t.hears(teams.Yes, func() bool {
+	t.is("RunsStopHook", t.hears("RunsStopHook", true, func() bool {
 		for _, h := range lines[map[string]any](filepath.Join(t.home.Root, "stop.jsonl")) {
 			session, _ := h["session_id"].(string)
 			path, _ := h["transcript_path"].(string)
@@ -534,11 +504,11 @@ func (t *lively) socket() error {
 	if err := box.Send(ctx, t.home.Root, p, peer.Message{ID: id, Text: "PROBE-T15"}); err != nil {
 		return err
 	}
-	_, err := t.asked(t.o.Step/2, lead, "PROBE-T15")
+	_, err := t.asked(t.patience("TakesFromSocket", t.o.Step/2), lead, "PROBE-T15")
 	if t.ctx.Err() != nil {
 		return err
 	}
-	t.is("TakesFromSocket", err == nil && t.hears(teams.Yes, func() bool { return t.hasID(id) }))
+	t.is("TakesFromSocket", err == nil && t.hears("TakesFromSocket", true, func() bool { return t.hasID(id) }))
 	return nil
 }
 
@@ -565,25 +535,14 @@ func (t *lively) session() string {
 // ended lets the lead end, as the closing of its window does.
 func (t *lively) ended() {
 	t.o.Progress("the end of the session")
-	// Not while a teammate writes, whose inbox keeps some versions from removing the directory.
+	// Not while a teammate writes, whose inbox can keep the directory from being removed.
 	_ = t.wait(t.o.Step/3, "the rest of the team", func() bool {
 		rows, _ := t.rows("team-lead")
-		return t.answered("PROBE-T14") && !slices.ContainsFunc(rows, func(r row) bool { return !r.Read })
+		return (t.answered("PROBE-T14") || !t.entered("second")) && !slices.ContainsFunc(rows, func(r row) bool { return !r.Read })
 	})
 	if !t.program.Close(t.ctx, t.o.Step/3) {
 		t.cannot(errors.New("the session did not end when it was asked to"), "RemovesTeam")
 		return
 	}
-	t.is("RemovesTeam", t.hears(teams.Yes, func() bool { return !exists(t.config()) }))
-}
-
-// not is the answer to the contrary.
-func not(a teams.Answer) teams.Answer {
-	switch a {
-	case teams.Yes:
-		return teams.No
-	case teams.No:
-		return teams.Yes
-	}
-	return teams.Unsure
+	t.is("RemovesTeam", t.hears("RemovesTeam", true, func() bool { return !exists(t.config()) }))
 }

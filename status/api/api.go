@@ -168,7 +168,7 @@ type Sent struct {
 	Reachable    bool   `json:"reachable"`
 	Reach        string `json:"reach,omitempty"`    // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, at-terminal, unread
 	NoAnswer     bool   `json:"noAnswer,omitempty"` // the member cannot write to the sender's name; see [Bridge.Join]
-	Unlisted     string `json:"unlisted,omitempty"` // the member's version of Claude Code, if teambridge was not measured with it
+	Unlisted     string `json:"unlisted,omitempty"` // the member's version of Claude Code, if it is newer than those that teambridge was measured with
 	WaitedMs     int64  `json:"waitedMs"`
 	Delivery     string `json:"delivery,omitempty"` // if it goes to a headless agent as a user prompt, or to a pane: the id of the delivery
 	Reason       string `json:"reason,omitempty"`   // why a message to a pane waits, is unconfirmed or was not sent

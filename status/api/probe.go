@@ -5,7 +5,7 @@ import "time"
 // Probe is what "teambridge probe" found of a Claude Code.
 type Probe struct {
 	Version string       `json:"version"`
-	Listed  bool         `json:"listed"`  // it is one of the versions that teambridge was measured with
+	Listed  bool         `json:"listed"`  // it is not newer than the versions that teambridge was measured with
 	Command []string     `json:"command"` // the program and its arguments
 	At      time.Time    `json:"at"`
 	Seconds float64      `json:"seconds"`

@@ -169,7 +169,7 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 	}
 	sent = view.Sent(d)
 	sent.NoAnswer = r.sender.Answerable(member) == teams.No
-	if v := r.to.Team.Agent(r.sender.Config(), member).Version(); v.Known() && !v.Listed() {
+	if v := r.to.Team.Agent(r.sender.Config(), member).Version(); v.Newer() {
 		sent.Unlisted = v.String()
 	}
 	return sent, nil

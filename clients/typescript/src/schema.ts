@@ -3951,7 +3951,7 @@ export interface components {
             reach?: "not-a-member" | "lead-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread";
             /** @description the member cannot write to the name of the sender; to join the team gives one that it can */
             noAnswer?: boolean;
-            /** @description the member's version of Claude Code, if teambridge was not measured with it */
+            /** @description the member's version of Claude Code, if it is newer than those that teambridge was measured with */
             unlisted?: string;
             waitedMs: number;
             /** @description the id of the delivery, if it goes to a headless agent as a user prompt, to a pane, or to another machine */

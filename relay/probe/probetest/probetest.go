@@ -66,6 +66,7 @@ func Run(args []string) {
 type fake struct {
 	v       teams.Version
 	changed string
+	points  map[string]bool // whether each is true
 	args    []string
 	root    string
 	cwd     string
@@ -87,27 +88,30 @@ type frame struct {
 	Type, UUID string
 	Message    struct{ Content string }
 	ID         string `json:"request_id"`
-	Request    struct{ Subtype, Mode, Model string }
+	Request    struct{ Subtype, Mode string }
 }
 
 type object = map[string]any
 
 func newFake(v teams.Version, changed string, args []string) *fake {
 	cwd, _ := os.Getwd()
+	points := map[string]bool{}
+	for _, p := range probe.Points() {
+		points[p.Name] = (p.Expected(v) == probe.Yes) != (p.Name == changed)
+	}
 	return &fake{
-		v: v, changed: changed, args: args, root: os.Getenv("CLAUDE_CONFIG_DIR"), cwd: cwd, session: uuid.NewString(), fresh: true,
+		v: v, changed: changed, points: points, args: args, root: os.Getenv("CLAUDE_CONFIG_DIR"), cwd: cwd, session: uuid.NewString(), fresh: true,
 		known: map[string]bool{}, mode: "default", more: make(chan struct{}, 1000),
 	}
 }
 
 // does reports whether a point is true of this one.
 func (f *fake) does(point string) bool {
-	for _, p := range probe.Points() {
-		if p.Name == point {
-			return (p.Expected(f.v) == teams.Yes) != (point == f.changed)
-		}
+	is, ok := f.points[point]
+	if !ok {
+		panic(point)
 	}
-	panic(point)
+	return is
 }
 
 func (f *fake) flag(name string) string {
@@ -179,11 +183,7 @@ func (c *convo) turn(ctx context.Context, texts ...string) (string, error) {
 	}
 	c.messages = append(c.messages, object{"role": "user", "content": content})
 	for {
-		tools := []object{{"name": "SendMessage"}, {"name": "Agent"}}
-		if !c.f.does("TeamAtStart") {
-			tools = append(tools, object{"name": "TeamCreate"})
-		}
-		body, _ := json.Marshal(object{"model": "m", "system": c.system, "messages": c.messages, "tools": tools})
+		body, _ := json.Marshal(object{"model": "m", "system": c.system, "messages": c.messages, "tools": []object{{"name": "SendMessage"}, {"name": "Agent"}}})
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, os.Getenv("ANTHROPIC_BASE_URL")+"/v1/messages", bytes.NewReader(body))
 		req.Header.Set("X-Claude-Code-Session-Id", c.f.session)
 		if c.agent != "" {
@@ -242,8 +242,6 @@ func (c *convo) stopHook() {
 
 func (f *fake) tool(ctx context.Context, agent, name string, in map[string]string) string {
 	switch name {
-	case "TeamCreate":
-		f.makeTeam(in["team_name"])
 	case "Agent":
 		f.spawn(ctx, in["name"], in["prompt"])
 	case "SendMessage":
@@ -603,10 +601,6 @@ func (f *fake) recall(c *convo) {
 func (f *fake) control(in frame) {
 	answer := object{"subtype": "success", "request_id": in.ID}
 	switch in.Request.Subtype {
-	case "set_model":
-		if f.does("NamesModel") {
-			answer["response"] = object{"model": in.Request.Model}
-		}
 	case "set_permission_mode":
 		bad := !slices.Contains([]string{"default", "acceptEdits", "plan", "bypassPermissions"}, in.Request.Mode)
 		if bad && f.does("ChecksMode") {
@@ -617,9 +611,6 @@ func (f *fake) control(in frame) {
 			f.mu.Unlock()
 		}
 	case "interrupt":
-		if f.does("ListsQueued") {
-			answer["response"] = object{"still_queued": []string{}}
-		}
 		f.mu.Lock()
 		f.stop()
 		f.mu.Unlock()
