@@ -160,10 +160,6 @@ func (i *Installer) Install(ctx context.Context, program string, flags []string)
 			steps = append(steps, []string{"enable", ID})
 		}
 	}
-	// If it had this version before, 2.1.80 takes the old copy for unused, and removes it later.
-	if err := os.RemoveAll(filepath.Join(i.cache(), name, version)); err != nil {
-		return now, true, err
-	}
 	for _, args := range steps {
 		if _, err := i.claude(ctx, args...); err != nil {
 			return now, true, err

@@ -77,12 +77,12 @@ func fixture(ts *testscript.TestScript, neg bool, args []string) {
 
 // session starts a simulated session, until the end of the script:
 //
-//	session ID NAME
+//	session ID NAME [VERSION]
 func session(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: session ID NAME")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: session ID NAME [VERSION]")
 	}
-	s, err := simsession.Begin(ts.Getenv("CLAUDE_CONFIG_DIR"), args[0], args[1])
+	s, err := simsession.BeginVersion(ts.Getenv("CLAUDE_CONFIG_DIR"), args[0], args[1], strings.Join(args[2:], ""))
 	ts.Check(err)
 	ts.Defer(s.End)
 }

@@ -52,11 +52,10 @@ Without the hook, "send --notify-on-stop" to a pane needs a service or a
 transcript, and may tell you late.
 
 With --wake, the waiting hook is added too, through which messages reach
-sessions at a terminal that have no socket for them: those before 2.1.248, and
-those where that is switched off. Beside each of these sessions, a process waits
-that needs 5 to 7 MiB and no time. A message wakes the model even if the session
-is idle; one that works takes those that wait in its next turn. It is for Linux
-and macOS.
+sessions at a terminal whose socket for them is switched off. Beside each of
+these sessions, a process waits that needs 5 to 7 MiB and no time. A message
+wakes the model even if the session is idle; one that works takes those that
+wait in its next turn. It is for Linux and macOS.
 
 A session that bypasses permissions, or whose settings hold messages, asks its
 person about each message on its socket. With --wake --unasked, messages come
@@ -140,20 +139,23 @@ func waitForMessage(ctx context.Context, a *app, pid int, unasked bool) error {
 	if entry, _ := a.lookup("CLAUDE_CODE_ENTRYPOINT"); entry != "cli" || pid <= 1 || !wake.Supported {
 		return nil // "claude -p" would not end
 	}
-	in, err := readHook(ctx, a)
-	if err != nil {
+	if _, err := readHook(ctx, a); err != nil {
 		return err
 	}
 	root, err := a.root()
 	if err != nil {
 		return err
 	}
-	if p, ok := transcript.ProcessWith(root.Path(), pid); ok && p.Socket != "" && !unasked {
+	p, _ := transcript.ProcessWith(root.Path(), pid)
+	if pane.ReachOf(a.state, p) == pane.Outdated {
+		return nil
+	}
+	if p.Socket != "" && !unasked {
 		if _, err := os.Stat(p.Socket); err == nil {
 			return nil
 		}
 	}
-	text, err := wake.Wait(ctx, a.state, wake.Session{PID: pid, Root: root.Path(), ID: in.Session, Cwd: in.Cwd, Unasked: unasked}, func(ctx context.Context) {
+	text, err := wake.Wait(ctx, a.state, wake.Session{PID: pid, Root: root.Path(), Unasked: unasked}, func(ctx context.Context) {
 		if !a.unread(ctx) && !wake.Exited(ctx, pid) {
 			<-ctx.Done()
 		}

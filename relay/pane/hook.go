@@ -27,45 +27,69 @@ const (
 	ByCodex  Reach = "codex" // Codex's shared server: see package codex
 	Deaf     Reach = "deaf"  // the socket that it names is not there, and it has no hook
 	Nowhere  Reach = ""
+
+	Outdated Reach = "outdated" // it is a Claude Code that is known to be older than [teams.Oldest]: nothing is written to it
 )
 
-// ReachOf returns how messages get into the session of a process, and the process as its hook knows it. The socket comes
-// first, if it is there, unless the person wants the hook to be the way.
-func ReachOf(state string, s transcript.Process) (transcript.Process, Reach) {
+// ReachOf returns how messages get into the session of a process. The socket comes first, if it is there, unless the person
+// wants the hook to be the way.
+func ReachOf(state string, s transcript.Process) Reach {
 	if program := (Homes{}).of(ProgramOf(s)); program != nil {
 		switch {
 		case program.takes(s) != "":
-			return s, Nowhere
+			return Nowhere
 		case s.Socket != "":
-			return s, BySocket
+			return BySocket
 		}
-		return s, ByCodex
+		return ByCodex
 	}
-	s = wake.Started(s) // even if the hook is gone, it is the same process
+	if outdated(s, "") != nil {
+		return Outdated
+	}
 	h, hooked := wake.Of(state, s)
 	if _, err := os.Stat(s.Socket); s.Socket != "" && !errors.Is(err, fs.ErrNotExist) && !(hooked && h.Unasked) {
-		return s, BySocket
+		return BySocket
 	}
-	if hooked {
-		if known := h.Complete(s); teams.StateOf(known) != teams.Gone {
-			return known, ByHook
+	switch {
+	case hooked:
+		return ByHook
+	case s.Socket != "":
+		return Deaf
+	}
+	return Nowhere
+}
+
+func (p *Panes) reach(s transcript.Process) Reach { return ReachOf(p.opts.State, s) }
+
+// outdated returns a [*teams.OutdatedError] if the session of a process is one of a Claude Code that is known to be older than
+// [teams.Oldest].
+func outdated(s transcript.Process, who string) error {
+	if ProgramOf(s) != Session {
+		return nil
+	}
+	v, _ := teams.ParseVersion(s.Version) // an unknown one counts as a current one
+	return v.Check(who)
+}
+
+// Outdated returns a [*teams.OutdatedError] if the program of a pane or session is a Claude Code that is known to be older than
+// [teams.Oldest]. Nothing is put into its queue then; what is in it waits until a current one goes on.
+func (p *Panes) Outdated(ctx context.Context, of Pane) error {
+	s := p.agent(of)
+	if of.IsSession() {
+		var err error
+		if s, err = p.processOf(ctx, &of); err != nil {
+			return err
 		}
 	}
-	if s.Socket != "" {
-		return s, Deaf
+	return outdated(s, of.Inbox+"@"+of.Team)
+}
+
+// agent returns the process of Claude Code in a pane, as far as it is known.
+func (p *Panes) agent(of Pane) transcript.Process {
+	if of.Profile != tmux.Claude {
+		return transcript.Process{}
 	}
-	return s, Nowhere
-}
-
-func (p *Panes) reach(s transcript.Process) Reach {
-	_, by := ReachOf(p.opts.State, s)
-	return by
-}
-
-// known is the process as its hook knows it.
-func (p *Panes) known(s transcript.Process) transcript.Process {
-	s, _ = ReachOf(p.opts.State, s)
-	return s
+	return p.process(of.Ref.PID)
 }
 
 // together returns the messages that are written to a session at once, given the first: those that a hook hands over make one turn.

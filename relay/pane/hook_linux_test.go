@@ -16,8 +16,8 @@ import (
 )
 
 // runHook is the waiting hook of a simulated session.
-func runHook(session, root string, pid int) int {
-	text, err := wake.Wait(context.Background(), filepath.Dir(root), wake.Session{PID: pid, Root: root, ID: session, Cwd: filepath.Dir(root)}, func(ctx context.Context) {
+func runHook(root string, pid int) int {
+	text, err := wake.Wait(context.Background(), filepath.Dir(root), wake.Session{PID: pid, Root: root}, func(ctx context.Context) {
 		stdio.HangUp(ctx, os.Stderr)
 	})
 	switch {

@@ -52,6 +52,10 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 	}
 	v.Process = p.process(of.Ref.PID)
 	v.PID = cmp.Or(v.Process.PID, v.PID)
+	if old := outdated(v.Process, "it"); old != nil && of.Profile == tmux.Claude {
+		v.State, v.Why, v.Basis = tmux.StateUnknown, old.Error(), OnProcess
+		return v, nil
+	}
 	if v.Composer, err = p.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, tmux.ErrGone) {
 		v.State, v.Why = tmux.StateGone, "the pane is gone"
 		return v, nil

@@ -39,7 +39,7 @@ func typed(m ledger.PaneMessage) tmux.Input {
 
 // Put records a message for a pane, and returns its record; again is true if it was put
 // before. It is on the disk when Put returns. The errors are those of
-// [Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
+// [Check], [Panes.Outdated] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
 // belongs to another message.
 func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
 	if err := Check(to, m); err != nil {
@@ -57,10 +57,19 @@ func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 		},
 		Policy: string(cmp.Or(m.Policy, tmux.Queued)), SaveDraft: m.SaveDraft, Notify: m.Notify, NotifyTo: m.NotifyTo,
 	}
+	known := false // it was put before, perhaps when the program was another one
 	if m.ID == "" {
 		record.ID = record.UUID
 	} else {
 		record.UUID = derive("pane", to.Root, to.Team, fmt.Sprint(to.CreatedAt), to.Inbox, m.ID)
+		if _, known, err = p.opts.Ledger.PaneMessage(ctx, record.UUID); err != nil {
+			return ledger.PaneMessage{}, false, err
+		}
+	}
+	if !known {
+		if err := p.Outdated(ctx, to); err != nil {
+			return ledger.PaneMessage{}, false, err
+		}
 	}
 	plain := inbox.Message{From: m.From, Text: m.Text, Summary: m.Summary}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%x %s %t %t %+v", plain.Digest(), record.Policy, m.SaveDraft, m.Notify, m.NotifyTo))

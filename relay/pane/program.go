@@ -87,7 +87,7 @@ func (p *Panes) processIn(ctx context.Context, program program, of *Pane) (now t
 			break
 		}
 		before, _, _ := strings.Cut(of.Start, "/")
-		if start := wake.Started(transcript.Process{PID: of.Ref.PID}).ProcStart; start == "" || start != before {
+		if start := wake.Start(of.Ref.PID); start == "" || start != before {
 			return now, nil // nor does the process live that had it
 		}
 	}

@@ -179,15 +179,24 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	}
 	var out tmux.Outcome
 	var err error
+	agent := p.agent(of)
+	old := outdated(agent, "it")
 	switch {
+	case m.Frame != "" && old != nil: // the text may be at the prompt, where Enter would give it to the agent
+		out = tmux.Outcome{State: tmux.Unconfirmed, Reason: tmux.Outdated}
+		if out.Detail = old.Error(); proof.holds(sending) {
+			out = tmux.Outcome{State: tmux.Confirmed, Basis: tmux.ByTranscript}
+		}
 	case m.Frame != "":
 		pasted.Store(true)
 		out, err = p.tmux.resume(sending, of.Ref, of.Profile, typed(m), m.State == ledger.Accepted, steps)
 	case !m.SentAt.IsZero() && proof.holds(sending):
 		// A person tries it again, and the first time it was taken after all.
 		return p.end(ctx, m, ledger.Done, "the transcript has it")
-	case p.process(of.Ref.PID).Status == transcript.ProcessWaiting:
-		// From 2.1.160 on the program says so up to 0.3 s before the dialog is on the screen.
+	case old != nil:
+		out = tmux.Outcome{State: tmux.NotSent, Reason: tmux.Outdated, Detail: old.Error()}
+	case agent.Status == transcript.ProcessWaiting:
+		// The program says so up to 0.3 s before the dialog is on the screen.
 		out = tmux.Outcome{State: tmux.NotSent, Reason: tmux.Dialog, Detail: "the agent asks something"}
 	default:
 		out, err = p.tmux.send(sending, of.Ref, of.Profile, typed(m), steps)
@@ -229,7 +238,7 @@ func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame
 // patience returns for how long after the paste more may become known of a message.
 func (p *Panes) patience(m ledger.PaneMessage, out tmux.Outcome, failed error) time.Duration {
 	switch out.Reason {
-	case tmux.Stuck, tmux.InMode, tmux.InputOff, tmux.Synchronized, tmux.Dialog, tmux.Unknown:
+	case tmux.Outdated, tmux.Stuck, tmux.InMode, tmux.InputOff, tmux.Synchronized, tmux.Dialog, tmux.Unknown:
 		return p.timing.expire
 	case tmux.NotShown:
 		if m.Frame != "" { // it was pasted by another process, and its transcript may lag behind

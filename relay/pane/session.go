@@ -57,11 +57,10 @@ func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
 	}
 	var list []Pane
 	for _, s := range living {
-		process, by := ReachOf(p.opts.State, s.Process)
-		if s.Team != "" || by == Nowhere || ours[s.PID] {
+		if s.Team != "" || p.reach(s.Process) == Nowhere || ours[s.PID] {
 			continue
 		}
-		list = append(list, sessionAmong(known, root.Path(), process))
+		list = append(list, sessionAmong(known, root.Path(), s.Process))
 	}
 	for _, s := range p.opts.Homes.Processes() {
 		if p.reach(s) != Nowhere {
@@ -193,9 +192,8 @@ func (p *Panes) SessionOf(ctx context.Context, t *teams.Team, member string) (Pa
 		return Pane{}, err
 	}
 	for _, s := range living {
-		process, by := ReachOf(p.opts.State, s.Process)
-		if s.Team == t.Name() && s.Member == name && by != Nowhere {
-			return sessionAmong(known, p.opts.Root.Path(), process), nil
+		if s.Team == t.Name() && s.Member == name && p.reach(s.Process) != Nowhere {
+			return sessionAmong(known, p.opts.Root.Path(), s.Process), nil
 		}
 	}
 	return Pane{}, &NoSessionError{Team: t.Name(), Member: name}
@@ -274,7 +272,7 @@ func find(name string, all, living []Pane) (Pane, error) {
 // messages. It fails with *[SessionError].
 func (p *Panes) sessionWith(ctx context.Context, id string) (Pane, error) {
 	for _, s := range transcript.Processes(p.opts.Root.Path()) {
-		if s = p.known(s); s.Session == id && teams.StateOf(s) != teams.Gone {
+		if s.Session == id && teams.StateOf(s) != teams.Gone {
 			return p.recordSession(ctx, sessionPane(p.opts.Root.Path(), s))
 		}
 	}
@@ -300,10 +298,10 @@ func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, er
 		return p.processIn(ctx, program, of)
 	}
 	now, ok := transcript.ProcessWith(root, of.Ref.PID)
-	if now = p.known(now); !ok || now.ProcStart != of.Start || teams.StateOf(now) == teams.Gone {
+	if !ok || now.ProcStart != of.Start || teams.StateOf(now) == teams.Gone {
 		now = transcript.Process{}
 		for _, other := range transcript.Processes(root) {
-			if other = p.known(other); other.Session == of.Ref.ID && other.StartedAt >= now.StartedAt && teams.StateOf(other) != teams.Gone {
+			if other.Session == of.Ref.ID && other.StartedAt >= now.StartedAt && teams.StateOf(other) != teams.Gone {
 				now = other
 			}
 		}
@@ -319,7 +317,7 @@ func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, er
 	return now, err
 }
 
-// why says why a session that is not idle is not, for people.
+// whyBusy explains to people why a session is not idle.
 func whyBusy(s transcript.Process) string {
 	if s.Status == transcript.ProcessWaiting {
 		return cmp.Or(s.WaitingFor, "its person has to answer")
@@ -335,6 +333,9 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 		if errors.Is(err, tmux.ErrGone) {
 			held, why, err = tmux.Gone, "the pane is gone", nil
 		}
+		if old := outdated(p.agent(of), "it"); err == nil && held == "" && old != nil {
+			held, why = tmux.Outdated, old.Error()
+		}
 		return held, why, err
 	}
 	s, err := p.processOf(ctx, &of)
@@ -342,10 +343,21 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 	case err != nil:
 	case s.PID == 0:
 		held, why = tmux.Gone, "the session has ended"
-	case p.reach(s) == Nowhere:
-		held, why = tmux.NotAgent, Refuses(s)
+	default:
+		held, why = p.closedSession(s)
 	}
 	return held, why, err
+}
+
+// closedSession is Closed for the session of a process.
+func (p *Panes) closedSession(s transcript.Process) (held tmux.Reason, why string) {
+	switch p.reach(s) {
+	case Outdated:
+		return tmux.Outdated, Refuses(s)
+	case Nowhere:
+		return tmux.NotAgent, Refuses(s)
+	}
+	return "", ""
 }
 
 // Held says why a message would not be sent to a pane or session now, or "".
@@ -407,6 +419,8 @@ func (p *Panes) seeSession(ctx context.Context, of Pane) (View, error) {
 	switch {
 	case s.PID == 0:
 		v.State, v.Why, v.Since = tmux.StateGone, "the session has ended", time.Time{}
+	case p.reach(s) == Outdated:
+		v.State, v.Why, v.Since = tmux.StateUnknown, Refuses(s), time.Time{}
 	case s.Status == transcript.ProcessIdle:
 		v.State = tmux.StateEmpty
 	case s.Status == transcript.ProcessWaiting:
@@ -419,7 +433,7 @@ func (p *Panes) seeSession(ctx context.Context, of Pane) (View, error) {
 	return v, err
 }
 
-// saysNothing is why it is not known what a session does: a headless one of 2.1.248 does not say it in its file.
+// saysNothing is why it is not known what a session does: a headless one of 2.1.257 does not say it in its file.
 const saysNothing = "the session does not say what it does"
 
 // saysIdle asks a session whether it is idle, and waits for a while for it to say so.

@@ -80,6 +80,8 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 			has = program.has(p, now, frame, tries)
 		}
 		switch {
+		case p.reach(now) == Outdated: // an older teambridge has written it
+			return hold(tmux.Outdated, Refuses(now), p.soon(m))
 		case told && n.Status == peer.Held:
 			return hold(tmux.Dialog, asksFirst(of), p.soon(m))
 		case now.Status == transcript.ProcessWaiting:
@@ -151,6 +153,9 @@ func notYet(tries int) tmux.Reason {
 
 // Refuses says why a session takes no messages, which [ReachOf] says of it.
 func Refuses(s transcript.Process) string {
+	if old := outdated(s, "it"); old != nil {
+		return old.Error()
+	}
 	if program := (Homes{}).of(ProgramOf(s)); program != nil {
 		return program.takes(s)
 	}
@@ -274,12 +279,13 @@ func (p *Panes) confirmSession(ctx context.Context, frame string, m ledger.PaneM
 
 // heldBySession says why a message must not be written to a session now; "" if it may.
 func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledger.PaneMessage) (tmux.Reason, string, error) {
-	switch {
-	case s.PID == 0:
+	if s.PID == 0 {
 		return tmux.Gone, "the session has ended", nil
-	case p.reach(s) == Nowhere && !queues(s, m):
-		return tmux.NotAgent, Refuses(s), nil
-	case m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle:
+	}
+	if held, why := p.closedSession(s); held != "" && !queues(s, m) {
+		return held, why, nil
+	}
+	if m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle {
 		return tmux.Busy, cmp.Or(whyBusy(s), "the agent works"), nil
 	}
 	if why, detail := p.wakes(s); why != "" {

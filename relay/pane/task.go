@@ -150,7 +150,6 @@ func (p *Panes) ended(ctx context.Context, of Pane) (lost string, err error) {
 	if of.Profile != tmux.Claude || p.process(of.Ref.PID).PID != 0 {
 		return "", nil
 	}
-	// A program that was suspended has a process, but older versions do not tell which.
 	reason, _, err := p.tmux.held(ctx, of.Ref, of.Profile, tmux.Queued)
 	if reason == tmux.NotAgent && of.Ref.PID != 0 && there.PID == of.Ref.PID {
 		return "a shell runs in the pane", err

@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	tmux.Relax(time.Minute)
 	simsession.Main() // does not return in a session
 	simcodex.Main()   // nor in an app server
-	if id, root, pid, ok := simsession.HookOf(); ok {
-		os.Exit(runHook(id, root, pid))
+	if root, pid, ok := simsession.HookOf(); ok {
+		os.Exit(runHook(root, pid))
 	}
 	switch {
 	case os.Getenv(envProgram) != "":

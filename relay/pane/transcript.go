@@ -47,8 +47,6 @@ type conversation struct {
 	said    transcript.Said // by the agent, last
 	stopped stopped         // the last turn, if its end is near the end of the file
 
-	prompted bool // it has a prompt
-
 	recorded []string // of Codex and Qwen Code: nonces of messages that are in the conversation, and not given yet
 }
 
@@ -72,30 +70,26 @@ var marker = sync.OnceValue(func() *regexp.Regexp {
 func newConversation(path string) *conversation {
 	c := &conversation{tail: transcript.Tail{Path: path}}
 	c.tail.Begin = func(io.ReaderAt, int64) int64 {
-		c.at, c.open, c.queue, c.said, c.stopped, c.prompted = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}, false
+		c.at, c.open, c.queue, c.said, c.stopped = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}
 		c.recorded = nil
 		return 0
 	}
 	return c
 }
 
-// line takes one record. late says that it is near the end of the file. Measured on 2.1.80
-// to 2.1.329:
+// line takes one record. late says that it is near the end of the file.
 //
 //   - At Enter, an idle program writes a user record, and a busy one queues the message: see
 //     [transcript.Queue]. That the model was given what was queued is shown by a user record,
 //     in a turn of its own, or in mid-turn by an attachment.
 //   - What was queued can be given in one turn, in several user records.
-//   - A turn ends with an assistant record, and from 2.1.160 on with turn_duration.
-//   - 2.1.160 and 2.1.200, when they are busy, write the first prompt of a session after the whole turn with it.
+//   - A turn ends with an assistant record, and then turn_duration.
 //   - What another session wrote is queued first even if the program is idle, and is given as a user record whose
 //     origin has its id. There is neither while the program asks its person whether it may come.
 //   - What the waiting hook hands over is queued first, too, as text in a reminder. The user record that gives it to the
-//     model is like that of a prompt up to 2.1.112, and that of a notification later.
+//     model is like that of a notification.
 //   - If ESC is pressed before the agent has said anything, there is no record of that.
 func (c *conversation) line(line []byte, late bool) {
-	prompted := c.prompted
-	c.prompted = prompted || bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`))
 	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`)) || bytes.Contains(line, []byte(`"kind":"peer"`)) ||
 		bytes.Contains(line, []byte(wake.Tag))
 	if !ours && len(c.open) == 0 && !late {
@@ -136,11 +130,6 @@ func (c *conversation) line(line []byte, late bool) {
 			fallthrough
 		default:
 			c.given(nonces(transcript.Texts(r.Message.Content, "\n")))
-		}
-		if !prompted {
-			for _, s := range c.open {
-				s.ended, s.answer = !c.stopped.at.IsZero(), c.stopped.text
-			}
 		}
 	case "assistant":
 		c.answered(&r)

@@ -9,9 +9,9 @@ import (
 var (
 	// The spinner: "✻ Thinking… (3s · ↓ 5 tokens)". Once the turn has ended the line says "✻ Cooked for 3s".
 	spinner = expression(`^[·✢✳✶✻✽*] .*…`)
-	// Messages that wait: indented in a box above the composer in older versions, or with such a hint below them.
+	// Messages that wait: indented above the composer in 2.1.257, later with such a hint below them.
 	waiting = expression(`^  (❯ |⎿[\s\x{a0}]+Queued|ctrl\+x ctrl\+s to send now)`)
-	stashed = expression(`(› [Ss]tashed( \(.*\))?|draft stashed)$`)
+	stashed = expression(`(›|draft) stashed$`)
 
 	option = expression(`^\s*❯?\s*\d+\. `)
 	// In a list of options one is selected.
@@ -23,10 +23,8 @@ var (
 // nbsp stands behind the ❯ of the composer. Prompts in the conversation and selected options have a space there.
 const nbsp = '\u00a0'
 
-// readClaude reads the screen of Claude Code, versions 2.1.80 to 2.1.330: testdata/screens. In all of them the composer
-// stands between two lines over the whole width, and only hints stand below it. What an agent prints is indented, but what
-// somebody pasted is shown from the first column in older versions, so it can look like a composer: the real one is
-// below it.
+// readClaude reads the screen of Claude Code: see testdata/screens. The composer stands between two lines over the whole width,
+// and only hints stand below it. Text in the conversation may look like a composer: the real one is below it.
 func readClaude(lines []line) Composer {
 	start, end, ok := findComposer(lines)
 	if !ok {
@@ -44,16 +42,12 @@ func readClaude(lines []line) Composer {
 	case c.Draft == "" || slices.ContainsFunc(below, func(l line) bool { return keyHint().MatchString(l.text()) }):
 		return Composer{Dialog: dialog(lines)}
 	}
-	// Menus of commands and files, which some versions show below a draft, look like anything.
-	if c.Draft == "" && !indented(below) {
+	if !indented(below) {
 		return Composer{Dialog: dialog(lines)}
 	}
 	c.Found = true
 	for _, l := range below {
 		text := l.text()
-		if strings.HasPrefix(text, "  search prompts:") { // older versions search the history here
-			c.Dialog = "search prompts"
-		}
 		c.Busy = c.Busy || strings.Contains(text, "esc to interrupt")
 		c.Stashed = c.Stashed || stashed().MatchString(text)
 	}
@@ -70,7 +64,7 @@ func readClaude(lines []line) Composer {
 
 // findComposer returns the first line of the prompt and the line that ends the composer: the lowest on the screen, as only that
 // can have the keyboard. Of a draft that is higher than the screen, the first
-// visible line is returned: newer versions say "↑ 42 more" above it.
+// visible line is returned: "↑ 42 more" stands above it.
 func findComposer(lines []line) (start, end int, ok bool) {
 	end = len(lines) - 1
 	for ; end > 0 && !lines[end].rule(); end-- {
@@ -120,7 +114,7 @@ func draft(lines []line) (draft, ghost string) {
 	return draft, ""
 }
 
-// queued counts the messages that the agent has not taken. Newer versions show them almost like those that it has, so there it
+// queued counts the messages that the agent has not taken. After 2.1.257 they are shown almost like those that it has, so it
 // only tells whether there are any.
 func queued(above []line) int {
 	n := 0

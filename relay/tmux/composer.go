@@ -21,7 +21,7 @@ type Composer struct {
 	Draft  string
 	Ghost  string // what the program suggests in an empty composer
 	Busy   bool   // the agent works
-	Queued int    // messages that the program itself keeps for later; versions from 2.1.280 on show at least one of them
+	Queued int    // messages that the program itself keeps for later; there may be more than this if there is one
 	// Stashed says that the program keeps a draft that it brings back after the next prompt. It has room for one.
 	Stashed bool
 }
@@ -65,7 +65,7 @@ func (p Profile) Read(screen string) Composer {
 // BusyTitle reports whether the title of a pane says that the agent works. That it does not say so proves nothing: a
 // title may be another program's, or old.
 func (p Profile) BusyTitle(title string) bool {
-	// A spinner of two frames: braille in older versions, half circles in newer ones. ✳ stands for idle.
+	// A spinner of two frames: braille, or half circles. ✳ stands for idle.
 	return p == Claude && busyTitle().MatchString(title)
 }
 

@@ -130,7 +130,7 @@ func (d *delivery) deliver(ctx context.Context) (Outcome, error) {
 	if err == nil && h.reason == "" && d.message.Policy == Urgent && before.composer.Busy {
 		before, h, err = d.interrupt(ctx, before)
 	}
-	// Newer versions put a prompt that was interrupted early back into the composer.
+	// A prompt that was interrupted early is back in the composer.
 	if err == nil && h.reason == Draft && (d.message.SaveDraft || d.out.Escaped) {
 		before, h, err = d.stash(ctx, before)
 	}
@@ -212,8 +212,8 @@ func (d *delivery) ended(h hold, err error) (Outcome, error) {
 	return d.out, err
 }
 
-// interrupt sends ESC and waits until the agent has stopped, and a little longer: newer versions can put the interrupted prompt
-// back after the screen shows that they have stopped, and a text pasted in between would be appended to it.
+// interrupt sends ESC and waits until the agent has stopped, and a little longer: Claude Code can put the interrupted prompt
+// back after the screen shows that it has stopped, and a text pasted in between would be appended to it.
 func (d *delivery) interrupt(ctx context.Context, s snapshot) (snapshot, hold, error) {
 	// tmux keeps the time of the last ESC with the pane, so that it is known to all processes, and compared in the call that sends.
 	const last = "@teambridge_escape"

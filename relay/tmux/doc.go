@@ -17,7 +17,7 @@
 //   - Enter is pressed only while the same program of the same pane is in front, in raw mode, and, with a profile that can
 //     read the composer, while the composer shows exactly our text. Where the agent has ended, its shell runs nothing.
 //   - A person's draft and an open dialog always hold a message. With [Input.SaveDraft], Claude Code puts the draft aside, and
-//     brings it back after the message. So it does with a prompt that [Urgent] interrupted, which newer versions put back into
+//     brings it back after the message. So it does with a prompt that [Urgent] interrupted, which Claude Code may put back into
 //     the composer. While a draft is put aside, Enter is pressed only once: a second one could submit the draft. A mode of
 //     tmux, such as copy mode, is never cancelled.
 //   - No Ctrl-C is ever sent. ESC is sent for [Urgent] alone, to a busy agent, and never within two seconds of the last.

@@ -53,7 +53,7 @@ func TestRealDeliver(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%.20q: %v", text, err)
 			}
-			// What Claude Code itself does to a prompt: tabs become spaces, and newer versions compose accents.
+			// What Claude Code itself does to a prompt: tabs become spaces, and accents are composed.
 			same := strings.NewReplacer("\t", "    ", "e\u0301", "é")
 			if got, want := same.Replace(r.Text()), same.Replace(strings.TrimSpace(m.Line())); !strings.Contains(got, want) {
 				t.Errorf("got %+.300q, want %+.300q", got, want)

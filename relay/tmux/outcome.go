@@ -49,6 +49,7 @@ const (
 	Gone         Reason = "gone"         // the pane, or its server, is no more
 	Changed      Reason = "changed"      // the pane or the program in front became another between two looks
 	TooSoon      Reason = "too_soon"     // less than two seconds since the last ESC
+	Outdated     Reason = "outdated"     // of callers: the program is known to be too old
 
 	Stuck     Reason = "stuck"      // the program did not read all of the text, so Enter was not pressed
 	NotShown  Reason = "not_shown"  // the composer does not show the text, so Enter was not pressed
@@ -61,5 +62,5 @@ const (
 func (r Reason) NoAgent() bool { return r == NotAgent || r == NotRaw }
 
 // Lasting reports whether what holds a message does not pass by itself: the pane is gone, or no
-// agent is in it.
-func (r Reason) Lasting() bool { return r == Gone || r == Dead || r.NoAgent() }
+// agent is in it, or one that is too old.
+func (r Reason) Lasting() bool { return r == Gone || r == Dead || r == Outdated || r.NoAgent() }

@@ -13,8 +13,8 @@ import (
 // Supported says that this system has the waiting hook.
 const Supported = true
 
-// startOf returns when a process started, field 22 of /proc/<pid>/stat; "" if it does not run, as a zombie does not.
-func startOf(pid int) string {
+// Start returns when a process started, field 22 of /proc/<pid>/stat; "" if it does not run, as a zombie does not.
+func Start(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return ""
@@ -39,7 +39,7 @@ func unread(f *os.File) (n int32) {
 
 // gone reports whether the process of a session has ended.
 func gone(s Session) bool {
-	now := startOf(s.PID)
+	now := Start(s.PID)
 	return now == "" || s.Start != "" && now != s.Start
 }
 

@@ -10,7 +10,7 @@ import (
 // Supported says that this system has the waiting hook. It was measured with none of the others.
 const Supported = false
 
-func startOf(int) string { return "" }
+func Start(int) string { return "" }
 
 func unread(*os.File) int32 { return 0 }
 

@@ -1,9 +1,8 @@
 // Package wake hands messages to sessions of Claude Code that have the waiting hook: a process of ours that Claude
 // Code starts at the side of a session, and whose end wakes the model.
 //
-// It serves sessions without a socket for messages: those before 2.1.248, and those where that is switched off. It can serve
-// others, too: those that ask their person about each message on their socket do not ask about what a hook says.
-// Measured on 2.1.80 to 2.1.330:
+// It serves sessions whose socket for messages is switched off. It can serve others, too: those that ask their person about each
+// message on their socket do not ask about what a hook says.
 //
 //   - A hook with asyncRewake runs beside the session. If it ends with status 2, what it wrote to standard error
 //     is queued in the session at once, as the transcript shows, even if the session works, and the model is given it
@@ -48,8 +47,6 @@ type Session struct {
 	PID   int    `json:"pid"`             // of Claude Code
 	Start string `json:"start,omitempty"` // when that pid started, as in [transcript.Process]; empty if the system does not tell
 	Root  string `json:"root"`            // the Claude directory
-	ID    string `json:"session"`         // the conversation that it has now
-	Cwd   string `json:"cwd"`
 
 	Unasked bool `json:"unasked,omitempty"` // its person wants it to be the way, even if the session has a socket
 }
@@ -61,23 +58,7 @@ func Of(state string, p transcript.Process) (s Session, ok bool) {
 		return Session{}, false
 	}
 	// The process that had the pid before leaves its record behind if both were killed.
-	now := Started(p).ProcStart
-	return s, s.PID == p.PID && s.Root == filepath.Dir(filepath.Dir(p.Path)) && (s.Start == "" || now == "" || s.Start == now)
-}
-
-// Complete returns the process with what its hook knows better: versions up to 2.1.80 do not say which session they
-// have after /clear. They do not say what they are, either.
-func (s Session) Complete(p transcript.Process) transcript.Process {
-	if p.Version == "" {
-		p.Session = s.ID
-	}
-	return p
-}
-
-// Started returns the process with the time when it started, which versions up to 2.1.112 do not say, if the system does.
-func Started(p transcript.Process) transcript.Process {
-	p.ProcStart = cmp.Or(p.ProcStart, startOf(p.PID))
-	return p
+	return s, s.PID == p.PID && s.Root == filepath.Dir(filepath.Dir(p.Path)) && (s.Start == "" || p.ProcStart == "" || s.Start == p.ProcStart)
 }
 
 // Waits reports whether a hook waits at the side of a session: not while the session is being woken up.
@@ -114,12 +95,12 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 		return "", err
 	}
 	sweep(state)
-	s.Start = startOf(s.PID)
+	s.Start = Start(s.PID)
 	data, err := json.Marshal(s)
 	if err != nil {
 		return "", err
 	}
-	// Even if another one waits: after /clear it is another conversation.
+	// Even if another one waits: what the person wants may have changed.
 	if was, err := os.ReadFile(here.record()); err != nil || string(was) != string(data) {
 		if err := atomicfile.Write(here.record(), data); err != nil {
 			return "", err
@@ -163,8 +144,8 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 	}
 }
 
-// Taken waits until the reader of a pipe or a socket has taken what was written, for a second at most. 2.1.80 now and then
-// reads no more when a hook has ended, and then shows the model an empty message.
+// Taken waits until the reader of a pipe or a socket has taken what was written, for a second at most. A reader that stops when
+// the hook has ended would show the model an empty message.
 func Taken(f *os.File) {
 	for end := time.Now().Add(time.Second); unread(f) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)

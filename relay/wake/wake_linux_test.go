@@ -35,7 +35,7 @@ func start(t *testing.T, state string, pid int) *waiting {
 	w := &waiting{t, state, pid, end, make(chan string, 1)}
 	done := make(chan error, 1)
 	go func() {
-		text, err := Wait(context.Background(), state, Session{PID: pid, Root: "/claude", ID: "s"}, func(context.Context) { <-ctx.Done() })
+		text, err := Wait(context.Background(), state, Session{PID: pid, Root: "/claude"}, func(context.Context) { <-ctx.Done() })
 		w.text <- text
 		done <- err
 	}()
@@ -93,7 +93,7 @@ func TestMessageIsHandedOver(t *testing.T) {
 	}
 	// It is known that the session has the hook even while that does not wait.
 	of, ok := Of(state, transcript.Process{PID: pid, Path: "/claude/sessions/1.json"})
-	if !ok || of.ID != "s" || of.Start != startOf(pid) {
+	if !ok || of.Start != Start(pid) {
 		t.Errorf("known is %+v, %t", of, ok)
 	}
 	for name, p := range map[string]transcript.Process{
@@ -107,17 +107,16 @@ func TestMessageIsHandedOver(t *testing.T) {
 	}
 }
 
-// A second hook ends at once, and says which session its process has now.
+// A second hook ends at once, and says what the person of the session wants now.
 func TestOneWaits(t *testing.T) {
 	t.Parallel()
 	state, pid := stateDir(t), os.Getpid()
 	w := start(t, state, pid)
-	text, err := Wait(t.Context(), state, Session{PID: pid, Root: "/claude", ID: "after /clear"}, func(context.Context) { t.Error("it waits") })
+	text, err := Wait(t.Context(), state, Session{PID: pid, Root: "/claude", Unasked: true}, func(context.Context) { t.Error("it waits") })
 	if text != "" || err != nil {
 		t.Errorf("it returned %q, %v", text, err)
 	}
-	old := transcript.Process{PID: pid, Path: "/claude/sessions/1.json", Session: "s"}
-	if of, ok := Of(state, old); !ok || of.Complete(old).Session != "after /clear" {
+	if of, ok := Of(state, transcript.Process{PID: pid, Path: "/claude/sessions/1.json"}); !ok || !of.Unasked {
 		t.Errorf("known is %+v, %t", of, ok)
 	}
 	if err := Hand(t.Context(), state, pid, "x"); err != nil || <-w.text != "x" {
@@ -203,7 +202,7 @@ func TestAfterAKill(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(string(here)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		record, err := json.Marshal(Session{PID: of, Start: "1", Root: "/claude", ID: "s"})
+		record, err := json.Marshal(Session{PID: of, Start: "1", Root: "/claude"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -299,6 +299,8 @@ type links struct {
 	looked  chan struct{}           // the journal has more
 	fault   func(step string) error // of tests; nil: none
 
+	every, late time.Duration // see [link.Options]
+
 	mu   chan struct{} // guards what follows; it is full while somebody holds it
 	wire *nats.Wire    // nil: none runs
 	link *link.Link
@@ -453,7 +455,7 @@ func (r *links) serve(ctx context.Context, self ledger.Link) error {
 	}
 	defer wire.Close()
 	engine := link.New(link.Options{
-		Root: r.opts.Root.Path(), Self: self, Ledger: r.ledger, Wire: wire, Program: r.opts.Version,
+		Root: r.opts.Root.Path(), Self: self, Ledger: r.ledger, Wire: wire, Program: r.opts.Version, Every: r.every, Late: r.late,
 		Deliver: r.deliver, Look: r.lookAt, Teams: r.offers,
 		Changed: func() {
 			r.replicator.Poke()

@@ -34,15 +34,15 @@ type linkedMachine struct {
 }
 
 // linkedMachines returns two machines, laptop and build, that have a link over a hub. build has the
-// team ci, which laptop may write to, and laptop the team dev, which build may not write to.
-func linkedMachines(t *testing.T) (laptop, build *linkedMachine) {
+// team ci, which laptop may write to, and laptop the team dev, which build may not write to. First is done before build is started.
+func linkedMachines(t *testing.T, first ...func(build *linkedMachine)) (laptop, build *linkedMachine) {
 	t.Helper()
-	laptop, build, _ = machinesOfHub(t)
+	laptop, build, _ = machinesOfHub(t, first...)
 	return laptop, build
 }
 
 // machinesOfHub also returns the directory of the hub.
-func machinesOfHub(t *testing.T) (laptop, build *linkedMachine, dir string) {
+func machinesOfHub(t *testing.T, first ...func(build *linkedMachine)) (laptop, build *linkedMachine, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	h, err := natshub.Open(t.Context(), natshub.Options{Dir: dir, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
@@ -83,6 +83,9 @@ func machinesOfHub(t *testing.T) (laptop, build *linkedMachine, dir string) {
 	laptop.add(build)
 	build.add(laptop, "ci")
 	laptop.start()
+	for _, do := range first {
+		do(build)
+	}
 	build.start()
 	laptop.until("build is there, and offers its team", func() bool {
 		links, err := laptop.Links(t.Context())
@@ -99,6 +102,7 @@ func (m *linkedMachine) open() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	s.links.every, s.links.late = time.Second, 250*time.Millisecond
 	m.Service = s
 }
 
@@ -503,48 +507,49 @@ func TestStandInIsOfOneMember(t *testing.T) {
 func TestSharingEndsWhileAMessageComes(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"checked", "admitted"} {
-		laptop, build := linkedMachines(t)
-		build.end()
-		build.open()
-		met := make(chan error, 1)
-		var once sync.Once
-		build.links.fault = func(now string) error {
-			if now == step {
-				once.Do(func() {
-					build.Service.accessWithin = 0
-					_, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true})
-					met <- err
-				})
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			met := make(chan error, 1)
+			laptop, build := linkedMachines(t, func(build *linkedMachine) {
+				var once sync.Once
+				build.links.fault = func(now string) error {
+					if now == step {
+						once.Do(func() {
+							build.Service.accessWithin = 0
+							_, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true})
+							met <- err
+						})
+					}
+					return nil
+				}
+			})
+			sent, err := laptop.say("ci@build", "worker", "", "hello")
+			if err != nil {
+				t.Fatal(err)
 			}
-			return nil
-		}
-		build.start()
-		sent, err := laptop.say("ci@build", "worker", "", "hello")
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = <-met
-		_, arrived := laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute)
-		if step == "checked" {
-			if err != nil || arrived == nil || !strings.Contains(arrived.Error(), "there is no such team") {
-				t.Errorf("%s: the end: %v; the message: %v", step, err, arrived)
+			err = <-met
+			_, arrived := laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute)
+			if step == "checked" {
+				if err != nil || arrived == nil || !strings.Contains(arrived.Error(), "there is no such team") {
+					t.Errorf("%s: the end: %v; the message: %v", step, err, arrived)
+				}
+			} else {
+				if !errors.Is(err, lockedfile.ErrLocked) || arrived != nil {
+					t.Errorf("%s: the end: %v; the message: %v", step, err, arrived)
+				}
+				if _, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true}); err != nil {
+					t.Error(err)
+				}
 			}
-		} else {
-			if !errors.Is(err, lockedfile.ErrLocked) || arrived != nil {
-				t.Errorf("%s: the end: %v; the message: %v", step, err, arrived)
+			left, err := build.ledger.StandIns(t.Context(), build.Root.Path())
+			members, merr := build.Members(t.Context(), "ci")
+			if err != nil || merr != nil || len(left) > 0 || slices.ContainsFunc(members, func(m api.Member) bool { return m.Member == "user-laptop" }) {
+				t.Errorf("%s: stand-ins %v, members %+v, %v, %v", step, left, members, err, merr)
 			}
-			if _, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true}); err != nil {
-				t.Error(err)
+			if rows, err := build.Inbox("ci", "worker").Read(t.Context()); step == "checked" && err == nil && len(rows) > 0 {
+				t.Errorf("%s: %+v", step, rows)
 			}
-		}
-		left, err := build.ledger.StandIns(t.Context(), build.Root.Path())
-		members, merr := build.Members(t.Context(), "ci")
-		if err != nil || merr != nil || len(left) > 0 || slices.ContainsFunc(members, func(m api.Member) bool { return m.Member == "user-laptop" }) {
-			t.Errorf("%s: stand-ins %v, members %+v, %v, %v", step, left, members, err, merr)
-		}
-		if rows, err := build.Inbox("ci", "worker").Read(t.Context()); step == "checked" && err == nil && len(rows) > 0 {
-			t.Errorf("%s: %+v", step, rows)
-		}
+		})
 	}
 }
 

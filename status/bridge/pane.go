@@ -130,6 +130,9 @@ func (l *Local) closed(ctx context.Context, p pane.Pane) error {
 	if err != nil {
 		return err
 	}
+	if err := panes.Outdated(ctx, p); err != nil {
+		return err
+	}
 	held, why, err := panes.Closed(ctx, p)
 	if err == nil && held.Lasting() {
 		err = notTyped(p.Name(), p.Team, held, why, "")
@@ -140,6 +143,8 @@ func (l *Local) closed(ctx context.Context, p pane.Pane) error {
 // notTyped is the error for a message that was not typed, by the reason that held it.
 func notTyped(name, team string, held tmux.Reason, why, hint string) error {
 	switch {
+	case held == tmux.Outdated:
+		return api.Decide(api.CodeRefused, hint, "%s@%s: %s", name, team, why)
 	case held.Lasting() && team == pane.SessionTeam:
 		return api.Decide(api.CodeGone, "see what lives with: teambridge sessions; with a service (teambridge serve), messages wait until it is resumed", "%s@%s: %s", name, team, why)
 	case held == tmux.Gone, held == tmux.Dead:
@@ -178,6 +183,9 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		return failed, api.Decide(api.CodeInvalid, "nothing was sent", "%s", strings.TrimPrefix(err.Error(), "tmux: "))
 	}
 	if m.DryRun {
+		if err := panes.Outdated(ctx, to); err != nil {
+			return failed, err
+		}
 		held, why, err := panes.Held(ctx, to, typed.Policy)
 		failed.State, failed.Reachable, failed.Reason = api.DryRun, held == "", why
 		failed.WaitedMs = time.Since(start).Milliseconds()
@@ -368,6 +376,15 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 func (l paneWay) prepare(ctx context.Context, w *waiting) (err error) {
 	if s := l.service; s != nil && s.fleet == nil {
 		return api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only, and does not follow what agents in panes do")
+	}
+	if len(w.to.Panes) == 1 {
+		panes, err := l.OpenPanes(ctx)
+		if err == nil {
+			err = panes.Outdated(ctx, w.to.Panes[0])
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if w.forMessage() {
 		w.rec, err = l.Record(ctx, w.team)

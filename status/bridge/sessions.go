@@ -54,8 +54,7 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 	}
 	shown := make([]api.Session, 0, len(all))
 	for _, s := range all {
-		var by pane.Reach
-		s.Process, by = pane.ReachOf(l.opts.State, s.Process)
+		by := pane.ReachOf(l.opts.State, s.Process)
 		one := view.Session(s)
 		if k, ok := pane.Known(known, s.Process); ok {
 			one.As = k.Inbox

@@ -58,7 +58,7 @@ func (x *examination) other(s transcript.Process) {
 	if codex {
 		name, by = fmt.Sprintf("the session %s of Codex (process %d)", s.Name, s.PID), "from Codex's shared server"
 	}
-	switch _, reach := pane.ReachOf(x.State, s); {
+	switch reach := pane.ReachOf(x.State, s); {
 	case reach == pane.BySocket:
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages "+by,
 			"unless it has the tools of teambridge, it asks its person about each; they answer with /peers, and then /peers accept")
@@ -76,27 +76,25 @@ func (x *examination) other(s transcript.Process) {
 
 // session reports how messages reach a session, and what would be a better way.
 func (x *examination) session(s teams.Session) {
-	process, by := pane.ReachOf(x.State, s.Process)
-	name := fmt.Sprintf("the session %s (process %d)", cmp.Or(s.Name, process.Session), s.PID)
-	switch version, _ := teams.ParseVersion(s.Version); {
+	by := pane.ReachOf(x.State, s.Process)
+	name := fmt.Sprintf("the session %s (process %d)", cmp.Or(s.Name, s.Session), s.PID)
+	switch {
+	case by == pane.Outdated:
+		x.add(api.LevelNote, "session_outdated", pane.SessionTeam, s.Path, name+" takes no messages: "+pane.Refuses(s.Process), "then end it, and resume it with: claude --resume "+s.Session)
 	case by == pane.BySocket:
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
 			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked; or: teambridge hook install --wake --unasked`)
 	case by == pane.ByHook:
-		advice := "with " + teams.SessionSocket.Since().String() + " or later it has a socket, which takes them at any time"
-		if version.Has(teams.SessionSocket) == teams.Yes {
-			advice = ""
-		}
-		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", advice)
+		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", "")
 	case by == pane.Deaf:
 		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
-			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+process.Session)
+			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+s.Session)
 	case strings.HasPrefix(s.Entrypoint, "sdk"):
-		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "with "+teams.SessionSocket.Since().String()+" or later it has a socket for them")
+		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "")
 	case stophook.Waiting(x.Root.Path(), s.Cwd):
-		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+process.Session)
+		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+s.Session)
 	default:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
-			"with "+teams.SessionSocket.Since().String()+" or later it has a socket; else: teambridge setup, which installs the plugin, or: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; and restart it")
+			"teambridge setup, which installs the plugin, or: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; and restart it")
 	}
 }

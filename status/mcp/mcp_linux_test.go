@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -163,11 +165,28 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 		t.Errorf("the models were given %q", given)
 	}
 	m.ben.Tell("busy")
-	ann.must("send_message", args{"to": m.ben.ID, "text": "later", "wait": "seen", "timeout_seconds": 5}, &sent)
-	if sent.State == api.Seen || !strings.Contains(sent.Meaning, "not given it") {
-		t.Errorf("sent to one that works: %+v", sent)
+	later := make(chan error, 1)
+	go func() {
+		var sent Sent
+		err := ann.call("send_message", args{"to": m.ben.ID, "text": "later", "wait": "seen", "timeout_seconds": 3}, &sent)
+		if err == nil && (sent.State == api.Seen || !strings.Contains(sent.Meaning, "not given it")) {
+			err = fmt.Errorf("sent to one that works: %+v", sent)
+		}
+		later <- err
+	}()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		var read Messages
+		if ann.must("read_messages", args{}, &read); slices.ContainsFunc(read.Messages, func(m Message) bool { return m.Text == "later" }) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("what is sent is not recorded: %+v", read)
+		}
 	}
-	ann.must("send_message", args{"to": m.ben.ID, "text": "well?", "wait": "answer", "timeout_seconds": 5}, &sent)
+	ann.must("send_message", args{"to": m.ben.ID, "text": "well?", "wait": "answer", "timeout_seconds": 3}, &sent)
+	if err := <-later; err != nil {
+		t.Error(err)
+	}
 	if sent.State != unanswered || !strings.Contains(sent.Meaning, "stays sent") {
 		t.Errorf("asked one that works: %+v", sent)
 	}

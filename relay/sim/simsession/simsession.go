@@ -1,10 +1,11 @@
-// Package simsession is a simulated session of Claude Code that is in no team and listens on a socket, as of 2.1.248, for the tests of
-// what writes to it and for the demonstration. It has no model and no screen: it queues what it is sent, and gives it away in a turn when
+// Package simsession is a simulated session of Claude Code that is in no team and listens on a socket, for the tests of what writes
+// to it and for the demonstration. It has no model and no screen: it queues what it is sent, and gives it away in a turn when
 // it is idle.
 package simsession
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -20,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
 
@@ -30,6 +32,8 @@ const (
 	envHooked = env + "_HOOKED" // it has hooks
 	envHook   = env + "_HOOK"   // of a hook: the process of the session
 	envRoot   = env + "_ROOT"   // of a hook: the Claude directory
+
+	envVersion = env + "_VERSION" // that its file says
 )
 
 // Name is what they are called in tests.
@@ -56,8 +60,9 @@ func Main() {
 // Process is a session in a process of its own, which can be killed. It ends with the one that has started it.
 type Process struct {
 	Root, ID, Name string
-	Hooked         bool // it has no socket, but hooks: see [HookOf]
-	Qwen           bool // it is one of Qwen Code: see [StartQwen]
+	Version        string // that its file says; "": [teams.Oldest]; "unknown": it says none
+	Hooked         bool   // its socket is switched off, and it has hooks: see [HookOf]
+	Qwen           bool   // it is one of Qwen Code: see [StartQwen]
 
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -65,8 +70,11 @@ type Process struct {
 }
 
 // Begin starts a session with an id and a name below a Claude directory. Its sockets and its working directory are beside that.
-func Begin(root, id, name string) (*Process, error) {
-	p := &Process{Root: root, ID: id, Name: name}
+func Begin(root, id, name string) (*Process, error) { return BeginVersion(root, id, name, "") }
+
+// BeginVersion is Begin with a [Process.Version].
+func BeginVersion(root, id, name, version string) (*Process, error) {
+	p := &Process{Root: root, ID: id, Name: name, Version: version}
 	return p, p.begin()
 }
 
@@ -76,7 +84,7 @@ func (p *Process) begin() (err error) {
 		return err
 	}
 	p.cmd = exec.Command(exe, p.ID, p.Name)
-	p.cmd.Env = append(os.Environ(), env+"="+p.Root)
+	p.cmd.Env = append(os.Environ(), env+"="+p.Root, envVersion+"="+cmp.Or(p.Version, teams.Oldest.String()))
 	if p.Qwen {
 		p.cmd.Env = append(os.Environ(), envQwen+"="+p.Root)
 	}
@@ -171,14 +179,11 @@ func start(t T, p *Process) *Session {
 	return s
 }
 
-// HookOf returns of which session this process is the hook, which runs beside it with asyncRewake; ok is false in other processes. TestMain
-// asks. What the hook of Claude Code gets on standard input is in it.
-func HookOf() (session, root string, pid int, ok bool) {
+// HookOf returns of which process this one is the hook, which runs beside it with asyncRewake, and the Claude directory; ok is false in
+// other processes. TestMain asks.
+func HookOf() (root string, pid int, ok bool) {
 	pid, err := strconv.Atoi(os.Getenv(envHook))
-	if err != nil {
-		return "", "", 0, false
-	}
-	return os.Args[1], os.Getenv(envRoot), pid, true
+	return os.Getenv(envRoot), pid, err == nil
 }
 
 // Start starts its process again, which goes on with the session.
@@ -193,8 +198,8 @@ func (s *Session) Start() {
 
 // Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, "tool" gives it that in the turn, and "idle" ends it; with "hold" it asks its
 // person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
-// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "mute" its file does not say what it does, as those of some headless ones; "leave" is
-// the first step of its end, after which nobody finds it, although it still writes into its transcript; with "say TEXT" its agent writes to whoever
+// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "mute" its file does not say what it does, as those of headless ones of 2.1.257; "leave" is
+// the first step of its end, after which nobody finds it, although it still writes into its transcript; with "version VERSION" its file says that it is of another version; with "say TEXT" its agent writes to whoever
 // wrote last, and with "write NAME TEXT" to who is listed under a name.
 func (s *Session) Tell(line string) {
 	s.t.Helper()
@@ -270,8 +275,11 @@ func run(root string) {
 	dir := filepath.Dir(root)
 	p := &program{root: root, path: filepath.Join(root, "sessions", pid+".json"), recent: map[string]bool{}}
 	p.record = object{
-		"pid": os.Getpid(), "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": start, "version": "2.1.330",
+		"pid": os.Getpid(), "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": start, "version": os.Getenv(envVersion),
 		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": os.Args[2], "status": "idle",
+	}
+	if p.record["version"] == (teams.Version{}).String() {
+		delete(p.record, "version")
 	}
 	for _, d := range []string{filepath.Dir(socket), filepath.Join(root, "sessions"), filepath.Join(root, "projects", transcript.Slug(dir))} {
 		fail(os.MkdirAll(d, 0o700))
@@ -351,6 +359,9 @@ func (p *program) obey(line string) {
 			"message": object{"role": "user", "content": "<cross-session-message from=\"uds:x\" from-name=\"" + fmt.Sprint(p.record["name"]) + "\">\n" + text + "\n</cross-session-message>"},
 		})
 		return
+	}
+	if version, ok := strings.CutPrefix(line, "version "); ok {
+		p.record["version"] = version
 	}
 	switch line {
 	case "busy":
@@ -480,7 +491,7 @@ func (p *program) hook() {
 		return
 	}
 	var said strings.Builder
-	cmd := exec.Command(os.Args[0], fmt.Sprint(p.record["sessionId"]))
+	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), env+"=", envHook+"="+strconv.Itoa(os.Getpid()), envRoot+"="+p.root)
 	cmd.Stderr = &said // a pipe, whose reader ends with us
 	if err := cmd.Start(); err != nil {
