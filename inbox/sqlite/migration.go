@@ -8,9 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-
-	"modernc.org/sqlite"
 )
 
 // fileVersion is the version of a file. Those of [Format.Earlier] are counted by themselves.
@@ -87,6 +86,8 @@ func check(c *Conn, path string, format Format) (at fileVersion, err error) {
 		return at, &NewerError{Name: format.Name, Path: path, Version: at.number, Known: known}
 	case ours && at.number > 0:
 		return at, nil
+	case slices.Contains(format.Development, int32(app)):
+		return at, ErrDevelopment
 	case app != 0 || n != 0:
 		return at, ErrForeign
 	}
@@ -187,15 +188,10 @@ func syncFile(path string) error {
 
 // copyTo writes what was last committed to the database at path into an empty file.
 func copyTo(path, to string) (err error) {
-	connector, err := sqlite.NewConnector(uri(path))
+	c, err := connect(context.Background(), uri(path)) // one more: VACUUM cannot be run in a transaction
 	if err != nil {
 		return err
 	}
-	conn, err := connector.Connect(context.Background()) // one more: VACUUM cannot be run in a transaction
-	if err != nil {
-		return err
-	}
-	c := &Conn{conn: conn, kept: map[string]*statement{}}
 	defer func() { err = errors.Join(err, c.close()) }()
 	_, err = c.Exec("VACUUM INTO ?", to)
 	return err

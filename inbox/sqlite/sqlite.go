@@ -42,8 +42,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"modernc.org/sqlite"
 )
 
 // Patience is how long a call waits for other processes if its context has no deadline.
@@ -56,6 +54,10 @@ type Format struct {
 	// Application marks the file, in the header field SQLite has for that: four
 	// ASCII characters that no other program uses.
 	Application int32
+
+	// Development holds the marks of files that were made before the first release. They are
+	// refused with [ErrDevelopment].
+	Development []int32
 
 	// Schema holds one script for each version: the n-th brings a file of
 	// version n-1 to version n, so the newest version is their number. A script
@@ -101,8 +103,8 @@ var aloneWithin = time.Second // a variable for tests
 // Open opens the database at path, and creates it if there is none. The file has mode 0600,
 // and directories that are missing get mode 0700.
 //
-// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign], [ErrInUse],
-// [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
+// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign], [ErrDevelopment],
+// [ErrInUse], [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
 func Open(ctx context.Context, path string, format Format) (*DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" || strings.ContainsRune(path, 0) {
@@ -140,20 +142,29 @@ func Open(ctx context.Context, path string, format Format) (*DB, error) {
 
 // open opens the file, and makes it ours, current and set up.
 func (d *DB) open(ctx context.Context) error {
-	connector, err := sqlite.NewConnector(uri(d.path))
+	c, err := connect(ctx, uri(d.path))
 	if err != nil {
 		return d.fail("open", err)
 	}
-	c, err := connector.Connect(ctx)
-	if err != nil {
-		return d.fail("open", err)
-	}
-	d.conn = &Conn{conn: c, kept: map[string]*statement{}}
+	d.conn = c
 	if err := d.prepare(ctx); err != nil {
-		_ = d.conn.close() // the first error is the one that matters
+		d.abandon(ctx)
 		return err
 	}
 	return nil
+}
+
+// abandon closes a file that is not used, and leaves it and its log as they are. SQLite folds
+// the log into the file when the last connection is closed; here that is one that cannot write.
+// Errors are ignored: why the file is not used matters more.
+func (d *DB) abandon(ctx context.Context) {
+	if info, err := os.Stat(d.path + "-wal"); err == nil && info.Size() > 0 {
+		if reader, err := connect(ctx, uri(d.path)+"?mode=ro"); err == nil {
+			defer reader.close()
+			_, _ = reader.Number("PRAGMA user_version") // now it counts as a user of the file
+		}
+	}
+	_ = d.conn.close()
 }
 
 // prepare makes the open file ours, current and set up.

@@ -18,6 +18,7 @@ func aFormat() Format {
 	return Format{
 		Name:        "diary",
 		Application: 0x64694152,
+		Development: []int32{0x64694151},
 		Schema:      []string{"CREATE TABLE days (n INTEGER PRIMARY KEY, text TEXT) STRICT"},
 	}
 }
@@ -320,7 +321,7 @@ func TestWindowsPathsBecomeURIs(t *testing.T) {
 
 func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrInUse, ErrMoved, ErrReadOnly, ErrAccess, ErrDisk} {
+	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrDevelopment, ErrInUse, ErrMoved, ErrReadOnly, ErrAccess, ErrDisk} {
 		err := &Error{Name: "diary", Op: "write", Path: "/x/diary.db", Kind: kind, Err: fs.ErrInvalid}
 		text := err.Error()
 		for _, part := range []string{"diary: write in /x/diary.db: ", kind.Error(), fs.ErrInvalid.Error(), "; "} {
