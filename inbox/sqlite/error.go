@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,8 +25,6 @@ var (
 	ErrForeign = errors.New("a database of something else")
 	// ErrDevelopment: the file is of [Format.Development].
 	ErrDevelopment = errors.New("made by a development version of teambridge, from before the first release")
-	// ErrInUse: the file is of [Format.Earlier], and another process has it open.
-	ErrInUse = errors.New("made by an earlier version, and still in use")
 	// ErrMoved: the file was moved away, replaced or deleted while it was open.
 	ErrMoved = errors.New("moved away, replaced or deleted while it was open")
 	// ErrReadOnly: the file can be read and not written.
@@ -113,8 +110,6 @@ func (e *Error) next() string {
 		return "it was left as it is: name another file, or " + first + "move it away"
 	case ErrDevelopment:
 		return "it was left as it is: " + first + "move it and its -wal and -shm files away to begin a new one" + e.loss()
-	case ErrInUse:
-		return cmp.Or(end, "end the process that uses it") + " and try again; nothing is lost, and it is then brought up to date"
 	case ErrMoved:
 		return "it is not used any more, since what is recorded in it would be lost: move it back if that was a mistake, and start again"
 	case ErrReadOnly:
@@ -189,7 +184,7 @@ func (d *DB) fail(op string, err error) error {
 func (d *DB) error(op string, kind, err error) *Error {
 	e := &Error{Name: d.format.Name, Op: op, Path: d.path, Kind: kind, Err: err, lost: d.format.Lost}
 	switch kind {
-	case ErrCorrupt, ErrForeign, ErrDevelopment, ErrInUse:
+	case ErrCorrupt, ErrForeign, ErrDevelopment:
 		e.Users, e.UsersKnown = Users(d.path)
 	}
 	return e
