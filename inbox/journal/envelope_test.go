@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/inbox/sqlite"
 	"teambridge/inbox/sqlite/sqlitetest"
 )
 
@@ -392,49 +391,6 @@ func TestExportHasEnvelopes(t *testing.T) {
 	}
 }
 
-// version1 makes a journal with the first schema.
-func version1(t *testing.T, path string) *Journal {
-	t.Helper()
-	f := format()
-	f.Schema = f.Schema[:1]
-	j, err := open(t.Context(), path, f)
-	must(t, err)
-	return j
-}
-
-func TestMigrationFromVersion1(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "journal.db")
-	old := version1(t, path)
-	observe(t, old, look(t, 1, row("kept")))
-	must(t, run(old, `INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, reason, at)
-		SELECT 2, root, team, created_at, inbox, 'kept', 'verified', '', 0 FROM inboxes; UPDATE counter SET seq=2`))
-	must(t, old.Close())
-
-	j := mustOpen(t, path)
-	if got := texts(messages(t, j, Query{})); got != "kept" || len(search(t, j, "kept", Query{})) != 1 {
-		t.Errorf("the messages are %q, want what was there", got)
-	}
-	if r, found, err := j.Receipt(t.Context(), aKey("kept")); err != nil || !found || r.State != Verified {
-		t.Errorf("the receipt is %+v, %v", r, err)
-	}
-	if diff := cmp.Diff([]bool{true}, record(t, j, said("a", 3, "word"))); diff != "" {
-		t.Error(diff)
-	}
-	wantChanges(t, observe(t, j, look(t, 4, row("kept"), row("new"))).Changes, "4 appeared new#1")
-	if n := number(t, j, "SELECT count(*) FROM receipts WHERE seen_at IS NULL"); n != 1 {
-		t.Errorf("%d receipts that were not seen, want 1", n)
-	}
-	sound(t, j)
-
-	f := format()
-	f.Schema = f.Schema[:1]
-	_, err := open(t.Context(), path, f)
-	if newer := new(sqlite.NewerError); !errors.As(err, &newer) {
-		t.Errorf("the program of before: %v, want that it is newer", err)
-	}
-}
-
 const eachEnvelopes = 300
 
 // childRecord records the same envelopes as the others, some at a time.
@@ -463,8 +419,6 @@ func childRecord(args []string) error {
 func TestManyProcessesRecordEachEnvelopeOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
-	old := version1(t, path) // they migrate it at once, too
-	must(t, old.Close())
 	sqlitetest.AtOnce(t, 4, func(int) *exec.Cmd { return sqlitetest.Child(t.Context(), "record", path) })
 	j := mustOpen(t, path)
 	for i, e := range envelopes(t, j, EnvelopeQuery{}) {

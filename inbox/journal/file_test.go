@@ -207,6 +207,26 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestDevelopmentVersionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for mark, newest := range map[int]int{1952598606: 7, 1952598639: 4} {
+		for _, version := range []int{1, newest} {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			j := mustOpen(t, path)
+			observe(t, j, look(t, 1, row("word")))
+			must(t, run(j, fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", mark, version)))
+			must(t, j.Close())
+			before, err := os.ReadFile(path)
+			must(t, err)
+			_, err = Open(t.Context(), path)
+			wantError(t, err, sqlite.ErrDevelopment)
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
+				t.Errorf("version %d of %d: the file was changed: %v", version, mark, err)
+			}
+		}
+	}
+}
+
 func TestFileIsSetUp(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "journal.db")

@@ -102,24 +102,12 @@ type Journal struct {
 //go:embed schema.sql
 var schema string
 
-//go:embed envelopes.sql
-var envelopesSchema string
-
-//go:embed lost.sql
-var lostSchema string
-
-//go:embed tasks.sql
-var tasksSchema string
-
-//go:embed development.sql
-var developmentSchemas string
-
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "journal",
-		Application: 0x74624a6f, // "tbJo"
-		Earlier:     sqlite.Earlier{Application: 0x74624a4e /* "tbJN" */, Schema: sqlite.Scripts(developmentSchemas)},
-		Schema:      []string{schema, envelopesSchema, lostSchema, tasksSchema},
+		Application: 0x74624a31,                      // "tbJ1"
+		Development: []int32{0x74624a4e, 0x74624a6f}, // "tbJN", "tbJo"
+		Schema:      []string{schema},
 		// So that Prune can give space back without writing the file again.
 		Create: "PRAGMA auto_vacuum=INCREMENTAL",
 		// The cache is nearly all that a service's memory grows by, once for each of its
@@ -141,10 +129,8 @@ func micros(t time.Time) sqlite.Value {
 
 // Open opens the journal at path, creates it if there is none, and brings one of an earlier
 // version up to date. Modes and errors are those of [sqlite.Open].
-func Open(ctx context.Context, path string) (*Journal, error) { return open(ctx, path, format()) }
-
-func open(ctx context.Context, path string, f sqlite.Format) (*Journal, error) {
-	db, err := sqlite.Open(ctx, path, f)
+func Open(ctx context.Context, path string) (*Journal, error) {
+	db, err := sqlite.Open(ctx, path, format())
 	if err != nil {
 		return nil, err
 	}

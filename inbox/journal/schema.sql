@@ -1,4 +1,4 @@
--- The journal, schema version 1. Each seq is from the one counter. Times are
+-- The journal. Each seq is from the one counter. Times are
 -- microseconds since 1970; created_at is the age of a team in milliseconds, as
 -- config.json has it.
 
@@ -81,9 +81,12 @@ CREATE TABLE receipts (
 	consumed_at INTEGER,
 	lost_at     INTEGER,
 	ahead       TEXT, -- keys of the unread rows in front of the message, separated by spaces
+	seen_at     INTEGER, -- when it was seen in its recipient's transcript
 	UNIQUE (root, team, created_at, inbox, id)
 ) STRICT;
 CREATE INDEX receipts_at ON receipts (at);
+-- Those that wait for a person are found without reading all.
+CREATE INDEX receipts_lost ON receipts (root, team, created_at) WHERE state IN ('lost', 'unknown');
 
 -- What happened to relays and deliveries, copied from ledgers.
 CREATE TABLE relay_events (
@@ -110,3 +113,68 @@ CREATE TABLE copied (
 	source TEXT    PRIMARY KEY,
 	n      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- What agents say and do.
+CREATE TABLE envelopes (
+	seq      INTEGER PRIMARY KEY,
+	inbox    INTEGER NOT NULL REFERENCES inboxes, -- of the agent
+	id       TEXT    NOT NULL,
+	at       INTEGER NOT NULL,
+	session  TEXT    NOT NULL,
+	turn     TEXT    NOT NULL, -- '': none, like the next two
+	call     TEXT    NOT NULL,
+	subagent TEXT    NOT NULL,
+	kind     TEXT    NOT NULL,
+	role     TEXT    NOT NULL,
+	raw      BLOB    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX envelopes_id ON envelopes (inbox, id);
+CREATE INDEX envelopes_inbox ON envelopes (inbox);
+CREATE INDEX envelopes_session ON envelopes (inbox, session, at);
+CREATE INDEX envelopes_turn ON envelopes (turn) WHERE turn<>'';
+CREATE INDEX envelopes_call ON envelopes (call) WHERE call<>'';
+CREATE INDEX envelopes_at ON envelopes (at);
+
+-- Up to which time the envelopes of a session were pruned, so that they are not recorded
+-- again when its transcript is read again.
+CREATE TABLE pruned_sessions (
+	inbox   INTEGER NOT NULL REFERENCES inboxes,
+	session TEXT    NOT NULL,
+	at      INTEGER NOT NULL,
+	PRIMARY KEY (inbox, session)
+) STRICT, WITHOUT ROWID;
+
+-- Tasks of Claude Code, and what became of them.
+CREATE TABLE task_recordings (
+	root  TEXT    PRIMARY KEY,
+	began INTEGER NOT NULL, -- when they were looked at first
+	until INTEGER NOT NULL  -- up to when all changes are known
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tasks ( -- as they were seen last
+	id         INTEGER PRIMARY KEY,
+	root       TEXT    NOT NULL,
+	list       TEXT    NOT NULL,
+	task       TEXT    NOT NULL,
+	subject    TEXT    NOT NULL,
+	status     TEXT    NOT NULL,
+	owner      TEXT    NOT NULL,
+	blocked_by TEXT    NOT NULL, -- ids, with ", " between them
+	changed    INTEGER NOT NULL  -- when its file was written
+) STRICT;
+CREATE UNIQUE INDEX tasks_key ON tasks (root, list, task);
+
+CREATE TABLE task_changes (
+	seq     INTEGER PRIMARY KEY AUTOINCREMENT, -- not of the counter
+	root    TEXT    NOT NULL,
+	list    TEXT    NOT NULL,
+	task    TEXT    NOT NULL,
+	subject TEXT    NOT NULL,
+	what    TEXT    NOT NULL,
+	was     TEXT    NOT NULL,
+	now     TEXT    NOT NULL,
+	after   INTEGER, -- it was after this time, if it is not known exactly
+	at      INTEGER NOT NULL
+) STRICT;
+CREATE INDEX task_changes_task ON task_changes (root, list, task);
+CREATE INDEX task_changes_at ON task_changes (at);

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,41 +18,14 @@ func diskChildren() map[string]func([]string) error {
 	return map[string]func([]string) error{"full": childFull, "frozen": childFrozen}
 }
 
-// onOwnDisk runs a child with a mount namespace of its own, in which it may
-// mount a small disk. Nothing of that is seen outside.
-func onOwnDisk(t *testing.T, name string) {
-	t.Helper()
-	cmd := sqlitetest.Child(t.Context(), name, t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || strings.Contains(string(out), "cannot mount")) {
-		t.Skipf("no mount namespace to be had here: %v %s", err, out)
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-}
-
-func mount(dir string, flags uintptr, size string) error {
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, size); err != nil {
-		return fmt.Errorf("cannot mount: %w", err)
-	}
-	return nil
-}
-
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	onOwnDisk(t, "full")
+	sqlitetest.OnOwnDisk(t, "full")
 }
 
 func childFull(args []string) error {
 	ctx, dir := context.Background(), args[0]
-	if err := mount(dir, 0, "size=640k"); err != nil {
+	if err := sqlitetest.Mount(dir, 0, "size=640k"); err != nil {
 		return err
 	}
 	ballast := filepath.Join(dir, "ballast")
@@ -80,7 +52,7 @@ func childFull(args []string) error {
 		return fmt.Errorf("after %d intents: %w; want ErrFull with the path", n, err)
 	}
 	// A ledger that is to be made on a full disk.
-	if err := fill(dir); err != nil {
+	if err := sqlitetest.Fill(dir); err != nil {
 		return err
 	}
 	if _, err := Open(ctx, filepath.Join(dir, "other.db")); !errors.Is(err, ErrFull) {
@@ -102,30 +74,14 @@ func childFull(args []string) error {
 	return l.Close()
 }
 
-// fill leaves not a page on the disk of dir.
-func fill(dir string) error {
-	f, err := os.Create(filepath.Join(dir, "filler"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for err == nil {
-		_, err = f.Write(make([]byte, 4096))
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		return err
-	}
-	return nil
-}
-
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
-	onOwnDisk(t, "frozen")
+	sqlitetest.OnOwnDisk(t, "frozen")
 }
 
 func childFrozen(args []string) error {
 	ctx, dir := context.Background(), args[0]
-	if err := mount(dir, 0, "size=640k"); err != nil {
+	if err := sqlitetest.Mount(dir, 0, "size=640k"); err != nil {
 		return err
 	}
 	path := filepath.Join(dir, "ledger.db")
@@ -136,7 +92,7 @@ func childFrozen(args []string) error {
 	if err := l.Close(); err != nil {
 		return err
 	}
-	if err := mount(dir, syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+	if err := sqlitetest.Mount(dir, syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		return err
 	}
 	for path, want := range map[string]error{

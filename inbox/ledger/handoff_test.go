@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/inbox/sqlite"
 	"teambridge/inbox/sqlite/sqlitetest"
 )
 
@@ -23,43 +22,6 @@ func mustHandoff(t *testing.T, l *Ledger) Handoff {
 		t.Fatalf("handoff: found %t, %v", found, err)
 	}
 	return h
-}
-
-// A ledger of each earlier version keeps its content and gets the new table.
-func TestHandoffsInLedgersOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	newest := len(format().Schema)
-	for version := 1; version < newest; version++ {
-		path := filepath.Join(t.TempDir(), "ledger.db")
-		old := format()
-		old.Schema = old.Schema[:version]
-		db, err := sqlite.Open(t.Context(), path, old)
-		must(t, err)
-		before := &Ledger{db: db}
-		must(t, before.Claim(t.Context(), anInput("waits")))
-		must(t, before.write(t.Context(), "set session", durable, func(c *sqlite.Conn) error {
-			id, err := bob.add(c)
-			if err == nil {
-				_, err = c.Exec(`INSERT INTO sessions (inbox_id, id, pid, process_group, start, command, dead, at, state, reason, relay, mode)
-					VALUES (?, 's', 0, 0, '', '', '', ?, 'running', '', 0, x'')`, id, micros(monday))
-			}
-			return err
-		}))
-		must(t, before.Close())
-
-		l := mustOpen(t, path)
-		if n, newest, err := l.OpenPrompts(t.Context(), bob, 0); n != 1 || newest != 1 || err != nil {
-			t.Errorf("version %d: %d prompts up to %d, %v", version, n, newest, err)
-		}
-		info, found, err := l.RelayInfo(t.Context(), bob)
-		if err != nil || !found || info.Session.ID != "s" || info.Handoff != nil {
-			t.Errorf("version %d: %+v, %t, %v", version, info, found, err)
-		}
-		must(t, l.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal}))
-		if n, err := number(l, "PRAGMA user_version"); err != nil || int(n) != newest {
-			t.Errorf("version %d became %d, %v, want %d", version, n, err, newest)
-		}
-	}
 }
 
 func TestHandoff(t *testing.T) {

@@ -79,51 +79,12 @@ type Ledger struct {
 //go:embed schema.sql
 var schema string
 
-//go:embed member.sql
-var memberSchema string
-
-//go:embed attention.sql
-var attentionSchema string
-
-//go:embed panes.sql
-var paneSchema string
-
-//go:embed paneevents.sql
-var paneEventSchema string
-
-//go:embed runtimes.sql
-var runtimeSchema string
-
-//go:embed replies.sql
-var replySchema string
-
-//go:embed handoffs.sql
-var handoffSchema string
-
-//go:embed permissions.sql
-var permissionSchema string
-
-//go:embed peers.sql
-var peerSchema string
-
-//go:embed said.sql
-var saidSchema string
-
-//go:embed links.sql
-var linkSchema string
-
-//go:embed idlereports.sql
-var idleReportsSchema string
-
-//go:embed development.sql
-var developmentSchemas string
-
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "ledger",
-		Application: 0x74624c65, // "tbLe"
-		Earlier:     sqlite.Earlier{Application: 0x74624c47 /* "tbLG" */, Schema: sqlite.Scripts(developmentSchemas)},
-		Schema:      []string{schema, memberSchema, attentionSchema, paneSchema, paneEventSchema, runtimeSchema, replySchema, handoffSchema, permissionSchema, peerSchema, saidSchema, linkSchema, idleReportsSchema},
+		Application: 0x74624c31,                      // "tbL1"
+		Development: []int32{0x74624c47, 0x74624c65}, // "tbLG", "tbLe"
+		Schema:      []string{schema},
 		Create:      "PRAGMA auto_vacuum=INCREMENTAL", // so that GiveBack can give space back
 		// Secure_delete overwrites what is deleted. A process that ends without Close leaves its log, and the next
 		// one has to read it: 64 pages take 0.1 ms, the default of 1000

@@ -502,6 +502,27 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	}
 }
 
+// Package sqlite has the other kinds of files that are refused.
+func TestDevelopmentVersionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for mark, newest := range map[int]int{1952599111: 12, 1952599141: 13} {
+		for _, version := range []int{1, newest} {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			l := mustOpen(t, path)
+			must(t, l.Intend(t.Context(), aSend("1")))
+			must(t, run(l, fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", mark, version)))
+			must(t, l.Close())
+			before, err := os.ReadFile(path)
+			must(t, err)
+			_, err = Open(t.Context(), path)
+			wantError(t, err, sqlite.ErrDevelopment)
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
+				t.Errorf("version %d of %d: the file was changed: %v", version, mark, err)
+			}
+		}
+	}
+}
+
 // A limit of SQLite's own stands for the full disk where no small one can be had.
 func TestFull(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"teambridge/inbox/sqlite"
 )
 
 const paneRoot = "/home/ann/.claude"
@@ -59,36 +57,6 @@ func mustPaneMessage(t testing.TB, l *Ledger, uuid string) PaneMessage {
 		t.Fatalf("%s: found %t, %v", uuid, found, err)
 	}
 	return m
-}
-
-// A ledger of each earlier version keeps its content and gets the new tables.
-func TestPanesInLedgersOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	newest := len(format().Schema)
-	for version := 1; version < newest; version++ {
-		path := filepath.Join(t.TempDir(), "ledger.db")
-		old := format()
-		old.Schema = old.Schema[:version]
-		db, err := sqlite.Open(t.Context(), path, old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := &Ledger{db: db}
-		send := aSend("1")
-		must(t, before.Intend(t.Context(), send))
-		must(t, run(before, `INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created, idle_exit)
-			VALUES ('5', '/r', 'blue', 'alice', '["claude"]', 0, '/', '', '', x'', 0, 0, 0)`))
-		must(t, before.Close())
-
-		l := mustOpen(t, path)
-		want(t, l, Send{SendKey: send.SendKey, Digest: send.Digest, Before: send.Before, State: Intent, At: send.At})
-		wantRelays(t, l, Relay{ID: "5", Root: "/r", Team: "blue", Member: "alice", Command: []string{"claude"}, Dir: "/", Created: time.UnixMicro(0).UTC()})
-		p := mustAddPane(t, l, "worker", 1)
-		put(t, l, aPaneMessage(p.InboxKey, "a", "queued"))
-		if n, err := number(l, "PRAGMA user_version"); err != nil || int(n) != newest {
-			t.Errorf("version %d became %d, %v, want %d", version, n, err, newest)
-		}
-	}
 }
 
 func TestAddPane(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"modernc.org/sqlite"
 )
 
 // A Value is an argument of a query: nil, int, int64, bool, float64, string or []byte.
@@ -67,6 +69,19 @@ type statement struct {
 // maxKept limits how many statements are kept. Queries whose text depends on what is
 // asked for have far fewer forms.
 const maxKept = 256
+
+// connect opens the file: URI.
+func connect(ctx context.Context, uri string) (*Conn, error) {
+	connector, err := sqlite.NewConnector(uri)
+	if err != nil {
+		return nil, err
+	}
+	c, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{conn: c, kept: map[string]*statement{}}, nil
+}
 
 // Exec runs query and returns how many rows it changed. Without arguments it may be
 // several statements, of which the last one counts.

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,8 +23,8 @@ var (
 	ErrCorrupt = errors.New("not a database, or a damaged one")
 	// ErrForeign: the file is a database, but not the one expected.
 	ErrForeign = errors.New("a database of something else")
-	// ErrInUse: the file is of [Format.Earlier], and another process has it open.
-	ErrInUse = errors.New("made by an earlier version, and still in use")
+	// ErrDevelopment: the file is of [Format.Development].
+	ErrDevelopment = errors.New("made by a development version of teambridge, from before the first release")
 	// ErrMoved: the file was moved away, replaced or deleted while it was open.
 	ErrMoved = errors.New("moved away, replaced or deleted while it was open")
 	// ErrReadOnly: the file can be read and not written.
@@ -109,8 +108,8 @@ func (e *Error) next() string {
 		return "it was left as it is: " + first + "restore a copy, or move it and its -wal and -shm files away to begin a new one" + e.loss()
 	case ErrForeign:
 		return "it was left as it is: name another file, or " + first + "move it away"
-	case ErrInUse:
-		return cmp.Or(end, "end the process that uses it") + " and try again; nothing is lost, and it is then brought up to date"
+	case ErrDevelopment:
+		return "it was left as it is: " + first + "move it and its -wal and -shm files away to begin a new one" + e.loss()
 	case ErrMoved:
 		return "it is not used any more, since what is recorded in it would be lost: move it back if that was a mistake, and start again"
 	case ErrReadOnly:
@@ -172,8 +171,8 @@ func CheckNames(db string, namesAndValues ...string) error {
 
 // fail adds path and kind to an error of SQLite. Other errors are returned as they are.
 func (d *DB) fail(op string, err error) error {
-	if err == ErrForeign { // of check
-		return d.error(op, ErrForeign, nil)
+	if err == ErrForeign || err == ErrDevelopment { // of check
+		return d.error(op, err, nil)
 	}
 	var raw *sqlite.Error
 	if !errors.As(err, &raw) {
@@ -185,7 +184,7 @@ func (d *DB) fail(op string, err error) error {
 func (d *DB) error(op string, kind, err error) *Error {
 	e := &Error{Name: d.format.Name, Op: op, Path: d.path, Kind: kind, Err: err, lost: d.format.Lost}
 	switch kind {
-	case ErrCorrupt, ErrForeign, ErrInUse:
+	case ErrCorrupt, ErrForeign, ErrDevelopment:
 		e.Users, e.UsersKnown = Users(d.path)
 	}
 	return e

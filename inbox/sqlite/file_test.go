@@ -142,6 +142,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 		}, ErrForeign},
 		{"another application", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=7") }, ErrForeign},
 		{"another version", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=0") }, ErrForeign},
+		{"a development version", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=0x64694151; PRAGMA user_version=13") }, ErrDevelopment},
 		{"newer", func(t *testing.T) []byte { return made(t, "PRAGMA user_version=99") }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -178,6 +179,49 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 			must(t, err)
 			if len(entries) != 1 {
 				t.Errorf("directory holds %v, want the file alone", entries)
+			}
+		})
+	}
+}
+
+// The log of a file that is refused stays, too: a process that ends without Close leaves one.
+func TestLogsOfRefusedFilesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		mark string
+		want error // nil: a NewerError
+	}{
+		"a development version": {"PRAGMA application_id=0x64694151", ErrDevelopment},
+		"another application":   {"PRAGMA application_id=7", ErrForeign},
+		"newer":                 {"PRAGMA user_version=99", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, path := filepath.Join(t.TempDir(), "diary.db"), filepath.Join(t.TempDir(), "diary.db")
+			d := open(t, from, aFormat())
+			run(t, d, "INSERT INTO days (text) VALUES ('in the log')")
+			run(t, d, test.mark)
+			before := map[string][]byte{}
+			for _, suffix := range []string{"", "-wal"} {
+				data, err := os.ReadFile(from + suffix)
+				must(t, err)
+				if before[suffix] = data; len(data) == 0 {
+					t.Fatalf("%s is empty", filepath.Base(from+suffix))
+				}
+				must(t, os.WriteFile(path+suffix, data, 0o600))
+			}
+			shut(t, d)
+
+			_, err := Open(t.Context(), path, aFormat())
+			if newer := new(NewerError); test.want != nil {
+				wantError(t, err, test.want)
+			} else if !errors.As(err, &newer) {
+				t.Errorf("got %v, want a NewerError", err)
+			}
+			for suffix, want := range before {
+				if now, err := os.ReadFile(path + suffix); err != nil || !bytes.Equal(now, want) {
+					t.Errorf("%s: %d bytes, %v; it had %d", filepath.Base(path+suffix), len(now), err, len(want))
+				}
 			}
 		})
 	}

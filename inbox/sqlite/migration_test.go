@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"teambridge/inbox/sqlite/sqlitetest"
 )
@@ -19,7 +18,6 @@ import (
 // twoSteps is aFormat with a second version. Its script fails if it is run twice.
 func twoSteps() Format {
 	f := aFormat()
-	f.Earlier = earlier()
 	f.Schema = append(f.Schema, "ALTER TABLE days ADD COLUMN mood TEXT; INSERT INTO days (text, mood) VALUES ('migrated', 'good')")
 	return f
 }
@@ -143,13 +141,13 @@ func TestCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A copy that was left half done, and one of an earlier time.
-	for _, name := range []string{".copying", ".version0.7"} {
+	for _, name := range []string{".copying", ".version7"} {
 		if err := os.WriteFile(path+name, []byte("old"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantMigrated(t, path, 1)
-	all, err := Copies(path)
+	all, err := copies(path)
 	if err != nil || len(all) != 1 || filepath.Base(all[0]) != "diary.db.version1" {
 		t.Fatalf("copies %q, %v", all, err)
 	}
@@ -167,12 +165,11 @@ func TestCopies(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	sqlitetest.Main(m, map[string]func([]string) error{
+	children := map[string]func([]string) error{
 		"migrate": func(args []string) error {
 			if err := sqlitetest.Started(); err != nil {
 				return err
 			}
-			aloneWithin = time.Minute // eight of them can take more than 1 s, as with Wine
 			d, err := Open(context.Background(), args[0], twoSteps())
 			if err != nil {
 				return err
@@ -187,108 +184,19 @@ func TestMain(m *testing.M) {
 			fmt.Println("open")
 			return sqlitetest.Started()
 		},
-	})
+	}
+	maps.Copy(children, diskChildren())
+	sqlitetest.Main(m, children)
 }
 
 func TestManyProcessesMigrateOnce(t *testing.T) {
 	t.Parallel()
-	for round := range int64(9) {
+	for round := range int64(6) {
 		path := filepath.Join(t.TempDir(), "diary.db")
-		switch round % 3 {
-		case 1:
+		if round%2 == 1 {
 			firstVersion(t, path)
-		case 2:
-			shut(t, earlierVersion(t, path, 1))
 		}
 		sqlitetest.AtOnce(t, 8, func(int) *exec.Cmd { return sqlitetest.Child(t.Context(), "migrate", path) })
-		wantMigrated(t, path, min(round%3, 1))
+		wantMigrated(t, path, round%2)
 	}
-}
-
-// earlier are two versions from before that of aFormat, which has other names.
-func earlier() Earlier {
-	return Earlier{Application: 0x64694151, Schema: []string{
-		"CREATE TABLE entries (number INTEGER PRIMARY KEY, text TEXT) STRICT; INSERT INTO entries (text) VALUES ('kept')",
-		"CREATE INDEX entries_text ON entries (text)",
-		"DROP INDEX entries_text; ALTER TABLE entries RENAME TO days; ALTER TABLE days RENAME COLUMN number TO n",
-	}}
-}
-
-// earlierVersion makes a database of one of these versions with one day in it, as the program of that time.
-func earlierVersion(t *testing.T, path string, version int) *DB {
-	t.Helper()
-	return open(t, path, Format{Name: "diary", Application: earlier().Application, Schema: earlier().Schema[:version]})
-}
-
-func TestEarlierVersions(t *testing.T) {
-	t.Parallel()
-	for version := 1; version <= 2; version++ {
-		path := filepath.Join(t.TempDir(), "diary.db")
-		shut(t, earlierVersion(t, path, version))
-		wantMigrated(t, path, 1)
-		wantMigrated(t, path, 1)
-		d := open(t, path, twoSteps())
-		if mode := text(t, d, "PRAGMA journal_mode"); mode != "wal" {
-			t.Errorf("the file has journal mode %s", mode)
-		}
-		shut(t, d)
-		// The program of that time leaves it alone.
-		_, err := Open(t.Context(), path, Format{Name: "diary", Application: earlier().Application, Schema: earlier().Schema[:version]})
-		wantError(t, err, ErrForeign)
-	}
-	path := filepath.Join(t.TempDir(), "diary.db")
-	d := earlierVersion(t, path, 1)
-	run(t, d, "PRAGMA user_version=99")
-	shut(t, d)
-	var newer *NewerError
-	if _, err := Open(t.Context(), path, twoSteps()); !errors.As(err, &newer) || newer.Version != 99 || newer.Known != 3 {
-		t.Errorf("got %v, want a NewerError", err)
-	}
-}
-
-// A program of that time would not find its tables any more, so it has to end first.
-func TestEarlierVersionInUse(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "diary.db")
-	synctest.Test(t, func(t *testing.T) {
-		user := earlierVersion(t, path, 1)
-		_, err := Open(t.Context(), path, twoSteps())
-		wantError(t, err, ErrInUse)
-		run(t, user, "INSERT INTO entries (text) VALUES ('kept')") // it goes on
-		go func() {
-			time.Sleep(aloneWithin / 2) // of the bubble's clock
-			shut(t, user)
-		}()
-		wantMigrated(t, path, 2)
-	})
-}
-
-// A process that is killed while it brings up to date what is from before leaves a file that
-// the next one finishes.
-func TestEarlierVersionAfterAKill(t *testing.T) {
-	t.Parallel()
-	e := earlier()
-	for _, script := range []string{
-		"PRAGMA journal_mode=DELETE",
-		"PRAGMA journal_mode=DELETE; " + e.Schema[1] + ";" + e.Schema[2] + "; PRAGMA user_version=3",
-		e.Schema[1] + ";" + e.Schema[2] + "; PRAGMA user_version=3",
-	} {
-		path := filepath.Join(t.TempDir(), "diary.db")
-		d := earlierVersion(t, path, 1)
-		run(t, d, script)
-		shut(t, d)
-		wantMigrated(t, path, 1)
-		d = open(t, path, twoSteps())
-		if mode := text(t, d, "PRAGMA journal_mode"); mode != "wal" {
-			t.Errorf("after %s, the file has journal mode %s", script, mode)
-		}
-		shut(t, d)
-	}
-}
-
-// text returns the answer to a query.
-func text(t *testing.T, d *DB, query string) (s string) {
-	t.Helper()
-	must(t, d.Do(t.Context(), "look", func(c *Conn) error { return c.Query(func(r Row) { s = r.Text(0) }, query) }))
-	return s
 }

@@ -3,12 +3,13 @@
 //
 // # What is promised
 //
-// A file that is damaged, that is another program's, or that a newer version of this one
-// made is refused. It is never emptied, replaced or deleted.
+// A file that is damaged, that is another program's, or that a newer version of this one or a
+// development version made is refused. It is never emptied, replaced or deleted, and its log
+// stays as it is.
 //
 // A database of an earlier version is brought up to date when it is opened.
 // Processes that do so at the same time do it once, and one that is killed
-// leaves the version before. One of [Format.Earlier] has to be closed by all others first.
+// leaves the version before.
 //
 // A database whose file was moved away or replaced is not used any more: what is recorded in
 // a file that nobody opens again is lost. Each call looks at its beginning and its end, and
@@ -42,8 +43,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"modernc.org/sqlite"
 )
 
 // Patience is how long a call waits for other processes if its context has no deadline.
@@ -57,32 +56,20 @@ type Format struct {
 	// ASCII characters that no other program uses.
 	Application int32
 
+	// Development holds the marks of files that were made before the first release. They are
+	// refused with [ErrDevelopment].
+	Development []int32
+
 	// Schema holds one script for each version: the n-th brings a file of
 	// version n-1 to version n, so the newest version is their number. A script
 	// that was released is never changed.
 	Schema []string
-
-	// Earlier has the versions from before Schema. Programs that made them do not know the
-	// tables of Schema, so nobody may have such a file open while it is brought up to date.
-	Earlier Earlier
 
 	Create string // run on an empty file before its first script, outside a transaction
 	Setup  string // run on each opening, after the scripts
 
 	Lost string // what is lost if a person begins a new file, and what is not; for errors
 }
-
-// Earlier describes the versions of a database before those of [Format.Schema].
-type Earlier struct {
-	Application int32 // their mark; 0: there are none
-
-	// Schema holds the scripts, as that of a [Format]. The last one makes version 1 of
-	// [Format.Schema]. The first is not needed: no new file is made.
-	Schema []string
-}
-
-// Scripts splits the text of several scripts, which has a line "-- next version" between them.
-func Scripts(text string) []string { return strings.Split(text, "\n-- next version\n") }
 
 // A DB is an open database. Its methods may be called from several goroutines;
 // they take turns on one connection.
@@ -94,14 +81,10 @@ type DB struct {
 	conn   *Conn         // nil once closed; used by the holder of the token
 }
 
-// aloneWithin is how long [Open] waits until nobody else has a file of [Format.Earlier] open.
-// It is for processes that open it at once; one that keeps it open has to be ended.
-var aloneWithin = time.Second // a variable for tests
-
 // Open opens the database at path, and creates it if there is none. The file has mode 0600,
 // and directories that are missing get mode 0700.
 //
-// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign], [ErrInUse],
+// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign], [ErrDevelopment],
 // [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
 func Open(ctx context.Context, path string, format Format) (*DB, error) {
 	abs, err := filepath.Abs(path)
@@ -117,43 +100,37 @@ func Open(ctx context.Context, path string, format Format) (*DB, error) {
 	if err := makeDir(filepath.Dir(abs)); err != nil {
 		return nil, d.error("open", ErrAccess, err)
 	}
-	for until := time.Now().Add(aloneWithin); ; {
-		err := d.open(ctx)
-		if err == nil {
-			return d, nil
-		}
-		if !errors.Is(err, errNotAlone) {
-			return nil, err
-		}
-		// The file is closed meanwhile: processes that wait for each other to be gone must not keep it open.
-		timer := time.NewTimer(5*time.Millisecond + rand.N(20*time.Millisecond))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil || time.Now().After(until) {
-			return nil, d.error("open", ErrInUse, nil)
-		}
+	if err := d.open(ctx); err != nil {
+		return nil, err
 	}
+	return d, nil
 }
 
 // open opens the file, and makes it ours, current and set up.
 func (d *DB) open(ctx context.Context) error {
-	connector, err := sqlite.NewConnector(uri(d.path))
+	c, err := connect(ctx, uri(d.path))
 	if err != nil {
 		return d.fail("open", err)
 	}
-	c, err := connector.Connect(ctx)
-	if err != nil {
-		return d.fail("open", err)
-	}
-	d.conn = &Conn{conn: c, kept: map[string]*statement{}}
+	d.conn = c
 	if err := d.prepare(ctx); err != nil {
-		_ = d.conn.close() // the first error is the one that matters
+		d.abandon(ctx)
 		return err
 	}
 	return nil
+}
+
+// abandon closes a file that is not used, and leaves it and its log as they are. SQLite folds
+// the log into the file when the last connection is closed; here that is one that cannot write.
+// Errors are ignored: why the file is not used matters more.
+func (d *DB) abandon(ctx context.Context) {
+	if info, err := os.Stat(d.path + "-wal"); err == nil && info.Size() > 0 {
+		if reader, err := connect(ctx, uri(d.path)+"?mode=ro"); err == nil {
+			defer reader.close()
+			_, _ = reader.Number("PRAGMA user_version") // now it counts as a user of the file
+		}
+	}
+	_ = d.conn.close()
 }
 
 // prepare makes the open file ours, current and set up.

@@ -18,6 +18,7 @@ func aFormat() Format {
 	return Format{
 		Name:        "diary",
 		Application: 0x64694152,
+		Development: []int32{0x64694151},
 		Schema:      []string{"CREATE TABLE days (n INTEGER PRIMARY KEY, text TEXT) STRICT"},
 	}
 }
@@ -248,7 +249,7 @@ func TestUpgradeThatAnotherProcessMade(t *testing.T) {
 	if err := d.Do(t.Context(), "upgrade", func(c *Conn) error { return upgrade(c, d.Path(), aFormat()) }); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := Copies(d.Path()); err != nil || len(all) > 0 {
+	if all, err := copies(d.Path()); err != nil || len(all) > 0 {
 		t.Errorf("copies %q, %v", all, err)
 	}
 }
@@ -320,7 +321,7 @@ func TestWindowsPathsBecomeURIs(t *testing.T) {
 
 func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrInUse, ErrMoved, ErrReadOnly, ErrAccess, ErrDisk} {
+	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrDevelopment, ErrMoved, ErrReadOnly, ErrAccess, ErrDisk} {
 		err := &Error{Name: "diary", Op: "write", Path: "/x/diary.db", Kind: kind, Err: fs.ErrInvalid}
 		text := err.Error()
 		for _, part := range []string{"diary: write in /x/diary.db: ", kind.Error(), fs.ErrInvalid.Error(), "; "} {
@@ -338,7 +339,9 @@ func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
 		{Error{Kind: ErrCorrupt, UsersKnown: true, lost: "lost are then the days"}, "it was left as it is: restore a copy, or move it and its -wal and -shm files away to begin a new one; lost are then the days"},
 		{Error{Kind: ErrCorrupt}, "it was left as it is: first end all teambridge processes, the service too, then restore a copy, or move it"},
 		{Error{Kind: ErrCorrupt, UsersKnown: true, Users: []Process{{7, "teambridge serve"}, {8, ""}}}, "first end process 7 (teambridge serve) and process 8, then restore a copy"},
-		{Error{Kind: ErrInUse, UsersKnown: true, Users: []Process{{7, "teambridge serve"}}}, "end process 7 (teambridge serve) and try again; nothing is lost"},
+		{Error{Kind: ErrDevelopment, UsersKnown: true, Users: []Process{{7, "teambridge serve"}}, lost: "lost are then the days"},
+			"made by a development version of teambridge, from before the first release; it was left as it is: " +
+				"first end process 7 (teambridge serve), then move it and its -wal and -shm files away to begin a new one; lost are then the days"},
 	} {
 		if text := test.err.Error(); !strings.Contains(text, test.want) {
 			t.Errorf("%q does not say %q", text, test.want)

@@ -10,7 +10,6 @@ import (
 	"runtime"
 
 	"teambridge/inbox/journal"
-	"teambridge/inbox/sqlite"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
@@ -34,7 +33,7 @@ func (x *examination) state(ctx context.Context) {
 	l, err := x.Ledger(ctx)
 	if err != nil {
 		x.add(api.LevelProblem, "ledger", "", filepath.Join(dir, "ledger.db"), view.Describe(err),
-			x.goesOn(err, "messages are sent only with --force, and no history has them"))
+			x.goesOn("messages are sent only with --force, and no history has them"))
 		return
 	}
 	if l == nil {
@@ -83,16 +82,16 @@ func (x *examination) databases(ctx context.Context) error {
 		x.add(api.LevelNote, "journal", "", path, view.Describe(err), "look again later")
 		return nil
 	case err != nil:
-		x.add(api.LevelProblem, "journal", "", path, view.Describe(err), x.goesOn(err, "messages can be sent, but what others write is not recorded, and there is no history"))
+		x.add(api.LevelProblem, "journal", "", path, view.Describe(err), x.goesOn("messages can be sent, but what others write is not recorded, and there is no history"))
 		return nil
 	}
 	x.add(api.LevelOK, "journal_size", "", path, since+"; the journal has "+text, "teambridge gc deletes old ones")
 	return nil
 }
 
-// goesOn says what works if this command cannot use a database because of why: otherwise,
-// unless a service has it open.
-func (x *examination) goesOn(why error, otherwise string) string {
+// goesOn says what works if this command cannot use a database: otherwise, unless a service
+// has it open.
+func (x *examination) goesOn(otherwise string) string {
 	c, err := client.Find(x.State, x.Root.Path())
 	if err != nil {
 		return otherwise
@@ -100,9 +99,6 @@ func (x *examination) goesOn(why error, otherwise string) string {
 	c.Close()
 	if _, moved := MovedDatabases(x.State, x.Root.Path()); moved != "" {
 		return otherwise
-	}
-	if errors.Is(why, sqlite.ErrInUse) {
-		return "the service still uses it: what goes through the service is recorded there"
 	}
 	return "the service still has it open: what goes through the service may not be recorded"
 }
