@@ -10,7 +10,6 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/sim/standin"
-	"teambridge/teams"
 )
 
 // TestRealPaneWithoutService types into the real program with nothing but commands: each
