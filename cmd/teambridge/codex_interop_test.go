@@ -16,7 +16,6 @@ import (
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/status/mcp"
-	"teambridge/teams"
 )
 
 // codexUser is somebody with sessions of Codex that have the tools of teambridge, and with a service.
@@ -173,7 +172,7 @@ func TestRealCodex(t *testing.T) {
 	}
 	one.given("(replied)")
 
-	ann := newAgentUser(t, standin.Newest(t, teams.SessionSocket), p.home, p.state)
+	ann := newAgentUser(t, standin.Newest(t), p.home, p.state)
 	if said := ann.calls("[asks]", "send_message", map[string]any{"to": one.name(), "text": "(Claude asks)", "wait": "answer"}); !strings.Contains(said, "answered") || !strings.Contains(said, "(Claude asks)") {
 		t.Errorf("Claude Code asks Codex: %s", said)
 	}
@@ -370,7 +369,7 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 	p := newCodexUser(t, nil)
 	n := rounds(t, "TEAMBRIDGE_AGENT_ROUNDS", 3)
 	p.ctx = deadline(t, 4*time.Minute+time.Duration(n)*30*time.Second)
-	v := standin.Newest(t, teams.SessionSocket)
+	v := standin.Newest(t)
 	cx, ann := p.starts("[one]"), newAgentUser(t, v, p.home, p.state)
 	ann.ctx = p.ctx
 	id := ann.session().Session

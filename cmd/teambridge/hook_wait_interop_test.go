@@ -26,15 +26,6 @@ type hookedUser struct {
 	state   string
 }
 
-func forEachHooked(t *testing.T, test func(t *testing.T, v teams.Version)) {
-	t.Helper()
-	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
-		test(t, v)
-	})
-}
-
 func newHookedUser(t *testing.T, v teams.Version) *hookedUser {
 	t.Helper()
 	return newHookedUserWith(t, v, nil)
@@ -78,13 +69,15 @@ func (p *hookedUser) start(args ...string) {
 	p.t.Helper()
 	p.terminal = standin.StartSession(p.t, p.version, p.home, args...)
 	p.team.Lead = p.terminal
-	if s, ok := transcript.ProcessWith(p.home.Root, p.terminal.Pid()); ok && s.Socket != "" {
-		if err := os.Remove(s.Socket); err != nil {
-			p.t.Fatal(err)
-		}
-		if err := p.terminal.Prompt(p.ctx, "hello"); err != nil { // the next hook sees that it is gone
-			p.t.Fatal(err)
-		}
+	s, ok := transcript.ProcessWith(p.home.Root, p.terminal.Pid())
+	if !ok || s.Socket == "" {
+		p.t.Fatalf("the session has no socket: %+v", s)
+	}
+	if err := os.Remove(s.Socket); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.terminal.Prompt(p.ctx, "hello"); err != nil { // the next hook sees that it is gone
+		p.t.Fatal(err)
 	}
 	p.session()
 }
@@ -92,7 +85,7 @@ func (p *hookedUser) start(args ...string) {
 func (p *hookedUser) session() api.Session {
 	p.t.Helper()
 	return p.sessionThat(p.ctx, func(s api.Session) bool {
-		return s.PID == p.terminal.Pid() && s.Way == api.WayHook && (s.Word == api.WordIdle || p.version.Has(teams.TellsWork) != teams.Yes)
+		return s.PID == p.terminal.Pid() && s.Way == api.WayHook && s.Word == api.WordIdle
 	})
 }
 
@@ -125,7 +118,7 @@ func (p *hookedUser) ended(pid int) {
 // A session without a socket takes messages by the waiting hook: idle and busy, one after the other, after /clear, and beside a
 // draft. Nothing is left when it ends.
 func TestRealWaitingHook(t *testing.T) {
-	forEachHooked(t, func(t *testing.T, v teams.Version) {
+	onEach(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		member := p.session().Name
 		if member == "" {
@@ -208,7 +201,7 @@ func TestRealWaitingHook(t *testing.T) {
 // With --unasked, the hook is the way even if the session has a socket, so that one that bypasses permissions takes messages
 // without a question.
 func TestRealWaitingHookUnasked(t *testing.T) {
-	withSocket(t, func(t *testing.T, v teams.Version) {
+	onEach(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUserWith(t, v, []string{"--unasked"}, "--dangerously-skip-permissions")
 		var a api.Answered
 		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
@@ -248,7 +241,7 @@ func (p *sessionUser) inOrder(texts ...string) {
 
 // What a session that was killed had in its queue, and what came later, is given to the one that goes on with it, once.
 func TestRealKilledSessionWithHook(t *testing.T) {
-	forEachHooked(t, func(t *testing.T, v teams.Version) {
+	onEach(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		s := p.session()
 		var stderr lockedBuffer
@@ -275,7 +268,7 @@ func TestRealKilledSessionWithHook(t *testing.T) {
 
 // A headless session has the hooks, too, and ends.
 func TestRealHeadlessWithHook(t *testing.T) {
-	forEachHooked(t, func(t *testing.T, v teams.Version) {
+	onEach(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		cmd := exec.CommandContext(p.ctx, standin.Require(t, v)[0], append(standin.Require(t, v)[1:], "-p", "hello", "--model", "sonnet")...)
 		cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDECODE=1") // as inside of a session
@@ -287,7 +280,7 @@ func TestRealHeadlessWithHook(t *testing.T) {
 
 // As TestRealKilledSessionsAndServices, with the waiting hook.
 func TestRealKilledSessionsAndServicesWithHook(t *testing.T) {
-	forEachHooked(t, func(t *testing.T, v teams.Version) {
+	onEach(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		p.killAll(p.session(), p.state, false, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
 			text := transcript.Texts(r.Message.Content, "") + transcript.Texts(r.Attachment.Prompt, "")

@@ -9,8 +9,7 @@ import (
 	"teambridge/teams"
 )
 
-// Teammates that Claude Code itself starts in panes are reached there. In newer versions the
-// shell that starts one stays in front of it.
+// Teammates that Claude Code itself starts in panes are reached there. The shell that starts one stays in front of it.
 func TestRealTeammateInAPane(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
@@ -24,11 +23,6 @@ func TestRealTeammateInAPane(t *testing.T) {
 			}
 		}
 		agent := map[string]string{"name": "worker", "description": "works", "prompt": "wait for messages"}
-		if v.Has(teams.TeamAtStart) != teams.Yes {
-			p.prompt(standin.CallLine("TeamCreate", map[string]string{"team_name": "myteam", "description": "d"}))
-			p.until("a team", func() bool { return p.command("members", "--team", "myteam").Run() == nil })
-			agent["team_name"], agent["subagent_type"] = "myteam", "general-purpose"
-		}
 		p.prompt(standin.CallLine("Agent", agent))
 		p.env = append(p.env, "TMUX="+p.Socket+",1,0")
 		var out []byte

@@ -115,8 +115,7 @@ func (p *pluginUser) commands(text string) {
 	}
 }
 
-// With the plugin, a session has the tools, and the commands use them unasked; versions without sockets take messages. Without the
-// program, sessions work on, and what is uninstalled leaves nothing behind.
+// With the plugin, a session has the tools, and the commands use them unasked. Without the program, sessions work on, and what is uninstalled leaves nothing behind.
 func TestRealPlugin(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
@@ -136,8 +135,8 @@ func TestRealPlugin(t *testing.T) {
 		p.terminal = standin.StartSession(t, v, p.home)
 		p.team.Lead = p.terminal
 		is := p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Way != "" })
-		if want := map[bool]string{true: api.WaySession, false: api.WayHook}[v.Has(teams.SessionSocket) == teams.Yes]; is.Way != want {
-			t.Errorf("it is reached by %q, not %q", is.Way, want)
+		if is.Way != api.WaySession {
+			t.Errorf("it is reached by %q", is.Way)
 		}
 		p.commands("(by the command)")
 		if sent := p.must("send", is.Session, "(a message)", "--wait", "seen"); !strings.Contains(sent, "seen") {

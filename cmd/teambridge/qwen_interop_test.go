@@ -16,7 +16,6 @@ import (
 	"teambridge/relay/sim/standin"
 	"teambridge/setup"
 	"teambridge/status/api"
-	"teambridge/teams"
 )
 
 // qwenUser is somebody with a session of Qwen Code at a terminal, and with a service.
@@ -179,7 +178,7 @@ func TestRealQwen(t *testing.T) {
 	if said := p.calls("mcp__teambridge__list_agents", map[string]any{}); !strings.Contains(said, name+"@sessions") {
 		t.Errorf("listed by the agent: %s", said)
 	}
-	ann := newAgentUser(t, standin.Newest(t, teams.SessionSocket), p.home, p.state)
+	ann := newAgentUser(t, standin.Newest(t), p.home, p.state)
 	if said := ann.calls("[asks]", "send_message", map[string]any{"to": name, "text": "(Claude asks)", "wait": "answer"}); !strings.Contains(said, "answered") {
 		t.Errorf("Claude Code asks Qwen Code: %s", said)
 	}

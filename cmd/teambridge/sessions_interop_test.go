@@ -20,36 +20,28 @@ func TestRealSessions(t *testing.T) {
 		home := standin.NewHome(t, nil)
 		terminal := standin.StartTerminal(t, v, home)
 		u := &user{t: t, team: &standin.Team{Lead: terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
-		words := v.Has(teams.TellsWork) == teams.Yes
 		is := func(pid int, headless bool, word string) api.Session {
 			t.Helper()
 			return u.sessionThat(ctx, func(s api.Session) bool {
-				// Headless ones of 2.1.248 do not say what they do, those of 2.1.280 do.
-				return s.PID == pid && s.Headless == headless && (s.Word == word || (headless || !words) && s.Word == api.WordUnknown)
+				// Headless ones of 2.1.257 do not say what they do, those of 2.1.280 do.
+				return s.PID == pid && s.Headless == headless && (s.Word == word || headless && s.Word == api.WordUnknown)
 			})
 		}
 		s := is(terminal.Pid(), false, api.WordIdle)
-		if leads := v.Has(teams.TeamAtStart) == teams.Yes; s.Session == "" || s.Cwd != home.Work || (s.Member == "team-lead") != leads || s.Socket != (v.Has(teams.SessionSocket) == teams.Yes) {
+		if s.Session == "" || s.Cwd != home.Work || s.Member != "team-lead" || !s.Socket || s.Version != v.String() {
 			t.Errorf("the session at the terminal is %+v", s)
-		}
-		if words && s.Version != v.String() {
-			t.Errorf("its version is %q", s.Version)
 		}
 		if err := terminal.Prompt(ctx, "SLEEP:4 long"); err != nil {
 			t.Fatal(err)
 		}
-		if words {
-			is(terminal.Pid(), false, api.WordWorking)
-		}
+		is(terminal.Pid(), false, api.WordWorking)
 		is(terminal.Pid(), false, api.WordIdle)
 
 		headless := standin.StartHeadless(t, v, home)
 		if _, err := headless.Send("hello"); err != nil {
 			t.Fatal(err)
 		}
-		if words { // up to 2.1.112 it describes itself as one at a terminal
-			is(headless.Pid(), true, api.WordIdle)
-		}
+		is(headless.Pid(), true, api.WordIdle)
 		if err := headless.Kill(); err != nil {
 			t.Fatal(err)
 		}
