@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"relay/sim/model":          {"relay/process"},
 	"relay/sim/standin":        {"relay/sim/model", "relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                                     // as simagent
-	"relay/sim/simsession":     {"relay/qwen", "teams/transcript"},                                  // the names and lines of its files
+	"relay/sim/simsession":     {"relay/qwen", "teams", "teams/transcript"},                         // the names and lines of its files, and the version in them
 	"relay/link":               {"inbox/ledger"},
 	"relay/link/nats":          {"relay/link"},
 	"relay/link/nats/admin":    {"relay/link/nats"},
