@@ -196,7 +196,7 @@ func (a *appending) intend() error {
 		case err != nil:
 			return err
 		case !ok:
-		case !slices.Contains(a.message.Digests(), known.Digest):
+		case known.Digest != send.Digest:
 			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrIDTaken)
 		case known.State == SendWritten:
 			a.sent = true
@@ -207,7 +207,7 @@ func (a *appending) intend() error {
 		case known.Before != before && !a.opts.Force:
 			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrUnknown)
 		default:
-			a.prior, send.Digest = &known, known.Digest
+			a.prior = &known
 		}
 	}
 	if err := a.opts.Memory.Intend(ctx, send); err != nil {

@@ -502,7 +502,7 @@ func TestEdit(t *testing.T) {
 
 // A sender that nobody chose is no part of a message: sent again under its id after the
 // default name has changed (the team was joined in between), it is the same message, in
-// the file and in the memory, also in that of an earlier version. A chosen one is.
+// the file and in the memory. A chosen one is.
 func TestDefaultSenderIsNoPartOfAMessage(t *testing.T) {
 	t.Parallel()
 	byDefault := func(from string) Message { return Message{ID: "one", From: from, DefaultFrom: true, Text: "hello"} }

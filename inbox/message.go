@@ -112,17 +112,6 @@ func (m *Message) Digest() [32]byte {
 	return digest(m.From, m.Text, m.Summary, m.Color)
 }
 
-// Digests returns Digest, and those that a development version may have recorded the message
-// under: a sender that nobody chose was a part of it then, and was "user" before the team was
-// joined.
-func (m *Message) Digests() [][32]byte {
-	all := [][32]byte{m.Digest()}
-	if m.DefaultFrom {
-		all = append(all, digest(m.From, m.Text, m.Summary, m.Color), digest("user", m.Text, m.Summary, m.Color))
-	}
-	return all
-}
-
 // isRow reports whether r, which has the id of m, is m.
 func (m *Message) isRow(r *Row) bool {
 	if m.DefaultFrom {

@@ -33,17 +33,15 @@ type Input struct {
 	DefaultFrom          bool
 }
 
-// digests tell inputs of one ID apart, as [inbox.Message.Digests] do. One that is plain
-// has those of a message to the inbox with the same text.
-func (in *Input) digests(mode []byte) [][32]byte {
+// digest tells inputs of one ID apart, as [inbox.Message.Digest] does. One that is plain
+// has that of a message to the inbox with the same text.
+func (in *Input) digest(mode []byte) [32]byte {
 	m := inbox.Message{From: in.From, DefaultFrom: in.DefaultFrom, Text: in.Text, Summary: in.Summary, Color: in.Color}
-	sums := m.Digests()
+	sum := m.Digest()
 	if len(mode) > 0 || in.Isolated {
-		for i, sum := range sums {
-			sums[i] = sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
-		}
+		sum = sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
 	}
-	return sums
+	return sum
 }
 
 // PromptResult is what became of an [Input].
@@ -77,7 +75,7 @@ func Prompts(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, ins ...In
 		if err != nil {
 			return nil, err
 		}
-		prompts[i] = ledger.Prompt{Delivery: d, Digests: in.digests(d.Mode)}
+		prompts[i] = ledger.Prompt{Delivery: d, Digest: in.digest(d.Mode)}
 	}
 	added, err := l.AddPrompts(ctx, prompts...)
 	if err != nil {

@@ -420,9 +420,6 @@ func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 		c.Sends, err = l.Prune(ctx, before)
 	}
 	if err == nil {
-		err = rewrite(ctx, j, l)
-	}
-	if err == nil {
 		err = l.GiveBack(ctx)
 	}
 	if err == nil {
@@ -469,16 +466,4 @@ func sizes(ctx context.Context, j *journal.Journal, l *ledger.Ledger) (inJournal
 		inLedger, err = l.Size(ctx)
 	}
 	return inJournal, inLedger, err
-}
-
-// rewrite writes the databases of earlier versions again, once. The ledger, which tells
-// whether it was done, is the last.
-func rewrite(ctx context.Context, j *journal.Journal, l *ledger.Ledger) error {
-	if done, err := l.Rewritten(ctx); done || err != nil {
-		return err
-	}
-	if err := j.Rewrite(ctx); err != nil {
-		return err
-	}
-	return l.Rewrite(ctx)
 }

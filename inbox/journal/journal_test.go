@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
+	"teambridge/inbox/sqlite/sqlitetest"
 	"teambridge/teams"
 )
 
@@ -42,9 +42,17 @@ func mustOpen(t testing.TB, path string) *Journal {
 	return j
 }
 
+var template = sqlitetest.Template{Make: func(path string) error {
+	made, err := Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	return made.Close()
+}}
+
 func newJournal(t testing.TB) *Journal {
 	t.Helper()
-	return mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
+	return mustOpen(t, template.New(t, "journal.db"))
 }
 
 func must(t testing.TB, err error) {

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Set("rapid.checks", "25") // unless the command line says otherwise
 	sqlitetest.Main(m, map[string]func([]string) error{"watch": childWatch, "forever": childForever, "record": childRecord})
 }
 

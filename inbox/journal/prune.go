@@ -275,15 +275,5 @@ func (j *Journal) shrink(ctx context.Context) error {
 	return err
 }
 
-// Rewrite writes the whole journal again: what earlier versions deleted can still be in its
-// file. Others that want to record wait for that long.
-func (j *Journal) Rewrite(ctx context.Context) error {
-	if err := j.db.Rewrite(ctx, "rewrite"); err != nil {
-		return err
-	}
-	_, err := j.db.GiveBack(ctx, "rewrite")
-	return err
-}
-
 // Size returns the size of the journal in bytes.
 func (j *Journal) Size(ctx context.Context) (int64, error) { return j.db.Size(ctx, "measure") }

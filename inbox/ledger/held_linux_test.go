@@ -23,7 +23,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// envSends is how many messages TestLockHeld sends, 100 a second; the default is 50. With
+// envSends is how many messages TestLockHeld sends, 100 a second; the default is 20. With
 // it the ledger is locked for 14 s, 100,000 deliveries are pruned at a time, and the bound
 // of half a second is checked.
 //
@@ -32,19 +32,16 @@ const envSends = "LEDGER_TEST_SENDS"
 
 // How long Claude's lock on an inbox of 1000 rows is held, as its agents see it: with
 // nothing else at work, with the ledger locked by another process, while old deliveries
-// are pruned, and with a disk that takes 300 ms for each flush while somebody else changes
-// the file, so that it has to be written under the lock.
+// are pruned, and with a slow disk while somebody else changes the file, so that it has to be
+// written under the lock.
 func TestLockHeld(t *testing.T) {
-	sends, long := 50, false
+	sends, long := 20, false
 	if n, err := strconv.Atoi(os.Getenv(envSends)); err == nil {
 		sends, long = n, true
 	}
-	held, rows := time.Second, 1000
-	switch {
-	case long:
-		held, rows = 14*time.Second, 100_000
-	case testing.Short(): // with the race detector, on a busy machine, 1000 take minutes
-		rows = 100
+	held, rows, flush, between := 300*time.Millisecond, 100, 60*time.Millisecond, 20*time.Millisecond
+	if long {
+		held, rows, flush, between = 14*time.Second, 100_000, 300*time.Millisecond, 100*time.Millisecond
 	}
 	for _, tc := range []struct {
 		name   string
@@ -81,12 +78,12 @@ func TestLockHeld(t *testing.T) {
 				}
 			}
 		}},
-		{name: "slow flush", sends: min(sends, 60) / 10, flush: 300 * time.Millisecond, beside: func(t *testing.T, w *heldWorld, stop <-chan struct{}) {
+		{name: "slow flush", sends: max(3, min(sends, 60)/10), flush: flush, beside: func(t *testing.T, w *heldWorld, stop <-chan struct{}) {
 			for {
 				select {
 				case <-stop:
 					return
-				case <-time.After(100 * time.Millisecond):
+				case <-time.After(between):
 				}
 				w.touch(t)
 			}

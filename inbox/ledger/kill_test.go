@@ -291,7 +291,7 @@ func TestRelaysKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	w := &witness{map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]string{}, map[string]string{}, map[string]DeliveryState{}}
-	n := rounds(t, 10)
+	n := rounds(t, 5)
 	for round := range n {
 		sqlitetest.Kill(t, func(i int) *exec.Cmd {
 			return sqlitetest.Child(t.Context(), "relay", path, fmt.Sprint("inbox", i), fmt.Sprint(round))

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox/sqlite"
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
 var (
@@ -44,9 +45,17 @@ func mustOpen(t testing.TB, path string) *Ledger {
 	return l
 }
 
+var template = sqlitetest.Template{Make: func(path string) error {
+	made, err := Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	return made.Close()
+}}
+
 func newLedger(t testing.TB) *Ledger {
 	t.Helper()
-	return mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	return mustOpen(t, template.New(t, "ledger.db"))
 }
 
 // want checks what the ledger knows of a message; a State of "" means nothing.

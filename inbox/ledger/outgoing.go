@@ -86,7 +86,7 @@ type Outgoing struct {
 // message as it is recorded, and whether it was there before. It fails as AddPrompts does, and
 // with [ErrNoMachine] and [ErrOutboxFull].
 func (l *Ledger) AddOutgoing(ctx context.Context, m Outgoing, digest [32]byte) (_ Outgoing, again bool, err error) {
-	p := Prompt{m.Delivery, [][32]byte{digest}}
+	p := Prompt{m.Delivery, digest}
 	if err := cmp.Or(checkKey(p.key()), p.check(), names("machine", m.Machine, "member", m.There, "team", m.At)); err != nil {
 		return Outgoing{}, false, err
 	}

@@ -273,7 +273,7 @@ const queueOrder = "state='claimed', policy IN ('important', 'urgent') DESC, seq
 // the message as it is recorded, and whether it was there before. It fails as AddPrompts
 // does, with [ErrUnknown] if the inbox has no pane, and with [ErrConflict] if it has a relay.
 func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]byte) (_ PaneMessage, again bool, err error) {
-	p := Prompt{m.Delivery, [][32]byte{digest}}
+	p := Prompt{m.Delivery, digest}
 	if err := cmp.Or(checkKey(p.key()), p.check(), names("policy", m.Policy)); err != nil {
 		return PaneMessage{}, false, err
 	}

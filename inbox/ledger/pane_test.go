@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -426,16 +425,11 @@ func TestPrunePaneMessages(t *testing.T) {
 // it in mid-turn into the same turn, or makes a turn of its own of each.
 func TestStopNotificationIsNeverEarly(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
+	l := newLedger(t)
 	n := 0
 	rapid.Check(t, func(r *rapid.T) {
-		n++
-		l, err := Open(context.Background(), filepath.Join(path, fmt.Sprint(n), "ledger.db"))
-		if err != nil {
-			r.Fatal(err)
-		}
-		defer l.Close()
-		p, err := l.AddPane(context.Background(), aPane("worker", 1), false)
+		n++ // each case has a pane of its own
+		p, err := l.AddPane(context.Background(), aPane(fmt.Sprint("worker", n), n), false)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -445,7 +439,7 @@ func TestStopNotificationIsNeverEarly(t *testing.T) {
 		over := map[string]bool{}
 		said := map[string]bool{}
 		send := func() {
-			uuid := fmt.Sprint("m", sentCount)
+			uuid := fmt.Sprintf("m%d-%d", n, sentCount)
 			sentCount++
 			task := TaskArmed
 			if busy {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,7 +18,10 @@ import (
 	"teambridge/inbox/sqlite/sqlitetest"
 )
 
-func TestMain(m *testing.M) { sqlitetest.Main(m, children()) }
+func TestMain(m *testing.M) {
+	flag.Set("rapid.checks", "25") // unless the command line says otherwise
+	sqlitetest.Main(m, children())
+}
 
 func children() map[string]func(args []string) error {
 	list := map[string]func([]string) error{
@@ -173,7 +177,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	dir := t.TempDir()
 	one := filepath.Join(dir, "one.db")
 	all := map[string]State{}
-	n := rounds(t, 10)
+	n := rounds(t, 5)
 	for i := range n {
 		acknowledged := map[string]State{}
 		kill(one, fmt.Sprint(i), 1+rand.N(40), acknowledged)
@@ -226,7 +230,7 @@ func TestLogStaysShortWithoutClose(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	before := strings.Repeat("x", 25_000) // Windows allows a command line of 32,767
-	const sends = 50
+	const sends = 30
 	for i := range sends {
 		if out, err := sqlitetest.Child(t.Context(), "leave", path, fmt.Sprint(i), before).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

@@ -4,22 +4,20 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"teambridge/inbox/sqlite"
 )
 
-// Prompt is a user prompt to record. Digests tell messages of one ID apart: the first is
-// recorded, and a message that is recorded under any of them is this one.
+// Prompt is a user prompt to record. Digest tells messages of one ID apart.
 type Prompt struct {
 	Delivery
-	Digests [][32]byte
+	Digest [32]byte
 }
 
 // AddPrompt records one prompt, as [Ledger.AddPrompts] does.
 func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digest [32]byte) (said Delivery, again bool, err error) {
-	all, err := l.AddPrompts(ctx, Prompt{d, [][32]byte{digest}})
+	all, err := l.AddPrompts(ctx, Prompt{d, digest})
 	if err != nil {
 		return Delivery{}, false, err
 	}
@@ -80,7 +78,7 @@ func addPrompt(c *sqlite.Conn, p *Prompt) (added AddedPrompt, err error) {
 	switch {
 	case err != nil:
 		return added, err
-	case known && !slices.Contains(p.Digests, sent.Digest):
+	case known && sent.Digest != p.Digest:
 		return added, fmt.Errorf("ledger: say %v: %w; choose another id", key, ErrConflict)
 	case known && !there:
 		return added, fmt.Errorf("ledger: say %v: %w; look for it in the inbox", key, ErrWritten)
@@ -90,7 +88,7 @@ func addPrompt(c *sqlite.Conn, p *Prompt) (added AddedPrompt, err error) {
 	}
 	if !known {
 		if _, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
-			VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), p.Digests[0][:], time.Now().UnixMicro())...); err != nil {
+			VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), p.Digest[:], time.Now().UnixMicro())...); err != nil {
 			return added, err
 		}
 	}

@@ -93,7 +93,7 @@ func TestPromptsAllOrNone(t *testing.T) {
 	prompt := func(id string, digest byte) Prompt {
 		d := anInput("uuid-" + id)
 		d.ID = id
-		return Prompt{d, [][32]byte{{digest}}}
+		return Prompt{d, [32]byte{digest}}
 	}
 	wait := func(want int) {
 		t.Helper()

@@ -88,15 +88,6 @@ func (l *Ledger) GiveBack(ctx context.Context) error {
 	return err
 }
 
-// Rewritten reports whether the ledger can give space back. Those of earlier versions cannot,
-// until [Ledger.Rewrite]; what was deleted from them can still be in the file.
-func (l *Ledger) Rewritten(ctx context.Context) (bool, error) {
-	return l.db.Incremental(ctx, "measure")
-}
-
-// Rewrite writes the whole ledger again. Others that want to record wait for that long.
-func (l *Ledger) Rewrite(ctx context.Context) error { return l.db.Rewrite(ctx, "rewrite") }
-
 // Size returns the size of the ledger in bytes.
 func (l *Ledger) Size(ctx context.Context) (int64, error) { return l.db.Size(ctx, "measure") }
 

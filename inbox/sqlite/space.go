@@ -7,16 +7,9 @@ func (d *DB) Size(ctx context.Context, op string) (int64, error) {
 	return d.Number(ctx, op, "SELECT page_count*page_size FROM pragma_page_count, pragma_page_size")
 }
 
-// Incremental reports whether [DB.GiveBack] has an effect: not in a database that was made
-// without auto_vacuum.
-func (d *DB) Incremental(ctx context.Context, op string) (bool, error) {
-	n, err := d.Number(ctx, op, "SELECT auto_vacuum FROM pragma_auto_vacuum")
-	return n != 0, err
-}
-
 // GiveBack gives free space back to the disk, in steps between which others get their turn,
 // and empties the log, which still has what was deleted. Emptied is false if somebody reads
-// the log.
+// the log. A database that was made without auto_vacuum=INCREMENTAL keeps its free space.
 func (d *DB) GiveBack(ctx context.Context, op string) (emptied bool, err error) {
 	free := int64(-1)
 	for more := true; more; {
@@ -40,13 +33,4 @@ func (d *DB) GiveBack(ctx context.Context, op string) (emptied bool, err error) 
 		return err
 	})
 	return emptied, err
-}
-
-// Rewrite writes the whole database again, with auto_vacuum, so that nothing that was ever
-// deleted is left in it. Others that want to write wait for that long.
-func (d *DB) Rewrite(ctx context.Context, op string) error {
-	return d.Do(ctx, op, func(c *Conn) error {
-		_, err := c.Exec("PRAGMA auto_vacuum=INCREMENTAL; VACUUM")
-		return err
-	})
 }

@@ -10,59 +10,40 @@ import (
 // What was deleted is neither in the file nor in its log, and takes no space.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ create, setup string }{
-		"made for it":                {"PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA secure_delete=ON"},
-		"made by an earlier version": {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), "diary.db")
-			f := aFormat()
-			f.Create, f.Setup = test.create, test.setup
-			d, err := Open(t.Context(), path, f)
-			must(t, err)
-			defer shut(t, d)
-			other := newDB(t, path) // as a service has it open
-			exec := func(query string) {
-				t.Helper()
-				must(t, d.Do(t.Context(), "write", func(c *Conn) error { _, err := c.Exec(query); return err }))
-			}
-			size := func() int64 {
-				t.Helper()
-				n, err := other.Size(t.Context(), "measure")
-				must(t, err)
-				return n
-			}
-			exec("INSERT INTO days (text) SELECT 'secret ' || hex(zeroblob(20000)) FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8))")
-			exec("INSERT INTO days (text) SELECT 'small secret' FROM days UNION ALL SELECT 'kept'")
-			full := size()
-			exec("DELETE FROM days WHERE text<>'kept'")
-			ready, err := d.Incremental(t.Context(), "measure")
-			must(t, err)
-			if want := test.create != ""; ready != want {
-				t.Errorf("it can give space back: %t, want %t", ready, want)
-			}
-			if !ready {
-				must(t, d.Rewrite(t.Context(), "rewrite"))
-			}
-			emptied, err := d.GiveBack(t.Context(), "prune")
-			must(t, err)
-			if left := size(); !emptied || left > full/8 {
-				t.Errorf("the log is empty: %t; %d bytes of %d are left", emptied, left, full)
-			}
-			for _, name := range []string{path, path + "-wal"} {
-				data, err := os.ReadFile(name)
-				must(t, err)
-				if bytes.Contains(data, []byte("secret")) {
-					t.Errorf("%s has what was deleted", filepath.Base(name))
-				}
-				if name == path && !bytes.Contains(data, []byte("kept")) {
-					t.Error("what was kept is gone")
-				}
-			}
-			if ready, err := d.Incremental(t.Context(), "measure"); err != nil || !ready {
-				t.Errorf("it has to be written again: %v", err)
-			}
-		})
+	path := filepath.Join(t.TempDir(), "diary.db")
+	f := aFormat()
+	f.Create, f.Setup = "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA secure_delete=ON"
+	d, err := Open(t.Context(), path, f)
+	must(t, err)
+	defer shut(t, d)
+	other := newDB(t, path) // as a service has it open
+	exec := func(query string) {
+		t.Helper()
+		must(t, d.Do(t.Context(), "write", func(c *Conn) error { _, err := c.Exec(query); return err }))
+	}
+	size := func() int64 {
+		t.Helper()
+		n, err := other.Size(t.Context(), "measure")
+		must(t, err)
+		return n
+	}
+	exec("INSERT INTO days (text) SELECT 'secret ' || hex(zeroblob(20000)) FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8))")
+	exec("INSERT INTO days (text) SELECT 'small secret' FROM days UNION ALL SELECT 'kept'")
+	full := size()
+	exec("DELETE FROM days WHERE text<>'kept'")
+	emptied, err := d.GiveBack(t.Context(), "prune")
+	must(t, err)
+	if left := size(); !emptied || left > full/8 {
+		t.Errorf("the log is empty: %t; %d bytes of %d are left", emptied, left, full)
+	}
+	for _, name := range []string{path, path + "-wal"} {
+		data, err := os.ReadFile(name)
+		must(t, err)
+		if bytes.Contains(data, []byte("secret")) {
+			t.Errorf("%s has what was deleted", filepath.Base(name))
+		}
+		if name == path && !bytes.Contains(data, []byte("kept")) {
+			t.Error("what was kept is gone")
+		}
 	}
 }
