@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/sim/model":          {"relay/process"},
-	"relay/sim/standin":        {"relay/sim/model", "relay/sim/simchild", "relay/process", "teams"}, // for the table of versions
+	"relay/sim/standin":        {"relay/sim/model", "relay/sim/simchild", "relay/process", "teams"}, // for versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                                     // as simagent
 	"relay/sim/simsession":     {"relay/qwen", "teams", "teams/transcript"},                         // the names and lines of its files, and the version in them
 	"relay/link":               {"inbox/ledger"},

@@ -39,9 +39,9 @@ directory, and doctor shows it. --keep=false keeps nothing. What has changed is
 measured twice, and counts if it was found twice.
 
 Exit status: 0 all is as expected; 9 something has changed; 7 nothing has, but
-something could not be measured; 5 it is older than ` + "`+teams.Oldest.String()+`" + `, which teambridge
-needs; 1 nothing could be measured; 3 there is no such program; 130 interrupted:
-what it had started has ended.`,
+something could not be measured; 5 it is older than ` + teams.Oldest.String() + `, and teambridge
+needs that or newer; 1 nothing could be measured; 3 there is no such program;
+130 interrupted: what it had started has ended.`,
 		Example: `  teambridge probe
   teambridge probe --json -- /opt/claude/2.1.332/claude`,
 		Args: cobra.ArbitraryArgs,

@@ -127,28 +127,27 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, o.Limit, fmt.Errorf("it has taken longer than %s", o.Limit))
 	defer cancel()
 
-	var benches [2]*bench
-	for i, name := range []string{"t", "h"} {
-		if benches[i], err = newBench(limited, filepath.Join(dir, name), o); err != nil {
+	var halves []half
+	for _, h := range []half{{"t", teamPoints(), (*bench).team, nil}, {"h", headlessPoints(), (*bench).headless, nil}} {
+		if o.half != nil && !o.half(h.points) {
+			continue
+		}
+		if h.bench, err = newBench(limited, filepath.Join(dir, h.name), o); err != nil {
 			return Result{}, err
 		}
-		defer benches[i].close()
+		defer h.close()
+		halves = append(halves, h)
 	}
-	team, headless := benches[0], benches[1]
 	o.Progress("version")
-	if r.Version, err = headless.version(); err != nil {
+	if r.Version, err = halves[0].version(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrNothing, err)
 	}
 	if err := r.Version.Check("the program"); err != nil {
 		return Result{}, err
 	}
-	halves := []half{{team, teamPoints(), team.team}, {headless, headlessPoints(), headless.headless}}
-	if o.half != nil {
-		halves = slices.DeleteFunc(halves, func(h half) bool { return !o.half(h.points) })
-	}
 	var all sync.WaitGroup
 	for _, h := range halves {
-		all.Go(func() { h.err = h.measure() })
+		all.Go(func() { h.err = h.measure(h.bench) })
 	}
 	all.Wait()
 	if err := ctx.Err(); err != nil {
@@ -156,7 +155,9 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	}
 	r.Took = time.Since(r.At)
 	any := false
+	var failed []error
 	for _, h := range halves {
+		failed = append(failed, h.err)
 		for _, p := range h.points {
 			f := Found{Point: p, Expected: p.Expected(r.Version)}
 			got, ok := h.found[p.Name]
@@ -169,7 +170,7 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 		}
 	}
 	if !any {
-		return r, fmt.Errorf("%w: %w", ErrNothing, errors.Join(team.err, headless.err))
+		return r, fmt.Errorf("%w: %w", ErrNothing, errors.Join(failed...))
 	}
 	return r, nil
 }
@@ -189,9 +190,10 @@ func removeAll(dir string) (err error) {
 
 // half is what is measured in one home.
 type half struct {
-	*bench
+	name    string
 	points  []Point
-	measure func() error
+	measure func(*bench) error
+	*bench
 }
 
 // bench is a home in which Claude Code runs, and what was found there.

@@ -131,7 +131,7 @@ func (t *lively) made() bool {
 
 // watch keeps the last idle_notification of the worker, which its lead takes within a second.
 func (t *lively) watch(stop <-chan struct{}) {
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {

@@ -146,8 +146,8 @@ func (p *Headless) SendAs(id, text string) error {
 	return p.Write(line)
 }
 
-// Prompt sends a user's frame and waits until its turn has ended: the lifecycle of its uuid is completed, or, in
-// versions without lifecycle, a result follows its echo.
+// Prompt sends a user's frame and waits until its turn has ended: the lifecycle of its uuid is completed, or a result
+// follows its echo, as in the outdated versions of lane taken, which print no lifecycle.
 func (p *Headless) Prompt(ctx context.Context, text string) error {
 	id, err := p.Send(text)
 	if err != nil {
@@ -193,12 +193,7 @@ func (p *Headless) Await(ctx context.Context, what string, match func(Frame) boo
 	}
 }
 
-// unasked is how long a process gets to exit by itself once its stdin is closed.
-const unasked = 10 * time.Second
-
-// End closes stdin and waits for the process, which finishes what it does and exits with 0. An older lead that takes its
-// team to have members still, also when the last has just left, may not exit by itself (1 of 10 times, measured): it is
-// asked by SIGTERM then, and how it exits is not looked at.
+// End closes stdin and waits for the process, which finishes what it does and exits with 0.
 func (p *Headless) End(ctx context.Context) error {
 	p.writing.Lock()
 	err := p.child.Stdin.Close()
@@ -206,20 +201,7 @@ func (p *Headless) End(ctx context.Context) error {
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		return err
 	}
-	byItself, cancel := context.WithTimeout(ctx, unasked)
-	defer cancel()
-	if err := p.Exited(byItself); byItself.Err() == nil || ctx.Err() != nil {
-		return err
-	}
-	if err := process.TermGroup(p.Pid()); err != nil {
-		return err
-	}
-	select {
-	case <-p.done:
-		return nil
-	case <-ctx.Done():
-		return p.Exited(ctx)
-	}
+	return p.Exited(ctx)
 }
 
 // Exited waits for the end of the process and returns its *exec.ExitError, nil after exit code 0.

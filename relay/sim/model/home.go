@@ -43,7 +43,7 @@ func NewHome(dir string, api *API) (*Home, error) {
 		"hasCompletedOnboarding":        true,
 		"theme":                         "dark",
 		"bypassPermissionsModeAccepted": true,
-		// Older versions look for the last 20 characters, newer ones for the whole key.
+		// Some versions look for the last 20 characters, others for the whole key.
 		"customApiKeyResponses": object{"approved": []string{Key[len(Key)-20:], Key}, "rejected": []string{}},
 		"projects":              object{h.Work: object{"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}},
 	}, "", "  ")

@@ -15,9 +15,9 @@ import (
 // Main is the Agent of a request that the started session itself made: the lead, or a session without a team.
 const Main = "main"
 
-// Teammate is the Agent of a teammate whose name could not be told. Newer versions send the names of those that run in
-// the lead's process, older ones none: there a name is known only if this API answered the call that spawned the teammate, and only
-// until the conversation is compacted. A process of its own, started with --agent-id, sends none in any version; its
+// Teammate is the Agent of a teammate whose name could not be told. Claude Code sends the names of those that run in
+// the lead's process, but not in the outdated versions of lane taken: there a name is known only if this API answered the call that spawned
+// the teammate, and only until the conversation is compacted. A process of its own, started with --agent-id, sends no name; its
 // calls are known by its session if [Team.StartMember] started it.
 const Teammate = "teammate"
 
@@ -51,8 +51,8 @@ type Request struct {
 
 	// Texts are the newest texts in the user's role, in order, without what Claude Code added as a <system-reminder>, or
 	// OpenCode as a <system-update>.
-	// Messages that were sent while the agent worked are here too. Some versions hide them in a reminder inside a tool's
-	// result, or put them into the system's role.
+	// Messages that were sent while the agent worked are here too, though Claude Code puts them into a reminder inside a tool's
+	// result, or into the system's role.
 	Texts []string
 	// Results are the newest results of tools, as text.
 	Results []string
@@ -60,8 +60,8 @@ type Request struct {
 	// reminders themselves.
 	Uncut []string
 
-	// unnamed says that the headers tell neither session nor agent, as those of older versions: then several conversations look alike and
-	// only their first text tells them apart.
+	// unnamed says that the headers tell neither session nor agent: then several conversations look alike and only their first text tells
+	// them apart.
 	unnamed bool
 	// added and removed are the texts by which the whole history differs from that of the conversation's previous
 	// call. See API.Count.
@@ -86,8 +86,7 @@ type Delivery struct {
 	Body     string
 }
 
-// Deliveries are the teammates' messages among the newest texts, in order. Teammates of older versions get rows from `user`
-// as plain text (teams.WrapsUser): those are in Texts only.
+// Deliveries are the teammates' messages among the newest texts, in order.
 func (r Request) Deliveries() []Delivery {
 	var all []Delivery
 	for _, text := range r.Texts {
@@ -128,12 +127,10 @@ func deliveries(text string) []Delivery {
 	return all
 }
 
-// The marks by which Claude Code's own words differ from what a person or a teammate said. Measured on
-// all versions of .ci/versions.
+// The marks by which Claude Code's own words differ from what a person or a teammate said.
 const (
 	midTurn       = "The user sent a new message while you were working:"
-	compactionOld = "Your task is to create a detailed summary of the conversation so far"
-	compactionNew = "Respond with TEXT ONLY. Do NOT call any tools."
+	compaction    = "Respond with TEXT ONLY. Do NOT call any tools."
 	suggestion    = "[SUGGESTION MODE:"
 	teammateRules = "You are running as an agent in a team."
 	// What it puts into the history in place of an answer when a session is resumed whose last prompt has none.
@@ -141,7 +138,7 @@ const (
 )
 
 // said returns what is left of a text in the user's role once Claude Code's reminders are cut. A reminder that carries
-// a message, as some versions do for what arrives in mid-turn, is kept without its tags.
+// a message, as one does for what arrives in mid-turn, is kept without its tags.
 func said(text string) string {
 	kept := reminder().ReplaceAllStringFunc(text, func(whole string) string {
 		inner := reminder().FindStringSubmatch(whole)[1]
@@ -226,8 +223,8 @@ func (c Content) Text() string {
 }
 
 // parse reads a call into a Request and the texts of its whole history, of which the first `old` stand before the last
-// answer. Messages in the system's role, which newer versions put between the others, are Claude Code's own and left
-// out, except those in which some versions pass on what was typed in mid-turn.
+// answer. Messages in the system's role, between the others, are Claude Code's own and left out, except those that pass on
+// what was typed in mid-turn.
 func parse(data []byte, header http.Header) (r Request, history []string, old int, err error) {
 	var b body
 	if err := json.Unmarshal(data, &b); err != nil {
@@ -319,6 +316,6 @@ func (r *Request) read(messages []message) (history []string, old int, err error
 	}
 	text := r.Text()
 	r.Side = len(r.Tools) == 0 || strings.HasPrefix(text, suggestion) ||
-		strings.Contains(text, compactionOld) || strings.Contains(text, compactionNew)
+		strings.Contains(text, compaction)
 	return history, old, nil
 }

@@ -40,7 +40,7 @@ type call struct {
 	noTools        bool
 	stream         bool
 	retry          bool
-	unnamed        bool // without the headers that newer versions send
+	unnamed        bool // without the headers that tell the agent
 	messages       []object
 }
 
@@ -129,8 +129,7 @@ func TestScript(t *testing.T) {
 		{name: "sleep", messages: []object{plain("SLEEP:2.5 long")}, text: "ACK: SLEEP:2.5 long", delay: 2500 * time.Millisecond},
 		{name: "sleep and call", messages: []object{plain("SLEEP:1\n" + bash)}, calls: []string{`Bash {"command":"ls"}`}, delay: time.Second},
 		{name: "bad sleep", messages: []object{plain("SLEEP:1.2.3")}, text: `BAD SLEEP: strconv.ParseFloat: parsing "1.2.3": invalid syntax`},
-		{name: "compaction, older versions", messages: []object{plain("Your task is to create a detailed summary of the conversation so far, …\n" + bash)}, text: "<summary>A summary.</summary>"},
-		{name: "compaction, newer versions", messages: []object{plain("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n" + bash)}, text: "<summary>A summary.</summary>"},
+		{name: "compaction", messages: []object{plain("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n" + bash)}, text: "<summary>A summary.</summary>"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -341,7 +340,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestTeammates tells the teammates of older versions by the prompts they were spawned with, as long as the conversation has them.
+// TestTeammates tells teammates without headers by the prompts they were spawned with, as long as the conversation has them.
 func TestTeammates(t *testing.T) {
 	t.Parallel()
 	api := standin.StartAPI(t, nil)

@@ -4,7 +4,7 @@
 // # A team
 //
 // [ForEach] runs a test with each version. [StartTeam] brings up a lead and a teammate `worker` in about a second: in a
-// terminal, or headless where such a session can lead a team. From there messages travel through the real inbox files:
+// terminal. From there messages travel through the real inbox files:
 //
 //	team := standin.StartTeam(t, v, nil)
 //	… append a row to team.Inbox("worker") that says "hello [m-1]" …
@@ -26,8 +26,8 @@
 // every call, so a text that is in a call was not necessarily given to the agent then: [API.Count] and [API.Counts]
 // tell how often it was given, [API.Turns] how often it was answered. What they promise stands with [API.Count].
 //
-// Agents are told apart by the headers that newer versions send. Older ones send none, so their teammates are known by the prompt
-// they were started with: give each a prompt of its own, as [Team.Spawn] does.
+// Agents are told apart by the headers that Claude Code sends. The outdated versions of lane taken send none, so their teammates are known
+// by the prompt they were started with: give each a prompt of its own, as [Team.Spawn] does.
 //
 // # What has to be there
 //

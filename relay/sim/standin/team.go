@@ -47,8 +47,7 @@ type Team struct {
 	Root, Name string
 	// Member is the teammate, Worker.
 	Member string
-	// Home, API and Lead are what it was started with. The lead is headless where such a one has a team, else in a
-	// terminal.
+	// Home, API and Lead are what it was started with. The lead is in a terminal.
 	Home *Home
 	API  *API
 	Lead Process
@@ -77,10 +76,16 @@ func StartTeam(t testing.TB, v teams.Version, h *Home) *Team {
 	if h == nil {
 		h = NewHome(t, nil)
 	}
-	if v.Has(teams.TeamAtStart) == teams.Yes {
+	if makesTeam(v) {
 		return LeadTeam(t, v, h, StartTerminal(t, v, h))
 	}
 	return LeadTeam(t, v, h, StartHeadless(t, v, h))
+}
+
+// makesTeam reports whether an interactive session makes a team by itself. In a version of lane taken that does not, a headless lead
+// makes one with a tool.
+func makesTeam(v teams.Version) bool {
+	return v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 178}) >= 0
 }
 
 // LeadTeam is StartTeam with a lead that runs, the only one in the home.
@@ -90,7 +95,7 @@ func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var err error
-	if v.Has(teams.TeamAtStart) == teams.Yes {
+	if makesTeam(v) {
 		// The one team that an interactive session makes, by itself and soon after it can be typed into.
 		err = poll(ctx, func() (bool, error) {
 			found, err := filepath.Glob(filepath.Join(h.Root, "teams", "*", "config.json"))
@@ -116,7 +121,7 @@ func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
 // "You are NAME. Say hi".
 func (t *Team) Spawn(ctx context.Context, name string) error {
 	input := object{"description": name, "prompt": "You are " + name + ". Say hi", "name": name}
-	if t.Version.Has(teams.TeamAtStart) != teams.Yes {
+	if !makesTeam(t.Version) {
 		input["team_name"], input["subagent_type"] = t.Name, "general-purpose"
 	}
 	if err := t.Lead.Prompt(ctx, CallLine("Agent", input)); err != nil {
@@ -208,7 +213,7 @@ func (t *Team) WaitMember(ctx context.Context, name string) error {
 }
 
 // WaitText waits until a member's inbox holds a row with the given text in its text, and returns the file. It must be
-// an inbox nobody polls: most versions remove what they take.
+// an inbox nobody polls: agents remove what they take.
 func (t *Team) WaitText(ctx context.Context, member, text string) ([]byte, error) {
 	return WaitFile(ctx, t.Inbox(member), func(data []byte) bool {
 		type row struct{ Text string }

@@ -29,8 +29,8 @@ type Terminal struct {
 // skipped or fails, see Require.
 func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
 	t.Helper()
-	// env -i, because a pane inherits the server's environment with TMUX in it, and inside tmux newer versions put their teammates
-	// into panes of their own.
+	// env -i, because a pane inherits the server's environment with TMUX in it, and inside tmux a lead puts its teammates into panes of
+	// their own.
 	return startTerminal(t, v, h, []string{"env", "-i"}, args)
 }
 

@@ -30,9 +30,9 @@ func (m *Thinker) Respond(ctx context.Context, r Request) Answer {
 	return a
 }
 
-// Quiet runs f at an instant at which no answer has been given for 300 ms. All
-// versions write down what they were told about 0.1 s late: killed before, they
-// have it no longer, ask again for the same turn, and nobody else can know.
+// Quiet runs f at an instant at which no answer has been given for 300 ms. Claude
+// Code writes down what it was told about 0.1 s late: killed before, it has it no
+// longer, asks again for the same turn, and nobody else can know.
 func (m *Thinker) Quiet(api *API, f func()) {
 	m.gate.Lock()
 	defer m.gate.Unlock()
