@@ -11,9 +11,6 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// arrivedPage is how many messages are looked at to find some that can be delivered.
-const arrivedPage = 500
-
 // deliver puts what arrived where it belongs, in order for each recipient. What holds one
 // recipient up holds up no other.
 func (l *Link) deliver(ctx context.Context, parts *sync.WaitGroup) error {
@@ -46,7 +43,7 @@ func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Durat
 	l.mu.Unlock()
 	var after int64
 	for {
-		list, err := l.opts.Ledger.Arrived(ctx, after, arrivedPage)
+		list, err := l.opts.Ledger.Arrived(ctx, after, l.opts.page)
 		if err != nil || len(list) == 0 {
 			return next, err
 		}
@@ -63,7 +60,7 @@ func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Durat
 			parts.Go(func() { l.deliverTo(ctx, r, list) })
 		}
 		l.mu.Unlock()
-		if len(work) > 0 || len(list) < arrivedPage {
+		if len(work) > 0 || len(list) < l.opts.page {
 			return next, nil // a worker that ends looks for more
 		}
 	}

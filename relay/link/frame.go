@@ -28,7 +28,6 @@ type frame struct {
 const (
 	maxMessages = 50
 	maxBytes    = 256 << 10 // of texts
-	maxReceipts = 500
 )
 
 // message is a message on its way.

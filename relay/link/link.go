@@ -37,6 +37,8 @@ type Options struct {
 	Every time.Duration // between two presences; 0: 15 s
 	Late  time.Duration // what is stored for so long and is not at the hub any more is sent again; 0: 5 s
 	Retry time.Duration // the pause after a failure; 0: 250 ms
+
+	page int // how many messages are looked at, or asked about, at once; 0: 500
 }
 
 // Link carries the messages of one ledger to and from other machines while it runs.
@@ -76,6 +78,7 @@ const Lock = "running links"
 
 // New returns a Link. It starts nothing.
 func New(opts Options) *Link {
+	opts.page = cmp.Or(opts.page, 500)
 	opts.Every, opts.Late, opts.Retry = cmp.Or(opts.Every, 15*time.Second), cmp.Or(opts.Late, 5*time.Second), cmp.Or(opts.Retry, 250*time.Millisecond)
 	if opts.Changed == nil {
 		opts.Changed = func() {}

@@ -589,7 +589,8 @@ func TestNoAckWithoutARecord(t *testing.T) {
 func TestManyArrivedInOrder(t *testing.T) {
 	t.Parallel()
 	_, _, b := two(t)
-	const n = arrivedPage + 100
+	b.page = 20
+	const n = 200
 	var list []ledger.Incoming
 	var want []string
 	for i := range n {
@@ -621,7 +622,8 @@ func TestAllOpenMessagesAreAskedAbout(t *testing.T) {
 	t.Parallel()
 	h, a, _ := two(t)
 	var ids []string
-	for range maxReceipts + 5 {
+	a.page = 20
+	for range 45 {
 		ids = append(ids, a.send("b", "worker", "text"))
 		a.must(a.ledger.Confirm(t.Context(), "b", ledger.Receipt{ID: ids[len(ids)-1], Stage: ledger.StageVerified}))
 	}

@@ -205,6 +205,7 @@ type machine struct {
 	ahead    time.Duration // of its clock, when it sends
 	warned   []string
 	every    time.Duration   // between presences
+	page     int             // see [Options]
 	wire     func(Wire) Wire // what it uses in place of its wire to the hub; nil: that
 }
 
@@ -254,7 +255,7 @@ func (m *machine) start() {
 			in.Stage = ledger.StageSeen
 			return in, nil
 		},
-		Every: cmp.Or(m.every, 20*time.Millisecond), Late: 20 * time.Millisecond, Retry: time.Millisecond,
+		Every: cmp.Or(m.every, 20*time.Millisecond), Late: 20 * time.Millisecond, Retry: time.Millisecond, page: m.page,
 		Changed: func() {
 			signal(m.changed)
 			if m.every != 0 {
@@ -400,7 +401,7 @@ func TestOnceThroughEveryFault(t *testing.T) {
 var tempDir string
 
 func TestMain(m *testing.M) {
-	flag.Set("rapid.checks", "20") // unless the command line says otherwise
+	flag.Set("rapid.checks", "8") // unless the command line says otherwise
 	var err error
 	if tempDir, err = os.MkdirTemp("", "link"); err != nil {
 		panic(err)

@@ -188,14 +188,14 @@ func (l *Link) query(ctx context.Context) error {
 	for _, m := range list {
 		var ids []string
 		for after, more := int64(0), true; more; {
-			open, err := l.opts.Ledger.OpenOutgoing(ctx, m.Name, after, maxReceipts)
+			open, err := l.opts.Ledger.OpenOutgoing(ctx, m.Name, after, l.opts.page)
 			if err != nil {
 				return err
 			}
 			for _, o := range open {
 				ids, after = append(ids, o.UUID), o.Seq
 			}
-			more = len(open) == maxReceipts
+			more = len(open) == l.opts.page
 		}
 		l.mu.Lock()
 		l.queries[m.Name] = ids

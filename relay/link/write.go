@@ -50,15 +50,15 @@ func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan stru
 	if err != nil {
 		return false, err
 	}
-	untold, err := lg.Untold(ctx, machine, maxReceipts)
+	untold, err := lg.Untold(ctx, machine, l.opts.page)
 	if err != nil {
 		return false, err
 	}
 	l.mu.Lock()
 	refused, query := l.refused[machine], l.queries[machine]
 	delete(l.refused, machine)
-	if delete(l.queries, machine); len(query) > maxReceipts { // what is lost here is asked again some time
-		query, l.queries[machine] = query[:maxReceipts], query[maxReceipts:]
+	if delete(l.queries, machine); len(query) > l.opts.page { // what is lost here is asked again some time
+		query, l.queries[machine] = query[:l.opts.page], query[l.opts.page:]
 	}
 	l.mu.Unlock()
 	defer func() {

@@ -175,7 +175,11 @@ func TestOutdatedPane(t *testing.T) {
 		b.is(outdatedVersion, "")
 		b.Panes = b.another(b.opts.Ledger)
 		end = b.run()
-		time.Sleep(Expire + time.Minute)
+		time.Sleep(Expire / 2)
+		if m, err := b.Message(t.Context(), pasted.UUID); err != nil || m.State.Ended() || m.Held != string(tmux.Outdated) {
+			t.Errorf("before it has waited for %s it is %s, held as %q, %v", Expire, m.State, m.Held, err)
+		}
+		time.Sleep(Expire)
 		if m := b.want(pasted, ledger.Failed, ledger.TaskNone); !strings.HasPrefix(m.Reason, Unknown) || !strings.Contains(m.Reason, refused) {
 			t.Errorf("it failed with %q", m.Reason)
 		}

@@ -408,7 +408,7 @@ func TestNothingOvertakesAfterCuts(t *testing.T) {
 	oa, ob := b.options("a"), b.options("b")
 	oa.Hub, ob.Hub = pa.url(), pb.url()
 	wa, wb := b.dial(oa), b.dial(ob)
-	const n = 200
+	const n = 100
 	sent := make(chan error, 1)
 	go func() {
 		for i := range n {
