@@ -78,16 +78,19 @@ func CheckProgram(ctx context.Context, r ledger.Relay, env []string) error {
 	if len(command) == 0 {
 		return &ProgramError{errors.New("there is no command")}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	// Ask the program, or the script of an interpreter, without its flags.
 	n := 1
 	for n < len(command) && !strings.HasPrefix(command[n], "-") {
 		n++
 	}
-	cmd := exec.CommandContext(ctx, command[0], append(slices.Clone(command[1:n]), "--version")...)
+	cmd := exec.CommandContext(bounded, command[0], append(slices.Clone(command[1:n]), "--version")...)
 	cmd.Env, cmd.Dir = env, r.Dir
 	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return &ProgramError{fmt.Errorf("ask %s for its version: %w", command[0], err)}
 	}
