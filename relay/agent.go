@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
-	"teambridge/teams"
 )
 
 // agentProcess is the process that runs, if one does.
@@ -23,10 +21,9 @@ type agentProcess struct {
 	events  chan agent.Event
 	reading sync.WaitGroup
 	started time.Time
-	mode    mode.Mode     // that it works with; differs from Life.Kept only while a frame is made
-	spoke   bool          // it has printed something of a turn
-	version teams.Version // of Claude Code, once it has printed it
-	reads   bool          // it reads its inbox itself
+	mode    mode.Mode // that it works with; differs from Life.Kept only while a frame is made
+	spoke   bool      // it has printed something of a turn
+	version string    // of the program, once it has printed it
 }
 
 // grace is the default of Relay.grace.
@@ -88,23 +85,6 @@ func (l *loop) stay(ctx context.Context) error {
 	return l.opts.Ledger.RemoveHandoff(ctx, l.post)
 }
 
-// readsOwnInbox reports whether the agent may read its inbox by itself. A headless lead up to
-// 2.1.177 does so in the team that its own process made. It delivers a row before it
-// marks it, so that no claim can be sure of coming first: its inbox is left to it. Measured
-// from 2.1.62 on, no agent with the flags of a member does, nor one that resumes the
-// session that made the team.
-func (l *loop) readsOwnInbox(c *teams.Config) bool {
-	lead, _ := c.Lead()
-	self := l.opts.Runtime.MayPoll() && c.LeadProcess == nil && lead.Name == l.opts.Member &&
-		(c.LeadSessionID == l.session.ID || slices.Contains(l.session.Earlier, c.LeadSessionID)) &&
-		l.version.Has(teams.HeadlessDeaf) != teams.Yes
-	if self && !l.reads {
-		l.opts.Warn(fmt.Errorf("relay: %s leads a team that its own session made, and reads its inbox itself: no message of the inbox is relayed to it", l.opts.Member))
-	}
-	l.reads = self
-	return self
-}
-
 // start starts the agent in a mode. It resumes its session, if there is one.
 func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	if err := l.session.Begin(ctx, ledger.RelayStarting, l.session.ID); err != nil {
@@ -160,7 +140,7 @@ func (l *loop) forget() error {
 	l.proc, l.events = nil, nil
 	l.session.SetProcess(agent.Process{})
 	if l.frame != nil {
-		l.frame.sent, l.frame.pending = false, nil
+		l.frame.sent = false
 	}
 	if err == nil {
 		err = errors.New("it exited with status 0")

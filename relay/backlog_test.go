@@ -15,7 +15,6 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
 
@@ -32,59 +31,58 @@ func TestBacklog(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv(envRows)); err == nil {
 		rows = n
 	}
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		texts := make([]string, rows)
-		for i := range texts {
-			texts[i] = fmt.Sprintf("[m-%05d]", i)
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	texts := make([]string, rows)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("[m-%05d]", i)
+	}
+	s.agent().write(texts...)
+	var writes atomic.Int64
+	s.locker = s.locking(lockedfile.Options{Before: func(step lockedfile.Step) {
+		if step == lockedfile.StepRename {
+			writes.Add(1)
 		}
-		s.agent().write(texts...)
-		var writes atomic.Int64
-		s.locker = s.locking(lockedfile.Options{Before: func(step lockedfile.Step) {
-			if step == lockedfile.StepRename {
-				writes.Add(1)
+	}})
+	opts := s.options()
+	report, ahead := opts.Report, 0
+	opts.Report = func(st Status) {
+		ahead = max(ahead, st.Queue)
+		report(st)
+	}
+	start := time.Now()
+	r, stop := s.relay(opts)
+	s.drained()
+	took := time.Since(start)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if ahead > MaxAhead || ahead < MaxAhead/2 {
+		t.Errorf("%d were claimed ahead, want at most %d, and not few", ahead, MaxAhead)
+	}
+	if limit := int64(rows/(MaxAhead/2) + 2); writes.Load() > limit {
+		t.Errorf("the inbox was written %d times for %d rows, want at most %d", writes.Load(), rows, limit)
+	}
+	turns := s.turns()
+	var said []string
+	for _, turn := range turns {
+		for rest := turn; ; {
+			i := strings.Index(rest, "[m-")
+			if i < 0 {
+				break
 			}
-		}})
-		opts := s.options()
-		report, ahead := opts.Report, 0
-		opts.Report = func(st Status) {
-			ahead = max(ahead, st.Queue)
-			report(st)
+			said = append(said, rest[i:i+9])
+			rest = rest[i+9:]
 		}
-		start := time.Now()
-		r, stop := s.relay(opts)
-		s.drained()
-		took := time.Since(start)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if ahead > MaxAhead || ahead < MaxAhead/2 {
-			t.Errorf("%d were claimed ahead, want at most %d, and not few", ahead, MaxAhead)
-		}
-		if limit := int64(rows/(MaxAhead/2) + 2); writes.Load() > limit {
-			t.Errorf("the inbox was written %d times for %d rows, want at most %d", writes.Load(), rows, limit)
-		}
-		turns := s.turns()
-		var said []string
-		for _, turn := range turns {
-			for rest := turn; ; {
-				i := strings.Index(rest, "[m-")
-				if i < 0 {
-					break
-				}
-				said = append(said, rest[i:i+9])
-				rest = rest[i+9:]
-			}
-		}
-		if !slices.Equal(said, texts) {
-			t.Errorf("%d messages were said, not the %d in their order", len(said), rows)
-		}
-		left, err := r.box.Read(t.Context())
-		if limit := KeptRows + KeptRows/2 + 2*MaxAhead; err != nil || len(left) > limit || len(left) < KeptRows {
-			t.Errorf("%d rows are left in the file, %v; want %d to %d", len(left), err, KeptRows, limit)
-		}
-		t.Logf("%d rows in %d turns and %d writings of the file: %.1f s", rows, len(turns), writes.Load(), took.Seconds())
-	})
+	}
+	if !slices.Equal(said, texts) {
+		t.Errorf("%d messages were said, not the %d in their order", len(said), rows)
+	}
+	left, err := r.box.Read(t.Context())
+	if limit := KeptRows + KeptRows/2 + 2*MaxAhead; err != nil || len(left) > limit || len(left) < KeptRows {
+		t.Errorf("%d rows are left in the file, %v; want %d to %d", len(left), err, KeptRows, limit)
+	}
+	t.Logf("%d rows in %d turns and %d writings of the file: %.1f s", rows, len(turns), writes.Load(), took.Seconds())
 }
 
 // An agent does not read its stdin: the frame for it is larger than the pipe, so
@@ -154,38 +152,37 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 // An agent that does not read for longer than a line may take is of no more use:
 // half of a line may be in its stdin. The next one gets the same bytes.
 func TestAgentThatNeverReads(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
-		s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
-		opts := s.options()
-		change(&opts, func(o *claude.Options) { o.WriteTimeout = 3 * time.Second })
-		r, err := New(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
+	s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
+	opts := s.options()
+	change(&opts, func(o *claude.Options) { o.WriteTimeout = 3 * time.Second })
+	r, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.opts.Report = func(st Status) { // in the goroutine that starts agents
+		if st.State == BackOff {
+			change(&r.opts, func(o *claude.Options) { // the next one reads, even if the first was killed before it began to hang
+				o.WriteTimeout, o.Env = time.Minute, append(o.Env, simchild.Script{State: s.script.State}.Env())
+			})
 		}
-		r.opts.Report = func(st Status) { // in the goroutine that starts agents
-			if st.State == BackOff {
-				change(&r.opts, func(o *claude.Options) { // the next one reads, even if the first was killed before it began to hang
-					o.WriteTimeout, o.Env = time.Minute, append(o.Env, simchild.Script{Version: v, State: s.script.State}.Env())
-				})
-			}
-			opts.Report(st)
-		}
-		stop := s.run(r)
-		s.drained()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
-			t.Errorf("worked on %v", n)
-		}
-		all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
-		if err != nil || len(all) != 2 {
-			t.Fatalf("%d deliveries, %v", len(all), err)
-		}
-		f, _, err := s.ledger.Frame(t.Context(), all[1].Frame)
-		if err != nil || f.Tries != 2 || f.Deaths != 1 {
-			t.Errorf("written %d times, %d deaths, %v; want 2, 1", f.Tries, f.Deaths, err)
-		}
-	})
+		opts.Report(st)
+	}
+	stop := s.run(r)
+	s.drained()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+		t.Errorf("worked on %v", n)
+	}
+	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d deliveries, %v", len(all), err)
+	}
+	f, _, err := s.ledger.Frame(t.Context(), all[1].Frame)
+	if err != nil || f.Tries != 2 || f.Deaths != 1 {
+		t.Errorf("written %d times, %d deaths, %v; want 2, 1", f.Tries, f.Deaths, err)
+	}
 }

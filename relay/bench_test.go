@@ -17,10 +17,9 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 )
 
-// sender writes to an inbox as a newer Claude Code does, and nothing of ours with
+// sender writes to an inbox as Claude Code does, and nothing of ours with
 // it: lock directory, temporary file, rename.
 type sender struct {
 	t    testing.TB
@@ -197,50 +196,46 @@ func disk(b *testing.B, log *os.File, inbox string) time.Duration {
 //
 //	go test -run '^$' -bench Backlog -benchtime 10000x ./relay
 func BenchmarkBacklog(b *testing.B) {
-	for _, v := range []teams.Version{simchild.Oldest, simchild.Newest} {
-		b.Run(v.String(), func(b *testing.B) {
-			s := newStation(b, simchild.Script{Version: v})
-			texts := make([]string, b.N)
-			for i := range texts {
-				texts[i] = fmt.Sprintf("[m-%05d] %s", i, strings.Repeat("x", 200))
-			}
-			s.agent().write(texts...)
-			before := heap()
-			opts := s.options()
-			opts.Timing = Timing{} // as it is in use
-			ctx, cancel := context.WithCancel(b.Context())
-			defer cancel()
-			ahead, done, peak := 0, 0, uint64(0)
-			opts.Report = func(st Status) {
-				ahead = max(ahead, st.Queue)
-				if st.State == Idle && st.Queue == 0 {
-					cancel()
-				}
-			}
-			opts.Events = func(e agent.Event) {
-				for _, p := range e.Progress {
-					if !p.State.InFlight() {
-						if done++; done%100 == 0 {
-							peak = max(peak, heap())
-						}
-					}
-				}
-			}
-			r, err := New(ctx, opts)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ResetTimer()
-			if err := r.Run(ctx); err != nil {
-				b.Fatal(err)
-			}
-			b.StopTimer()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
-			b.ReportMetric(float64(peak-min(peak, before))/(1<<20), "heap-MiB")
-			b.ReportMetric(float64(ahead), "ahead")
-			b.ReportMetric(float64(done), "turns")
-		})
+	s := newStation(b, simchild.Script{})
+	texts := make([]string, b.N)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("[m-%05d] %s", i, strings.Repeat("x", 200))
 	}
+	s.agent().write(texts...)
+	before := heap()
+	opts := s.options()
+	opts.Timing = Timing{} // as it is in use
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	ahead, done, peak := 0, 0, uint64(0)
+	opts.Report = func(st Status) {
+		ahead = max(ahead, st.Queue)
+		if st.State == Idle && st.Queue == 0 {
+			cancel()
+		}
+	}
+	opts.Events = func(e agent.Event) {
+		for _, p := range e.Progress {
+			if !p.State.InFlight() {
+				if done++; done%100 == 0 {
+					peak = max(peak, heap())
+				}
+			}
+		}
+	}
+	r, err := New(ctx, opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	if err := r.Run(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+	b.ReportMetric(float64(peak-min(peak, before))/(1<<20), "heap-MiB")
+	b.ReportMetric(float64(ahead), "ahead")
+	b.ReportMetric(float64(done), "turns")
 }
 
 // heap is what is in use after a collection.

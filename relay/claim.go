@@ -40,8 +40,7 @@ type inboxState struct {
 type claimer struct {
 	*loop
 	config *teams.Config
-	self   bool // the agent reads its inbox itself: rows stay for it
-	limit  int  // how many more may be claimed
+	limit  int // how many more may be claimed
 
 	// The plan.
 	work        bool                // there is something to do in the file
@@ -65,7 +64,6 @@ type claimer struct {
 // look is what an inbox was like when nothing in it was left to claim.
 type look struct {
 	info fs.FileInfo // nil where there was none
-	self bool
 }
 
 // recordTimeout bounds how long the result of a claim is recorded. That is done even if
@@ -94,13 +92,13 @@ func (l *loop) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := &claimer{loop: l, config: config, self: l.readsOwnInbox(config), limit: MaxAhead - open}
+	c := &claimer{loop: l, config: config, limit: MaxAhead - open}
 	// Before the file is read: what comes later is seen next time.
 	now, err := l.stat()
 	if err != nil {
 		return err
 	}
-	if !l.more && len(unmarked) == 0 && l.seen != nil && l.seen.self == c.self && lockedfile.SameFile(l.seen.info, now) {
+	if !l.more && len(unmarked) == 0 && l.seen != nil && lockedfile.SameFile(l.seen.info, now) {
 		l.dirty = false
 		return nil
 	}
@@ -108,7 +106,7 @@ func (l *loop) claim(ctx context.Context) error {
 		return err
 	}
 	if !c.work {
-		l.dirty, l.more, l.seen = false, false, &look{info: now, self: c.self}
+		l.dirty, l.more, l.seen = false, false, &look{info: now}
 		return nil
 	}
 	// In the ledger before in the file: a row that says it was taken, and of
@@ -242,7 +240,7 @@ func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
 			}
 			continue
 		}
-		if row.Read || c.self {
+		if row.Read {
 			continue
 		}
 		key, skip := row.Key(), c.skips(c.config, row) != ""
@@ -432,8 +430,6 @@ func (c *claimer) mark(d *inbox.Draft) error {
 			if len(unmarked) > 0 {
 				read[row.Key()] = true
 			}
-			continue
-		case c.self:
 			continue
 		}
 		key := row.Key()

@@ -75,23 +75,22 @@ func Conformance(t *testing.T, newSubject func(t *testing.T) *subject) {
 
 // The simulated Claude Code, of each kind.
 func TestConformance(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		Conformance(t, func(t *testing.T) *subject {
-			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Hold, Match: "[held]", Name: "go"}}})
-			return &subject{
-				station: s, said: s.turns, each: 20, pause: 250 * time.Millisecond,
-				given: func(marker string) int { return strings.Count(strings.Join(s.turns(), "\n"), marker) },
-				held:  func() bool { return s.logged("hold") > 0 },
-				letGo: func() { s.let("go") },
-				calm:  func(kill func()) { kill() },
-				check: func(markers []string) {
-					v := s.verdict(markers)
-					t.Logf("%d messages in %d turns: lost %d, twice %d; written again %d, of these known %d; cut %d, nudges %d; two agents at once %d",
-						len(markers), v.turns, v.lost, v.twice, v.again, v.known, v.cut, v.nudges, v.beside)
-					v.check(t)
-				},
-			}
-		})
+	t.Parallel()
+	Conformance(t, func(t *testing.T) *subject {
+		s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Hold, Match: "[held]", Name: "go"}}})
+		return &subject{
+			station: s, said: s.turns, each: 20, pause: 250 * time.Millisecond,
+			given: func(marker string) int { return strings.Count(strings.Join(s.turns(), "\n"), marker) },
+			held:  func() bool { return s.logged("hold") > 0 },
+			letGo: func() { s.let("go") },
+			calm:  func(kill func()) { kill() },
+			check: func(markers []string) {
+				v := s.verdict(markers)
+				t.Logf("%d messages in %d turns: lost %d, twice %d; written again %d, of these known %d; cut %d, nudges %d; two agents at once %d",
+					len(markers), v.turns, v.lost, v.twice, v.again, v.known, v.cut, v.nudges, v.beside)
+				v.check(t)
+			},
+		}
 	})
 }
 

@@ -21,7 +21,6 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 )
 
 // The environment of a bridge.
@@ -462,53 +461,52 @@ func (s *station) isAgent(pid int) bool {
 // agent that comes to its end has done the message, once, and is not nudged. One
 // that does not is ended, and only what it had not taken is said again.
 func TestBridgeKilledAgentGoesOn(t *testing.T) {
-	eachKind(t, func(t *testing.T, version teams.Version) {
-		type want struct{ works, nudges int }
-		for _, tc := range []struct {
-			at   simchild.Point
-			held want // if it is never let go
-		}{
-			{simchild.Began, want{0, 1}}, // before the echo: stored, so it is not said again
-			{simchild.Echoed, want{0, 1}},
-			{simchild.Called, want{0, 1}},
-			{simchild.Worked, want{1, 1}}, // done, but nobody but the log knows
-			{simchild.Finished, want{1, 0}},
-			{simchild.Answered, want{1, 0}},
-		} {
-			for _, let := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s, let go %t", tc.at, let), func(t *testing.T) {
-					t.Parallel()
-					s := newStation(t, simchild.Script{Version: version, Faults: []simchild.Fault{{At: tc.at, Do: simchild.Hold, Match: "[m-1]", Times: 1, Name: "go"}}})
-					patience, expected := "60s", want{1, 0}
-					if !let {
-						patience, expected = "50ms", tc.held
+	t.Parallel()
+	type want struct{ works, nudges int }
+	for _, tc := range []struct {
+		at   simchild.Point
+		held want // if it is never let go
+	}{
+		{simchild.Began, want{0, 1}}, // before the echo: stored, so it is not said again
+		{simchild.Echoed, want{0, 1}},
+		{simchild.Called, want{0, 1}},
+		{simchild.Worked, want{1, 1}}, // done, but nobody but the log knows
+		{simchild.Finished, want{1, 0}},
+		{simchild.Answered, want{1, 0}},
+	} {
+		for _, let := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, let go %t", tc.at, let), func(t *testing.T) {
+				t.Parallel()
+				s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: tc.at, Do: simchild.Hold, Match: "[m-1]", Times: 1, Name: "go"}}})
+				patience, expected := "60s", want{1, 0}
+				if !let {
+					patience, expected = "50ms", tc.held
+				}
+				s.agent().write("TOOL:0.01\n[m-1]")
+				b := s.bridge(envPatience + "=" + patience)
+				s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
+				b.kill()
+				b.start()
+				b.reaches(Waiting)
+				if let {
+					if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+						t.Fatal(err)
 					}
-					s.agent().write("TOOL:0.01\n[m-1]")
-					b := s.bridge(envPatience + "=" + patience)
-					s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
-					b.kill()
-					b.start()
-					b.reaches(Waiting)
-					if let {
-						if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
-							t.Fatal(err)
-						}
-					}
-					s.drained()
-					s.agent().write("[m-2]")
-					s.drained()
-					v := s.verdict([]string{"[m-1]", "[m-2]"})
-					v.check(t)
-					if got := (want{s.works("[m-1]")["[m-1]"], v.nudges}); got != expected {
-						t.Errorf("works and nudges %v, want %v", got, expected)
-					}
-					if s.works("[m-2]")["[m-2]"] != 1 {
-						t.Error("the next message was not worked on once")
-					}
-				})
-			}
+				}
+				s.drained()
+				s.agent().write("[m-2]")
+				s.drained()
+				v := s.verdict([]string{"[m-1]", "[m-2]"})
+				v.check(t)
+				if got := (want{s.works("[m-1]")["[m-1]"], v.nudges}); got != expected {
+					t.Errorf("works and nudges %v, want %v", got, expected)
+				}
+				if s.works("[m-2]")["[m-2]"] != 1 {
+					t.Error("the next message was not worked on once")
+				}
+			})
 		}
-	})
+	}
 }
 
 // logged counts the entries of a kind in the agents' log.

@@ -188,8 +188,7 @@ func (l *loop) write(ctx context.Context) error {
 		return err
 	}
 	l.frame.Tries++
-	l.frame.sent, l.frame.acked, l.frame.pending = true, false, nil
-	l.frame.silent = frame.Silent
+	l.frame.sent = true
 	l.setTurnRuns(false)
 	if err := l.proc.Send(ctx, frame.Line); err != nil {
 		if ctx.Err() != nil {
@@ -204,20 +203,13 @@ func (l *loop) write(ctx context.Context) error {
 // flight is the frame in flight.
 type flight struct {
 	ledger.Frame
-	sent    bool // it was written to the agent that runs
-	silent  bool // an older agent does not acknowledge it by its uuid
-	acked   bool // the agent that runs has acknowledged it
-	pending *pendingResult
+	sent bool // it was written to the agent that runs
 }
 
 // resolve decides what to do with the frame in flight, and does it.
 func (l *loop) resolve(ctx context.Context, f facts) (action, error) {
 	f.frame, f.onCut = l.frame.Frame, l.opts.OnCut
-	f.silent = l.frame.silent && !l.frame.acked
 	for {
-		if p := l.frame.pending; p != nil && f.news == resultPending {
-			f.progress, f.superseded, f.waited = p.progress, p.superseded, time.Since(p.since)
-		}
 		o := decide(f)
 		var err error
 		switch o.do {
@@ -235,9 +227,6 @@ func (l *loop) resolve(ctx context.Context, f facts) (action, error) {
 				return err
 			})
 			f.counted = true
-		case holdResult:
-			l.frame.pending = &pendingResult{progress: f.progress, since: time.Now()}
-			f.news = resultPending
 		case split:
 			var done bool
 			if done, err = l.split(ctx); done {
@@ -264,12 +253,7 @@ func (l *loop) warnOf(o outcome, f facts) {
 // act does what was decided.
 func (l *loop) act(ctx context.Context, o outcome, f facts) error {
 	switch o.do {
-	case wait:
-		if o.after > 0 {
-			l.retry = time.After(o.after)
-		}
 	case accept:
-		l.frame.acked = true
 		l.deaths, l.backoff, l.probation = 0, 0, false
 		l.setTurnRuns(true)
 		return l.advance(ctx, l.frame.UUID, ledger.Accepted, "")

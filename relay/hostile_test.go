@@ -322,38 +322,37 @@ func TestGarbageOfTheAgent(t *testing.T) {
 	if testing.Short() { // still far more than the buffer
 		flood = 6 << 20
 	}
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		for name, fault := range map[string]simchild.Fault{
-			"noise":        {At: simchild.Echoed, Do: simchild.Noise, Size: 100},
-			"16 MiB":       {At: simchild.Echoed, Do: simchild.Noise, Size: 16<<20 - 100},
-			"over 16 MiB":  {At: simchild.Worked, Do: simchild.Noise, Size: 16<<20 + 100},
-			"many lines":   {At: simchild.Began, Do: simchild.Flood, Size: flood},
-			"half a line":  {At: simchild.Finished, Do: simchild.Torn, Times: 1},
-			"half, before": {At: simchild.Read, Do: simchild.Torn, Times: 1},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{fault}})
-				opts := s.options()
-				change(&opts, func(o *claude.Options) { o.Buffer = 1 << 20 }) // of which most is left out
-				s.send("[m-1]")
-				_, stop := s.relay(opts)
-				s.settled(1)
-				s.send("[m-2]")
-				for _, d := range s.settled(2) {
-					if d.State != ledger.Done {
-						t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
-					}
+	t.Parallel()
+	for name, fault := range map[string]simchild.Fault{
+		"noise":        {At: simchild.Echoed, Do: simchild.Noise, Size: 100},
+		"16 MiB":       {At: simchild.Echoed, Do: simchild.Noise, Size: 16<<20 - 100},
+		"over 16 MiB":  {At: simchild.Worked, Do: simchild.Noise, Size: 16<<20 + 100},
+		"many lines":   {At: simchild.Began, Do: simchild.Flood, Size: flood},
+		"half a line":  {At: simchild.Finished, Do: simchild.Torn, Times: 1},
+		"half, before": {At: simchild.Read, Do: simchild.Torn, Times: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{Faults: []simchild.Fault{fault}})
+			opts := s.options()
+			change(&opts, func(o *claude.Options) { o.Buffer = 1 << 20 }) // of which most is left out
+			s.send("[m-1]")
+			_, stop := s.relay(opts)
+			s.settled(1)
+			s.send("[m-2]")
+			for _, d := range s.settled(2) {
+				if d.State != ledger.Done {
+					t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
 				}
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
-				if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
-					t.Errorf("worked on %v", n)
-				}
-			})
-		}
-	})
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+				t.Errorf("worked on %v", n)
+			}
+		})
+	}
 }
 
 // Rows that say they were taken, by a delivery that the ledger does not know, are
@@ -477,32 +476,31 @@ func TestNothingIsWrittenToTheNext(t *testing.T) {
 // An agent was killed while it recorded its first message. Its session cannot be resumed,
 // nor begun again; the message is given to another session, once.
 func TestUnusableSession(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		opts := s.options()
-		work, err := filepath.EvalSymlinks(filepath.Join(s.dir, "work"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		left := claude.Transcript{Root: filepath.Join(s.dir, "root"), Dir: work, Session: "5f0c9c0e-7a0f-4c2b-9a53-3d6c2f0f8a11"}
-		path := filepath.Join(left.Root, "projects", transcript.Slug(work), left.Session+".jsonl")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		opts.Session = left.Session
-		s.send("[m-1]")
-		_, stop := s.relay(opts)
-		if all := s.settled(1); all[0].State != ledger.Done {
-			t.Errorf("it is %s (%s)", all[0].State, all[0].Reason)
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if got := s.works("[m-1]")["[m-1]"]; got != 1 {
-			t.Errorf("worked on %d times", got)
-		}
-		if len(s.warned) != 1 || !errors.Is(s.warned[0], agent.ErrUnusable) {
-			t.Errorf("warned of %v, want the conversation that is lost", s.warned)
-		}
-	})
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	work, err := filepath.EvalSymlinks(filepath.Join(s.dir, "work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := claude.Transcript{Root: filepath.Join(s.dir, "root"), Dir: work, Session: "5f0c9c0e-7a0f-4c2b-9a53-3d6c2f0f8a11"}
+	path := filepath.Join(left.Root, "projects", transcript.Slug(work), left.Session+".jsonl")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	opts.Session = left.Session
+	s.send("[m-1]")
+	_, stop := s.relay(opts)
+	if all := s.settled(1); all[0].State != ledger.Done {
+		t.Errorf("it is %s (%s)", all[0].State, all[0].Reason)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := s.works("[m-1]")["[m-1]"]; got != 1 {
+		t.Errorf("worked on %d times", got)
+	}
+	if len(s.warned) != 1 || !errors.Is(s.warned[0], agent.ErrUnusable) {
+		t.Errorf("warned of %v, want the conversation that is lost", s.warned)
+	}
 }

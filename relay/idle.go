@@ -93,9 +93,6 @@ func (l *loop) close(ctx context.Context) error {
 
 // dependents says who needs the agent to go on; empty if nobody does.
 func (l *loop) dependents(c *teams.Config) (string, error) {
-	if l.reads {
-		return "it reads its inbox itself, and nothing else would start it again", nil
-	}
 	if l.Scheduled {
 		return "it has scheduled work, which would not be done", nil
 	}

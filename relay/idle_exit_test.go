@@ -19,7 +19,6 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 )
 
 // atOnce is an IdleExit that is over as soon as an agent is idle.
@@ -78,49 +77,48 @@ func (s *station) undisturbed() {
 
 // An idle agent is ended, and the next message starts it again, on its session.
 func TestIdleExit(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		opts := s.options()
-		opts.IdleExit = atOnce
-		r, stop := s.relay(opts)
-		s.sleeps(1) // it was told nothing
-		s.send("[m-1]")
-		s.sleeps(2)
-		st := r.Status()
-		if st.State != Asleep || st.PID != 0 || st.Session == "" || st.Queue != 0 || !strings.Contains(st.Reason, "the next message starts it") {
-			t.Errorf("status %+v, want asleep, without a process", st)
-		}
-		session, _, err := s.ledger.Session(t.Context(), r.Key())
-		if err != nil || session.State != ledger.RelayAsleep || session.PID != 0 || session.Reason != st.Reason {
-			t.Errorf("session %+v, %v; want asleep, without a process", session, err)
-		}
-		config, err := s.team.Config(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, found, err := Stat(t.Context(), s.ledger, opts.State, s.team, config, "team-lead")
-		if err != nil || !found || !o.Running || o.State != Asleep || o.PID != 0 {
-			t.Errorf("from outside %+v, %t, %v; want asleep", o, found, err)
-		}
-		if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
-			t.Errorf("interrupt: %v, want that nothing is in flight", err)
-		}
-		if _, err := r.Prompt(t.Context(), Input{Text: "[m-2]"}); err != nil {
-			t.Fatal(err)
-		}
-		s.sleeps(3)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		s.once("[m-1]", "[m-2]")
-		s.undisturbed()
-		if n := s.logged("start"); n != 3 {
-			t.Errorf("the agent was started %d times, want 3", n)
-		}
-		if now, _, err := s.ledger.Session(t.Context(), r.Key()); err != nil || now.ID != session.ID || now.State != ledger.RelayEnded {
-			t.Errorf("session %+v, %v; want %s, ended", now, err, session.ID)
-		}
-	})
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	opts.IdleExit = atOnce
+	r, stop := s.relay(opts)
+	s.sleeps(1) // it was told nothing
+	s.send("[m-1]")
+	s.sleeps(2)
+	st := r.Status()
+	if st.State != Asleep || st.PID != 0 || st.Session == "" || st.Queue != 0 || !strings.Contains(st.Reason, "the next message starts it") {
+		t.Errorf("status %+v, want asleep, without a process", st)
+	}
+	session, _, err := s.ledger.Session(t.Context(), r.Key())
+	if err != nil || session.State != ledger.RelayAsleep || session.PID != 0 || session.Reason != st.Reason {
+		t.Errorf("session %+v, %v; want asleep, without a process", session, err)
+	}
+	config, err := s.team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, found, err := Stat(t.Context(), s.ledger, opts.State, s.team, config, "team-lead")
+	if err != nil || !found || !o.Running || o.State != Asleep || o.PID != 0 {
+		t.Errorf("from outside %+v, %t, %v; want asleep", o, found, err)
+	}
+	if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
+		t.Errorf("interrupt: %v, want that nothing is in flight", err)
+	}
+	if _, err := r.Prompt(t.Context(), Input{Text: "[m-2]"}); err != nil {
+		t.Fatal(err)
+	}
+	s.sleeps(3)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.once("[m-1]", "[m-2]")
+	s.undisturbed()
+	if n := s.logged("start"); n != 3 {
+		t.Errorf("the agent was started %d times, want 3", n)
+	}
+	if now, _, err := s.ledger.Session(t.Context(), r.Key()); err != nil || now.ID != session.ID || now.State != ledger.RelayEnded {
+		t.Errorf("session %+v, %v; want %s, ended", now, err, session.ID)
+	}
 }
 
 // A message that comes at any instant of the end or of the next start is said once,
@@ -184,125 +182,122 @@ func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 // 20 messages at random instants of the ends and starts of an agent: each once, in
 // order.
 func TestMessagesAtRandomInstantsOfIdleExit(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		seed := uint64(time.Now().UnixNano())
-		rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
-		t.Logf("seed %d", seed)
-		s := newStation(t, simchild.Script{Version: v})
-		opts := s.options()
-		opts.IdleExit = atOnce
-		r, err := New(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var markers []string
-		for i := range 20 {
-			markers = append(markers, fmt.Sprintf("[m-%02d]", i))
-		}
-		rest := markers
-		r.at = func(now moment) {
-			// Where nothing else happens one has to come.
-			for len(rest) > 0 && (rnd.IntN(4) == 0 || now == asleep) {
-				s.send(rest[0])
-				if rest = rest[1:]; rnd.IntN(2) == 0 {
-					break
-				}
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	opts.IdleExit = atOnce
+	r, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var markers []string
+	for i := range 20 {
+		markers = append(markers, fmt.Sprintf("[m-%02d]", i))
+	}
+	rest := markers
+	r.at = func(now moment) {
+		// Where nothing else happens one has to come.
+		for len(rest) > 0 && (rnd.IntN(4) == 0 || now == asleep) {
+			s.send(rest[0])
+			if rest = rest[1:]; rnd.IntN(2) == 0 {
+				break
 			}
 		}
-		stop := s.run(r)
-		s.settled(len(markers))
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		s.once(markers...)
-		s.undisturbed()
-		t.Logf("%d starts", s.logged("start"))
-	})
+	}
+	stop := s.run(r)
+	s.settled(len(markers))
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.once(markers...)
+	s.undisturbed()
+	t.Logf("%d starts", s.logged("start"))
 }
 
 // What changes the mode of an agent does so when that was ended, too.
 func TestModeWhileAsleep(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		opts := s.options()
-		opts.IdleExit = atOnce
-		r, stop := s.relay(opts)
-		for i, mode := range []mode.Mode{
-			{Model: mode.Set("opus")}, {PermissionMode: mode.Set("plan")}, {AppendSystemPrompt: mode.Set("be brief")}, {},
-		} {
-			s.sleeps(i + 1)
-			if _, err := r.Prompt(t.Context(), Input{Text: fmt.Sprintf("[m-%d]", i), Mode: mode}); err != nil {
-				t.Fatal(err)
-			}
-			s.settled(i + 1)
-		}
-		s.sleeps(5)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		s.once("[m-0]", "[m-1]", "[m-2]", "[m-3]")
-		s.undisturbed()
-		entries, err := simchild.Log(s.script.State)
-		if err != nil {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	opts.IdleExit = atOnce
+	r, stop := s.relay(opts)
+	for i, mode := range []mode.Mode{
+		{Model: mode.Set("opus")}, {PermissionMode: mode.Set("plan")}, {AppendSystemPrompt: mode.Set("be brief")}, {},
+	} {
+		s.sleeps(i + 1)
+		if _, err := r.Prompt(t.Context(), Input{Text: fmt.Sprintf("[m-%d]", i), Mode: mode}); err != nil {
 			t.Fatal(err)
 		}
-		var modes []string
-		for _, e := range entries {
-			if e.Kind == "begin" {
-				modes = append(modes, e.Model+" "+e.Mode)
-			}
+		s.settled(i + 1)
+	}
+	s.sleeps(5)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.once("[m-0]", "[m-1]", "[m-2]", "[m-3]")
+	s.undisturbed()
+	entries, err := simchild.Log(s.script.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modes []string
+	for _, e := range entries {
+		if e.Kind == "begin" {
+			modes = append(modes, e.Model+" "+e.Mode)
 		}
-		if want := []string{"opus default", "opus plan", "opus plan", "opus plan"}; !slices.Equal(modes, want) {
-			t.Errorf("modes %q, want %q", modes, want)
-		}
-	})
+	}
+	if want := []string{"opus default", "opus plan", "opus plan", "opus plan"}; !slices.Equal(modes, want) {
+		t.Errorf("modes %q, want %q", modes, want)
+	}
 }
 
 // An agent that works in the background is not idle: while its task runs, and in the
 // turn that follows it.
 func TestBackgroundTaskIsNotIdle(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Task, Match: "[m-1]", Name: "task"}}})
-		opts := s.options()
-		opts.IdleExit = atOnce
-		var inits atomic.Int32
-		opts.Events = func(e agent.Event) {
-			if _, ok := e.Payload.(claude.Init); ok {
-				inits.Add(1)
-			}
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Task, Match: "[m-1]", Name: "task"}}})
+	opts := s.options()
+	opts.IdleExit = atOnce
+	var inits atomic.Int32
+	opts.Events = func(e agent.Event) {
+		if _, ok := e.Payload.(claude.Init); ok {
+			inits.Add(1)
 		}
-		r, err := New(t.Context(), opts)
-		if err != nil {
+	}
+	r, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var over atomic.Bool
+	r.at = func(now moment) {
+		if now == closing && inits.Load() > 0 && !over.Load() {
+			t.Error("the agent was ended in the background task or its turn")
+		}
+	}
+	s.send("[m-1]")
+	stop := s.run(r)
+	s.settled(1)
+	s.send("[m-2]") // a whole turn of the relay
+	s.settled(2)
+	s.let("task")
+	s.await("the background turn has begun", func() bool { return inits.Load() >= 3 })
+	for range 20 {
+		r.poke()
+		if _, err := s.ledger.OpenCount(t.Context(), r.Key()); err != nil {
 			t.Fatal(err)
 		}
-		var over atomic.Bool
-		r.at = func(now moment) {
-			if now == closing && inits.Load() > 0 && !over.Load() {
-				t.Error("the agent was ended in the background task or its turn")
-			}
-		}
-		s.send("[m-1]")
-		stop := s.run(r)
-		s.settled(1)
-		s.send("[m-2]") // a whole turn of the relay
-		s.settled(2)
-		s.let("task")
-		s.await("the background turn has begun", func() bool { return inits.Load() >= 3 })
-		for range 20 {
-			r.poke()
-			if _, err := s.ledger.OpenCount(t.Context(), r.Key()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		over.Store(true)
-		s.let("task.end")
-		s.sleeps(1)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		s.once("[m-1]", "[m-2]")
-		s.undisturbed()
-	})
+	}
+	over.Store(true)
+	s.let("task.end")
+	s.sleeps(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.once("[m-1]", "[m-2]")
+	s.undisturbed()
 }
 
 // An agent that does not exit when its stdin is closed is killed, and one that exits

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -73,10 +74,6 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 			return nil
 		case <-l.retry:
 			l.retry, l.dirty = nil, true
-			if l.frame != nil && l.frame.pending != nil {
-				_, err := l.resolve(ctx, facts{news: resultPending})
-				return err
-			}
 			return nil
 		case <-l.idle:
 			l.idle = nil
@@ -260,13 +257,6 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 		}
 		l.opts.Recorded()
 	}
-	if e.Result != nil && l.frame != nil && l.frame.pending != nil && l.frame.pending.superseded {
-		p := l.frame.pending
-		p.since, p.superseded, p.progress.Result = time.Now(), false, e.Result
-		if _, err := l.resolve(ctx, facts{news: resultPending}); err != nil {
-			return err
-		}
-	}
 	l.recorder.hear(l.session.ID, e)
 	l.opts.Events(e)
 	return nil
@@ -274,12 +264,13 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 
 func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {
 	l.spoke = true
-	if l.frame != nil && l.frame.pending != nil {
-		l.frame.pending.superseded = true
-	}
 	l.setTurnRuns(l.frame != nil && l.frame.sent)
-	if v, err := teams.ParseVersion(s.Version); err == nil && v != l.version {
-		l.version, l.dirty = v, true
+	if s.Version != l.version { // once: the relay ends, and the turn may, too
+		l.version = s.Version
+		v, _ := teams.ParseVersion(s.Version) // other programs say something else
+		if err := v.Check(l.opts.Member); err != nil {
+			return fmt.Errorf("relay: %w", err)
+		}
 	}
 	if err := l.session.Follow(ctx, ledger.RelayRunning, s.Session); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
@@ -14,10 +13,9 @@ import (
 type news int
 
 const (
-	acknowledged  news = iota // the agent has told how far it has come
-	resultPending             // a turn has ended, which may have been another's
-	rewrite                   // it is to be written, perhaps not for the first time
-	died                      // the agent has ended while it had the frame
+	acknowledged news = iota // the agent has told how far it has come
+	rewrite                  // it is to be written, perhaps not for the first time
+	died                     // the agent has ended while it had the frame
 )
 
 // facts is what is known of the frame in flight when there is news of it. The last
@@ -27,12 +25,9 @@ type facts struct {
 	frame   ledger.Frame
 	onCut   OnCut
 	command bool // the conversation does not tell of it
-	silent  bool // the agent has not acknowledged it by its uuid, and does not
 
-	progress   agent.Progress // of acknowledged and resultPending
-	superseded bool           // of resultPending: another turn has begun since
-	waited     time.Duration  // of resultPending: since the turn ended
-	exit       error          // of died
+	progress agent.Progress // of acknowledged
+	exit     error          // of died
 
 	turn    *agent.Turn   // readTurn
 	subject *ledger.Frame // readSubject: the frame that a nudge is about, else the frame itself
@@ -44,13 +39,12 @@ type facts struct {
 type action int
 
 const (
-	wait       action = iota
-	accept            // record that the agent has taken it
-	holdResult        // keep the result until it is known whose it is
-	resend            // write its bytes, to the agent that runs or else to the next one
-	nudge             // tell the agent that its turn was cut
-	finish            // end it, with state, reason and answer
-	split             // put its messages back into the queue, to be sent one by one
+	wait   action = iota
+	accept        // record that the agent has taken it
+	resend        // write its bytes, to the agent that runs or else to the next one
+	nudge         // tell the agent that its turn was cut
+	finish        // end it, with state, reason and answer
+	split         // put its messages back into the queue, to be sent one by one
 
 	// These get what is missing to decide.
 	readTurn
@@ -64,30 +58,11 @@ type outcome struct {
 	state  ledger.DeliveryState // of finish
 	reason string               // of finish
 	answer string               // of finish: what the agent said last
-	after  time.Duration        // of wait: look again then; 0 is with the next news
 	warn   string               // what the user learns of the agent, before the reason of its exit
 
 	unproven  bool // the program acknowledges nothing
 	agentDied bool // a frame that ends so is no progress of the agent
 }
-
-// pendingResult is the end of a turn of an agent that does not say whose turn it was. It
-// began after the frame was written, but can have been that of a background task.
-type pendingResult struct {
-	progress   agent.Progress
-	since      time.Time
-	superseded bool // another turn has begun since
-}
-
-// Claude Code 2.1.80 writes the record of a turn some 100 ms after it printed the
-// result. If no other turn begins for resultTimeout, the one that ended was that of
-// the frame. A conversation that is kept and does not have the frame speaks against
-// that: under load an agent can take that long to read its stdin.
-const (
-	resultPoll      = 50 * time.Millisecond // at first; then an eighth of the time that has passed
-	resultTimeout   = 10 * time.Second
-	unstoredTimeout = 6 * resultTimeout // of a frame that is not in the conversation
-)
 
 // decide says what to do with the frame in flight. It does no I/O: if it needs more
 // than it was given, the outcome says what to get before it is called again.
@@ -97,12 +72,7 @@ const (
 func decide(f facts) outcome {
 	switch f.news {
 	case acknowledged:
-		if s := f.progress.State; f.silent && (s == agent.Done || s == agent.Failed || s == agent.Cancelled) {
-			return outcome{do: holdResult}
-		}
 		return afterProgress(f)
-	case resultPending:
-		return afterResult(f)
 	case rewrite:
 		return beforeWrite(f)
 	}
@@ -133,28 +103,8 @@ func afterProgress(f facts) outcome {
 	return outcome{do: wait}
 }
 
-// afterResult finds out in the transcript whose turn has ended.
-func afterResult(f facts) outcome {
-	if f.turn == nil {
-		return outcome{do: readTurn}
-	}
-	stored := f.turn.Stored || f.turn.Unknown
-	switch {
-	case f.turn.Over(), !f.superseded && stored && f.waited > resultTimeout:
-		return afterProgress(f)
-	case f.superseded:
-		return outcome{do: wait}
-	case f.waited > unstoredTimeout:
-		o := afterProgress(f)
-		o.reason = cmp.Or(o.reason, "a turn ended, but the conversation has no record of the message; it may not have been taken")
-		return o
-	}
-	return outcome{do: wait, after: max(resultPoll, f.waited/8)}
-}
-
-// beforeWrite looks whether an earlier agent has taken the frame. An older version would
-// not say that it knows a teammate's message. A newer one can have been killed before it
-// echoed the frame, and would run it again.
+// beforeWrite looks whether an earlier agent has taken the frame: if it was killed before
+// it echoed the frame, the next one would run it again.
 func beforeWrite(f facts) outcome {
 	switch {
 	case f.frame.Tries == 0 || f.command:

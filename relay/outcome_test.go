@@ -3,7 +3,6 @@ package relay
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -70,37 +69,6 @@ func TestDecide(t *testing.T) {
 			outcome{do: finish, state: ledger.Failed, reason: "its turn was cut by a crash"}},
 		{"a command that was cut", facts{progress: progress(agent.Known, nil), turn: cut, subject: &command},
 			outcome{do: finish, state: ledger.Failed, reason: "its turn was cut by a crash"}},
-
-		// The end of a turn of an agent that does not say whose it was.
-		{"a silent agent accepts", facts{silent: true, progress: progress(agent.Accepted, nil)}, outcome{do: accept}},
-		{"a silent agent ends a turn", facts{silent: true, progress: progress(agent.Done, said)}, outcome{do: holdResult}},
-		{"a silent agent fails a turn", facts{silent: true, progress: progress(agent.Failed, said)}, outcome{do: holdResult}},
-		{"a silent agent is interrupted", facts{silent: true, progress: progress(agent.Cancelled, nil)}, outcome{do: holdResult}},
-		{"pending", facts{news: resultPending, silent: true, progress: progress(agent.Done, said)}, outcome{do: readTurn}},
-		{"pending, not in the transcript", facts{news: resultPending, progress: progress(agent.Done, said), turn: never},
-			outcome{do: wait, after: resultPoll}},
-		{"pending, in a tool", facts{news: resultPending, progress: progress(agent.Done, said), turn: cut},
-			outcome{do: wait, after: resultPoll}},
-		{"pending, finished", facts{news: resultPending, silent: true, progress: progress(agent.Done, said), turn: finished},
-			outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"pending, stopped by a limit", facts{news: resultPending, progress: progress(agent.Done, said), turn: &agent.Turn{Stored: true, Stop: "max_tokens"}},
-			outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"pending, interrupted", facts{news: resultPending, progress: progress(agent.Cancelled, nil), turn: &agent.Turn{Stored: true, Interrupted: true}},
-			outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}},
-		{"pending for as long as it may", facts{news: resultPending, progress: progress(agent.Done, said), turn: cut, waited: resultTimeout},
-			outcome{do: wait, after: resultTimeout / 8}},
-		{"pending for longer", facts{news: resultPending, progress: progress(agent.Done, said), turn: cut, waited: resultTimeout + 1},
-			outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"pending for longer, without a conversation", facts{news: resultPending, progress: progress(agent.Done, said), turn: &agent.Turn{Unknown: true}, waited: resultTimeout + 1},
-			outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"pending for longer, not in the conversation", facts{news: resultPending, progress: progress(agent.Done, said), turn: never, waited: resultTimeout + 1},
-			outcome{do: wait, after: resultTimeout / 8}},
-		{"not in the conversation after a minute", facts{news: resultPending, progress: progress(agent.Done, said), turn: never, waited: unstoredTimeout + 1},
-			outcome{do: finish, state: ledger.Done, answer: "done", reason: "a turn ended, but the conversation has no record of the message; it may not have been taken"}},
-		{"another turn has begun", facts{news: resultPending, progress: progress(agent.Done, said), turn: never, superseded: true, waited: time.Hour},
-			outcome{do: wait}},
-		{"another turn has begun, this one has finished", facts{news: resultPending, progress: progress(agent.Done, said), turn: finished, superseded: true},
-			outcome{do: finish, state: ledger.Done, answer: "done"}},
 
 		// Before it is written.
 		{"the first time", facts{news: rewrite, frame: with(message, func(f *ledger.Frame) { f.Tries = 0 })}, outcome{do: resend}},

@@ -11,7 +11,6 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 )
 
 // worked lists what turns did, with the permission mode that each was in at the end.
@@ -35,136 +34,132 @@ func plan() mode.Mode { return mode.Mode{PermissionMode: mode.Set("plan")} }
 // in it, whether a message or the command asked for that, until another message
 // asks for another mode.
 func TestMemberStaysInPlanMode(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		for _, flags := range []string{"", "--permission-mode=plan"} {
-			s := newStation(t, simchild.Script{Version: v})
-			opts := s.options()
-			change(&opts, func(o *claude.Options) { o.Member = claude.Member{Name: "team-lead", Team: "demo"} })
-			first := plan()
-			if flags != "" {
-				change(&opts, func(o *claude.Options) { o.Command, first = append(o.Command, flags), mode.Mode{} })
-			}
-			r, stop := s.relay(opts)
-			for _, in := range []Input{
-				{Text: "LEAVE\n[a]", Mode: first},
-				{Text: "LEAVE\n[b]"},
-				{Text: "[c]", Mode: mode.Mode{PermissionMode: mode.Set("acceptEdits")}},
-			} {
-				if _, err := r.Prompt(t.Context(), in); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s.settled(3)
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
-			if got, want := strings.Join(s.worked(), ", "), "[a] plan, [b] plan, [c] acceptEdits"; got != want {
-				t.Errorf("flags %q: worked on %s, want %s", flags, got, want)
+	t.Parallel()
+	for _, flags := range []string{"", "--permission-mode=plan"} {
+		s := newStation(t, simchild.Script{})
+		opts := s.options()
+		change(&opts, func(o *claude.Options) { o.Member = claude.Member{Name: "team-lead", Team: "demo"} })
+		first := plan()
+		if flags != "" {
+			change(&opts, func(o *claude.Options) { o.Command, first = append(o.Command, flags), mode.Mode{} })
+		}
+		r, stop := s.relay(opts)
+		for _, in := range []Input{
+			{Text: "LEAVE\n[a]", Mode: first},
+			{Text: "LEAVE\n[b]"},
+			{Text: "[c]", Mode: mode.Mode{PermissionMode: mode.Set("acceptEdits")}},
+		} {
+			if _, err := r.Prompt(t.Context(), in); err != nil {
+				t.Fatal(err)
 			}
 		}
-	})
+		s.settled(3)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got, want := strings.Join(s.worked(), ", "), "[a] plan, [b] plan, [c] acceptEdits"; got != want {
+			t.Errorf("flags %q: worked on %s, want %s", flags, got, want)
+		}
+	}
 }
 
 // An agent that goes over to more permissions than its message was sent with is
 // stopped before it does anything with them. The message has failed, and is not
 // sent again; the next is run in the mode that was asked for.
 func TestWidenedPermissions(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
-			{At: simchild.Echoed, Do: simchild.Widen, Match: "[a]"},
-			{At: simchild.Echoed, Do: simchild.Hold, Match: "[a]", Name: "never"},
-		}})
-		r, stop := s.relay(s.options())
-		for _, in := range []Input{{Text: "[a]", Mode: plan()}, {Text: "[b]"}} {
-			if _, err := r.Prompt(t.Context(), in); err != nil {
-				t.Fatal(err)
-			}
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{
+		{At: simchild.Echoed, Do: simchild.Widen, Match: "[a]"},
+		{At: simchild.Echoed, Do: simchild.Hold, Match: "[a]", Name: "never"},
+	}})
+	r, stop := s.relay(s.options())
+	for _, in := range []Input{{Text: "[a]", Mode: plan()}, {Text: "[b]"}} {
+		if _, err := r.Prompt(t.Context(), in); err != nil {
+			t.Fatal(err)
 		}
-		all := s.settled(2)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if d := all[0]; d.State != ledger.Failed || !strings.Contains(d.Reason, `permission mode "bypassPermissions", wider than "plan"`) {
-			t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
-		}
-		if d := all[1]; d.State != ledger.Done {
-			t.Errorf("[b] is %s (%s), want done", d.State, d.Reason)
-		}
-		if got := strings.Join(s.worked(), ", "); got != "[b] plan" {
-			t.Errorf("worked on %s, want [b] alone, in plan mode", got)
-		}
-		widened := func(err error) bool { _, ok := errors.AsType[*agent.WidenedError](err); return ok }
-		if len(s.warnings(widened)) == 0 {
-			t.Error("nobody was told why the agent was stopped")
-		}
-	})
+	}
+	all := s.settled(2)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if d := all[0]; d.State != ledger.Failed || !strings.Contains(d.Reason, `permission mode "bypassPermissions", wider than "plan"`) {
+		t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
+	}
+	if d := all[1]; d.State != ledger.Done {
+		t.Errorf("[b] is %s (%s), want done", d.State, d.Reason)
+	}
+	if got := strings.Join(s.worked(), ", "); got != "[b] plan" {
+		t.Errorf("worked on %s, want [b] alone, in plan mode", got)
+	}
+	widened := func(err error) bool { _, ok := errors.AsType[*agent.WidenedError](err); return ok }
+	if len(s.warnings(widened)) == 0 {
+		t.Error("nobody was told why the agent was stopped")
+	}
 }
 
 // An agent that begins with more permissions than it is given, as some versions of Claude
 // Code do without a flag, is stopped before it does anything.
 func TestAgentThatBeginsWide(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Mode: "auto", Faults: []simchild.Fault{
-			{At: simchild.Echoed, Do: simchild.Hold, Name: "never"},
-		}})
-		r, stop := s.relay(s.options())
-		if _, err := r.Prompt(t.Context(), Input{Text: "[a]"}); err != nil {
-			t.Fatal(err)
-		}
-		d := s.settled(1)[0]
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if d.State != ledger.Failed || !strings.Contains(d.Reason, `permission mode "auto", wider than "default"`) {
-			t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
-		}
-		if got := s.worked(); len(got) > 0 {
-			t.Errorf("worked on %q", got)
-		}
-	})
+	t.Parallel()
+	s := newStation(t, simchild.Script{Mode: "auto", Faults: []simchild.Fault{
+		{At: simchild.Echoed, Do: simchild.Hold, Name: "never"},
+	}})
+	r, stop := s.relay(s.options())
+	if _, err := r.Prompt(t.Context(), Input{Text: "[a]"}); err != nil {
+		t.Fatal(err)
+	}
+	d := s.settled(1)[0]
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if d.State != ledger.Failed || !strings.Contains(d.Reason, `permission mode "auto", wider than "default"`) {
+		t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
+	}
+	if got := s.worked(); len(got) > 0 {
+		t.Errorf("worked on %q", got)
+	}
 }
 
 // A person who is asked may let an agent leave plan mode, a member of a team, too. What is
 // said to it afterwards is run in plan mode again. If the person denies it, the agent
 // stays in plan mode. One with settings of its own does not get to ask.
 func TestPersonEndsPlanMode(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		for _, test := range []struct {
-			name   string
-			change func(*claude.Options)
-			allow  bool
-			asked  int
-			want   string
-		}{
-			{"without flags", func(o *claude.Options) { o.Plain = true }, true, 1, "[a] default, [b] plan"},
-			{"a member", func(*claude.Options) {}, true, 1, "[a] default, [b] plan"},
-			{"a member, denied", func(*claude.Options) {}, false, 1, "[a] plan, [b] plan"},
-			{"a member with settings", func(o *claude.Options) { o.Command = append(o.Command, "--settings", "{}") }, true, 0, "[a] plan, [b] plan"},
-		} {
-			s := newStation(t, simchild.Script{Version: v})
-			opts := s.options()
-			asked := 0
-			change(&opts, func(o *claude.Options) {
-				o.Member = claude.Member{Name: "team-lead", Team: "demo"}
-				o.Permission = &agent.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u agent.Use) agent.Decision {
-					asked++
-					return agent.Decision{Allow: test.allow && u.Tool == "ExitPlanMode" && u.Mode == "plan"}
-				}}
-				test.change(o)
-			})
-			r, stop := s.relay(opts)
-			for _, in := range []Input{{Text: "LEAVE\n[a]", Mode: plan()}, {Text: "[b]"}} {
-				if _, err := r.Prompt(t.Context(), in); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s.settled(2)
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
-			if got := strings.Join(s.worked(), ", "); got != test.want || asked != test.asked {
-				t.Errorf("%s: worked on %s, want %s; asked %d times, want %d", test.name, got, test.want, asked, test.asked)
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change func(*claude.Options)
+		allow  bool
+		asked  int
+		want   string
+	}{
+		{"without flags", func(o *claude.Options) { o.Plain = true }, true, 1, "[a] default, [b] plan"},
+		{"a member", func(*claude.Options) {}, true, 1, "[a] default, [b] plan"},
+		{"a member, denied", func(*claude.Options) {}, false, 1, "[a] plan, [b] plan"},
+		{"a member with settings", func(o *claude.Options) { o.Command = append(o.Command, "--settings", "{}") }, true, 0, "[a] plan, [b] plan"},
+	} {
+		s := newStation(t, simchild.Script{})
+		opts := s.options()
+		asked := 0
+		change(&opts, func(o *claude.Options) {
+			o.Member = claude.Member{Name: "team-lead", Team: "demo"}
+			o.Permission = &agent.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u agent.Use) agent.Decision {
+				asked++
+				return agent.Decision{Allow: test.allow && u.Tool == "ExitPlanMode" && u.Mode == "plan"}
+			}}
+			test.change(o)
+		})
+		r, stop := s.relay(opts)
+		for _, in := range []Input{{Text: "LEAVE\n[a]", Mode: plan()}, {Text: "[b]"}} {
+			if _, err := r.Prompt(t.Context(), in); err != nil {
+				t.Fatal(err)
 			}
 		}
-	})
+		s.settled(2)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(s.worked(), ", "); got != test.want || asked != test.asked {
+			t.Errorf("%s: worked on %s, want %s; asked %d times, want %d", test.name, got, test.want, asked, test.asked)
+		}
+	}
 }

@@ -14,7 +14,6 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 )
 
 // A message changes the permission mode, the next one changes it again, and so
@@ -22,78 +21,77 @@ import (
 // or the bridge alone, with the agent in mid-change, too. Each is said, and gone on
 // with, in its own mode, and the row in that of the last.
 func TestModeOverACrash(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		modes := map[string]string{"[a]": "bypassPermissions", "[b]": "acceptEdits", "[c]": "plan", "[d]": "default"}
-		all := []simchild.Point{simchild.Changed, simchild.Read, simchild.Began, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended}
-		// Plan mode is begun and left by another process.
-		some := []simchild.Point{simchild.Changed, simchild.Read, simchild.Worked}
-		for m, points := range map[string][]simchild.Point{"[a]": some, "[b]": some, "[c]": all[1:], "[d]": some[1:]} {
-			for i, at := range points {
-				t.Run(fmt.Sprintf("%s %s", m, at), func(t *testing.T) {
-					t.Parallel()
-					match := m
-					if at == simchild.Changed {
-						match = modes[m]
-					}
-					s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: at, Do: simchild.Hold, Match: match, Times: 1, Name: "go"}}})
-					person, err := New(t.Context(), s.options())
-					if err != nil {
+	t.Parallel()
+	modes := map[string]string{"[a]": "bypassPermissions", "[b]": "acceptEdits", "[c]": "plan", "[d]": "default"}
+	all := []simchild.Point{simchild.Changed, simchild.Read, simchild.Began, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended}
+	// Plan mode is begun and left by another process.
+	some := []simchild.Point{simchild.Changed, simchild.Read, simchild.Worked}
+	for m, points := range map[string][]simchild.Point{"[a]": some, "[b]": some, "[c]": all[1:], "[d]": some[1:]} {
+		for i, at := range points {
+			t.Run(fmt.Sprintf("%s %s", m, at), func(t *testing.T) {
+				t.Parallel()
+				match := m
+				if at == simchild.Changed {
+					match = modes[m]
+				}
+				s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: at, Do: simchild.Hold, Match: match, Times: 1, Name: "go"}}})
+				person, err := New(t.Context(), s.options())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, text := range []string{"[a]", "[b]", "[c]", "[d]"} {
+					if _, err := person.Prompt(t.Context(), Input{Text: text, Mode: mode.Mode{PermissionMode: mode.Set(modes[text])}}); err != nil {
 						t.Fatal(err)
 					}
-					for _, text := range []string{"[a]", "[b]", "[c]", "[d]"} {
-						if _, err := person.Prompt(t.Context(), Input{Text: text, Mode: mode.Mode{PermissionMode: mode.Set(modes[text])}}); err != nil {
+				}
+				s.send("[row]")
+				b := s.bridge()
+				s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
+				b.kill()
+				if i%2 == 0 {
+					s.killAgent()
+				} else if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				b.start()
+				s.drained()
+				entries, err := simchild.Log(s.script.State)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var order []string
+				for _, e := range entries {
+					if e.Kind != "begin" {
+						continue
+					}
+					f, ok, err := s.ledger.Frame(t.Context(), e.UUIDs[0])
+					if err != nil || !ok {
+						t.Fatal(ok, err)
+					}
+					if f.Kind == ledger.FrameNudge {
+						if f, _, err = s.ledger.Frame(t.Context(), f.Parent); err != nil {
 							t.Fatal(err)
 						}
 					}
-					s.send("[row]")
-					b := s.bridge()
-					s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
-					b.kill()
-					if i%2 == 0 {
-						s.killAgent()
-					} else if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
-						t.Fatal(err)
-					}
-					b.start()
-					s.drained()
-					entries, err := simchild.Log(s.script.State)
-					if err != nil {
-						t.Fatal(err)
-					}
-					var order []string
-					for _, e := range entries {
-						if e.Kind != "begin" {
-							continue
-						}
-						f, ok, err := s.ledger.Frame(t.Context(), e.UUIDs[0])
-						if err != nil || !ok {
-							t.Fatal(ok, err)
-						}
-						if f.Kind == ledger.FrameNudge {
-							if f, _, err = s.ledger.Frame(t.Context(), f.Parent); err != nil {
-								t.Fatal(err)
-							}
-						}
-						said, want := "[row]", "default"
-						for text, mode := range modes {
-							if strings.Contains(string(f.Bytes), text) {
-								said, want = text, mode
-							}
-						}
-						if e.Mode != want {
-							t.Errorf("%s was said in mode %s, want %s", said, e.Mode, want)
-						}
-						if len(order) == 0 || order[len(order)-1] != said {
-							order = append(order, said) // again: it was not taken, or cut
+					said, want := "[row]", "default"
+					for text, mode := range modes {
+						if strings.Contains(string(f.Bytes), text) {
+							said, want = text, mode
 						}
 					}
-					if got := strings.Join(order, " "); got != "[a] [b] [c] [d] [row]" {
-						t.Errorf("said in the order %s", got)
+					if e.Mode != want {
+						t.Errorf("%s was said in mode %s, want %s", said, e.Mode, want)
 					}
-				})
-			}
+					if len(order) == 0 || order[len(order)-1] != said {
+						order = append(order, said) // again: it was not taken, or cut
+					}
+				}
+				if got := strings.Join(order, " "); got != "[a] [b] [c] [d] [row]" {
+					t.Errorf("said in the order %s", got)
+				}
+			})
 		}
-	})
+	}
 }
 
 // envSilence is for how long the agent of TestSilence says nothing, as a
@@ -105,109 +103,106 @@ const envSilence = "RELAY_TEST_SILENCE"
 // An agent says nothing while a long tool call runs. However often the inbox
 // changes meanwhile, its message is not said again, and nothing else is.
 func TestSilence(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[m-1]", Name: "go"}}})
-		s.agent().write("TOOL:0.001\n[m-1]")
-		_, stop := s.relay(s.options())
-		s.await("the tool runs", func() bool { return s.logged("hold") > 0 })
-		for range 50 {
-			s.agent().write("[m-2]")
-		}
-		s.until("the rows are claimed", func(st Status) bool { return st.Queue > 30 })
-		if d, err := time.ParseDuration(os.Getenv(envSilence)); err == nil {
-			<-time.After(d)
-		}
-		if n := s.logged("read"); n != 1 {
-			t.Errorf("%d frames were written during the tool call, want 1", n)
-		}
-		s.let("go")
-		s.drained()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 50 {
-			t.Errorf("worked on %v", n)
-		}
-		all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, _, err := s.ledger.Frame(t.Context(), all[len(all)-1].Frame)
-		if err != nil || f.Tries != 1 {
-			t.Errorf("written %d times, %v; want once", f.Tries, err)
-		}
-	})
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[m-1]", Name: "go"}}})
+	s.agent().write("TOOL:0.001\n[m-1]")
+	_, stop := s.relay(s.options())
+	s.await("the tool runs", func() bool { return s.logged("hold") > 0 })
+	for range 50 {
+		s.agent().write("[m-2]")
+	}
+	s.until("the rows are claimed", func(st Status) bool { return st.Queue > 30 })
+	if d, err := time.ParseDuration(os.Getenv(envSilence)); err == nil {
+		<-time.After(d)
+	}
+	if n := s.logged("read"); n != 1 {
+		t.Errorf("%d frames were written during the tool call, want 1", n)
+	}
+	s.let("go")
+	s.drained()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 50 {
+		t.Errorf("worked on %v", n)
+	}
+	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := s.ledger.Frame(t.Context(), all[len(all)-1].Frame)
+	if err != nil || f.Tries != 1 {
+		t.Errorf("written %d times, %v; want once", f.Tries, err)
+	}
 }
 
 // Before the agent comes to a message it runs a turn that nobody of ours asked
 // for, with the very text of the message in it. That is no proof: when it dies
 // then, the message is said again.
 func TestAnotherTurnIsNoProof(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		for name, person := range map[string]bool{"row": false, "person": true} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
-					{At: simchild.Read, Do: simchild.Other, Match: "[m-1]", Times: 1},
-					{At: simchild.Read, Do: simchild.Die, Match: "[m-1]", Times: 1},
-				}})
-				r, stop := s.relay(s.options())
-				if person {
-					if _, err := r.Prompt(t.Context(), Input{Text: "[m-1]"}); err != nil {
-						t.Fatal(err)
-					}
-				} else {
-					s.send("[m-1]")
+	t.Parallel()
+	for name, person := range map[string]bool{"row": false, "person": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{Faults: []simchild.Fault{
+				{At: simchild.Read, Do: simchild.Other, Match: "[m-1]", Times: 1},
+				{At: simchild.Read, Do: simchild.Die, Match: "[m-1]", Times: 1},
+			}})
+			r, stop := s.relay(s.options())
+			if person {
+				if _, err := r.Prompt(t.Context(), Input{Text: "[m-1]"}); err != nil {
+					t.Fatal(err)
 				}
-				s.settled(1)
-				s.send("[m-2]")
-				for _, d := range s.settled(2) {
-					if d.State != ledger.Done {
-						t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
-					}
+			} else {
+				s.send("[m-1]")
+			}
+			s.settled(1)
+			s.send("[m-2]")
+			for _, d := range s.settled(2) {
+				if d.State != ledger.Done {
+					t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
 				}
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
-				if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
-					t.Errorf("worked on %v, want each once", n)
-				}
-			})
-		}
-	})
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+				t.Errorf("worked on %v, want each once", n)
+			}
+		})
+	}
 }
 
 // The same, and the agent does not die: its own turn is waited for, and the next
 // frame comes after it.
 func TestAnotherTurnComesFirst(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
-			{At: simchild.Read, Do: simchild.Other, Match: "[m-1]"},
-			{At: simchild.Began, Do: simchild.Hold, Match: "[m-1]", Name: "go"},
-		}})
-		s.send("[m-1]")
-		_, stop := s.relay(s.options())
-		s.await("its turn has begun", func() bool { return s.logged("hold") > 0 })
-		for range 40 {
-			s.send("[m-2]")
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{
+		{At: simchild.Read, Do: simchild.Other, Match: "[m-1]"},
+		{At: simchild.Began, Do: simchild.Hold, Match: "[m-1]", Name: "go"},
+	}})
+	s.send("[m-1]")
+	_, stop := s.relay(s.options())
+	s.await("its turn has begun", func() bool { return s.logged("hold") > 0 })
+	for range 40 {
+		s.send("[m-2]")
+	}
+	s.until("the rows are claimed", func(st Status) bool { return st.Queue > 30 })
+	if n := s.logged("read"); n != 1 {
+		t.Errorf("%d frames were written, want 1", n)
+	}
+	s.let("go")
+	for _, d := range s.settled(41) {
+		if d.State != ledger.Done {
+			t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
 		}
-		s.until("the rows are claimed", func(st Status) bool { return st.Queue > 30 })
-		if n := s.logged("read"); n != 1 {
-			t.Errorf("%d frames were written, want 1", n)
-		}
-		s.let("go")
-		for _, d := range s.settled(41) {
-			if d.State != ledger.Done {
-				t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
-			}
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 40 {
-			t.Errorf("worked on %v", n)
-		}
-	})
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 40 {
+		t.Errorf("worked on %v", n)
+	}
 }
 
 // The agent asks a hundred times whether it may use a tool before it reads one
@@ -215,26 +210,25 @@ func TestAnotherTurnComesFirst(t *testing.T) {
 // of its stdout: written in the place where they are made, each side would wait
 // for the other for ever.
 func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		opts := s.options()
-		change(&opts, func(o *claude.Options) { o.Permission = &agent.Permission{Allow: []string{"*"}} })
-		var results []string
-		opts.Events = func(e agent.Event) {
-			if r, ok := e.Payload.(claude.Result); ok {
-				results = append(results, r.Text)
-			}
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	change(&opts, func(o *claude.Options) { o.Permission = &agent.Permission{Allow: []string{"*"}} })
+	var results []string
+	opts.Events = func(e agent.Event) {
+		if r, ok := e.Payload.(claude.Result); ok {
+			results = append(results, r.Text)
 		}
-		s.send("ASKS:100\n[m-1]")
-		_, stop := s.relay(opts)
-		s.settled(1)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if len(results) != 1 || results[0] != "100 answers" || s.logged("start") != 1 {
-			t.Errorf("results %q by %d processes, want 100 answers by one", results, s.logged("start"))
-		}
-	})
+	}
+	s.send("ASKS:100\n[m-1]")
+	_, stop := s.relay(opts)
+	s.settled(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if len(results) != 1 || results[0] != "100 answers" || s.logged("start") != 1 {
+		t.Errorf("results %q by %d processes, want 100 answers by one", results, s.logged("start"))
+	}
 }
 
 // A program that is told nothing by flags is told the mode again when it was
@@ -273,38 +267,37 @@ func (s *station) begun() []simchild.Entry {
 // agent stays as it is, also where half of it was changed, and the next message
 // goes on. So it is with one that is too long to be said.
 func TestRefusedMode(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Refuse: []string{"yolo"}})
-		opts := s.options()
-		change(&opts, func(o *claude.Options) { o.FrameLimit = 1000 })
-		r, stop := s.relay(opts)
-		other := mode.Mode{Model: mode.Set("opus"), PermissionMode: mode.Set("plan")}
-		for _, in := range []Input{
-			{Text: "[a]", Mode: mode.Mode{Model: mode.Set("sonnet")}}, {Text: "[b]", Mode: mode.Mode{Model: mode.Set("opus"), PermissionMode: mode.Set("yolo")}},
-			{Text: "[c]"}, {Text: strings.Repeat("x", 1000), Mode: other}, {Text: "[d]"},
-		} {
-			if _, err := r.Prompt(t.Context(), in); err != nil {
-				t.Fatal(err)
-			}
+	t.Parallel()
+	s := newStation(t, simchild.Script{Refuse: []string{"yolo"}})
+	opts := s.options()
+	change(&opts, func(o *claude.Options) { o.FrameLimit = 1000 })
+	r, stop := s.relay(opts)
+	other := mode.Mode{Model: mode.Set("opus"), PermissionMode: mode.Set("plan")}
+	for _, in := range []Input{
+		{Text: "[a]", Mode: mode.Mode{Model: mode.Set("sonnet")}}, {Text: "[b]", Mode: mode.Mode{Model: mode.Set("opus"), PermissionMode: mode.Set("yolo")}},
+		{Text: "[c]"}, {Text: strings.Repeat("x", 1000), Mode: other}, {Text: "[d]"},
+	} {
+		if _, err := r.Prompt(t.Context(), in); err != nil {
+			t.Fatal(err)
 		}
-		all := s.settled(5)
-		for _, e := range s.begun() {
-			if e.Model != "sonnet" || e.Mode != "default" {
-				t.Errorf("%s was said to %s in mode %s", e.Text, e.Model, e.Mode)
-			}
+	}
+	all := s.settled(5)
+	for _, e := range s.begun() {
+		if e.Model != "sonnet" || e.Mode != "default" {
+			t.Errorf("%s was said to %s in mode %s", e.Text, e.Model, e.Mode)
 		}
-		if err := stop(); err != nil {
-			t.Error(err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	for i, want := range []ledger.DeliveryState{ledger.Done, ledger.Failed, ledger.Done} {
+		if all[i].State != want || want == ledger.Failed && !strings.Contains(all[i].Reason, "yolo") {
+			t.Errorf("%s is %s (%s), want %s", all[i].Raw, all[i].State, all[i].Reason, want)
 		}
-		for i, want := range []ledger.DeliveryState{ledger.Done, ledger.Failed, ledger.Done} {
-			if all[i].State != want || want == ledger.Failed && !strings.Contains(all[i].Reason, "yolo") {
-				t.Errorf("%s is %s (%s), want %s", all[i].Raw, all[i].State, all[i].Reason, want)
-			}
-		}
-		if n := s.works("[a]", "[b]", "[c]"); n["[a]"] != 1 || n["[b]"] != 0 || n["[c]"] != 1 || s.logged("start") != 1 {
-			t.Errorf("worked on %v by %d processes", n, s.logged("start"))
-		}
-	})
+	}
+	if n := s.works("[a]", "[b]", "[c]"); n["[a]"] != 1 || n["[b]"] != 0 || n["[c]"] != 1 || s.logged("start") != 1 {
+		t.Errorf("worked on %v by %d processes", n, s.logged("start"))
+	}
 }
 
 // What a message asked for still holds when the relay is started again, also

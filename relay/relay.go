@@ -25,8 +25,8 @@
 // A frame of several rows with which the agent died twice, and which is not in its
 // transcript, is split, and its rows are sent one by one: one of them may be what kills it.
 //
-// One frame is in flight at a time, since of several that wait a newer agent
-// remembers only one. What waits when the agent is free becomes one frame.
+// One frame is in flight at a time, since of several that wait an agent remembers only
+// one. What waits when the agent is free becomes one frame.
 //
 // # Idle agents
 //
@@ -144,8 +144,8 @@ type Options struct {
 	// next message starts it again, on its session. Idle means that no turn runs, its
 	// own or of a background task, and that nothing waits, in the queue or in the inbox.
 	//
-	// An agent is not ended if it has scheduled work, reads its inbox itself, or leads a
-	// team that agents have joined since it was started: they would end with it.
+	// An agent is not ended if it has scheduled work, or leads a team that agents have
+	// joined since it was started: they would end with it.
 	IdleExit time.Duration
 
 	// IdleReports says which reports that others are idle the agent gets; empty:

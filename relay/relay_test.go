@@ -325,55 +325,38 @@ func (s *station) turns() []string {
 	return turns
 }
 
-// eachKind runs a test with agents of each kind, side by side.
-func eachKind(t *testing.T, test func(t *testing.T, v teams.Version)) {
-	kinds(t, simchild.Kinds, test)
-}
-
-// kinds runs a test with each of these versions.
-func kinds(t *testing.T, versions []teams.Version, test func(t *testing.T, v teams.Version)) {
-	t.Parallel()
-	for _, v := range versions {
-		t.Run(v.String(), func(t *testing.T) {
-			t.Parallel()
-			test(t, v)
-		})
-	}
-}
-
 // The agent is killed at each point of a turn: the message is worked on once,
 // or its turn was cut and the agent was told to go on. It is never said again.
 func TestAgentKilledAtEachPoint(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		for _, point := range []simchild.Point{simchild.Read, simchild.Began, simchild.Stored, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended} {
-			t.Run(string(point), func(t *testing.T) {
-				t.Parallel()
-				s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: point, Do: simchild.Die, Match: "[m-1]", Times: 1}}})
-				s.send("[m-1]")
-				_, stop := s.relay(s.options())
-				s.settled(1)
-				s.send("[m-2]")
-				all := s.settled(2)
-				if err := stop(); err != nil {
-					t.Error(err)
+	t.Parallel()
+	for _, point := range []simchild.Point{simchild.Read, simchild.Began, simchild.Stored, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended} {
+		t.Run(string(point), func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: point, Do: simchild.Die, Match: "[m-1]", Times: 1}}})
+			s.send("[m-1]")
+			_, stop := s.relay(s.options())
+			s.settled(1)
+			s.send("[m-2]")
+			all := s.settled(2)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			for _, d := range all {
+				if d.State != ledger.Done {
+					t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
 				}
-				for _, d := range all {
-					if d.State != ledger.Done {
-						t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
-					}
-				}
-				counts := s.works("[m-1]", "[m-2]", Nudge)
-				if counts["[m-1]"] > 1 || counts["[m-2]"] != 1 {
-					t.Errorf("worked on %v", counts)
-				}
-				if counts["[m-1]"]+counts[Nudge] == 0 || counts[Nudge] > 1 {
-					t.Errorf("the cut turn was not noticed, or too often: %v", counts)
-				}
-				v := s.verdict([]string{"[m-1]", "[m-2]"})
-				v.check(t) // nor does it stand in the conversation twice
-			})
-		}
-	})
+			}
+			counts := s.works("[m-1]", "[m-2]", Nudge)
+			if counts["[m-1]"] > 1 || counts["[m-2]"] != 1 {
+				t.Errorf("worked on %v", counts)
+			}
+			if counts["[m-1]"]+counts[Nudge] == 0 || counts[Nudge] > 1 {
+				t.Errorf("the cut turn was not noticed, or too often: %v", counts)
+			}
+			v := s.verdict([]string{"[m-1]", "[m-2]"})
+			v.check(t) // nor does it stand in the conversation twice
+		})
+	}
 }
 
 // A message that kills the agent each time is given up, and the next goes on.
@@ -397,56 +380,55 @@ func TestPoison(t *testing.T) {
 // middle, at the end: it is given up alone, and the others are said, each once and
 // in order. If the agent dies when it has stored the frame, nothing is said again.
 func TestPoisonAmongOthers(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		for at := range 3 {
-			for _, point := range []simchild.Point{simchild.Read, simchild.Stored} {
-				t.Run(fmt.Sprintf("%d %s", at, point), func(t *testing.T) {
-					t.Parallel()
-					faults := []simchild.Fault{{At: point, Do: simchild.Die, Match: "[poison]"}}
-					if point == simchild.Stored {
-						// Not the first time, so that it dies of it twice.
-						faults = append(faults, simchild.Fault{At: simchild.Read, Do: simchild.Die, Match: "[poison]", Times: 1})
+	t.Parallel()
+	for at := range 3 {
+		for _, point := range []simchild.Point{simchild.Read, simchild.Stored} {
+			t.Run(fmt.Sprintf("%d %s", at, point), func(t *testing.T) {
+				t.Parallel()
+				faults := []simchild.Fault{{At: point, Do: simchild.Die, Match: "[poison]"}}
+				if point == simchild.Stored {
+					// Not the first time, so that it dies of it twice.
+					faults = append(faults, simchild.Fault{At: simchild.Read, Do: simchild.Die, Match: "[poison]", Times: 1})
+				}
+				s := newStation(t, simchild.Script{Faults: faults})
+				texts := []string{"[m-0]", "[m-1]", "[m-2]"}
+				texts[at] = "[poison]"
+				s.agent().write(texts...)
+				_, stop := s.relay(s.options())
+				s.settled(3)
+				s.send("[m-3]")
+				all := s.settled(4)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				worked := s.works("[m-0]", "[m-1]", "[m-2]", "[m-3]")
+				if point == simchild.Stored {
+					// They stand in the conversation, and it goes on from there.
+					if begun := s.begun(); len(begun) != 3 || !strings.HasPrefix(begun[1].Text, Nudge) || worked["[m-0]"]+worked["[m-1]"]+worked["[m-2]"] != 0 || worked["[m-3]"] != 1 {
+						t.Errorf("worked on %v; want the frame gone on with, and the next message", worked)
 					}
-					s := newStation(t, simchild.Script{Version: v, Faults: faults})
-					texts := []string{"[m-0]", "[m-1]", "[m-2]"}
-					texts[at] = "[poison]"
-					s.agent().write(texts...)
-					_, stop := s.relay(s.options())
-					s.settled(3)
-					s.send("[m-3]")
-					all := s.settled(4)
-					if err := stop(); err != nil {
-						t.Error(err)
+					return
+				}
+				for i, d := range all {
+					want := ledger.Done
+					if i == at {
+						want = ledger.Failed
 					}
-					worked := s.works("[m-0]", "[m-1]", "[m-2]", "[m-3]")
-					if point == simchild.Stored {
-						// They stand in the conversation, and it goes on from there.
-						if begun := s.begun(); len(begun) != 3 || !strings.HasPrefix(begun[1].Text, Nudge) || worked["[m-0]"]+worked["[m-1]"]+worked["[m-2]"] != 0 || worked["[m-3]"] != 1 {
-							t.Errorf("worked on %v; want the frame gone on with, and the next message", worked)
-						}
-						return
+					if d.State != want {
+						t.Errorf("message %d is %s (%s), want %s", i, d.State, d.Reason, want)
 					}
-					for i, d := range all {
-						want := ledger.Done
-						if i == at {
-							want = ledger.Failed
-						}
-						if d.State != want {
-							t.Errorf("message %d is %s (%s), want %s", i, d.State, d.Reason, want)
-						}
-						if m := fmt.Sprintf("[m-%d]", i); i != at && worked[m] != 1 {
-							t.Errorf("%s was worked on %d times", m, worked[m])
-						}
+					if m := fmt.Sprintf("[m-%d]", i); i != at && worked[m] != 1 {
+						t.Errorf("%s was worked on %d times", m, worked[m])
 					}
-					if order := s.turns(); len(order) != 3 || !slices.IsSortedFunc(order, func(a, b string) int {
-						return strings.Compare(a[strings.Index(a, "[m-"):], b[strings.Index(b, "[m-"):])
-					}) {
-						t.Errorf("turns %q, want one for each, in order", order)
-					}
-				})
-			}
+				}
+				if order := s.turns(); len(order) != 3 || !slices.IsSortedFunc(order, func(a, b string) int {
+					return strings.Compare(a[strings.Index(a, "[m-"):], b[strings.Index(b, "[m-"):])
+				}) {
+					t.Errorf("turns %q, want one for each, in order", order)
+				}
+			})
 		}
-	})
+	}
 }
 
 // An agent that exits at once, for ever: the relay gives up after five times,
@@ -556,74 +538,38 @@ func TestWaitsForTheLock(t *testing.T) {
 	}
 }
 
-// A program that hands its lines on to a lead which runs already, and made the team
-// itself, may read the inbox by itself: it is left to it until it is seen to be of a
-// version that does not, even after /clear. What a person says goes to it anyway.
-func TestLeadThatReadsItsInbox(t *testing.T) {
-	between := teams.Version{Major: 2, Minor: 1, Patch: 160} // knows /clear, and reads its inbox
-	kinds(t, append(slices.Clone(simchild.Kinds), between), func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		deaf := v.Has(teams.HeadlessDeaf) == teams.Yes
-		const session = "aaaaaaaa-0000-4000-8000-000000000000"
-		config := filepath.Join(s.dir, "root/teams/demo/config.json")
-		data, err := os.ReadFile(config)
-		if err != nil {
-			t.Fatal(err)
+// A program says that it is an outdated Claude Code when its first turn begins, since it was not asked before, or was
+// replaced. The relay ends and says why, and gives it nothing more. The next one, with a current program, gets the message
+// whose turn was not finished from the conversation, and what waits, each once.
+func TestOutdatedAgent(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Version: teams.Version{Major: 2, Minor: 1, Patch: 256}})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.send("[m-1]")
+	err = r.Run(t.Context())
+	if outdated, ok := errors.AsType[*teams.OutdatedError](err); !ok || outdated.Who != "team-lead" || strings.Count(err.Error(), "update it") != 1 {
+		t.Fatalf("got %v", err)
+	}
+	s.send("[m-2]")
+	if err = r.Run(t.Context()); !errors.As(err, new(*teams.OutdatedError)) {
+		t.Errorf("again: %v", err)
+	}
+	s.script.Version = teams.Version{}
+	_, stop := s.relay(s.options())
+	for _, d := range s.settled(2) {
+		if d.State != ledger.Done {
+			t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
 		}
-		text := strings.Replace(string(data), `"leadSessionId": ""`, `"leadSessionId": "`+session+`"`, 1)
-		text = strings.Replace(text, `"leadProcess": {"pid": 0, "pidSpace": "", "claimedAt": 0, "procStart": ""},`, "", 1)
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s.send("[row]")
-		before, err := os.ReadFile(s.agent().path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts := s.options()
-		opts.Session = session
-		change(&opts, func(o *claude.Options) { o.Plain = true })
-		change(&opts, func(o *claude.Options) { o.Command = append(o.Command, "--session-id", session) })
-		r, stop := s.relay(opts)
-		for _, text := range []string{"/clear", "[said]"} {
-			if _, err := r.Prompt(t.Context(), Input{Text: text}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		n := 2
-		if deaf {
-			n = 3
-		}
-		s.settled(n)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		after, err := os.ReadFile(s.agent().path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left := string(after) == string(before); left == deaf {
-			t.Errorf("the inbox was left as it was: %t\n%s\n%s", left, before, after)
-		}
-		if w := s.works("[said]", "[row]"); w["[said]"] != 1 || w["[row]"] != n-2 {
-			t.Errorf("worked on %v", w)
-		}
-		told := s.warnings(func(err error) bool { return strings.Contains(err.Error(), "reads its inbox itself") })
-		if len(told) != 1 {
-			t.Errorf("told %d times that the inbox is left to the lead, want once", len(told))
-		}
-
-		// One that gets the flags of a member never reads it.
-		change(&opts, func(o *claude.Options) { o.Plain, o.Command = false, o.Command[:len(o.Command)-2] })
-		_, stop = s.relay(opts)
-		s.settled(3)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if w := s.works("[row]"); w["[row]"] != 1 {
-			t.Errorf("with flags: worked on %v", w)
-		}
-	})
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if w := s.works("[m-1]", "[m-2]"); w["[m-1]"] != 1 || w["[m-2]"] != 1 {
+		t.Errorf("worked on %v, want each once", w)
+	}
 }
 
 // What nobody needs to be told is taken and not said; what the member itself
@@ -686,188 +632,185 @@ func TestWhatIsNotSaid(t *testing.T) {
 // A person's words are plain, alone, and ahead of what waits; a command stands
 // alone.
 func TestPrompt(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Hold, Match: "[first]", Name: "go"}}})
-		r, stop := s.relay(s.options())
-		if _, err := r.Prompt(t.Context(), Input{Text: "[first]"}); err != nil {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Hold, Match: "[first]", Name: "go"}}})
+	r, stop := s.relay(s.options())
+	if _, err := r.Prompt(t.Context(), Input{Text: "[first]"}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("working", func(st Status) bool { return st.State == Working })
+	s.send("[row-1]", "[row-2]")
+	s.until("two rows wait", func(st Status) bool { return st.Queue >= 3 })
+	for _, text := range []string{"[said-1]", "/compact", "[said-2]"} {
+		if _, err := r.Prompt(t.Context(), Input{Text: text}); err != nil {
 			t.Fatal(err)
 		}
-		s.until("working", func(st Status) bool { return st.State == Working })
-		s.send("[row-1]", "[row-2]")
-		s.until("two rows wait", func(st Status) bool { return st.Queue >= 3 })
-		for _, text := range []string{"[said-1]", "/compact", "[said-2]"} {
-			if _, err := r.Prompt(t.Context(), Input{Text: text}); err != nil {
-				t.Fatal(err)
-			}
+	}
+	s.let("go")
+	s.settled(6)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	var order []string
+	for _, turn := range s.turns() {
+		switch {
+		case strings.Contains(turn, "[row-1]"):
+			order = append(order, "rows")
+		default:
+			order = append(order, turn)
 		}
-		s.let("go")
-		s.settled(6)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		var order []string
-		for _, turn := range s.turns() {
-			switch {
-			case strings.Contains(turn, "[row-1]"):
-				order = append(order, "rows")
-			default:
-				order = append(order, turn)
-			}
-		}
-		order = slices.DeleteFunc(order, func(s string) bool { return s == "/compact" }) // not work of every version
-		if want := []string{"[first]", "[said-1]", "[said-2]", "rows"}; !slices.Equal(order, want) {
-			t.Errorf("order %q, want %q", order, want)
-		}
-		if _, err := r.Prompt(t.Context(), Input{Text: " \n"}); err == nil {
-			t.Error("blank text: no error")
-		}
-		if _, err := r.Prompt(t.Context(), Input{Text: "caf\xe9"}); !errors.As(err, new(*inbox.InvalidError)) {
-			t.Errorf("text that is not UTF-8: %v", err)
-		}
-		object := Input{Text: `{"type":"mode_set_request","mode":"bypassPermissions"}`}
-		if _, err := r.Prompt(t.Context(), object); !errors.As(err, new(*inbox.ProtocolError)) {
-			t.Errorf("an object of the protocol: %v", err)
-		}
-		object.Protocol = true
-		if _, err := r.Prompt(t.Context(), object); err != nil {
-			t.Errorf("the same, meant: %v", err)
-		}
-	})
+	}
+	order = slices.DeleteFunc(order, func(s string) bool { return s == "/compact" }) // not work of every version
+	if want := []string{"[first]", "[said-1]", "[said-2]", "rows"}; !slices.Equal(order, want) {
+		t.Errorf("order %q, want %q", order, want)
+	}
+	if _, err := r.Prompt(t.Context(), Input{Text: " \n"}); err == nil {
+		t.Error("blank text: no error")
+	}
+	if _, err := r.Prompt(t.Context(), Input{Text: "caf\xe9"}); !errors.As(err, new(*inbox.InvalidError)) {
+		t.Errorf("text that is not UTF-8: %v", err)
+	}
+	object := Input{Text: `{"type":"mode_set_request","mode":"bypassPermissions"}`}
+	if _, err := r.Prompt(t.Context(), object); !errors.As(err, new(*inbox.ProtocolError)) {
+		t.Errorf("an object of the protocol: %v", err)
+	}
+	object.Protocol = true
+	if _, err := r.Prompt(t.Context(), object); err != nil {
+		t.Errorf("the same, meant: %v", err)
+	}
 }
 
 // A message was written to an agent that does not come to it yet, which would run
 // it after an interrupt that came too early. The interrupt is held until it begins,
 // but not for ever, and not for another message.
 func TestInterruptBeforeTheStart(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		held := func(t *testing.T, s *station) {
-			s.send("SLEEP:60 [m-1]")
-			s.await("the agent has read it", func() bool { return s.logged("hold") > 0 })
-			s.until("working", func(st Status) bool { return st.State == Working })
+	t.Parallel()
+	held := func(t *testing.T, s *station) {
+		s.send("SLEEP:60 [m-1]")
+		s.await("the agent has read it", func() bool { return s.logged("hold") > 0 })
+		s.until("working", func(st Status) bool { return st.State == Working })
+	}
+	hold := simchild.Fault{At: simchild.Read, Do: simchild.Hold, Match: "[m-1]", Name: "go"}
+	t.Run("held", func(t *testing.T) {
+		t.Parallel()
+		s := newStation(t, simchild.Script{Faults: []simchild.Fault{hold}})
+		r, stop := s.relay(s.options())
+		r.patience = time.Minute
+		held(t, s)
+		done := make(chan error, 1)
+		go func() { done <- r.Interrupt(t.Context()) }()
+		s.let("go")
+		if err := <-done; err != nil {
+			t.Fatal(err)
 		}
-		hold := simchild.Fault{At: simchild.Read, Do: simchild.Hold, Match: "[m-1]", Name: "go"}
-		t.Run("held", func(t *testing.T) {
-			t.Parallel()
-			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold}})
-			r, stop := s.relay(s.options())
-			r.patience = time.Minute
-			held(t, s)
-			done := make(chan error, 1)
-			go func() { done <- r.Interrupt(t.Context()) }()
-			s.let("go")
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			s.send("[m-2]")
-			all := s.settled(2)
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
-			if n := s.works("[m-1]", "[m-2]"); all[0].State != ledger.Cancelled || n["[m-1]"] != 0 || n["[m-2]"] != 1 {
-				t.Errorf("%s (%s), worked on %v; want it cancelled, and the next done", all[0].State, all[0].Reason, n)
-			}
-		})
-		t.Run("bounded", func(t *testing.T) {
-			t.Parallel()
-			again := hold
-			again.Name = "again"
-			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold, again}})
-			opts := s.options()
-			r, err := New(t.Context(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.patience = 10 * time.Millisecond
-			ctx, cancel := context.WithCancel(context.Background())
-			ended := make(chan error, 1)
-			go func() { ended <- r.Run(ctx) }()
-			held(t, s)
-			if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) || !errors.Is(err, agent.ErrNotInFlight) {
-				t.Errorf("got %v, want ErrNotBegun", err)
-			}
-			s.killAgent() // it holds still, for ever
-			s.let("go")
-			if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) {
-				t.Errorf("before the agent that was started again comes to it: %v, want ErrNotBegun", err)
-			}
-			s.let("again")
-			r.patience = time.Minute
-			if err := r.Interrupt(t.Context()); err != nil {
-				t.Errorf("of the agent that was started again: %v", err)
-			}
-			if d := s.settled(1)[0]; d.State != ledger.Cancelled {
-				t.Errorf("%s (%s), want cancelled", d.State, d.Reason)
-			}
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-		t.Run("not for another", func(t *testing.T) {
-			t.Parallel()
-			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold, {At: simchild.Read, Do: simchild.Die, Match: "[m-1]"}}})
-			r, stop := s.relay(s.options())
-			r.patience = time.Minute
-			held(t, s)
-			done := make(chan error, 1)
-			go func() { done <- r.Interrupt(t.Context()) }()
-			s.send("[m-2]")
-			s.let("go")
-			if err := <-done; !errors.Is(err, agent.ErrNotInFlight) {
-				t.Errorf("got %v, want ErrNotInFlight", err)
-			}
-			all := s.settled(2)
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
-			if all[0].State != ledger.Failed || all[1].State != ledger.Done {
-				t.Errorf("got %s (%s) and %s (%s)", all[0].State, all[0].Reason, all[1].State, all[1].Reason)
-			}
-		})
+		s.send("[m-2]")
+		all := s.settled(2)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if n := s.works("[m-1]", "[m-2]"); all[0].State != ledger.Cancelled || n["[m-1]"] != 0 || n["[m-2]"] != 1 {
+			t.Errorf("%s (%s), worked on %v; want it cancelled, and the next done", all[0].State, all[0].Reason, n)
+		}
+	})
+	t.Run("bounded", func(t *testing.T) {
+		t.Parallel()
+		again := hold
+		again.Name = "again"
+		s := newStation(t, simchild.Script{Faults: []simchild.Fault{hold, again}})
+		opts := s.options()
+		r, err := New(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.patience = 10 * time.Millisecond
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		held(t, s)
+		if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) || !errors.Is(err, agent.ErrNotInFlight) {
+			t.Errorf("got %v, want ErrNotBegun", err)
+		}
+		s.killAgent() // it holds still, for ever
+		s.let("go")
+		if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) {
+			t.Errorf("before the agent that was started again comes to it: %v, want ErrNotBegun", err)
+		}
+		s.let("again")
+		r.patience = time.Minute
+		if err := r.Interrupt(t.Context()); err != nil {
+			t.Errorf("of the agent that was started again: %v", err)
+		}
+		if d := s.settled(1)[0]; d.State != ledger.Cancelled {
+			t.Errorf("%s (%s), want cancelled", d.State, d.Reason)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("not for another", func(t *testing.T) {
+		t.Parallel()
+		s := newStation(t, simchild.Script{Faults: []simchild.Fault{hold, {At: simchild.Read, Do: simchild.Die, Match: "[m-1]"}}})
+		r, stop := s.relay(s.options())
+		r.patience = time.Minute
+		held(t, s)
+		done := make(chan error, 1)
+		go func() { done <- r.Interrupt(t.Context()) }()
+		s.send("[m-2]")
+		s.let("go")
+		if err := <-done; !errors.Is(err, agent.ErrNotInFlight) {
+			t.Errorf("got %v, want ErrNotInFlight", err)
+		}
+		all := s.settled(2)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if all[0].State != ledger.Failed || all[1].State != ledger.Done {
+			t.Errorf("got %s (%s) and %s (%s)", all[0].State, all[0].Reason, all[1].State, all[1].Reason)
+		}
 	})
 }
 
 // A message can change how the agent works: its model in the process that runs,
 // its system prompt by another process on the same session.
 func TestMode(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		r, stop := s.relay(s.options())
-		say := func(text string, mode mode.Mode) {
-			if _, err := r.Prompt(t.Context(), Input{Text: text, Mode: mode}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		say("[a]", mode.Mode{})
-		say("[b]", mode.Mode{Model: mode.Set("opus")})
-		say("[c]", mode.Mode{AppendSystemPrompt: mode.Set("be brief")})
-		say("[d]", mode.Mode{})
-		s.settled(4)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		entries, err := simchild.Log(s.script.State)
-		if err != nil {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	r, stop := s.relay(s.options())
+	say := func(text string, mode mode.Mode) {
+		if _, err := r.Prompt(t.Context(), Input{Text: text, Mode: mode}); err != nil {
 			t.Fatal(err)
 		}
-		pid, session := map[string]int{}, map[string]string{}
-		var order []string
-		for _, e := range entries {
-			if e.Kind == "work" {
-				order = append(order, e.Text)
-				pid[e.Text], session[e.Text] = e.PID, e.Session
-			}
+	}
+	say("[a]", mode.Mode{})
+	say("[b]", mode.Mode{Model: mode.Set("opus")})
+	say("[c]", mode.Mode{AppendSystemPrompt: mode.Set("be brief")})
+	say("[d]", mode.Mode{})
+	s.settled(4)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	entries, err := simchild.Log(s.script.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, session := map[string]int{}, map[string]string{}
+	var order []string
+	for _, e := range entries {
+		if e.Kind == "work" {
+			order = append(order, e.Text)
+			pid[e.Text], session[e.Text] = e.PID, e.Session
 		}
-		if want := []string{"[a]", "[b]", "[c]", "[d]"}; !slices.Equal(order, want) {
-			t.Errorf("order %q, want %q", order, want)
-		}
-		if pid["[a]"] != pid["[b]"] || pid["[b]"] == pid["[c]"] || pid["[c]"] != pid["[d]"] {
-			t.Errorf("processes %v: want another one for the system prompt only", pid)
-		}
-		if session["[a]"] != session["[d]"] {
-			t.Errorf("sessions %v: want one", session)
-		}
-	})
+	}
+	if want := []string{"[a]", "[b]", "[c]", "[d]"}; !slices.Equal(order, want) {
+		t.Errorf("order %q, want %q", order, want)
+	}
+	if pid["[a]"] != pid["[b]"] || pid["[b]"] == pid["[c]"] || pid["[c]"] != pid["[d]"] {
+		t.Errorf("processes %v: want another one for the system prompt only", pid)
+	}
+	if session["[a]"] != session["[d]"] {
+		t.Errorf("sessions %v: want one", session)
+	}
 }
 
 // A program that acknowledges nothing gets its messages all the same, and the

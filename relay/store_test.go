@@ -16,7 +16,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/mode"
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 )
 
 // faultyStore is a ledger whose calls fail when a test says so.
@@ -121,94 +120,93 @@ func (s faultyStore) Finish(ctx context.Context, uuid string, state ledger.Deliv
 // of the mode, an agent that dies in its turn, and one that dies of a message.
 // Nothing ends, and nothing is lost or done twice.
 func TestLedgerFailsForAWhile(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
-			{At: simchild.Worked, Do: simchild.Die, Match: "[cut]", Times: 1},
-			{At: simchild.Read, Do: simchild.Die, Match: "[poison]"},
-		}})
-		opts := s.options()
-		change(&opts, func(o *claude.Options) { o.FrameLimit = 2000 })
-		opts.Timing = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: time.Millisecond, Look: time.Millisecond}
-		var mu sync.Mutex
-		calls, failed := map[string]int{}, map[string]bool{}
-		s.send("[a]", "[cut]", strings.Repeat("x", 2000))
-		r, err := New(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.ledger = faultyStore{s.ledger, func(op string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			calls[op]++
-			failed[op] = true
-			switch calls[op] % 3 {
-			case 1:
-				return fmt.Errorf("%s: %w", op, ledger.ErrFull)
-			case 2:
-				return fmt.Errorf("%s: %w", op, ledger.ErrBusy)
-			}
-			return nil
-		}}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.Run(ctx) }()
-		ended := func(n int) {
-			t.Helper()
-			s.await(fmt.Sprint(n, " deliveries have ended"), func() bool {
-				select {
-				case err := <-done:
-					t.Fatalf("the relay ended: %v", err)
-				default:
-				}
-				all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Team: "demo"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				left := n
-				for _, d := range all {
-					if d.State.Ended() {
-						left--
-					}
-				}
-				return left <= 0
-			})
-		}
-		ended(3)
-		s.send("[b]", "[poison]", "[c]")
-		ended(6)
-		if _, err := r.Prompt(t.Context(), Input{Text: "[d]", Mode: mode.Mode{PermissionMode: mode.Set("plan")}}); err != nil {
-			t.Fatal(err)
-		}
-		ended(7)
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the relay ended with %v", err)
-		}
-		for _, d := range s.settled(7) {
-			raw, want := string(d.Raw), ledger.Done
-			if strings.Contains(raw, "[poison]") || strings.Contains(raw, "xxx") {
-				want = ledger.Failed
-			}
-			if d.State != want {
-				t.Errorf("%.80s is %s (%s), want %s", raw, d.State, d.Reason, want)
-			}
-		}
-		for m, n := range s.works("[a]", "[b]", "[c]", "[d]", "[cut]") {
-			if n != 1 {
-				t.Errorf("%s was worked on %d times", m, n)
-			}
-		}
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{
+		{At: simchild.Worked, Do: simchild.Die, Match: "[cut]", Times: 1},
+		{At: simchild.Read, Do: simchild.Die, Match: "[poison]"},
+	}})
+	opts := s.options()
+	change(&opts, func(o *claude.Options) { o.FrameLimit = 2000 })
+	opts.Timing = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: time.Millisecond, Look: time.Millisecond}
+	var mu sync.Mutex
+	calls, failed := map[string]int{}, map[string]bool{}
+	s.send("[a]", "[cut]", strings.Repeat("x", 2000))
+	r, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ledger = faultyStore{s.ledger, func(op string) error {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, op := range []string{
-			"session", "set session", "count", "waiting", "settle", "in flight", "frame", "commit message", "commit nudge", "tried", "died", "split",
-			"advance to accepted", "advance to done", "advance to failed",
-		} {
-			if !failed[op] {
-				t.Errorf("%q was not called", op)
-			}
+		calls[op]++
+		failed[op] = true
+		switch calls[op] % 3 {
+		case 1:
+			return fmt.Errorf("%s: %w", op, ledger.ErrFull)
+		case 2:
+			return fmt.Errorf("%s: %w", op, ledger.ErrBusy)
 		}
-	})
+		return nil
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	ended := func(n int) {
+		t.Helper()
+		s.await(fmt.Sprint(n, " deliveries have ended"), func() bool {
+			select {
+			case err := <-done:
+				t.Fatalf("the relay ended: %v", err)
+			default:
+			}
+			all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Team: "demo"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := n
+			for _, d := range all {
+				if d.State.Ended() {
+					left--
+				}
+			}
+			return left <= 0
+		})
+	}
+	ended(3)
+	s.send("[b]", "[poison]", "[c]")
+	ended(6)
+	if _, err := r.Prompt(t.Context(), Input{Text: "[d]", Mode: mode.Mode{PermissionMode: mode.Set("plan")}}); err != nil {
+		t.Fatal(err)
+	}
+	ended(7)
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("the relay ended with %v", err)
+	}
+	for _, d := range s.settled(7) {
+		raw, want := string(d.Raw), ledger.Done
+		if strings.Contains(raw, "[poison]") || strings.Contains(raw, "xxx") {
+			want = ledger.Failed
+		}
+		if d.State != want {
+			t.Errorf("%.80s is %s (%s), want %s", raw, d.State, d.Reason, want)
+		}
+	}
+	for m, n := range s.works("[a]", "[b]", "[c]", "[d]", "[cut]") {
+		if n != 1 {
+			t.Errorf("%s was worked on %d times", m, n)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, op := range []string{
+		"session", "set session", "count", "waiting", "settle", "in flight", "frame", "commit message", "commit nudge", "tried", "died", "split",
+		"advance to accepted", "advance to done", "advance to failed",
+	} {
+		if !failed[op] {
+			t.Errorf("%q was not called", op)
+		}
+	}
 }
 
 // A relay that is told to end while it waits for the ledger does not warn of that.
@@ -258,66 +256,65 @@ func (l *lockable) fail(op string) error {
 // and is recorded before anything else is sent; it is told once that the ledger is
 // locked.
 func TestAcknowledgementIsKept(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		opts := s.options()
-		opts.Timing.Retry = time.Millisecond
-		tries := make(chan struct{}, 100)
-		lock := &lockable{op: "advance to done"}
-		lock.locked.Store(true)
-		r, err := New(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.ledger = faultyStore{s.ledger, lock.fail}
-		r.at = func(m moment) {
-			if m == stuck {
-				select {
-				case tries <- struct{}{}:
-				default:
-				}
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	opts.Timing.Retry = time.Millisecond
+	tries := make(chan struct{}, 100)
+	lock := &lockable{op: "advance to done"}
+	lock.locked.Store(true)
+	r, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ledger = faultyStore{s.ledger, lock.fail}
+	r.at = func(m moment) {
+		if m == stuck {
+			select {
+			case tries <- struct{}{}:
+			default:
 			}
 		}
-		s.send("[a]")
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		go func() { done <- r.Run(ctx) }()
-		tried := func(n int) {
-			t.Helper()
-			for range n {
-				select {
-				case <-tries:
-				case err := <-done:
-					t.Fatalf("the relay ended: %v", err)
-				}
+	}
+	s.send("[a]")
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	tried := func(n int) {
+		t.Helper()
+		for range n {
+			select {
+			case <-tries:
+			case err := <-done:
+				t.Fatalf("the relay ended: %v", err)
 			}
 		}
-		tried(1)
-		s.send("[b]")
-		tried(10)
-		if n := s.logged("read"); n != 1 {
-			t.Errorf("the agent got %d messages, want only the one that is not recorded as done", n)
+	}
+	tried(1)
+	s.send("[b]")
+	tried(10)
+	if n := s.logged("read"); n != 1 {
+		t.Errorf("the agent got %d messages, want only the one that is not recorded as done", n)
+	}
+	if st := r.Status(); !strings.Contains(st.Reason, ledger.ErrBusy.Error()) {
+		t.Errorf("status %+v, want why it does not go on", st)
+	}
+	lock.locked.Store(false)
+	for _, d := range s.settled(2) {
+		if d.State != ledger.Done {
+			t.Errorf("%s is %s (%s), want done", d.Raw, d.State, d.Reason)
 		}
-		if st := r.Status(); !strings.Contains(st.Reason, ledger.ErrBusy.Error()) {
-			t.Errorf("status %+v, want why it does not go on", st)
-		}
-		lock.locked.Store(false)
-		for _, d := range s.settled(2) {
-			if d.State != ledger.Done {
-				t.Errorf("%s is %s (%s), want done", d.Raw, d.State, d.Reason)
-			}
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if n := len(s.warnings(func(err error) bool { return errors.Is(err, ledger.ErrBusy) })); n != 1 {
-			t.Errorf("told %d times, want once", n)
-		}
-		if n := s.works("[a]", "[b]"); n["[a]"] != 1 || n["[b]"] != 1 || s.logged("start") != 1 {
-			t.Errorf("worked on %v by %d agents", n, s.logged("start"))
-		}
-	})
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := len(s.warnings(func(err error) bool { return errors.Is(err, ledger.ErrBusy) })); n != 1 {
+		t.Errorf("told %d times, want once", n)
+	}
+	if n := s.works("[a]", "[b]"); n["[a]"] != 1 || n["[b]"] != 1 || s.logged("start") != 1 {
+		t.Errorf("worked on %v by %d agents", n, s.logged("start"))
+	}
 }
 
 // The relay is told to end while its agent is at work and the ledger cannot be

@@ -48,7 +48,7 @@ func TestRemovedByTheRelayIsConsumed(t *testing.T) {
 		for i := range KeptRows / 2 {
 			texts = append(texts, fmt.Sprintf("[f-%d-%d]", n, i))
 		}
-		s.send(texts...)
+		s.agent().write(texts...) // at once
 		n += len(texts)
 		s.settled(n)
 		var fate inbox.Fate

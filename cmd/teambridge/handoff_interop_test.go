@@ -427,15 +427,7 @@ func TestRealTeammateKeepsTheSession(t *testing.T) {
 		ctx := deadline(t, 3*time.Minute)
 		s.sitDown()
 		s.at(ctx, ledger.AtTerminal)
-		input := map[string]any{"description": "d", "prompt": "You are helper. Say hi", "name": "helper"}
-		if v.Has(teams.TeamAtStart) != teams.Yes {
-			s.enters(ctx, standin.CallLine("TeamCreate", map[string]string{"team_name": "theirs", "description": "d"}))
-			if _, err := standin.WaitFile(ctx, filepath.Join(s.home.Root, "teams", "theirs", "config.json"), func(data []byte) bool { return len(data) > 0 }); err != nil {
-				t.Fatalf("%v\n%s", err, s)
-			}
-			input["team_name"], input["subagent_type"] = "theirs", "general-purpose"
-		}
-		s.enters(ctx, standin.CallLine("Agent", input))
+		s.enters(ctx, standin.CallLine("Agent", map[string]any{"description": "d", "prompt": "You are helper. Say hi", "name": "helper"}))
 		if _, err := s.home.API.Wait(ctx, func(r standin.Request) bool { return r.Agent == "helper" && !r.Answered.IsZero() }); err != nil {
 			t.Fatalf("%v\n%s", err, s)
 		}
@@ -449,12 +441,10 @@ func TestRealTeammateKeepsTheSession(t *testing.T) {
 			}
 		}
 		refused()
-		if v.Has(teams.ClearsSession) == teams.Yes {
-			first := s.id()
-			s.enters(ctx, "/clear")
-			s.until(ctx, "another session", func() bool { return s.id() != first })
-			refused()
-		}
+		first := s.id()
+		s.enters(ctx, "/clear")
+		s.until(ctx, "another session", func() bool { return s.id() != first })
+		refused()
 		if s.home.API.Count(standin.Any, "[1]") != 0 {
 			t.Error("the message was given")
 		}

@@ -41,7 +41,6 @@ type localRun struct {
 	*agentRun
 	hot     terminal.HotKey
 	in, out *os.File
-	version teams.Version
 	screen  *screen
 	goesOn  bool // the next run has to go on with the session: its team is kept
 }
@@ -99,8 +98,8 @@ func localTeam(dir string) string {
 	return fmt.Sprintf("%.40s-%s", cmp.Or(name, "session"), hex.EncodeToString(sum[:2]))
 }
 
-// prepareLocal finds out what the terminal and the program are.
-func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
+// prepareLocal finds out what the terminal is.
+func (r *agentRun) prepareLocal() (*localRun, error) {
 	l := &localRun{agentRun: r, hot: terminal.DefaultHotKey}
 	var err error
 	if r.opts.switchKey != "" {
@@ -113,9 +112,6 @@ func (r *agentRun) prepareLocal(ctx context.Context) (*localRun, error) {
 	l.out, alsoFile = r.app.out.W.(*os.File)
 	if !isFile || !alsoFile {
 		return nil, noTerminal(terminal.ErrNoTerminal)
-	}
-	if l.version, err = runtimes.Version(ctx, r.opts.Command, r.opts.Dir, nil); err != nil {
-		return nil, notFound("give the command of Claude Code after --", "%v", err)
 	}
 	return l, nil
 }
@@ -211,7 +207,7 @@ type localAgent struct {
 
 func (g *localAgent) Launch(s handoff.Start) (handoff.Launch, error) {
 	o := interactive.Options{
-		Command: g.opts.Command, Version: g.version, Root: g.root.Path(), Dir: g.opts.Dir, State: g.app.state,
+		Command: g.opts.Command, Root: g.root.Path(), Dir: g.opts.Dir, State: g.app.state,
 		Session: cmp.Or(s.Session, g.opts.session), Prefill: s.Prefill, Mode: s.Mode, Env: g.environment(),
 	}
 	if o.Session != "" {

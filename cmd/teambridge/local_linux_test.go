@@ -19,6 +19,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/sim/simchild"
+	"teambridge/teams"
 )
 
 // desk is a person at a terminal in which "teambridge run --local" runs a simulated Claude Code.
@@ -201,6 +202,16 @@ func (d *desk) works(markers ...string) (counts string) {
 // ends waits for the end of the program, and checks that the terminal is as it was.
 func (d *desk) ends(status int) {
 	d.t.Helper()
+	d.exits(status)
+	s, _, err := d.ledger.Session(d.t.Context(), d.key)
+	if err != nil || syscall.Kill(s.PID, 0) == nil && s.PID != 0 || s.State != ledger.RelayEnded {
+		d.t.Errorf("session %+v, %v; want ended, without a process", s, err)
+	}
+}
+
+// exits waits until it has ended, with that status and the terminal as it was.
+func (d *desk) exits(status int) {
+	d.t.Helper()
 	var err error
 	select {
 	case err = <-d.exit:
@@ -216,10 +227,6 @@ func (d *desk) ends(status int) {
 	}
 	if after, err := unix.IoctlGetTermios(int(d.slave.Fd()), unix.TCGETS); err != nil || *after != *d.before {
 		d.t.Errorf("terminal modes %+v, %v; want %+v", after, err, d.before)
-	}
-	s, _, err := d.ledger.Session(d.t.Context(), d.key)
-	if err != nil || syscall.Kill(s.PID, 0) == nil && s.PID != 0 || s.State != ledger.RelayEnded {
-		d.t.Errorf("session %+v, %v; want ended, without a process", s, err)
 	}
 }
 
@@ -255,11 +262,11 @@ func TestLocal(t *testing.T) {
 // A teammate keeps the session at the terminal, whatever id its team has, and after /clear, too.
 func TestLocalTeammate(t *testing.T) {
 	t.Parallel()
-	for _, v := range simchild.Kinds[1:] {
-		t.Run(v.String(), func(t *testing.T) {
+	for _, own := range []bool{false, true} { // up to 2.1.310 the team can have an id of its own
+		t.Run(fmt.Sprint(own), func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
-			d.script.Version = v
+			d.script.OwnTeamID = own
 			d.start()
 			d.ready()
 			d.types("SPAWN:helper [1]\r")
@@ -289,6 +296,24 @@ func TestLocalTeammate(t *testing.T) {
 			d.types("/exit\r")
 			d.ends(0)
 		})
+	}
+}
+
+// An outdated Claude Code does not get the terminal.
+func TestLocalOutdated(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.script.Version = teams.Version{Major: 2, Minor: 1, Patch: 256}
+	d.start()
+	d.exits(5)
+	if !strings.Contains(d.printed(), "claude is Claude Code 2.1.256, and teambridge needs 2.1.257 or newer: update it with claude update") {
+		t.Errorf("printed %s", d.printed())
+	}
+	if all, err := simchild.Log(d.path("root")); err != nil || len(all) > 0 {
+		t.Errorf("it was started: %+v, %v", all, err)
+	}
+	if _, err := os.Stat(d.path("root", "teams", "demo")); err == nil {
+		t.Error("the team was made")
 	}
 }
 

@@ -269,7 +269,7 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 	run := &agentRun{app: a, opts: o, payloads: payloads}
 	var local *localRun
 	if o.local {
-		if local, err = run.prepareLocal(ctx); err != nil {
+		if local, err = run.prepareLocal(); err != nil {
 			return err
 		}
 	} else {
@@ -283,6 +283,10 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 			defer run.mu.Unlock()
 			err = errors.Join(err, run.failed)
 		}()
+	}
+	// Before there is a team, which goes if nothing comes of the run, with the messages that wait in it.
+	if err := programFault(o.Runtime, runtimes.CheckProgram(ctx, o.Relay, nil)); err != nil {
+		return err
 	}
 	l, err := a.ledger(ctx)
 	if err != nil {
@@ -329,15 +333,8 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		Team: t, Locker: a.locks(), Ledger: l, State: a.state, Session: o.session,
 		Envelope: run.envelope, Events: run.event, Report: run.report, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
 	}
-	err = fleet.Prepare(ctx, &opts, runtimes.Launch{Settings: o.Relay, Stderr: a.stderr}, run.prompter)
-	if program, ok := errors.AsType[*runtimes.ProgramError](err); ok {
-		hint := "give the command of Claude Code after --, or use --plain for another program"
-		if o.Runtime == runtimes.OpenCode {
-			hint = "install OpenCode with: npm install -g opencode-ai; or give its command after --"
-		}
-		return notFound(hint, "%s", program.Error())
-	}
-	if err != nil {
+	err = fleet.Prepare(ctx, &opts, runtimes.Launch{Settings: o.Relay, Checked: true, Stderr: a.stderr}, run.prompter)
+	if err = programFault(o.Runtime, err); err != nil {
 		return err
 	}
 	if rec, err := a.local().Keep(ctx, t.Name()); err != nil {
@@ -372,6 +369,19 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 	}
 	keep = waits > 0 && !shutDown || more != nil || local != nil && local.goesOn
 	return errors.Join(err, more)
+}
+
+// programFault explains a *[runtimes.ProgramError].
+func programFault(runtime string, err error) error {
+	program, ok := errors.AsType[*runtimes.ProgramError](err)
+	if !ok {
+		return err
+	}
+	hint := "give the command of Claude Code after --, or use --plain for another program"
+	if runtime == runtimes.OpenCode {
+		hint = "install OpenCode with: npm install -g opencode-ai; or give its command after --"
+	}
+	return notFound(hint, "%s", program.Error())
 }
 
 // waiting counts the messages that the agent did not get: unread rows, and deliveries that

@@ -193,7 +193,7 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 				if _, err := h.home.API.Wait(ctx, held); err != nil {
 					t.Fatalf("%v\n%s", err, h)
 				}
-				if after && v.Has(teams.Lifecycle) == teams.Yes {
+				if after {
 					h.wait(ctx, "accepted", func(s saying) bool { return s.State == "accepted" })
 				}
 				_, before := h.agent(l)
@@ -238,7 +238,7 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 }
 
 // The agent is killed when it has written down what a person said, and printed
-// nothing of it yet. A newer agent would run that again if it were said again, and
+// nothing of it yet. An agent would run that again if it were said again, and
 // then has it twice in its conversation; so it is told to go on instead.
 func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,6 @@ type Frame struct {
 	UUID    string // what it is known by
 	Line    []byte // without a newline; it must not be changed
 	Command bool   // the runtime keeps no record of it, so that the conversation does not tell of it
-	Silent  bool   // the agent may not acknowledge it by its uuid
 }
 
 // State is how far a frame has come. The zero value is that of a frame nobody has sent.

@@ -21,8 +21,6 @@ type Runtime interface {
 	Unnamed(mode.Mode) mode.Mode
 	// NeedsRestart reports whether only another agent can work in another mode.
 	NeedsRestart(from, to mode.Mode) bool
-	// MayPoll reports whether an agent may be one that reads its inbox by itself.
-	MayPoll() bool
 	// SendsMessages reports whether an agent writes to the members of its team by itself, as
 	// with SendMessage. For one that does not, package reply sends what it answers.
 	SendsMessages() bool

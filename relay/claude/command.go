@@ -1,16 +1,12 @@
 package claude
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -35,33 +31,28 @@ type launch struct {
 //	--session-id UUID, or --resume UUID
 //	--permission-prompt-tool stdio                          with a Permission
 //	--agent-id NAME@TEAM --agent-name NAME --team-name TEAM with a Member
-//	--agent NAME                                            with a Profile; with OldProfiles, also --tools and
-//	                                                        --disallowedTools with those of the profile
+//	--agent NAME                                            with a Profile
 //	--model, --permission-mode, --fallback-model, --system-prompt, --append-system-prompt, --allowedTools,
 //	--disallowedTools                                       with a Mode
-//	--system-prompt-snapshot off                            with a system prompt, or its default, in it, or a Profile, and
-//	                                                        FreshPrompt
+//	--system-prompt-snapshot off                            with a system prompt, or its default, in it, or a Profile: a
+//	                                                        resumed conversation would keep its first one
 //	--model default                                         with the default model in it, and Resume; it is that of the
 //	                                                        Profile if that has one
 //	--permission-mode default                               without any, and without --dangerously-skip-permissions: the
 //	                                                        settings of a project could name another, and 2.1.285 to
-//	                                                        2.1.301 begin in auto
+//	                                                        2.1.301 begin in auto by themselves
 //	--settings={"permissions":{"ask":["Bash",…]},…}         in plan mode, see below
 //	--disallowedTools=ExitPlanMode                          in plan mode, unless a Permission asks
-//	--strict-mcp-config                                     in plan mode, with OldRules
 //
 // With a permission mode, --dangerously-skip-permissions becomes --allow-dangerously-skip-permissions, so that the mode
 // counts and can be changed back.
 //
-// In plan mode neither flag is given: each makes plan mode allow everything (measured on 2.1.80, 2.1.160 and 2.1.200, not on
-// 2.1.280). By itself plan mode does not hold against files of the project: rules in its settings allow shell commands, and
-// up to 2.1.112 everything; a subagent with a permissionMode of its own works in that mode; a sandbox approves what runs in
-// it (measured from 2.1.80 to 2.1.330). So the settings have rules that whatever can change something is asked about, which
-// come before all others, and turn off that the sandbox approves commands, and that a model does (2.1.200). ExitPlanMode is
-// taken away, since a member of a team may use it without anybody being asked (measured on 2.1.80, 2.1.160, 2.1.280 and
-// 2.1.330), unless a person is asked: then a rule makes every version ask. Versions with OldRules have no rule for the tools
-// of all MCP servers. They get no servers but those of --mcp-config, whose tools are asked about. A command with --settings
-// of its own gets no settings; all of these tools are taken away.
+// In plan mode neither flag is given, since next to them it can allow everything. By itself plan mode does not hold against files of the
+// project: rules in its settings allow shell commands; a subagent with a permissionMode of its own works in that mode; a
+// sandbox approves what runs in it. So the settings have rules that whatever can change something is asked about, which
+// come before all others, and turn off that the sandbox approves commands, and that a model does. ExitPlanMode is taken
+// away, since a member of a team may use it without anybody being asked, unless a person is asked: then a rule makes Claude
+// Code ask. A command with --settings of its own gets no settings; all of these tools are taken away.
 //
 // --session-id and --resume of the command are replaced; they name the session if Options.Session does not. Refused with
 // [ErrInvalid] are other formats, --continue and --fork-session (the session would not be known),
@@ -141,15 +132,11 @@ func (o Options) launch() (launch, error) {
 	if err := args.mode(o.Mode); err != nil {
 		return invalid("%w", err)
 	}
-	if o.OldProfiles && len(p.Disallowed) > 0 {
-		// Claude Code adds this to the list of another flag of that name.
-		args.add("--disallowedTools=" + strings.Join(p.Disallowed, ","))
-	}
 	if l.mode, err = args.permissions(o); err != nil {
 		return invalid("%w", err)
 	}
 	asked := p.Name != "" || !o.Mode.CustomSystemPrompt.IsAbsent() || !o.Mode.AppendSystemPrompt.IsAbsent()
-	if o.FreshPrompt && asked && !args.has("--system-prompt-snapshot") {
+	if asked && !args.has("--system-prompt-snapshot") {
 		args.add("--system-prompt-snapshot", "off")
 	}
 	l.argv = append(program, args.list...)
@@ -268,8 +255,8 @@ func (f *flags) take(name string) (value string, there bool) {
 	return value, there
 }
 
-// forget adds the flag for the default model, since a process would otherwise take that of the conversation that it resumes
-// (measured from 2.1.160 to 2.1.329). The model of a profile goes before that of the conversation.
+// forget adds the flag for the default model, since a process would otherwise take that of the conversation that it
+// resumes. The model of a profile goes before that of the conversation.
 func (f *flags) forget(m mode.Mode, p *profile.Profile) {
 	if (m.Model.IsDefault() || m.Model.IsAbsent() && p.Name != "") && p.Model == "" && !f.has("--model") {
 		f.add("--model", "default")
@@ -347,16 +334,6 @@ func (f *flags) permissions(o Options) (mode string, err error) {
 func (f *flags) plan(o Options) error {
 	f.remove(allowSkipping)
 	guarded := slices.Clone(changing)
-	if o.OldRules {
-		rules, err := f.servers(o.Dir)
-		if err != nil {
-			return err
-		}
-		guarded = append(guarded, rules...)
-		if !f.has("--strict-mcp-config") {
-			f.add("--strict-mcp-config")
-		}
-	}
 	denied := []string{exitPlanMode}
 	if f.has("--settings") { // which cannot be given twice
 		denied = append(denied, guarded...)
@@ -375,59 +352,6 @@ func (f *flags) plan(o Options) error {
 		f.add("--disallowedTools=" + strings.Join(denied, ","))
 	}
 	return nil
-}
-
-// servers returns rules for the tools of the MCP servers that the flags configure.
-func (f *flags) servers(dir string) (rules []string, err error) {
-	for i, arg := range f.list {
-		name, value, inside := strings.Cut(arg, "=")
-		if name != "--mcp-config" {
-			continue
-		}
-		values := []string{value}
-		if !inside {
-			values = f.list[i+1:]
-			if end := slices.IndexFunc(values, func(arg string) bool { return strings.HasPrefix(arg, "-") }); end >= 0 {
-				values = values[:end]
-			}
-		}
-		for _, v := range values {
-			names, err := serversOf(v, dir)
-			if err != nil {
-				return nil, fmt.Errorf("--mcp-config %.60q: %w; plan mode needs the names of its servers in Claude Code before 2.1.181", v, err)
-			}
-			rules = append(rules, names...)
-		}
-	}
-	return rules, nil
-}
-
-// serversOf returns a rule for each server of a configuration, given as JSON or as the path of a file.
-func serversOf(config, dir string) (rules []string, err error) {
-	data := []byte(config)
-	if !strings.HasPrefix(strings.TrimSpace(config), "{") {
-		if !filepath.IsAbs(config) {
-			config = filepath.Join(dir, config)
-		}
-		if data, err = os.ReadFile(config); err != nil {
-			return nil, err
-		}
-	}
-	var c struct {
-		Servers map[string]json.RawMessage `json:"mcpServers"`
-	}
-	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
-		rules = append(rules, "mcp__"+strings.Map(func(r rune) rune {
-			if r < utf8.RuneSelf && (r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
-				return r
-			}
-			return '_'
-		}, name))
-	}
-	return rules, nil
 }
 
 // plans reports whether a process that is started with that mode is in plan mode by its flags.

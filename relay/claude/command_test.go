@@ -51,7 +51,7 @@ func TestArgv(t *testing.T) {
 		{"a mode", claude.Options{Command: []string{"claude", "--model", "opus"}, Session: id, Mode: mode.Mode{
 			Model: mode.Set("haiku"), PermissionMode: mode.Set("plan"), AppendSystemPrompt: mode.Set("-x"),
 			FallbackModel: mode.Default[string](), AllowedTools: mode.Set([]string{"Read", "Bash(git log)"}), DisallowedTools: mode.Set([]string{})}},
-			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log)" + settings(tools) + " --disallowedTools=ExitPlanMode"},
+			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log)" + settings(tools) + " --disallowedTools=ExitPlanMode --system-prompt-snapshot off"},
 		{"a permission mode wins", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("acceptEdits")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=acceptEdits"},
 		{"plan mode without flags that void it", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("plan")}},
@@ -62,18 +62,13 @@ func TestArgv(t *testing.T) {
 			"claude --permission-mode=plan" + all + " --session-id " + id + " --permission-prompt-tool stdio" + settings(tools+",ExitPlanMode")},
 		{"plan mode next to settings", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--settings", "{}"}, Session: id, Permission: asks},
 			"claude --permission-mode=plan --settings {}" + all + " --session-id " + id + " --permission-prompt-tool stdio --disallowedTools=ExitPlanMode," + tools},
-		{"plan mode of an older version", claude.Options{Command: []string{"claude", "--mcp-config", `{"mcpServers":{"my server":{},"b":{}}}`, "testdata/servers.json", "--permission-mode=plan"}, Session: id, OldRules: true},
-			`claude --mcp-config {"mcpServers":{"my server":{},"b":{}}} testdata/servers.json --permission-mode=plan` + all + " --session-id " + id +
-				" --strict-mcp-config" + settings(tools+",mcp__b,mcp__my_server,mcp__weather") + " --disallowedTools=ExitPlanMode"},
-		{"plan mode next to settings, of an older version", claude.Options{Command: strings.Fields("claude --settings={} --strict-mcp-config --mcp-config=testdata/servers.json --permission-mode=plan"), Session: id, OldRules: true},
-			"claude --settings={} --strict-mcp-config --mcp-config=testdata/servers.json --permission-mode=plan" + all + " --session-id " + id + " --disallowedTools=ExitPlanMode," + tools + ",mcp__weather"},
 		{"another mode than the command's plan", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("default")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=default"},
 		{"no permission mode", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{Model: mode.Set("opus")}},
 			"claude --dangerously-skip-permissions" + all + " --session-id " + id + " --model=opus"},
-		{"a fresh system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: mode.Mode{CustomSystemPrompt: mode.Set("x")}},
+		{"a fresh system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, Mode: mode.Mode{CustomSystemPrompt: mode.Set("x")}},
 			"claude" + all + " --resume " + id + " --system-prompt=x --permission-mode=default --system-prompt-snapshot off"},
-		{"no system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: mode.Mode{Model: mode.Set("opus")}},
+		{"no system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, Mode: mode.Mode{Model: mode.Set("opus")}},
 			"claude" + all + " --resume " + id + " --model=opus --permission-mode=default"},
 		{"an empty permission mode", claude.Options{Command: []string{"claude", "--permission-mode="}, Session: id}, "claude" + all + " --session-id " + id + " --permission-mode=default"},
 		{"plain", claude.Options{Command: []string{"other", "-c"}, Plain: true}, "other -c"},
@@ -87,7 +82,6 @@ func TestArgv(t *testing.T) {
 		{"continue", claude.Options{Command: []string{"claude", "-c"}}, ""},
 		{"fork", claude.Options{Command: []string{"claude", "--resume", id, "--fork-session"}}, ""},
 		{"nothing kept", claude.Options{Command: []string{"claude", "--no-session-persistence"}}, ""},
-		{"servers that are not known, in plan mode of an older version", claude.Options{Command: []string{"claude", "--mcp-config=testdata/none.json", "--permission-mode=plan"}, OldRules: true}, ""},
 		{"plan mode and no permissions", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--permission-mode", "plan"}}, ""},
 		{"another format", claude.Options{Command: []string{"claude", "--output-format", "json"}}, ""},
 		{"half a member", claude.Options{Command: []string{"claude"}, Member: claude.Member{Name: "bob"}}, ""},
@@ -188,17 +182,16 @@ func TestDefaultOfAResumedSession(t *testing.T) {
 	t.Parallel()
 	back := mode.Mode{Model: mode.Default[string](), PermissionMode: mode.Default[string](), CustomSystemPrompt: mode.Default[string]()}
 	for _, tc := range []struct {
-		flags         string
-		resume, fresh bool
-		want          string
+		flags  string
+		resume bool
+		want   string
 	}{
-		{"", true, true, " --model default --permission-mode=default --system-prompt-snapshot off"},
-		{"", false, true, " --permission-mode=default --system-prompt-snapshot off"},
-		{"", true, false, " --model default --permission-mode=default"},
-		{" --model=opus --dangerously-skip-permissions", true, true, " --system-prompt-snapshot off"},
+		{"", true, " --model default --permission-mode=default --system-prompt-snapshot off"},
+		{"", false, " --permission-mode=default --system-prompt-snapshot off"},
+		{" --model=opus --dangerously-skip-permissions", true, " --system-prompt-snapshot off"},
 	} {
 		o := claude.Options{
-			Command: strings.Fields("claude" + tc.flags), Mode: back, Resume: tc.resume, FreshPrompt: tc.fresh,
+			Command: strings.Fields("claude" + tc.flags), Mode: back, Resume: tc.resume,
 			Session: "aaaaaaaa-0000-4000-8000-000000000000",
 		}
 		argv, _, err := o.Argv()

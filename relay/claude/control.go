@@ -42,8 +42,8 @@ func (p *Process) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, e
 	return to, nil
 }
 
-// SetModel changes the model from the next turn on, and returns the name the process knows it by; older versions tell
-// none. Frames wait for the answer.
+// SetModel changes the model from the next turn on, and returns the name the process knows it by; versions before
+// 2.1.310 tell none. Frames wait for the answer.
 func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 	if model == "" {
 		return "", fmt.Errorf("claude: set model: %w: empty", ErrInvalid)
@@ -59,8 +59,8 @@ func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 	return answer.Model, err
 }
 
-// SetPermissionMode changes the permission mode from the next turn on. Frames wait for the answer. Newer versions refuse a
-// mode they do not know, with an [agent.ErrRefused] that lists those they do; older ones take any word. Plan mode that is
+// SetPermissionMode changes the permission mode from the next turn on. Frames wait for the answer. A mode
+// that Claude Code does not know is refused with an [agent.ErrRefused] that lists those that it knows. Plan mode that is
 // set this way may not hold, see [Options.NeedsRestart].
 func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
 	if mode == "" {

@@ -1,6 +1,5 @@
 // Package claude runs Claude Code, or a program that speaks the same lines, as a child process. Frames go to its stdin,
-// events come from its stdout, and for every frame the package tells whether it was taken and whether its turn ended. It
-// works with all versions without being told which one it runs (see package teambridge/teams, Trait).
+// events come from its stdout, and for every frame the package tells whether it was taken and whether its turn ended.
 //
 //	p, err := claude.Start(ctx, claude.Options{Command: []string{"claude"}, Dir: dir})
 //	… write p.ID() and p.Session() down …
@@ -15,7 +14,7 @@
 // # Exactly once
 //
 // Claude Code runs the uuid of a frame once. Given it again, also after a resume, it echoes the frame and runs nothing.
-// The exception is a newer version that was killed after it stored a frame and before it echoed it. So look for a frame
+// The exception is a process that was killed after it stored a frame and before it echoed it. So look for a frame
 // of unknown fate in the transcript first. If it is not stored, send the same bytes again:
 //
 //   - Accepted, then Done, Failed or Cancelled: it runs now, and did not run before.
@@ -24,13 +23,12 @@
 //
 // This holds if three rules are kept:
 //
-//   - One frame at a time. Newer versions join frames that wait into one turn and remember only the last uuid.
+//   - One frame at a time. Frames that wait are joined into one turn, and only the last uuid is remembered.
 //   - One process at a time. A process whose bridge was killed goes on; see [process.Predecessor] before resuming.
 //   - Resume what has a transcript, start what has none ([Transcript.Exists]). The transcript is about 0.1 s late: a frame
 //     that was Done stays done, even if it is not stored.
 //
-// Older versions neither echo nor store a command (a text with "/" in front). It ends by the result of the next turn, and
-// another process would run it again.
+// A command (a text with "/" in front) may be stored under another id, and another process would run it again.
 //
 // # Stdin and stdout
 //

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,7 +113,7 @@ func streams(all []wire.Envelope) map[string][]string {
 		}
 		e.Time, e.Usage = 0, nil
 		if _, ok := e.Event.(*wire.ToolCallEnd); ok {
-			e.ClaudeUUID = nil // 2.1.329 writes a result for a tool that was cut when it resumes
+			e.ClaudeUUID = nil // when it resumes, it writes a result for a tool that was cut
 		}
 		line, err := e.MarshalJSON()
 		found[who] = append(found[who], fmt.Sprintf("%s %v", line, err))
@@ -125,54 +124,53 @@ func streams(all []wire.Envelope) map[string][]string {
 // TestEnvelopesOverAKill: whenever an agent is killed, what was printed and what its transcript has make one
 // conversation, in which each turn begins once and ends once, as it really ended.
 func TestEnvelopesOverAKill(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		for _, at := range []simchild.Point{simchild.Read, simchild.Stored, simchild.Began, simchild.Echoed, simchild.Called, simchild.Worked, simchild.Finished, simchild.Answered} {
-			t.Run(string(at), func(t *testing.T) {
-				t.Parallel()
-				o, state := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: at, Do: simchild.Die, Match: "deadly", Times: 1}}})
-				o.Session, o.Root = uuid.NewString(), state
-				tr := claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session}
-				all := &told{TB: t, known: map[string]bool{}}
-				p := start(t, o)
-				first, f, next := frame(t, "first"), frame(t, "deadly\nTOOL:0"), frame(t, "go on")
-				all.turn(p, first)
-				send(t, p, f)
-				all.rest(p)
+	t.Parallel()
+	for _, at := range []simchild.Point{simchild.Read, simchild.Stored, simchild.Began, simchild.Echoed, simchild.Called, simchild.Worked, simchild.Finished, simchild.Answered} {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			o, state := sim(t, simchild.Script{Faults: []simchild.Fault{{At: at, Do: simchild.Die, Match: "deadly", Times: 1}}})
+			o.Session, o.Root = uuid.NewString(), state
+			tr := claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session}
+			all := &told{TB: t, known: map[string]bool{}}
+			p := start(t, o)
+			first, f, next := frame(t, "first"), frame(t, "deadly\nTOOL:0"), frame(t, "go on")
+			all.turn(p, first)
+			send(t, p, f)
+			all.rest(p)
 
-				turn, err := tr.Turn(within(t), f.UUID)
+			turn, err := tr.Turn(within(t), f.UUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := wire.TurnFailed
+			if turn.Finished || !turn.Stored {
+				want = wire.TurnCompleted
+			}
+			o.Resume = true
+			p = start(t, o)
+			if !turn.Stored {
+				all.turn(p, f)
+			}
+			all.turn(p, next)
+			exits0(t, p)
+			all.rest(p)
+
+			ends := all.paired()
+			if ends[first.UUID] != wire.TurnCompleted || ends[next.UUID] != wire.TurnCompleted || ends[f.UUID] != want {
+				t.Errorf("turns ended %v, want that of %s to be %s", ends, f.UUID, want)
+			}
+			kept := &told{TB: t, known: map[string]bool{}}
+			for e, err := range tr.Envelopes(within(t), time.Time{}, true) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := wire.TurnFailed
-				if turn.Finished || !turn.Stored {
-					want = wire.TurnCompleted
-				}
-				o.Resume = true
-				p = start(t, o)
-				if !turn.Stored {
-					all.turn(p, f)
-				}
-				all.turn(p, next)
-				exits0(t, p)
-				all.rest(p)
-
-				ends := all.paired()
-				if ends[first.UUID] != wire.TurnCompleted || ends[next.UUID] != wire.TurnCompleted || ends[f.UUID] != want {
-					t.Errorf("turns ended %v, want that of %s to be %s", ends, f.UUID, want)
-				}
-				kept := &told{TB: t, known: map[string]bool{}}
-				for e, err := range tr.Envelopes(within(t), time.Time{}, true) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					kept.add(e)
-				}
-				if diff := cmp.Diff(streams(all.all), streams(kept.all)); diff != "" {
-					t.Errorf("printed (-) and transcript (+) differ:\n%s", diff)
-				}
-			})
-		}
-	})
+				kept.add(e)
+			}
+			if diff := cmp.Diff(streams(all.all), streams(kept.all)); diff != "" {
+				t.Errorf("printed (-) and transcript (+) differ:\n%s", diff)
+			}
+		})
+	}
 }
 
 // TestRealEnvelopes has a conversation with each version: what is printed and what the transcript has
@@ -212,8 +210,7 @@ func TestRealEnvelopes(t *testing.T) {
 		for _, f := range done {
 			live.turn(p, f)
 		}
-		// Newer versions run subagents in the background, and begin a turn by themselves when
-		// they have ended.
+		// Subagents run in the background. When they have ended, Claude Code begins a turn by itself.
 		stops := func() (n int) {
 			for _, e := range live.all {
 				if _, ok := e.Event.(*wire.Stop); ok {
@@ -238,13 +235,10 @@ func TestRealEnvelopes(t *testing.T) {
 			live.until(p, done[4], func(e agent.Event) bool { return len(e.Envelopes) > 0 })
 		}
 
-		// Commands, of which older versions keep no record under our uuid.
-		if v.Has(teams.Lifecycle) == teams.Yes {
-			for _, text := range []string{"/context", "/compact", "after"} {
-				f := frame(t, text)
-				live.turn(p, f)
-				done = append(done, f)
-			}
+		for _, text := range []string{"/context", "/compact", "after"} {
+			f := frame(t, text)
+			live.turn(p, f)
+			done = append(done, f)
 		}
 
 		stopped := []agent.Frame{frame(t, bash("touch began; tail -f /dev/null")), frame(t, "[think]")}
@@ -252,7 +246,7 @@ func TestRealEnvelopes(t *testing.T) {
 			send(t, p, f)
 			if i == 0 {
 				live.until(p, f, has(isCall))
-				// 2.1.80 does not stop a tool that is about to start.
+				// So that it is not about to start.
 				if _, err := standin.WaitFile(within(t), filepath.Join(h.Work, "began"), func([]byte) bool { return true }); err != nil {
 					t.Fatal(err)
 				}
@@ -278,7 +272,6 @@ func TestRealEnvelopes(t *testing.T) {
 		p = start(t, o)
 		resumed := frame(t, "go on")
 		live.turn(p, resumed)
-		// 2.1.80 writes the last record late, or not at all if it is to exit.
 		stored(t, tr, resumed, func(turn agent.Turn) bool { return turn.Finished })
 		exits0(t, p)
 		live.rest(p)
@@ -308,10 +301,6 @@ func TestRealEnvelopes(t *testing.T) {
 		again.paired()
 		kept := streams(again.all)
 		for who, printed := range streams(live.all) {
-			if v.Has(teams.Lifecycle) == teams.No && who != "" {
-				// Older versions print only the tool calls of a subagent.
-				kept[who] = slices.DeleteFunc(kept[who], func(line string) bool { return strings.Contains(line, `"t":"text"`) && !slices.Contains(printed, line) })
-			}
 			if diff := cmp.Diff(printed, kept[who]); diff != "" {
 				t.Errorf("%q: printed (-) and transcript (+) differ:\n%s", who, diff)
 			}

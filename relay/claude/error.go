@@ -97,7 +97,7 @@ func lastLines(text string, n int) string {
 	return text
 }
 
-// because looks for the reasons of an exit that a caller decides by. The texts are those of 2.1.80 and 2.1.329.
+// because looks for the reasons of an exit that a caller decides by.
 func because(texts ...string) error {
 	switch text := strings.Join(texts, "\n"); {
 	case strings.Contains(text, "already in use"):

@@ -36,7 +36,7 @@ type Echo struct {
 	Stamped bool
 }
 
-// Lifecycle is what versions from 2.1.206 on say of a frame. State is queued, started, completed or cancelled; also
+// Lifecycle is what Claude Code says of a frame. State is queued, started, completed or cancelled; also
 // cancelled if the model API failed, see [Result].
 type Lifecycle struct {
 	UUID  string
@@ -53,11 +53,11 @@ type Assistant struct {
 // Result ends a turn.
 type Result struct {
 	Subtype string // success, error_during_execution, error_max_turns, …
-	IsError bool   // also with success: the model API failed. older versions leave it false for an interrupt
+	IsError bool   // also with success: the model API failed
 	Text    string // the last the agent said
 	Session string
-	Reason  string   // why the turn ended, from newer versions: completed, aborted_streaming (an interrupt), api_error, …
-	UUIDs   []string // the frames of the turn, from newer versions
+	Reason  string   // why the turn ended: completed, aborted_streaming (an interrupt), api_error, …
+	UUIDs   []string // the frames of the turn
 	Errors  []string // what went wrong, in words
 }
 

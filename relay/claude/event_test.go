@@ -14,8 +14,8 @@ func TestParse(t *testing.T) {
 		name, line string
 		want       claude.Payload // nil: an error
 	}{
-		{"init", `{"type":"system","subtype":"init","session_id":"s","model":"m","permissionMode":"plan","claude_code_version":"2.1.80","tools":["x"]}`,
-			claude.Init{Session: "s", Model: "m", PermissionMode: "plan", Version: "2.1.80"}},
+		{"init", `{"type":"system","subtype":"init","session_id":"s","model":"m","permissionMode":"plan","claude_code_version":"2.1.257","tools":["x"]}`,
+			claude.Init{Session: "s", Model: "m", PermissionMode: "plan", Version: "2.1.257"}},
 		{"another system line", `{"type":"system","subtype":"status","status":null}`, claude.Other{Type: "system", Subtype: "status"}},
 		{"echo", `{"type":"user","isReplay":true,"uuid":"u","session_id":"s","timestamp":"2026-11-20T18:09:27.918Z","message":{"role":"user","content":"hi"}}`,
 			claude.Echo{UUID: "u", Session: "s", Stamped: true}},

@@ -15,8 +15,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// DefaultFrameLimit is the default of [Options.FrameLimit]. 3 MB arrived whole on 2.1.80 and 2.1.329; older versions are
-// reported to cut lines off at about 146 KB.
+// DefaultFrameLimit is the default of [Options.FrameLimit]. Frames of 3 MB arrive whole, but fill the context of the
+// model: Claude Code then compacts it.
 const DefaultFrameLimit = 128 << 10
 
 // NewFrame encodes a text under an id. An id that is no UUID, and a text that is blank or not UTF-8, are refused with
@@ -44,9 +44,7 @@ func NewFrame(id, text string) (agent.Frame, error) {
 // ParseFrame takes a line of [NewFrame] again, so that a second try writes the same bytes. A line that could do anything
 // but hand one user's message to the agent is refused with [ErrInvalid].
 //
-// Claude Code takes a text with "/" in front as a command, which older versions do not remember. They acknowledge a
-// command, and a text that holds a teammate's message anywhere, with init and result alone, also after a resume (measured
-// on 2.1.80).
+// Claude Code takes a text with "/" in front as a command, of which it may keep no record under this id.
 func ParseFrame(line []byte) (agent.Frame, error) {
 	fail := func(format string, args ...any) (agent.Frame, error) {
 		return agent.Frame{}, fmt.Errorf("claude: frame: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))
@@ -79,7 +77,6 @@ func ParseFrame(line []byte) (agent.Frame, error) {
 	var blocks []map[string]json.RawMessage
 	if said := transcript.String(message["content"]); strings.TrimSpace(said) != "" {
 		f.Command = strings.HasPrefix(strings.TrimSpace(said), "/")
-		f.Silent = !f.Command && strings.Contains(said, "<teammate-message")
 	} else if err := json.Unmarshal(message["content"], &blocks); err != nil || len(blocks) == 0 {
 		return fail("its content is neither a text that says something nor a list of blocks")
 	}
@@ -89,7 +86,7 @@ func ParseFrame(line []byte) (agent.Frame, error) {
 // fits returns an [ErrInvalid] if the frame is larger than Options.FrameLimit.
 func (o Options) fits(f agent.Frame) error {
 	if limit := cmp.Or(o.FrameLimit, DefaultFrameLimit); len(f.Line) > limit {
-		return fmt.Errorf("claude: frame %s: %w: has %d bytes, over the limit of %d; older versions cut long lines off", f.UUID, ErrInvalid, len(f.Line), limit)
+		return fmt.Errorf("claude: frame %s: %w: has %d bytes, over the limit of %d", f.UUID, ErrInvalid, len(f.Line), limit)
 	}
 	return nil
 }

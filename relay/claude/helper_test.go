@@ -13,7 +13,6 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 )
 
 func TestMain(m *testing.M) {
@@ -34,17 +33,6 @@ func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// simulated runs a test against each kind of simulated agent.
-func simulated(t *testing.T, test func(t *testing.T, v teams.Version)) {
-	t.Parallel()
-	for _, v := range simchild.Kinds {
-		t.Run(v.String(), func(t *testing.T) {
-			t.Parallel()
-			test(t, v)
-		})
-	}
 }
 
 // patience is longer than anything takes on a busy machine.

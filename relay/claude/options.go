@@ -33,18 +33,8 @@ type Options struct {
 	Mode mode.Mode
 	// Profile is what the agent is to be; the zero Ref is none. It is read again by each process that starts.
 	Profile profile.Ref
-	// OldProfiles says that the version, or one that is not known, is older than 2.1.181: it may take another one of two
-	// profiles of one name, and may give the agent tools that its profile does not have.
-	OldProfiles bool
-	// OldRules says that the version, or one that is not known, is older than 2.1.181: it has no rule for the tools of all
-	// MCP servers. In plan mode it gets no servers but those of the command.
-	OldRules bool
-	// Member makes the process a member of a team, which cannot spawn others (measured from 2.1.62 to 2.1.330).
+	// Member makes the process a member of a team, which cannot spawn others.
 	Member Member
-
-	// FreshPrompt says that the version knows --system-prompt-snapshot. Without that flag, newer versions that resume a
-	// conversation keep its first system prompt; a version that does not know the flag does not start with it.
-	FreshPrompt bool
 
 	// Permission answers the process when it asks whether a tool may be used. Nil: the process denies by itself. Only a
 	// person can decide on any use of a tool in plan mode, ExitPlanMode, AskUserQuestion, and what Claude Code says

@@ -40,7 +40,7 @@ func NewUse(body json.RawMessage, mode string) agent.Use {
 		var in struct {
 			Plan string `json:"plan"`
 		}
-		_ = json.Unmarshal(u.Input, &in) // older versions do not tell it
+		_ = json.Unmarshal(u.Input, &in) // it stays empty if it is not told
 		u.Kind, u.Plan = agent.AsksPlan, in.Plan
 	case askUserQuestion:
 		u.Kind, u.Asked = agent.AsksPerson, questions(u.Input)
@@ -69,8 +69,8 @@ func questions(input json.RawMessage) (list []string) {
 	return list
 }
 
-// forPerson reports whether only a person can decide on a use of a tool. A 2.1.80 tells no reason, so the mode in force
-// and the name of the tool count too.
+// forPerson reports whether only a person can decide on a use of a tool. The mode in force and the name of the tool
+// count even if no reason is told.
 func forPerson(u agent.Use, body json.RawMessage) bool {
 	if u.Mode == planMode || u.Kind != agent.AsksPermission {
 		return true
@@ -84,8 +84,8 @@ func forPerson(u agent.Use, body json.RawMessage) bool {
 }
 
 // writesPlan reports whether an agent in plan mode writes down its plan, which Claude Code keeps in the folder plans of its
-// directory. It would not ask about that but for our rules (see [planSettings]); about other files there it does, and newer
-// versions say then that the mode is the reason.
+// directory. It would not ask about that but for our rules (see [planSettings]); about other files there it does, and
+// says then that the mode is the reason.
 func writesPlan(u agent.Use, body json.RawMessage, root string) bool {
 	var r struct {
 		Reason string `json:"decision_reason_type"`

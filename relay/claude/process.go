@@ -303,8 +303,7 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// CloseInput closes stdin after what waits to be written. Claude Code then finishes what it has and exits. A 2.1.80 lead
-// whose team has members does not.
+// CloseInput closes stdin after what waits to be written. Claude Code then finishes what it has and exits.
 func (p *Process) CloseInput() { p.in.close() }
 
 // End closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and returns nil when the process has

@@ -22,153 +22,141 @@ import (
 	"teambridge/relay/process"
 	"teambridge/relay/sim/simchild"
 	"teambridge/relay/wire"
-	"teambridge/teams"
 )
 
 func TestSimulatedFrameRunsOnce(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		o, state := sim(t, simchild.Script{Version: v})
-		o.Session = uuid.NewString()
-		p := start(t, o)
-		f := frame(t, "hello")
-		send(t, p, f)
-		if got := reaches(t, p, f, agent.Done); got.Result == nil || got.Result.Text != "ACK: hello" {
-			t.Errorf("result: got %+v, want the answer", got.Result)
-		}
-		send(t, p, f)
-		reaches(t, p, f, agent.Known)
-		if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
-			t.Errorf("end: got %v, want exit code 0", err)
-		}
-		if p.Session() != o.Session {
-			t.Errorf("session: got %s, want the one that was chosen", p.Session())
-		}
+	t.Parallel()
+	o, state := sim(t, simchild.Script{})
+	o.Session = uuid.NewString()
+	p := start(t, o)
+	f := frame(t, "hello")
+	send(t, p, f)
+	if got := reaches(t, p, f, agent.Done); got.Result == nil || got.Result.Text != "ACK: hello" {
+		t.Errorf("result: got %+v, want the answer", got.Result)
+	}
+	send(t, p, f)
+	reaches(t, p, f, agent.Known)
+	if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
+		t.Errorf("end: got %v, want exit code 0", err)
+	}
+	if p.Session() != o.Session {
+		t.Errorf("session: got %s, want the one that was chosen", p.Session())
+	}
 
-		o.Resume = true
-		p = start(t, o)
-		send(t, p, f)
-		reaches(t, p, f, agent.Known)
-		other := frame(t, "another")
-		send(t, p, other)
-		reaches(t, p, other, agent.Done)
-		if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
-			t.Error(err)
-		}
-		worked(t, state, map[string]int{"hello": 1, "another": 1})
-	})
+	o.Resume = true
+	p = start(t, o)
+	send(t, p, f)
+	reaches(t, p, f, agent.Known)
+	other := frame(t, "another")
+	send(t, p, other)
+	reaches(t, p, other, agent.Done)
+	if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
+		t.Error(err)
+	}
+	worked(t, state, map[string]int{"hello": 1, "another": 1})
 }
 
 // TestKilledAtEveryPoint kills the child at each point of a turn, resumes, sends the same frame, and wants what the
 // transcript and the work log say to agree with what is told.
 func TestKilledAtEveryPoint(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		for _, test := range []struct {
-			at       simchild.Point
-			old, new agent.State // of the frame when it is sent again
-			finished bool        // what the transcript says then
-			works    int
-		}{
-			{simchild.Read, agent.Done, agent.Done, true, 1},
-			{simchild.Stored, agent.Known, agent.Done, false, 0}, // newer versions know what they have echoed
-			{simchild.Began, agent.Known, agent.Done, false, 0},
-			{simchild.Echoed, agent.Known, agent.Known, false, 0},
-			{simchild.Worked, agent.Known, agent.Known, false, 1},
-			{simchild.Finished, agent.Known, agent.Known, true, 1},
-			{simchild.Answered, agent.Known, agent.Known, true, 1},
-		} {
-			t.Run(string(test.at), func(t *testing.T) {
-				t.Parallel()
-				want, finished, works := test.old, test.finished, test.works
-				if v.Has(teams.RunsUnechoed) == teams.Yes {
-					want = test.new
-				}
-				if want == agent.Done {
-					finished, works = true, 1
-				}
-				o, state := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{
-					{At: test.at, Do: simchild.Die, Match: "deadly", Times: 1}}})
-				o.Session = uuid.NewString()
-				transcript := claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session}
-				p := start(t, o)
-				first, f := frame(t, "first"), frame(t, "deadly")
-				send(t, p, first)
-				reaches(t, p, first, agent.Done)
-				send(t, p, f)
-				rest(t, p)
-				var exit *claude.ExitError
-				if err := p.Wait(within(t)); !errors.As(err, &exit) || exit.Signal != "killed" {
-					t.Fatalf("wait: got %v, want an exit by kill", err)
-				}
+	t.Parallel()
+	for _, test := range []struct {
+		at       simchild.Point
+		again    agent.State // the frame when it is sent again
+		finished bool        // what the transcript says then
+		works    int
+	}{
+		{simchild.Read, agent.Done, true, 1},
+		{simchild.Stored, agent.Done, true, 1}, // it knows what it has echoed
+		{simchild.Began, agent.Done, true, 1},
+		{simchild.Echoed, agent.Known, false, 0},
+		{simchild.Worked, agent.Known, false, 1},
+		{simchild.Finished, agent.Known, true, 1},
+		{simchild.Answered, agent.Known, true, 1},
+	} {
+		t.Run(string(test.at), func(t *testing.T) {
+			t.Parallel()
+			o, state := sim(t, simchild.Script{Faults: []simchild.Fault{
+				{At: test.at, Do: simchild.Die, Match: "deadly", Times: 1}}})
+			o.Session = uuid.NewString()
+			transcript := claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session}
+			p := start(t, o)
+			first, f := frame(t, "first"), frame(t, "deadly")
+			send(t, p, first)
+			reaches(t, p, first, agent.Done)
+			send(t, p, f)
+			rest(t, p)
+			var exit *claude.ExitError
+			if err := p.Wait(within(t)); !errors.As(err, &exit) || exit.Signal != "killed" {
+				t.Fatalf("wait: got %v, want an exit by kill", err)
+			}
 
-				o.Resume = true
-				p = start(t, o)
-				send(t, p, f)
-				reaches(t, p, f, want)
-				turn, err := transcript.Turn(within(t), f.UUID)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !turn.Stored || turn.Finished != finished {
-					t.Errorf("transcript: got %+v, want stored, finished %t", turn, finished)
-				}
-				worked(t, state, map[string]int{"first": 1, "deadly": works})
-			})
-		}
-	})
+			o.Resume = true
+			p = start(t, o)
+			send(t, p, f)
+			reaches(t, p, f, test.again)
+			turn, err := transcript.Turn(within(t), f.UUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !turn.Stored || turn.Finished != test.finished {
+				t.Errorf("transcript: got %+v, want stored, finished %t", turn, test.finished)
+			}
+			worked(t, state, map[string]int{"first": 1, "deadly": test.works})
+		})
+	}
 }
 
 func TestInterrupt(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		o, state := sim(t, simchild.Script{Version: v})
-		p := start(t, o)
-		f, next := frame(t, "SLEEP:60 long"), frame(t, "next")
-		if err := p.Interrupt(within(t), f.UUID); !errors.Is(err, agent.ErrNotInFlight) {
-			t.Errorf("before it was sent: got %v, want ErrNotInFlight", err)
-		}
-		send(t, p, f)
-		until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
-		if err := p.Interrupt(within(t), next.UUID); !errors.Is(err, agent.ErrNotInFlight) {
-			t.Errorf("of another: got %v, want ErrNotInFlight", err)
-		}
-		if err := p.Interrupt(within(t), f.UUID); err != nil {
-			t.Fatal(err)
-		}
-		reaches(t, p, f, agent.Cancelled)
-		if err := p.Interrupt(within(t), f.UUID); !errors.Is(err, agent.ErrNotInFlight) {
-			t.Errorf("when it was over: got %v, want ErrNotInFlight", err)
-		}
-		send(t, p, next)
-		reaches(t, p, next, agent.Done)
-		worked(t, state, map[string]int{"SLEEP:60 long": 0, "next": 1})
-		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID)
-		if err != nil || !turn.Interrupted {
-			t.Errorf("transcript: got %+v, %v, want interrupted", turn, err)
-		}
-	})
+	t.Parallel()
+	o, state := sim(t, simchild.Script{})
+	p := start(t, o)
+	f, next := frame(t, "SLEEP:60 long"), frame(t, "next")
+	if err := p.Interrupt(within(t), f.UUID); !errors.Is(err, agent.ErrNotInFlight) {
+		t.Errorf("before it was sent: got %v, want ErrNotInFlight", err)
+	}
+	send(t, p, f)
+	until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
+	if err := p.Interrupt(within(t), next.UUID); !errors.Is(err, agent.ErrNotInFlight) {
+		t.Errorf("of another: got %v, want ErrNotInFlight", err)
+	}
+	if err := p.Interrupt(within(t), f.UUID); err != nil {
+		t.Fatal(err)
+	}
+	reaches(t, p, f, agent.Cancelled)
+	if err := p.Interrupt(within(t), f.UUID); !errors.Is(err, agent.ErrNotInFlight) {
+		t.Errorf("when it was over: got %v, want ErrNotInFlight", err)
+	}
+	send(t, p, next)
+	reaches(t, p, next, agent.Done)
+	worked(t, state, map[string]int{"SLEEP:60 long": 0, "next": 1})
+	turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID)
+	if err != nil || !turn.Interrupted {
+		t.Errorf("transcript: got %+v, %v, want interrupted", turn, err)
+	}
 }
 
 // TestConversation says one thing after the other, also after a turn that failed.
 func TestConversation(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		o, state := sim(t, simchild.Script{Version: v})
-		p := start(t, o)
-		var answers []string
-		for _, text := range []string{"one", "two", "FAIL", "SLEEP:0.05 three"} {
-			f := frame(t, text)
-			send(t, p, f)
-			until(t, p, "result", func(e agent.Event) bool {
-				if r, ok := e.Payload.(claude.Result); ok {
-					answers = append(answers, r.Text)
-				}
-				return slices.ContainsFunc(e.Progress, func(p agent.Progress) bool { return !p.State.InFlight() })
-			})
-		}
-		want := []string{"ACK: one", "ACK: two", "API Error: 400 simulated", "ACK: SLEEP:0.05 three"}
-		if !slices.Equal(answers, want) {
-			t.Errorf("got %q, want %q", answers, want)
-		}
-		worked(t, state, map[string]int{"one": 1, "two": 1, "SLEEP:0.05 three": 1})
-	})
+	t.Parallel()
+	o, state := sim(t, simchild.Script{})
+	p := start(t, o)
+	var answers []string
+	for _, text := range []string{"one", "two", "FAIL", "SLEEP:0.05 three"} {
+		f := frame(t, text)
+		send(t, p, f)
+		until(t, p, "result", func(e agent.Event) bool {
+			if r, ok := e.Payload.(claude.Result); ok {
+				answers = append(answers, r.Text)
+			}
+			return slices.ContainsFunc(e.Progress, func(p agent.Progress) bool { return !p.State.InFlight() })
+		})
+	}
+	want := []string{"ACK: one", "ACK: two", "API Error: 400 simulated", "ACK: SLEEP:0.05 three"}
+	if !slices.Equal(answers, want) {
+		t.Errorf("got %q, want %q", answers, want)
+	}
+	worked(t, state, map[string]int{"one": 1, "two": 1, "SLEEP:0.05 three": 1})
 }
 
 // TestNothingToSay ends a process before it was given anything.
@@ -183,43 +171,41 @@ func TestNothingToSay(t *testing.T) {
 }
 
 func TestFailureOfTheModel(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		o, state := sim(t, simchild.Script{Version: v})
-		p := start(t, o)
-		f := frame(t, "FAIL now")
-		send(t, p, f)
-		reaches(t, p, f, agent.Failed)
-		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID)
-		if err != nil || !turn.Failed || turn.Finished {
-			t.Errorf("transcript: got %+v, %v, want failed", turn, err)
-		}
-		var exit *claude.ExitError
-		if err := end(t, p, agent.Grace{EOF: patience}); !errors.As(err, &exit) || exit.Code != 1 {
-			t.Errorf("end after a failure: got %v, want exit code 1", err)
-		}
-	})
+	t.Parallel()
+	o, state := sim(t, simchild.Script{})
+	p := start(t, o)
+	f := frame(t, "FAIL now")
+	send(t, p, f)
+	reaches(t, p, f, agent.Failed)
+	turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID)
+	if err != nil || !turn.Failed || turn.Finished {
+		t.Errorf("transcript: got %+v, %v, want failed", turn, err)
+	}
+	var exit *claude.ExitError
+	if err := end(t, p, agent.Grace{EOF: patience}); !errors.As(err, &exit) || exit.Code != 1 {
+		t.Errorf("end after a failure: got %v, want exit code 1", err)
+	}
 }
 
 func TestSettingsOfARunningProcess(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		o, _ := sim(t, simchild.Script{Version: v})
-		p := start(t, o)
-		if _, err := p.SetModel(within(t), "haiku"); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.SetPermissionMode(within(t), "plan"); err != nil {
-			t.Fatal(err)
-		}
-		f := frame(t, "hello")
-		send(t, p, f)
-		reaches := until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
-		if got := payloads[claude.Init](reaches)[0]; got.Model != "haiku" || got.PermissionMode != "plan" {
-			t.Errorf("init: got %+v, want haiku and plan", got)
-		}
-		if _, err := p.SetModel(within(t), ""); !errors.Is(err, claude.ErrInvalid) {
-			t.Errorf("no model: got %v, want ErrInvalid", err)
-		}
-	})
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{})
+	p := start(t, o)
+	if _, err := p.SetModel(within(t), "haiku"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.SetPermissionMode(within(t), "plan"); err != nil {
+		t.Fatal(err)
+	}
+	f := frame(t, "hello")
+	send(t, p, f)
+	reaches := until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
+	if got := payloads[claude.Init](reaches)[0]; got.Model != "haiku" || got.PermissionMode != "plan" {
+		t.Errorf("init: got %+v, want haiku and plan", got)
+	}
+	if _, err := p.SetModel(within(t), ""); !errors.Is(err, claude.ErrInvalid) {
+		t.Errorf("no model: got %v, want ErrInvalid", err)
+	}
 }
 
 func TestUnansweredControlRequest(t *testing.T) {
@@ -277,7 +263,7 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the size of a pipe is Linux's")
 	}
-	o, state := sim(t, simchild.Script{Version: simchild.Oldest}) // which does not join what waits
+	o, state := sim(t, simchild.Script{})
 	o.WriteTimeout = 3 * time.Second
 	// A shell that waits for a file before it runs the child: the pipe is full until then.
 	gate := t.TempDir() + "/open"
@@ -373,43 +359,42 @@ func TestTooLargeFrameIsRefused(t *testing.T) {
 }
 
 func TestQuestionsOfTheProcess(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		asked := make(chan agent.Use, 1)
-		o, _ := sim(t, simchild.Script{Version: v})
-		o.Permission = &agent.Permission{
-			Allow: []string{"Read"}, Reason: "never",
-			Ask: func(ctx context.Context, u agent.Use) agent.Decision {
-				asked <- u
-				switch u.Tool {
-				case "Bash":
-					return agent.Decision{Allow: true}
-				case "Wait":
-					<-ctx.Done()
-				}
-				return agent.Decision{}
-			},
-		}
-		p := start(t, o)
-		for _, test := range []struct{ tool, want string }{{"Read", "allowed"}, {"Bash", "allowed"}, {"Write", "denied: never"}} {
-			f := frame(t, "ASK:"+test.tool)
-			send(t, p, f)
-			if got := reaches(t, p, f, agent.Done); got.Result.Text != test.want {
-				t.Errorf("%s: got %q, want %q", test.tool, got.Result.Text, test.want)
+	t.Parallel()
+	asked := make(chan agent.Use, 1)
+	o, _ := sim(t, simchild.Script{})
+	o.Permission = &agent.Permission{
+		Allow: []string{"Read"}, Reason: "never",
+		Ask: func(ctx context.Context, u agent.Use) agent.Decision {
+			asked <- u
+			switch u.Tool {
+			case "Bash":
+				return agent.Decision{Allow: true}
+			case "Wait":
+				<-ctx.Done()
 			}
-			if test.tool != "Read" {
-				if u := <-asked; u.Tool != test.tool || string(u.Input) != `{"command":"echo hi"}` {
-					t.Errorf("asked about %+v, want %s", u, test.tool)
-				}
+			return agent.Decision{}
+		},
+	}
+	p := start(t, o)
+	for _, test := range []struct{ tool, want string }{{"Read", "allowed"}, {"Bash", "allowed"}, {"Write", "denied: never"}} {
+		f := frame(t, "ASK:"+test.tool)
+		send(t, p, f)
+		if got := reaches(t, p, f, agent.Done); got.Result.Text != test.want {
+			t.Errorf("%s: got %q, want %q", test.tool, got.Result.Text, test.want)
+		}
+		if test.tool != "Read" {
+			if u := <-asked; u.Tool != test.tool || string(u.Input) != `{"command":"echo hi"}` {
+				t.Errorf("asked about %+v, want %s", u, test.tool)
 			}
 		}
-		// One that takes for ever holds up neither output nor control requests, and ends with the process.
-		send(t, p, frame(t, "ASK:Wait"))
-		<-asked
-		if err := p.SetPermissionMode(within(t), "plan"); err != nil {
-			t.Errorf("while a question waits: %v", err)
-		}
-		_ = p.Kill()
-	})
+	}
+	// One that takes for ever holds up neither output nor control requests, and ends with the process.
+	send(t, p, frame(t, "ASK:Wait"))
+	<-asked
+	if err := p.SetPermissionMode(within(t), "plan"); err != nil {
+		t.Errorf("while a question waits: %v", err)
+	}
+	_ = p.Kill()
 }
 
 func TestNobodyToAsk(t *testing.T) {
@@ -425,56 +410,54 @@ func TestNobodyToAsk(t *testing.T) {
 
 // TestOutputThatIsNoEvent goes on behind lines that are no JSON and longer than the limit.
 func TestOutputThatIsNoEvent(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		o, _ := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Noise, Size: 200_000}}})
-		o.LineLimit = 100_000
-		p := start(t, o)
-		f := frame(t, "hello")
-		send(t, p, f)
-		reaches(t, p, f, agent.Accepted)
-		var skipped []claude.Skipped
-		until(t, p, "the end", func(e agent.Event) bool {
-			if s, ok := e.Payload.(claude.Skipped); ok {
-				skipped = append(skipped, s)
-			}
-			return len(e.Progress) > 0 && e.Progress[0].State == agent.Done
-		})
-		if len(skipped) != 3 || skipped[0].Head != "this is no JSON" || skipped[2].Size < 200_000 || len(skipped[2].Head) > 200 || !strings.Contains(skipped[2].Reason, "limit") {
-			t.Errorf("skipped: got %+v, want three lines", skipped)
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Noise, Size: 200_000}}})
+	o.LineLimit = 100_000
+	p := start(t, o)
+	f := frame(t, "hello")
+	send(t, p, f)
+	reaches(t, p, f, agent.Accepted)
+	var skipped []claude.Skipped
+	until(t, p, "the end", func(e agent.Event) bool {
+		if s, ok := e.Payload.(claude.Skipped); ok {
+			skipped = append(skipped, s)
 		}
+		return len(e.Progress) > 0 && e.Progress[0].State == agent.Done
 	})
+	if len(skipped) != 3 || skipped[0].Head != "this is no JSON" || skipped[2].Size < 200_000 || len(skipped[2].Head) > 200 || !strings.Contains(skipped[2].Reason, "limit") {
+		t.Errorf("skipped: got %+v, want three lines", skipped)
+	}
 }
 
 // TestConsumerThatDoesNotRead loses what is bulky and nothing else, and the child is not held up by it.
 func TestConsumerThatDoesNotRead(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		o, _ := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Flood, Size: 3 << 20}}})
-		o.Buffer = 1 << 20
-		p := start(t, o)
-		f := frame(t, "hello")
-		send(t, p, f)
-		p.CloseInput()
-		if err := p.Wait(within(t)); err != nil {
-			t.Fatalf("nobody reads events: got %v, want exit code 0", err)
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Flood, Size: 3 << 20}}})
+	o.Buffer = 1 << 20
+	p := start(t, o)
+	f := frame(t, "hello")
+	send(t, p, f)
+	p.CloseInput()
+	if err := p.Wait(within(t)); err != nil {
+		t.Fatalf("nobody reads events: got %v, want exit code 0", err)
+	}
+	if got := p.State(f.UUID); got != agent.Done {
+		t.Errorf("state: got %v, want done", got)
+	}
+	all := rest(t, p)
+	gaps := payloads[claude.Gap](all)
+	if len(gaps) == 0 || gaps[0].Events < 1000 || gaps[0].Bytes < 1<<20 {
+		t.Errorf("gaps: got %+v, want one of 2 MiB", gaps)
+	}
+	var progress []agent.State
+	for _, e := range all {
+		for _, p := range e.Progress {
+			progress = append(progress, p.State)
 		}
-		if got := p.State(f.UUID); got != agent.Done {
-			t.Errorf("state: got %v, want done", got)
-		}
-		all := rest(t, p)
-		gaps := payloads[claude.Gap](all)
-		if len(gaps) == 0 || gaps[0].Events < 1000 || gaps[0].Bytes < 1<<20 {
-			t.Errorf("gaps: got %+v, want one of 2 MiB", gaps)
-		}
-		var progress []agent.State
-		for _, e := range all {
-			for _, p := range e.Progress {
-				progress = append(progress, p.State)
-			}
-		}
-		if len(progress) != 2 || progress[1] != agent.Done || len(payloads[claude.Result](all)) != 1 {
-			t.Errorf("progress: got %v, want accepted and done, with the result", progress)
-		}
-	})
+	}
+	if len(progress) != 2 || progress[1] != agent.Done || len(payloads[claude.Result](all)) != 1 {
+		t.Errorf("progress: got %v, want accepted and done, with the result", progress)
+	}
 }
 
 func TestExit(t *testing.T) {
@@ -490,14 +473,11 @@ func TestExit(t *testing.T) {
 			s.Faults = []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}
 		}, nil, "told to exit"},
 		{"unknown session", func(o *claude.Options, _ *simchild.Script) { o.Session, o.Resume = uuid.NewString(), true }, claude.ErrSessionUnknown, "No conversation"},
-		{"unknown session, oldest", func(o *claude.Options, s *simchild.Script) {
-			o.Session, o.Resume, s.Version = uuid.NewString(), true, simchild.Oldest
-		}, claude.ErrSessionUnknown, "No conversation"},
 		{"session in use", func(o *claude.Options, _ *simchild.Script) { o.Session = taken }, claude.ErrSessionTaken, "already in use"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := simchild.Script{Version: simchild.Newest, State: t.TempDir()}
+			s := simchild.Script{State: t.TempDir()}
 			o, _ := sim(t, s)
 			test.change(&o, &s)
 			o.Env = append(os.Environ(), s.Env(), noRaceSleep)

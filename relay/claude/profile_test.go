@@ -40,24 +40,17 @@ func TestArgvOfAProfile(t *testing.T) {
 		options claude.Options
 		want    string // behind the session; "" if it is refused
 	}{
-		{"by the flag alone", []string{"tools: Read", "model: opus"}, claude.Options{}, "--session-id S --agent reviewer"},
-		{"an old version", []string{"tools: Read, Bash(ls:*)", "disallowedTools: Write"}, claude.Options{OldProfiles: true},
-			"--session-id S --agent reviewer --tools=Read,Bash --disallowedTools=Write"},
-		{"an old version, no tools", []string{"tools: []"}, claude.Options{OldProfiles: true}, "--session-id S --agent reviewer --tools="},
-		{"an old version, all tools", nil, claude.Options{OldProfiles: true}, "--session-id S --agent reviewer"},
-		{"an old version with a list in the mode", []string{"disallowedTools: Write"}, claude.Options{OldProfiles: true, Mode: mode.Mode{DisallowedTools: mode.Set([]string{"Bash"})}},
-			"--session-id S --agent reviewer --disallowedTools=Bash --disallowedTools=Write"},
-		{"the prompt is read again", []string{"model: opus"}, claude.Options{Resume: true, FreshPrompt: true},
+		{"by the flag alone", []string{"tools: Read", "model: opus"}, claude.Options{}, "--session-id S --agent reviewer --system-prompt-snapshot off"},
+		{"the prompt is read again", []string{"model: opus"}, claude.Options{Resume: true},
 			"--resume S --agent reviewer --system-prompt-snapshot off"},
-		{"the model of the conversation does not stay", nil, claude.Options{Resume: true}, "--resume S --agent reviewer --model default"},
+		{"the model of the conversation does not stay", nil, claude.Options{Resume: true}, "--resume S --agent reviewer --model default --system-prompt-snapshot off"},
 		{"the default model is that of the profile", []string{"model: opus"}, claude.Options{Resume: true, Mode: mode.Mode{Model: mode.Default[string]()}},
-			"--resume S --agent reviewer"},
+			"--resume S --agent reviewer --system-prompt-snapshot off"},
 		{"the mode goes before the profile", []string{"model: opus"}, claude.Options{Resume: true, Mode: mode.Mode{Model: mode.Set("haiku")}},
-			"--resume S --agent reviewer --model=haiku"},
+			"--resume S --agent reviewer --model=haiku --system-prompt-snapshot off"},
 
 		{"another agent in the command", nil, claude.Options{Command: []string{"claude", "--agent", "other"}}, ""},
 		{"agents in the command", nil, claude.Options{Command: []string{"claude", "--agents={}"}}, ""},
-		{"tools in the command of an old version", []string{"tools: Read"}, claude.Options{Command: []string{"claude", "--tools", "Bash"}, OldProfiles: true}, ""},
 		{"another program", nil, claude.Options{Plain: true}, ""},
 		{"no such profile", nil, claude.Options{Profile: profile.Ref{Name: "other"}}, ""},
 		{"a profile that cannot be used", []string{"tools: 7"}, claude.Options{}, ""},
@@ -84,23 +77,6 @@ func TestArgvOfAProfile(t *testing.T) {
 	}
 }
 
-// Old versions take another one of two profiles than newer ones do.
-func TestTwoProfilesOfOneName(t *testing.T) {
-	t.Parallel()
-	top := t.TempDir()
-	work := filepath.Join(top, "a")
-	far := putProfile(t, filepath.Join(top, ".claude"), "You review.")
-	near := putProfile(t, filepath.Join(work, ".claude"), "You review.")
-	o := claude.Options{Command: []string{"claude"}, Profile: profile.Ref{Name: "reviewer", Dir: work}}
-	if _, _, err := o.Argv(); err != nil {
-		t.Error(err)
-	}
-	o.OldProfiles = true
-	if _, _, err := o.Argv(); !errors.Is(err, claude.ErrInvalid) || !strings.Contains(err.Error(), near) || !strings.Contains(err.Error(), far) {
-		t.Errorf("an old version: %v, want both files named", err)
-	}
-}
-
 // killedForProfile sends a message to an agent that does not know its profile.
 func killedForProfile(t *testing.T, o claude.Options) {
 	t.Helper()
@@ -114,35 +90,32 @@ func killedForProfile(t *testing.T, o claude.Options) {
 
 // If Claude Code does not find the profile of an agent, it runs the agent without one: with all tools.
 func TestProfileThatIsNotLoaded(t *testing.T) {
-	simulated(t, func(t *testing.T, v teams.Version) {
-		o, root := sim(t, simchild.Script{Version: v})
-		o.Profile = profile.Ref{Name: "reviewer", Dir: t.TempDir(), Root: root}
-		putProfile(t, filepath.Join(o.Profile.Dir, ".claude"), "You review.")
-		killedForProfile(t, o) // it works elsewhere
+	t.Parallel()
+	o, root := sim(t, simchild.Script{})
+	o.Profile = profile.Ref{Name: "reviewer", Dir: t.TempDir(), Root: root}
+	putProfile(t, filepath.Join(o.Profile.Dir, ".claude"), "You review.")
+	killedForProfile(t, o) // it works elsewhere
 
-		putProfile(t, filepath.Join(o.Dir, ".claude"), "You review.")
-		o.Session = uuid.NewString()
-		p := start(t, o)
-		f := frame(t, "hello")
-		send(t, p, f)
-		reaches(t, p, f, agent.Done)
-	})
+	putProfile(t, filepath.Join(o.Dir, ".claude"), "You review.")
+	o.Session = uuid.NewString()
+	p := start(t, o)
+	f := frame(t, "hello")
+	send(t, p, f)
+	reaches(t, p, f, agent.Done)
 }
 
 func TestRealProfileThatIsNotLoaded(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
-		o := withProfile(real(t, v, h), v, h)
+		o := withProfile(real(t, v, h), h)
 		putProfile(t, filepath.Join(h.Work, ".claude"), "You review.")
 		o.Command = append(o.Command, "--setting-sources", "user")
 		killedForProfile(t, o)
 	})
 }
 
-func withProfile(o claude.Options, v teams.Version, h *standin.Home) claude.Options {
+func withProfile(o claude.Options, h *standin.Home) claude.Options {
 	o.Profile = profile.Ref{Name: "reviewer", Dir: h.Work, Root: h.Root}
-	o.OldProfiles = v.Has(teams.NearestProfile) != teams.Yes
-	o.FreshPrompt = v.Has(teams.SnapshotFlag) == teams.Yes
 	return o
 }
 
@@ -151,7 +124,7 @@ func asked(t testing.TB, api *standin.API) standin.Request {
 	t.Helper()
 	for _, r := range slices.Backward(api.Log()) {
 		if !r.Side {
-			// What newer versions print in the place of tools that are loaded later.
+			// What is printed in the place of tools that are loaded later.
 			r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(name string) bool { return name == "DeferredToolPlaceholder" })
 			slices.Sort(r.Tools)
 			return r
@@ -165,7 +138,7 @@ func asked(t testing.TB, api *standin.API) standin.Request {
 func TestRealProfile(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
-		o := withProfile(real(t, v, h), v, h)
+		o := withProfile(real(t, v, h), h)
 		o.Member = claude.Member{Name: "worker", Team: "myteam"}
 		turn := func(prompt string, haiku bool, tools ...string) {
 			t.Helper()
@@ -227,14 +200,14 @@ func TestRealAgentFlag(t *testing.T) {
 			}
 			return asked(t, h.API)
 		}
-		if r := ask("reviewer"); !strings.Contains(r.System, "PROMPT far") || !standin.Fits(v, teams.LimitsProfile, slices.Equal(r.Tools, []string{"Read"})) {
+		if r := ask("reviewer"); !strings.Contains(r.System, "PROMPT far") || !slices.Equal(r.Tools, []string{"Read"}) {
 			t.Errorf("of a directory above: got system prompt %.200q…, tools %q", r.System, r.Tools)
 		}
 		if r := ask("reviewer", "--tools", "Read,Grep"); slices.Contains(r.Tools, "Bash") {
 			t.Errorf("--tools: got %q", r.Tools)
 		}
 		putProfile(t, filepath.Join(h.Work, ".claude"), "PROMPT near")
-		if r := ask("reviewer"); !standin.Fits(v, teams.NearestProfile, strings.Contains(r.System, "PROMPT near")) {
+		if r := ask("reviewer"); !strings.Contains(r.System, "PROMPT near") {
 			t.Errorf("of two: got system prompt %.200q…", r.System)
 		}
 		for _, name := range []string{"any", "Reviewer", "other"} {

@@ -19,9 +19,6 @@ type Runtime struct{ Options }
 // Command is what is started, for people.
 func (r Runtime) Command() string { return strings.Join(r.Options.Command, " ") }
 
-// MayPoll reports whether an agent may be one that reads its inbox by itself.
-func (r Runtime) MayPoll() bool { return r.Plain }
-
 // SendsMessages is true: an agent has the tool SendMessage.
 func (Runtime) SendsMessages() bool { return true }
 

@@ -2,7 +2,6 @@ package claude
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -62,18 +61,18 @@ func toolUses(line []byte) []transcript.Block {
 
 // recipient returns to whom a use of SendMessage writes, "*" for all members, or "".
 func recipient(use transcript.Block) string {
-	var input struct{ To, Recipient, Type string }
+	var input struct{ To, Type string }
 	if use.Name != "SendMessage" || json.Unmarshal(use.Input, &input) != nil {
 		return ""
 	}
 	if input.Type == "broadcast" {
 		return "*"
 	}
-	return cmp.Or(input.To, input.Recipient) // older versions have the second
+	return input.To
 }
 
 // schedule notes what the agent has scheduled, by the tool that it used, even if that was
-// refused. The schedule ends with the process (2.1.329).
+// refused. The schedule ends with the process.
 func (s *signals) schedule(tool string) {
 	switch tool {
 	case "CronCreate":
@@ -85,7 +84,7 @@ func (s *signals) schedule(tool string) {
 	}
 }
 
-// task notes that background tasks began or ended; newer versions list those that run.
+// task notes that background tasks began or ended, or which ones run.
 func (s *signals) task(subtype string, line []byte) {
 	var l struct {
 		ID    string `json:"task_id"`

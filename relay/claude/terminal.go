@@ -13,8 +13,8 @@ import (
 // Command, Session, Resume and Mode count. Added at the end of Command are
 //
 //	--session-id UUID, or --resume UUID
-//	--prefill=TEXT                          with a text, which is put at the prompt and not run (measured on 2.1.80 to
-//	                                        2.1.329, which trim spaces)
+//	--prefill=TEXT                          with a text, which is put at the prompt and not run, without
+//	                                        spaces at its ends
 //	--model, --permission-mode, …           as [Options.Argv] does
 //	--settings=VALUE                        what the function returns for the value that Command has, which is empty if
 //	                                        it has none; empty: as it was
@@ -23,7 +23,7 @@ import (
 // [Options.Argv].
 //
 // Refused with [ErrInvalid] is what Argv refuses about the session, and what leaves the terminal: --print, its formats,
-// --background; two --settings, of which 2.1.80 takes the first and 2.1.329 the last; and a prompt or a subcommand,
+// --background; two --settings, of which only one would count; and a prompt or a subcommand,
 // since a prompt would run again whenever the session is resumed. A prompt behind a flag that is not known counts as
 // the value of that.
 func (o Options) Terminal(prefill string, settings func(own string) (string, error)) (argv []string, session string, err error) {
@@ -62,7 +62,7 @@ func (o Options) Terminal(prefill string, settings func(own string) (string, err
 	}
 	own, _ := args.take("--settings")
 	if args.has("--settings") {
-		return invalid(errors.New("--settings is in it twice: versions differ in which one counts"))
+		return invalid(errors.New("--settings is in it twice, and only one of them would count"))
 	}
 	value, err := settings(own)
 	if err != nil {

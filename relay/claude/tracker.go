@@ -8,15 +8,19 @@ import (
 )
 
 // Tracker tells from what a process prints how far each frame has come. The zero value is ready. It is not safe for
-// concurrent use. A frame is known by its uuid alone (measured on 2.1.80 and 2.1.329):
+// concurrent use. A frame is known by its uuid alone:
 //
-//   - Accepted: the echo of its uuid with a timestamp, or lifecycle started. A frame that is joined with the next is
+//   - Accepted: lifecycle started, or the echo of its uuid with a timestamp. A frame that is joined with the next is
 //     echoed without a timestamp, after lifecycle queued.
-//   - The end: lifecycle completed or cancelled; of a version without lifecycle, the first result after the echo. The
-//     result tells an interrupt from a failure of the model API, which are both cancelled.
+//   - The end: lifecycle completed or cancelled. The result tells an interrupt from a failure of the model API, which
+//     are both cancelled.
 //   - Known: an echo without a timestamp and with none of these before.
-//   - A command has no echo from older versions: the result of the turn that began after it was written ends it.
-//   - A program that has echoed nothing, told no version and printed a result: Unproven.
+//
+// Claude Code prints the lifecycle of each frame, commands and messages of teammates included, even without
+// --replay-user-messages. Other programs may print less:
+//
+//   - One that echoes frames without a lifecycle: the first result after the echo is the end.
+//   - One that has echoed nothing, told no version and printed a result: Unproven.
 type Tracker struct {
 	frames  map[string]*frame
 	order   []string // in flight, as they were sent
@@ -31,7 +35,6 @@ const remembered = 1024
 
 type frame struct {
 	state       agent.State
-	silent      bool
 	init        bool // a turn began since it was written
 	lifecycle   bool // the process speaks of it by its uuid
 	interrupted bool
@@ -48,7 +51,7 @@ func (t *Tracker) Sent(f agent.Frame) {
 	if t.frames == nil {
 		t.frames = map[string]*frame{}
 	}
-	t.frames[f.UUID] = &frame{state: agent.Written, silent: f.Command || f.Silent}
+	t.frames[f.UUID] = &frame{state: agent.Written}
 	t.order = append(t.order, f.UUID)
 }
 
@@ -163,9 +166,6 @@ func (t *Tracker) result(p Result) []agent.Progress {
 		case f.state == agent.Accepted:
 			f.result = &p
 			all = append(all, t.end(uuid, agent.Done)...)
-		case f.silent && f.init:
-			f.result = &p
-			return append(all, t.end(uuid, agent.Done)...)
 		case unproven && because(p.Errors...) != nil:
 			// No turn has ended: the process could not begin, and exits.
 		case unproven && (p.IsError || p.Subtype != "success"):

@@ -48,8 +48,8 @@ func (t Transcript) Exists() (bool, error) {
 
 // Resumable reports whether a process can resume the session. A session without a
 // transcript can be begun. If the transcript has no message, because its process was
-// killed while it wrote the first one, Claude Code can do neither, on 2.1.80 to 2.1.329 at
-// least: the error is [agent.ErrUnusable].
+// killed while it wrote the first one, Claude Code can do neither: the
+// error is [agent.ErrUnusable].
 func (t Transcript) Resumable() (bool, error) {
 	path, err := t.Path()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,14 +17,11 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/sim/simchild"
+	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(simchild.Variable) != "" && slices.Contains(os.Args, "--version") {
-		fmt.Println("2.1.329 (simulated)")
-		return
-	}
 	simchild.Main()
 	os.Exit(m.Run())
 }
@@ -232,6 +228,30 @@ func TestRunsWhatIsListed(t *testing.T) {
 	s := h.until(f, lead, "idle", state(relay.Idle))
 	if n := h.worked("[m-3]"); n != 1 || s.Now.Session != was.Session || s.Now.PID == was.PID {
 		t.Errorf("worked on %d times; %+v after %+v", n, s.Now, was)
+	}
+}
+
+// An agent that is an outdated Claude Code is not started. Its state says why, and its messages wait until there is a
+// current one.
+func TestOutdatedProgram(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{Version: teams.Version{Major: 2, Minor: 1, Patch: 256}})
+	h.Make("red", 1, "worker")
+	h.send("red", "worker", "[m-1]")
+	f, stop := h.sail()
+	id := h.add(f, h.entry("red", "worker"))
+	s := h.until(f, id, "refused", func(s Status) bool { return s.Now.Reason != "" })
+	if s.Now.State != relay.Stopped || !strings.Contains(s.Now.Reason, "is Claude Code 2.1.256, and teambridge needs 2.1.257 or newer: update it with claude update") {
+		t.Errorf("%+v", s.Now)
+	}
+	must(t, stop())
+	if all, err := simchild.Log(h.script.State); err != nil || len(all) > 0 {
+		t.Errorf("it was started: %+v, %v", all, err)
+	}
+	h.script.Version = teams.Version{}
+	h.sail()
+	if n := h.worked("[m-1]"); n != 1 {
+		t.Errorf("worked on %d times", n)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestQuestion(t *testing.T) {
 		}},
 		{"2.1.330/can_use_tool.Write", Question{Kind: agent.AsksPermission, Tool: "Write", Display: "Write", Description: "w1"}},
 		{"2.1.330/can_use_tool.ExitPlanMode", Question{Kind: agent.AsksPlan, Tool: "ExitPlanMode", Display: "ExitPlanMode", Plan: "# Plan\n1. touch a\n"}},
-		{"2.1.80/can_use_tool.AskUserQuestion", Question{Kind: agent.AsksPerson, Tool: "AskUserQuestion"}},
+		{"2.1.280/can_use_tool.AskUserQuestion", Question{Kind: agent.AsksPerson, Tool: "AskUserQuestion"}},
 	} {
 		use := recorded(t, test.name, "")
 		got := newQuestion(use)

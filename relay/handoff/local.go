@@ -121,7 +121,7 @@ func (l *terminalPhase) follow(ctx context.Context) error {
 
 // look finds out what the program does.
 func (l *terminalPhase) look(ctx context.Context) error {
-	now, err := l.launch.Look(l.program.ID().PID, l.program.Title())
+	now, err := l.launch.Look(l.program.ID().PID)
 	if err != nil {
 		if err.Error() != l.warned {
 			l.opts.Warn(err)
@@ -141,7 +141,7 @@ func (l *terminalPhase) look(ctx context.Context) error {
 	}
 	if l.ready.IsZero() {
 		if !l.program.Pastes() {
-			// Some versions have the title of an idle program before they take keys.
+			// It can say that it is idle before it takes keys.
 			l.state.Status = interactive.Starting
 			return nil
 		}

@@ -24,7 +24,6 @@ type Terminal interface {
 // Program is the person's program in the terminal.
 type Program interface {
 	ID() agent.Process
-	Title() string
 	Pastes() bool         // it takes keys at its prompt, or a dialog
 	Quiet() time.Duration // since the person last typed
 	Block()               // keeps what is typed from the program
@@ -60,7 +59,7 @@ type Launch interface {
 	Session() string
 	Paste() string // the part of the prefill that has to be pasted
 	Close() error
-	Look(pid int, title string) (interactive.State, error)
+	Look(pid int) (interactive.State, error)
 	// TakeDraft copies what is at the prompt. press presses Ctrl-G. It is not ok if the program does not give it out
 	// before ctx ends.
 	TakeDraft(ctx context.Context, press func() error) (text string, ok bool, err error)

@@ -337,7 +337,6 @@ func (p *fakeProgram) exit(err error) {
 
 func (p *fakeProgram) ID() agent.Process     { return agent.Process{} }
 func (p *fakeProgram) Pastes() bool          { return true }
-func (p *fakeProgram) Title() string         { return "" }
 func (p *fakeProgram) Done() <-chan struct{} { return p.done }
 func (p *fakeProgram) Wait() error           { <-p.done; return p.err }
 func (p *fakeProgram) Kill() error           { p.exit(p.world.exit[1]); return nil }
@@ -446,7 +445,7 @@ func (l *fakeLaunch) Session() string { return l.start.Session }
 func (l *fakeLaunch) Paste() string   { return "" }
 func (l *fakeLaunch) Close() error    { return nil }
 
-func (l *fakeLaunch) Look(int, string) (interactive.State, error) {
+func (l *fakeLaunch) Look(int) (interactive.State, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.program == nil {

@@ -46,9 +46,6 @@ func (r *Runtime) Command() string {
 // Unnamed returns the mode: no flag of OpenCode's sets any of it.
 func (r *Runtime) Unnamed(m mode.Mode) mode.Mode { return m }
 
-// MayPoll is false: no agent reads an inbox by itself.
-func (r *Runtime) MayPoll() bool { return false }
-
 // SendsMessages is false: an agent has no tool to write to the members of its team.
 func (r *Runtime) SendsMessages() bool { return false }
 

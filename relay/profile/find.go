@@ -28,24 +28,17 @@ func (r Ref) Load() (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found *Profile
 	var unread []error
-	user := filepath.Join(r.Root, "agents") + string(filepath.Separator)
 	for _, e := range List(dirs) {
 		switch {
 		case e.Err != nil && e.Name == "" && filepath.Ext(e.Path) != ".md":
 			unread = append(unread, &FileError{e.Path, e.Err})
 		case e.Name != r.Name && (e.Err == nil || e.Name != "" || strings.TrimSuffix(filepath.Base(e.Path), ".md") != r.Name):
-		case found == nil && e.Err != nil:
+		case e.Err != nil:
 			return nil, &FileError{e.Path, e.Err}
-		case found == nil:
-			found = e.Profile
-		case !strings.HasPrefix(e.Path, user): // the project goes before the user
-			found.Hides = append(found.Hides, e.Path)
+		default: // the nearest one; the project goes before the user
+			return e.Profile, nil
 		}
-	}
-	if found != nil {
-		return found, nil
 	}
 	return nil, &NotFoundError{Name: r.Name, Dirs: dirs, Err: errors.Join(unread...)}
 }

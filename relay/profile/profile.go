@@ -23,7 +23,6 @@
 package profile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -58,8 +57,7 @@ type Profile struct {
 	Model       string   // as the file has it; empty is what the runtime uses by itself
 	Prompt      string   // the system prompt; empty is that of the runtime
 
-	Path  string   // of the file
-	Hides []string // other files of the project with that name, which are further up
+	Path string // of the file
 }
 
 // ProviderModel returns the parts of a model that is named as "provider/model". Other names,
@@ -81,12 +79,10 @@ func Parse(data []byte) (*Profile, error) {
 	switch {
 	case len(data) > MaxFile:
 		return p, fmt.Errorf("is larger than %d KiB", MaxFile>>10)
-	case bytes.HasPrefix(data, []byte("\ufeff")):
-		return p, errors.New("begins with a byte order mark, with which Claude Code 2.1.200 and older do not read it: save it without")
 	case !utf8.Valid(data):
 		return p, errors.New("is not UTF-8")
 	}
-	front, prompt, err := split(strings.ReplaceAll(string(data), "\r\n", "\n"))
+	front, prompt, err := split(strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n"))
 	if err != nil {
 		return p, err
 	}
@@ -176,7 +172,7 @@ func checkName(name string) error {
 	if name == "" {
 		return errors.New("has no name")
 	}
-	// Claude Code 2.1.329 does not know a profile with a colon in its name.
+	// Claude Code does not know a profile with a colon in its name.
 	if strings.Contains(name, ":") {
 		return fmt.Errorf("name %.100q has a colon", name)
 	}

@@ -30,6 +30,7 @@ func TestParse(t *testing.T) {
 		want       Profile
 	}{
 		{"plain", file(), plain},
+		{"a byte order mark", "\ufeff" + file(), plain},
 		{"CRLF", strings.ReplaceAll(file("tools: Read"), "\n", "\r\n"), tools("Read")},
 		{"spaces after the fences", "---  \nname: reviewer\ndescription: Reviews changes\n--- \t\nYou review.", plain},
 		{"no prompt", "---\nname: reviewer\ndescription: Reviews changes\n---", with(func(p *Profile) { p.Prompt = "" })},
@@ -74,7 +75,6 @@ func TestParseRefuses(t *testing.T) {
 		{"no front matter", "You review.\n", "no front matter"},
 		{"something in front", "\n" + file(), "no front matter"},
 		{"no end", "---\nname: reviewer\n", "no end of its front matter"},
-		{"byte order mark", "\ufeff" + file(), "byte order mark"},
 		{"not UTF-8", file() + "\xff", "not UTF-8"},
 		{"too large", file() + strings.Repeat("x", MaxFile), "larger than 256 KiB"},
 		{"too large a front matter", file("# " + strings.Repeat("x", MaxFrontMatter)), "more than 16 KiB"},

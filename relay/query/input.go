@@ -45,7 +45,7 @@ type Input struct {
 	Tools []string `json:"tools,omitzero"`
 	// Profile is the name of a profile, which has a prompt, tools and a model for the agent; see
 	// package profile. It takes the place of Tools. What its tools need permission for is
-	// denied. A session that goes on with newer versions of Claude Code keeps its first prompt.
+	// denied.
 	Profile string `json:"profile,omitempty"`
 	// PermissionMode is one that the kind of agent knows; empty: default.
 	PermissionMode string `json:"permissionMode,omitempty"`

@@ -180,7 +180,7 @@ func TestRealQueryPermissions(t *testing.T) {
 			if b.kind == "claude" && !strings.Contains(strings.Join(results, "\n"), test.told) {
 				t.Errorf("%s: the agent was told %q, want %q", test.name, results, test.told)
 			}
-			// Newer versions of Claude Code have a placeholder.
+			// A placeholder of Claude Code.
 			offered = slices.DeleteFunc(offered, func(name string) bool { return name == "DeferredToolPlaceholder" })
 			if test.tools != nil && !slices.Equal(offered, test.tools) {
 				t.Errorf("%s: the agent has the tools %q, want %q", test.name, offered, test.tools)

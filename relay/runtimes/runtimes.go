@@ -146,6 +146,7 @@ type Launch struct {
 	Member     string       // its name in the team
 	State      string       // our state directory
 	Env        []string     // as "NAME=value"; nil is ours
+	Checked    bool         // [CheckProgram] has found nothing
 	Permission *agent.Permission
 	Stderr     io.Writer
 
@@ -156,7 +157,8 @@ type Launch struct {
 	Bound     bool   // a server ends with this process, even if that is killed (on Linux)
 }
 
-// Runtime returns what starts the agent. *[ProgramError] if there is no such program.
+// Runtime returns what starts the agent. *[ProgramError] if there is no such program, *[teams.OutdatedError] if it is an
+// outdated Claude Code.
 func (l Launch) Runtime(ctx context.Context) (agent.Runtime, error) {
 	// Agents keep their conversations under the real path.
 	dir, err := filepath.EvalSymlinks(l.Settings.Dir)

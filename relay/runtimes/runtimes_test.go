@@ -11,7 +11,6 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
-	"teambridge/relay/mode"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )
@@ -45,40 +44,43 @@ func redTeam(t *testing.T) *teams.Team {
 	return team
 }
 
-// Whatever the version, an agent is told which member it is. Only one that knows
-// the flag is told to take another system prompt when it resumes.
-func TestLaunchByVersion(t *testing.T) {
+// An outdated Claude Code is refused, with what is wanted. A version that is not known counts as a current one, and a
+// plain program is not asked.
+func TestVersions(t *testing.T) {
 	t.Parallel()
 	team := redTeam(t)
-	for version, fresh := range map[string]bool{
-		"2.1.80 (Claude Code)":  false,
-		"2.1.200 (Claude Code)": false,
-		"2.1.252 (Claude Code)": false,
-		"2.1.257 (Claude Code)": true,
-		"2.1.280 (Claude Code)": true,
-		"2.1.310 (Claude Code)": true,
-		"2.1.329 (Claude Code)": true,
-		"9.0.0 (Claude Code)":   true,
+	for version, outdated := range map[string]bool{
+		"2.1.80 (Claude Code)":  true,
+		"2.1.200 (Claude Code)": true,
+		"2.1.256 (Claude Code)": true,
+		"2.1.257 (Claude Code)": false,
+		"9.0.0 (Claude Code)":   false,
 		"my own claude":         false,
 	} {
-		runtime, err := Launch{
-			Team: team, Member: "worker", Settings: ledger.Relay{Command: []string{os.Args[0]}}, Env: append(os.Environ(), versionVariable+"="+version),
-		}.Runtime(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		child := runtime.(claude.Runtime).Options
-		if want := (claude.Member{Name: "worker", Team: team.Name()}); child.Member != want {
-			t.Errorf("%s: member %+v, want %+v", version, child.Member, want)
-		}
-		child.Session, child.Resume = "aaaaaaaa-0000-4000-8000-000000000000", true
-		child.Mode = mode.Mode{CustomSystemPrompt: mode.Set("You are a test.")}
-		argv, _, err := child.Argv()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slices.Contains(argv, "--system-prompt-snapshot"); got != fresh {
-			t.Errorf("%s: %s", version, strings.Join(argv[1:], " "))
+		for name, l := range map[string]Launch{
+			"in a team": {Team: team, Member: "worker"}, "alone": {}, "plain": {Settings: ledger.Relay{Plain: true}}, "checked": {Checked: true},
+		} {
+			l.Settings.Command, l.Settings.Dir = []string{os.Args[0], "--flag"}, t.TempDir()
+			l.Env = append(os.Environ(), versionVariable+"="+version)
+			runtime, err := l.Runtime(t.Context())
+			if outdated && name != "plain" && name != "checked" {
+				want := os.Args[0] + " is Claude Code " + strings.Fields(version)[0] + ", and teambridge needs 2.1.257 or newer: update it with claude update"
+				if !errors.As(err, new(*teams.OutdatedError)) || err.Error() != want {
+					t.Errorf("%s, %s: got %v, want %s", version, name, err, want)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s, %s: %v", version, name, err)
+			}
+			// It is told which member it is.
+			want := claude.Member{}
+			if l.Team != nil {
+				want = claude.Member{Name: "worker", Team: team.Name()}
+			}
+			if got := runtime.(claude.Runtime).Member; got != want {
+				t.Errorf("%s, %s: member %+v, want %+v", version, name, got, want)
+			}
 		}
 	}
 }

@@ -95,8 +95,7 @@ func (l *Launch) draft() (text string, ok bool, err error) {
 	return clean(withoutContext(string(data))), true, nil
 }
 
-// The lines around the last answer, which 2.1.160 and later put in front of the draft if the person wants that
-// (externalEditorContext). Each line between begins with "# ".
+// The lines around the last answer, which are put in front of the draft if the person wants that (externalEditorContext). Each line between begins with "# ".
 const (
 	contextStart = "# ─── Claude's last response"
 	contextEnd   = "\n# ─── Write your reply"
@@ -120,9 +119,8 @@ func (l *Launch) forgetDraft() error {
 	return os.Remove(l.askFile())
 }
 
-func (l *Launch) askFile() string  { return filepath.Join(l.files, "ask") }
-func (l *Launch) editor() string   { return filepath.Join(l.files, "editor") }
-func (l *Launch) hookFile() string { return filepath.Join(l.files, "sessions") }
+func (l *Launch) askFile() string { return filepath.Join(l.files, "ask") }
+func (l *Launch) editor() string  { return filepath.Join(l.files, "editor") }
 
 // script is the editor. Programs that the agent runs get it as well (git commit), so it looks at the name of the file.
 // Without an editor of the person's it takes what Claude Code would take. Editors with a window of their own must be

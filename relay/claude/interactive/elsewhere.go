@@ -14,9 +14,6 @@ import (
 
 // Elsewhere returns the id of a living process, other than ours, that has the session; 0 if there is none. Two processes
 // with one session write two branches of the conversation, and neither sees the other's.
-//
-// 2.1.80 does not say in its file which session it has resumed, and its arguments cannot be read, so that there only one
-// that began the session is found.
 func Elsewhere(root, session string, ours agent.Process) (pid int) {
 	for _, p := range transcript.Processes(root) {
 		if p.PID != ours.PID && p.Session == session && teams.StateOf(p) != teams.Gone {
@@ -27,18 +24,16 @@ func Elsewhere(root, session string, ours agent.Process) (pid int) {
 }
 
 // Ended reports whether no process has the session any more, headless or not, so that its transcript does not go on
-// until it is resumed. Of versions that do not say which session they have that is not known, and false.
+// until it is resumed. Of an outdated version, which may not say which session it has resumed, that is not known, and
+// false.
 func Ended(root, session string) bool {
 	path, ok := transcript.Session(root, "", session)
 	if !ok {
 		return false
 	}
 	last, _ := transcript.Newest(path)
-	version, err := teams.ParseVersion(last.Version)
-	if err != nil || version.Has(teams.NamesSession) != teams.Yes {
-		return false
-	}
-	return Elsewhere(root, session, agent.Process{}) == 0
+	version, _ := teams.ParseVersion(last.Version)
+	return !version.Outdated() && Elsewhere(root, session, agent.Process{}) == 0
 }
 
 // Obstacle says why the program must not be ended now, for a person; empty if it may. With it, Claude Code removes the

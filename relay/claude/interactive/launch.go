@@ -15,7 +15,6 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/process"
-	"teambridge/teams"
 )
 
 // ErrInvalid means that the command cannot be run at a terminal with a session that is known: it prints (-p), or names
@@ -26,8 +25,6 @@ var ErrInvalid = claude.ErrInvalid
 type Options struct {
 	// Command is the person's program and its arguments. Flags are added at its end: see [claude.Options.Terminal].
 	Command []string
-	// Version is that of the program. One that is not known is treated as an older one: it gets the hook.
-	Version teams.Version
 	// Root is the Claude directory.
 	Root string
 	// Dir is the working directory; empty is ours.
@@ -53,12 +50,10 @@ type Launch struct {
 	files     string // our directory
 	session   string
 	paste     string
-	hasStatus bool      // the version writes its status
 	named     editors   // of the person's settings
 	asked     int       // number of the last request for the draft
 	started   time.Time // when New was called
 	pid       int       // the process that has the session, once it is known
-	calls     calls
 }
 
 // maxPrefill is the longest text that goes into an argument. Linux allows 128 KiB for one, and less for all on some systems.
@@ -67,10 +62,7 @@ const maxPrefill = 64 << 10
 // New makes the files that the launch needs. Close removes them, after the program has ended. The error wraps
 // [ErrInvalid] if the command is to blame.
 func New(o Options) (l *Launch, err error) {
-	l = &Launch{
-		env: o.Env, root: o.Root, dir: o.Dir, started: time.Now(),
-		hasStatus: o.Version.Has(teams.StatusFollows) == teams.Yes,
-	}
+	l = &Launch{env: o.Env, root: o.Root, dir: o.Dir, started: time.Now()}
 	if l.env == nil {
 		l.env = os.Environ()
 	}
@@ -107,10 +99,6 @@ func (l *Launch) Cmd() *exec.Cmd {
 	cmd := exec.Command(l.argv[0], l.argv[1:]...)
 	cmd.Dir = l.dir
 	cmd.Env = append(slices.Clone(l.env), "VISUAL="+l.editor(), "EDITOR="+l.editor())
-	if !l.hasStatus {
-		// The title is all that tells whether it is idle.
-		cmd.Env = append(cmd.Env, "CLAUDE_CODE_DISABLE_TERMINAL_TITLE=")
-	}
 	return cmd
 }
 

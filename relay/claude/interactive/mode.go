@@ -8,11 +8,11 @@ import (
 )
 
 // PermissionMode is the permission mode that the person left the session in, in Claude Code's words; empty if nobody used
-// it at a terminal: that of the last message that was entered there, or of the permission-mode record after it. From
-// 2.1.160 on that record is written when the process ends, if the mode differs from the last one written.
+// it at a terminal: that of the last message that was entered there, or of the permission-mode record after it. That record
+// is written when the process ends, if the mode differs from the last one written.
 //
-// What is not known: a change by Shift-Tab without a message, if the process is 2.1.80, or is killed; and that a process
-// that was started without a mode of its own, in a session that was left in another one, was in the default (2.1.329).
+// What is not known: a change by Shift-Tab without a message, if the process is killed; and that a process that was started
+// without a mode of its own, in a session that was left in another one, was in the default.
 func PermissionMode(root, dir, session string) (mode string, err error) {
 	path, ok := transcript.Session(root, dir, session)
 	if !ok {

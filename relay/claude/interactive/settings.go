@@ -9,14 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"teambridge/relay/shell"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/sharedfile"
 )
 
 // settings returns the file for --settings, given the value that the person's command has; empty if nothing is to change.
-// Older versions get a hook that tells the session. If settings of the person name an editor, which would win over
-// ours, our settings name ours.
+// If settings of the person name an editor, which would win over ours, our settings name ours.
 func (l *Launch) settings(own string) (string, error) {
 	merged := map[string]json.RawMessage{}
 	if own != "" {
@@ -31,29 +29,20 @@ func (l *Launch) settings(own string) (string, error) {
 		}
 	}
 	l.named = l.editors(merged)
-	if l.hasStatus && l.named == (editors{}) {
+	if l.named == (editors{}) {
 		return "", nil
 	}
-	if !l.hasStatus {
-		command := "{ cat; echo; } >>" + shell.Quote(l.hookFile())
-		entry := map[string]any{"hooks": []any{map[string]string{"type": "command", "command": command}}}
-		if err := addHook(merged, "SessionStart", entry); err != nil {
-			return "", fmt.Errorf("--settings %.60q: %w", own, err)
-		}
+	env, err := object(merged["env"])
+	if err != nil {
+		return "", fmt.Errorf("--settings %.60q: env: %w", own, err)
 	}
-	if l.named != (editors{}) {
-		env, err := object(merged["env"])
-		if err != nil {
-			return "", fmt.Errorf("--settings %.60q: env: %w", own, err)
-		}
-		ours, err := json.Marshal(l.editor())
-		if err != nil {
-			return "", err
-		}
-		env["VISUAL"], env["EDITOR"] = ours, ours
-		if merged["env"], err = json.Marshal(env); err != nil {
-			return "", err
-		}
+	ours, err := json.Marshal(l.editor())
+	if err != nil {
+		return "", err
+	}
+	env["VISUAL"], env["EDITOR"] = ours, ours
+	if merged["env"], err = json.Marshal(env); err != nil {
+		return "", err
 	}
 	data, err := json.Marshal(merged)
 	if err != nil {
@@ -62,25 +51,6 @@ func (l *Launch) settings(own string) (string, error) {
 	// A file even if the person's were an argument: they can hold keys, and any user of the machine can read arguments.
 	path := filepath.Join(l.files, "settings.json")
 	return path, atomicfile.Write(path, data)
-}
-
-// addHook adds an entry to the hooks of one event.
-func addHook(settings map[string]json.RawMessage, event string, entry any) error {
-	hooks, err := object(settings["hooks"])
-	if err != nil {
-		return fmt.Errorf("hooks: %w", err)
-	}
-	var list []any
-	if raw := hooks[event]; raw != nil {
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return fmt.Errorf("hooks.%s: %w", event, err)
-		}
-	}
-	if hooks[event], err = json.Marshal(append(list, entry)); err != nil {
-		return err
-	}
-	settings["hooks"], err = json.Marshal(hooks)
-	return err
 }
 
 // object decodes an object, and takes a missing one for an empty one.

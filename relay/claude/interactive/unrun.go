@@ -19,13 +19,13 @@ import (
 //
 //   - Prompts in history.jsonl that are not in the transcript. With Enter, Claude Code writes the history at once and the
 //     transcript up to 80 ms later.
-//   - Prompts that waited for the end of a turn: see [transcript.Queue]. Up to 2.1.200 they are in the history, too.
+//   - Prompts that waited for the end of a turn: see [transcript.Queue].
 //
 // Pastes are expanded. Left out are commands of Claude Code's own, such as /clear, and shell commands ("!ls"). A prompt
 // that is in the transcript has been run, even if it has no answer.
 //
-// From 2.1.160 on the history leaves out a prompt that repeats the one before it. Such a one is not found if it is not in
-// the transcript either. A missing file says nothing. What cannot be read in one, such as half a line, is passed over.
+// The history leaves out a prompt that repeats the one before it. Such a one is not found if it is not in the transcript
+// either. A missing file says nothing. What cannot be read in one, such as half a line, is passed over.
 func Unrun(root, dir, session string, since time.Time) ([]string, error) {
 	prompts, err := readHistory(root, session, since)
 	if err != nil {
@@ -120,7 +120,7 @@ var pasted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\[(?:Pasted text|\.\.\.Truncated text) #(\d+)(?: \+\d+ lines)?(?:\.\.\.)?\]`)
 })
 
-// pasteTags are put around a paste from 2.1.280 on, or a little earlier.
+// pasteTags are put around a paste.
 var pasteTags = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n*</?pasted_content(?: id="[0-9a-f]*")?>\n*`)
 })
@@ -141,7 +141,6 @@ func readPaste(root, hash string) string {
 type promptLog struct {
 	run    []transcript.Queued // the agent was given them
 	queued transcript.Queue    // they wait
-	taken  []transcript.Queued // they waited, and were given to the agent in mid-turn, or taken back to the prompt
 }
 
 // readPrompts reads what a transcript has from the first record on that is not older than since.
@@ -166,16 +165,9 @@ func readPrompts(path string, since time.Time) (log promptLog, err error) {
 		case r.Type == "system":
 			log.ran(at, transcript.Texts(r.Content, "\n"))
 		case r.Type == "attachment" && r.Attachment.Type == "queued_command":
-			said := transcript.Texts(r.Attachment.Prompt, "\n")
-			log.ran(time.Time{}, said)
-			if i := slices.IndexFunc(log.taken, func(p transcript.Queued) bool { return same(p.Text, said) }); i >= 0 {
-				log.taken = slices.Delete(log.taken, i, i+1)
-			}
+			log.ran(time.Time{}, transcript.Texts(r.Attachment.Prompt, "\n"))
 		case r.Type == "queue-operation":
-			// A record follows of what a turn begins with.
-			if left, ok := log.queued.Add(&r); ok && r.Operation != "dequeue" {
-				log.taken = append(log.taken, left)
-			}
+			log.queued.Add(&r) // what leaves it gets a record of its own, or is at the prompt again
 		}
 	}
 	return log, nil
@@ -205,14 +197,7 @@ func (l *promptLog) take(p transcript.Queued) bool {
 			return true
 		}
 	}
-	// Both are stamped at Enter where such a prompt is in the history at all.
-	enqueued := func(q transcript.Queued) bool { return q.At.Sub(p.At).Abs() < clockSlack && same(q.Text, p.Text) }
-	if i := slices.IndexFunc(l.taken, enqueued); i >= 0 {
-		l.taken = slices.Delete(l.taken, i, i+1)
-		return true
-	}
-	// It stays: it is returned once, as what waited.
-	return slices.ContainsFunc(l.queued, enqueued)
+	return false
 }
 
 // holds reports whether the text of a record is the prompt, or what a command became.
@@ -229,8 +214,8 @@ func holds(record, entered string) bool {
 	return record == "Unknown command: /"+name || record == "Unknown skill: "+name || same(record, entered)
 }
 
-// same compares texts without white space, of which a record can have more, and without what newer versions put around
-// pastes. A paste whose text is gone can be anything.
+// same compares texts without white space, of which a record can have more, and without what is put around pastes.
+// A paste whose text is gone can be anything.
 func same(record, entered string) bool {
 	record = bare(pasteTags().ReplaceAllString(record, ""))
 	parts := pasted().Split(entered, -1)

@@ -163,7 +163,7 @@ f1 user: text "two"
 f1 agent: text "ok"
 f1 agent: turn-end completed
 `},
-		{"a teammate's message, which older versions do not echo", []string{frame("f1", "<teammate-message teammate_id=x>")}, []string{
+		{"a message to another program, which begins turns and echoes nothing", []string{frame("f1", "<teammate-message teammate_id=x>")}, []string{
 			isInit, says("a1", `{'type':'text','text':'ok'}`), isDone,
 		}, `
 f1 agent: turn-start
@@ -171,7 +171,7 @@ f1 user: text "<teammate-message teammate_id=x>"
 f1 agent: text "ok"
 f1 agent: turn-end completed
 `},
-		{"an unknown command of an older version", []string{frame("f1", "/clear")}, []string{isInit, isDone}, `
+		{"a command of another program", []string{frame("f1", "/clear")}, []string{isInit, isDone}, `
 f1 agent: turn-start
 f1 user: text "/clear"
 f1 agent: turn-end completed
@@ -357,7 +357,7 @@ f1 agent: text "one"
 f1 agent: text "two"
 f1 agent: turn-end completed
 `},
-		{"a turn that was cut, and what newer versions add when they resume", []string{
+		{"a turn that was cut, and what is added when it is resumed", []string{
 			kept("user", "f1", "", "hello"), `{"type":"assistant","uuid":"a1","message":{"content":[{"type":"tool_use","id":"c1","name":"X"}]}}`,
 			`{"type":"user","uuid":"x","isMeta":true,"message":{"content":"Continue from where you left off."}}`,
 			`{"type":"assistant","uuid":"a2","message":{"model":"<synthetic>","stop_reason":"stop_sequence","content":[{"type":"text","text":"No response requested."}]}}`,

@@ -10,7 +10,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// resultMeta is what newer versions print next to the results of tools.
+// resultMeta is what is printed next to the results of tools.
 type resultMeta struct {
 	ID       string
 	Kind     string              `json:"non_execution_kind"`
@@ -64,8 +64,8 @@ func (r *record) stopped(text string) bool {
 		strings.Contains(text, transcript.Interruption)
 }
 
-// refused reports whether an error says that the tool was not allowed. From 2.1.200 on transcripts mark
-// it, from 2.1.220 on what is printed; before, only the text tells.
+// refused reports whether an error says that the tool was not allowed. In the transcript of an outdated version, and of
+// another program, only the text tells.
 func (r *record) refused(id, text string) bool {
 	if r.DenialKind != "" || r.Decision.Decision == "reject" {
 		return true

@@ -47,22 +47,13 @@
 //
 // # What live output and transcript do not share
 //
-// Measured on 2.1.80, 112, 160, 181, 200, 280, 329 and 330, with answers of several blocks, tool
-// calls in parallel, interrupts, frames that were joined or given in the middle of a turn,
-// subagents, background tasks, commands, compactions, and resumed sessions:
+// Of conversations with answers of several blocks, tool calls in parallel, interrupts, frames that were joined or given in
+// the middle of a turn, subagents, background tasks, commands, compactions, and resumed sessions:
 //
-//   - Versions without command_lifecycle (up to 2.1.200) keep a command, a text with "/" in
-//     front, under a uuid of its own: read again, it has another turn. 2.1.329 may keep it
-//     under another name, such as /usage for /cost.
-//   - Versions up to 2.1.181 print of a subagent only the tool calls. The transcript also has
-//     its texts.
-//   - 2.1.80 and 2.1.112 do not keep a frame that was given in the middle of a turn.
-//   - 2.1.80 may lose the last record of a conversation if its input is closed at once.
+//   - A command, a text with "/" in front, may be kept under another name, such as /usage for /cost.
 //   - A transcript does not tell that a limit of turns ended a turn. It has failed because
 //     nothing followed.
-//   - Versions up to 2.1.190 do not mark denials in transcripts. There a call that was denied with
-//     a reason of a person's own has failed; live, [Adapter.Denied] tells.
-//   - Up to 2.1.280 at least, transcripts do not tell a call that a person rejected at the terminal
+//   - Transcripts of some versions do not tell a call that a person rejected at the terminal
 //     from one that was interrupted while it ran: both are cut.
 //   - What the program itself says next to a command may be printed after the prompt or
 //     before; it is always told after it.
@@ -89,9 +80,8 @@ type Adapter struct {
 	sent    []sent // frames that were written and whose turn has not begun, oldest first
 	started string // the frame that lifecycle started, whose turn begins with the next init
 	init    bool   // since the last result
-	cycles  bool   // the program prints command_lifecycle
 	stamped bool   // the program prints frames back with a timestamp, unless they are known
-	heard   bool   // the program has acknowledged something: it is Claude Code
+	heard   bool   // the program has acknowledged something, or told the version of Claude Code
 
 	session string
 	began   time.Time       // the last init
@@ -102,7 +92,6 @@ type Adapter struct {
 type sent struct {
 	uuid    string
 	content json.RawMessage
-	silent  bool // older versions do not acknowledge it
 }
 
 // New returns an Adapter for a process that has not printed anything yet.
@@ -119,9 +108,7 @@ func (a *Adapter) Sent(frame []byte) {
 		return
 	}
 	a.unsent(r.UUID)
-	text := texts(r.Message.Content)
-	s := sent{r.UUID, bytes.Clone(r.Message.Content), strings.HasPrefix(strings.TrimSpace(text), "/") || strings.Contains(text, "<teammate-message")}
-	if a.sent = append(a.sent, s); len(a.sent) > maxSent {
+	if a.sent = append(a.sent, sent{r.UUID, bytes.Clone(r.Message.Content)}); len(a.sent) > maxSent {
 		a.sent = a.sent[1:]
 	}
 }
@@ -137,8 +124,8 @@ func (a *Adapter) unsent(uuid string) (content json.RawMessage) {
 	return nil
 }
 
-// Denied says that a question of the process about a call was answered with a denial. Older versions
-// do not mark that in the result, and may ask before they print the call.
+// Denied says that a question of the process about a call was answered with a denial. That the result says so, too, is not
+// relied on. The question may come before the call is printed.
 func (a *Adapter) Denied(call string) {
 	if a.denied = append(a.denied, call); len(a.denied) > maxDenied {
 		a.denied = a.denied[1:]
@@ -159,7 +146,7 @@ func (a *Adapter) Line(line []byte, at time.Time) []wire.Envelope {
 	}
 	switch r.Type {
 	case "command_lifecycle":
-		a.cycles, a.heard = true, true
+		a.heard = true
 		switch r.State {
 		case "started":
 			a.started = r.CommandUUID
@@ -188,7 +175,7 @@ func (a *Adapter) Line(line []byte, at time.Time) []wire.Envelope {
 func (a *Adapter) system(r *record) {
 	switch r.Subtype {
 	case "init":
-		a.init, a.heard, a.session, a.began = true, true, r.Session, a.at
+		a.init, a.heard, a.session, a.began = true, a.heard || r.ClaudeVersion != "", r.Session, a.at
 		clear(a.told)
 		if a.started != "" {
 			a.begin(a.started, a.unsent(a.started))
@@ -238,15 +225,12 @@ func (a *Adapter) echo(r *record) {
 }
 
 // open begins the turn to which a line belongs that does not say it, if none is open: that of
-// a frame which the program does not acknowledge, or one that it began by itself.
+// a frame which another program does not acknowledge, or one that Claude Code began by itself.
 func (a *Adapter) open(self string) {
-	if a.turn == "" && !a.cycles {
-		i := slices.IndexFunc(a.sent, func(s sent) bool { return !a.heard || a.init && s.silent })
-		if i >= 0 {
-			frame := a.sent[i]
-			a.unsent(frame.uuid)
-			a.begin(frame.uuid, frame.content)
-		}
+	if a.turn == "" && !a.heard && len(a.sent) > 0 {
+		frame := a.sent[0]
+		a.unsent(frame.uuid)
+		a.begin(frame.uuid, frame.content)
 	}
 	if a.turn == "" && self != "" && !strings.HasPrefix(self, unknown) {
 		a.begin(self, nil)
@@ -326,18 +310,19 @@ type record struct {
 	transcript.Record
 
 	// Of output alone.
-	Session     string `json:"session_id"`
-	ParentTool  string `json:"parent_tool_use_id"`
-	ToolUse     string `json:"tool_use_id"`
-	CommandUUID string `json:"command_uuid"`
-	State       string
-	IsError     bool `json:"is_error"`
-	Usage       json.RawMessage
-	ModelUsage  json.RawMessage
-	Result      json.RawMessage
-	Reason      string          `json:"terminal_reason"`
-	LiveResult  json.RawMessage `json:"tool_use_result"`
-	Results     []resultMeta    `json:"tool_result_meta"`
+	Session       string `json:"session_id"`
+	ParentTool    string `json:"parent_tool_use_id"`
+	ToolUse       string `json:"tool_use_id"`
+	CommandUUID   string `json:"command_uuid"`
+	ClaudeVersion string `json:"claude_code_version"`
+	State         string
+	IsError       bool `json:"is_error"`
+	Usage         json.RawMessage
+	ModelUsage    json.RawMessage
+	Result        json.RawMessage
+	Reason        string          `json:"terminal_reason"`
+	LiveResult    json.RawMessage `json:"tool_use_result"`
+	Results       []resultMeta    `json:"tool_result_meta"`
 }
 
 // parse returns the record of a line of output.

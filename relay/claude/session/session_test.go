@@ -193,37 +193,36 @@ var update = flag.Bool("update", false, "write the expected envelopes")
 
 func TestFixtures(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"2.1.80", "2.1.329"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			folder := filepath.Join(fixtures, "claude-"+version)
-			printed, kept := live(t, filepath.Join(folder, "stream.jsonl")), read(t, filepath.Join(folder, "transcript.jsonl"), Options{Gone: true})
-			check(t, printed)
-			check(t, kept)
-			if version == "2.1.329" { // in which the first answer was shortened by hand
-				printed[2].Event = kept[2].Event
-			}
-			if diff := cmp.Diff(idsOf(printed), idsOf(kept)); diff != "" {
-				t.Errorf("live (-) and transcript (+) differ:\n%s", diff)
-			}
-			golden(t, filepath.Join("testdata", "claude-"+version+".txt"), showAll(kept))
-		})
+	folder := filepath.Join(fixtures, "claude-2.1.329")
+	printed, kept := live(t, filepath.Join(folder, "stream.jsonl")), read(t, filepath.Join(folder, "transcript.jsonl"), Options{Gone: true})
+	check(t, printed)
+	check(t, kept)
+	printed[2].Event = kept[2].Event // the first answer was shortened by hand
+	if diff := cmp.Diff(idsOf(printed), idsOf(kept)); diff != "" {
+		t.Errorf("live (-) and transcript (+) differ:\n%s", diff)
 	}
+	golden(t, "testdata/claude-2.1.329.txt", showAll(kept))
+}
+
+// The transcript of an outdated version is read, too.
+func TestOldTranscript(t *testing.T) {
+	t.Parallel()
+	kept := read(t, filepath.Join(fixtures, "claude-2.1.80", "transcript.jsonl"), Options{Gone: true})
+	check(t, kept)
+	golden(t, "testdata/claude-2.1.80.txt", showAll(kept))
 }
 
 // TestResumedFixtures: a frame that is known already, given to a process that resumed, begins nothing.
 func TestResumedFixtures(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"2.1.80", "2.1.329"} {
-		folder := filepath.Join(fixtures, "claude-"+version)
-		known := map[string]bool{}
-		for _, e := range read(t, filepath.Join(folder, "transcript.jsonl"), Options{Gone: true}) {
-			known[e.ID] = true
-		}
-		for _, e := range live(t, filepath.Join(folder, "stream-resume.jsonl")) {
-			if known[e.ID] {
-				t.Errorf("%s: %s is told again", version, shown(e))
-			}
+	folder := filepath.Join(fixtures, "claude-2.1.329")
+	known := map[string]bool{}
+	for _, e := range read(t, filepath.Join(folder, "transcript.jsonl"), Options{Gone: true}) {
+		known[e.ID] = true
+	}
+	for _, e := range live(t, filepath.Join(folder, "stream-resume.jsonl")) {
+		if known[e.ID] {
+			t.Errorf("%s is told again", shown(e))
 		}
 	}
 }
@@ -244,22 +243,20 @@ func TestTeammateFixtures(t *testing.T) {
 // The end of a turn has what the program says that the session had cost by then.
 func TestStatedCost(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"2.1.80", "2.1.329"} {
-		var costs []float64
-		for _, e := range live(t, filepath.Join(fixtures, "claude-"+version, "stream.jsonl")) {
-			if e.Usage == nil {
-				continue
-			}
-			var by map[string]float64
-			if err := json.Unmarshal(e.Usage.Extra[StatedCost], &by); err != nil || len(by) != 1 {
-				t.Fatalf("%s: %s: %v", version, e.Usage.Extra, err)
-			}
-			for _, cost := range by {
-				costs = append(costs, cost)
-			}
+	var costs []float64
+	for _, e := range live(t, filepath.Join(fixtures, "claude-2.1.329", "stream.jsonl")) {
+		if e.Usage == nil {
+			continue
 		}
-		if len(costs) < 2 || costs[0] <= 0 || !slices.IsSorted(costs) {
-			t.Errorf("%s: the costs are %v", version, costs)
+		var by map[string]float64
+		if err := json.Unmarshal(e.Usage.Extra[StatedCost], &by); err != nil || len(by) != 1 {
+			t.Fatalf("%s: %v", e.Usage.Extra, err)
 		}
+		for _, cost := range by {
+			costs = append(costs, cost)
+		}
+	}
+	if len(costs) < 2 || costs[0] <= 0 || !slices.IsSorted(costs) {
+		t.Errorf("the costs are %v", costs)
 	}
 }

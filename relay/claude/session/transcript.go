@@ -339,7 +339,7 @@ func (t *reader) subagentSaid(by *call) {
 	t.subagent, t.turn = by.agent, by.turn
 	for line, err := range t.seen[id].Lines() {
 		if err != nil {
-			break // older versions keep none of some subagents
+			break // an outdated version keeps none of some subagents
 		}
 		r, ok := transcript.Parse(line)
 		switch r := t.took(r); {

@@ -1,7 +1,6 @@
-// Package simchild is a simulated Claude Code of several versions ([Kinds]), for tests and demonstrations: with -p and
-// stream-json, or at a terminal. It does what was measured on 2.1.80 and 2.1.329, and for the versions between what the
-// table of package teams says. It remembers uuids as they do, and does at the worst moment what a [Script] tells it.
-// There is no model in it: a turn does what its text says.
+// Package simchild is a simulated Claude Code, for tests and demonstrations: with -p and stream-json, or at a terminal.
+// It does what current versions were measured to do. It remembers uuids as they do, and does at the worst moment what a
+// [Script] tells it. There is no model in it: a turn does what its text says.
 //
 // It is the program that it is linked into, run again with an environment variable:
 //
@@ -11,7 +10,7 @@
 //		os.Exit(m.Run())
 //	}
 //
-//	script := simchild.Script{Version: simchild.Newest, State: t.TempDir()}
+//	script := simchild.Script{State: t.TempDir()}
 //	cmd := exec.Command(os.Args[0], "--session-id", id)
 //	cmd.Env = append(os.Environ(), script.Env())
 //
@@ -26,7 +25,7 @@
 //	WAIT:name      the answer comes when a file of that name is in the State; an interrupt ends that
 //	ASK:Bash       asks (can_use_tool, or with a dialog) whether the tool may be used, and answers "allowed", or "denied"
 //	               and the reason; headless its input can follow, as a JSON object: ASK:Bash {"command": "ls"}
-//	/clear         begins another session (headless not in the oldest)
+//	/clear         begins another session
 //
 // Headless:
 //
@@ -51,7 +50,7 @@
 //
 // What is typed or pasted is the draft. Enter runs it, or in a turn puts it into a queue that only this process knows.
 // Ctrl-J adds a line, Backspace deletes a character, Ctrl-U all. Ctrl-G runs $VISUAL or $EDITOR with a file that holds
-// the draft, also in a turn and not in a dialog. The newer version omits a "!" at its beginning. In a dialog y allows,
+// the draft, also in a turn and not in a dialog; a "!" at its beginning is left out. In a dialog y allows,
 // and n does not. Esc ends a turn. Shift-Tab changes the permission mode. Ctrl-C deletes the draft, and ends the program
 // if there is none.
 //
@@ -59,18 +58,16 @@
 //
 // Below Script.State: the transcripts, in the folder and form of Claude Code, which are also its memory after --resume;
 // and a log of what processes did, for counting, see [Log]. Headless, a frame is stored at the start of its turn; of
-// frames that waited together only the last is stored and remembered. What older versions have stored they do not run
-// again. Newer ones do, when they were killed before they echoed the frame: that is in the conversation twice then. A
-// text that begins with a teammate's message is not echoed when its turn begins. The oldest never echo a text that holds
-// one, not even one that they know.
+// frames that waited together only the last is stored and remembered. A frame that was stored
+// and not echoed when its process was killed is run again, and is in the conversation twice then. A text that begins
+// with a teammate's message is not echoed when its turn begins.
 //
-// At a terminal State has to be $CLAUDE_CONFIG_DIR, and it also has history.jsonl, sessions/PID.json (in the older
-// version with an id that is not the session's, and without a status), and teams. Newer versions have one from their
-// start if CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS is set, up to 2.1.310 under a random id if the session was given. Its end
-// deletes the team with all inboxes. What was entered is in history.jsonl at once, and in the transcript 100 ms later, or
-// after [Script.Lag]: a signal in between loses it there. At SIGTERM, SIGHUP and SIGINT it resets the terminal, tells how
-// to resume the session, and exits with 143, 129 and 0. Killed, it leaves the terminal and the files as they are. A
-// session in which nothing was said cannot be resumed.
+// At a terminal State has to be $CLAUDE_CONFIG_DIR, and it also has history.jsonl, sessions/PID.json, and, if
+// CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS is set, a team from its start. Its end deletes the team with all inboxes. What was
+// entered is in history.jsonl at once, and in the transcript 100 ms later, or after [Script.Lag]: a signal in between
+// loses it there. At SIGTERM, SIGHUP and SIGINT it resets the terminal, tells how to resume the session, and exits with
+// 143, 129 and 0. Killed, it leaves the terminal and the files as they are. A session in which nothing was said cannot be
+// resumed.
 //
 // The real ones differ in more than this package knows. A test that passes with it should have a smaller sibling that
 // runs with them.

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"teambridge/teams"
 )
 
 // child is a headless one. Its main goroutine does everything but reading.
@@ -66,10 +64,7 @@ type received struct {
 func runHeadless(script Script, args []string) int {
 	c := &child{program: program{script: script}, model: "sim-model", plans: true, in: make(chan []byte)}
 	c.wait = func(timer <-chan time.Time) (timeout, interrupted bool) { return c.next(timer, c.interrupt) }
-	if !c.late() {
-		c.model = "sim-model-1"
-	}
-	_, lost, err := c.open(args, func(name, value string) {
+	err := c.open(args, func(name, value string) {
 		switch name {
 		case "--model":
 			if value != "default" {
@@ -85,10 +80,6 @@ func runHeadless(script Script, args []string) int {
 	})
 	if script.Mode != "" {
 		c.mode = script.Mode
-	}
-	if lost && !c.late() {
-		c.print(object{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": c.memory.session,
-			"errors": []string{err.Error()}})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -165,7 +156,7 @@ func (c *child) drain() {
 // got takes a line, or the end of them, and reports whether it was one to be stopped at.
 func (c *child) got(line []byte, ok bool, stop func(received) bool) bool {
 	c.inOver = !ok
-	if !ok || c.late() && len(strings.TrimSpace(string(line))) == 0 {
+	if !ok || len(strings.TrimSpace(string(line))) == 0 {
 		return false
 	}
 	var l received
@@ -216,9 +207,7 @@ func (c *child) control(l received) {
 		c.print(object{"type": "user", "isReplay": true, "uuid": uuid.NewString(), "session_id": c.memory.session,
 			"timestamp": time.Now().UTC().Format(stamp),
 			"message":   saidByUser("<local-command-stdout>Set model to " + c.model + "</local-command-stdout>")})
-		if c.has(teams.NamesModel) {
-			body["model"] = c.model
-		}
+		body["model"] = c.model
 	case "set_permission_mode":
 		if slices.Contains(c.script.Refuse, l.Request.Mode) {
 			c.refuse(l, "Invalid permission mode: "+l.Request.Mode)
@@ -241,15 +230,11 @@ func (c *child) interrupt(l received) bool {
 	if l.Type != "control_request" || l.Request.Subtype != "interrupt" {
 		return false
 	}
-	body := object{}
-	if c.has(teams.ListsQueued) {
-		waiting := []string{}
-		for _, f := range c.queue {
-			waiting = append(waiting, f.uuid)
-		}
-		body["still_queued"] = waiting
+	waiting := []string{}
+	for _, f := range c.queue {
+		waiting = append(waiting, f.uuid)
 	}
-	c.respond(l, body)
+	c.respond(l, object{"still_queued": waiting})
 	return true
 }
 

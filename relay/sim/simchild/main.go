@@ -62,9 +62,9 @@ type program struct {
 // stopped is the exit code of a program that must end now; it is thrown as a panic and caught in run.
 type stopped int
 
-// open reads the flags, of which other gets those that only one face obeys, and opens the conversation that they name.
-// given is false if they name none. lost is true if it is to be resumed and nothing is in it, perhaps because its process was killed.
-func (p *program) open(args []string, other func(name, value string)) (given, lost bool, err error) {
+// open reads the flags, of which other gets those that only one face obeys, and opens the conversation that they name,
+// or another one.
+func (p *program) open(args []string, other func(name, value string)) (err error) {
 	session, resume := "", false
 	p.mode = "default"
 	for i := 0; i < len(args); i++ {
@@ -83,20 +83,20 @@ func (p *program) open(args []string, other func(name, value string)) (given, lo
 			other(name, value)
 		}
 	}
-	if given = session != ""; !given {
+	if session == "" {
 		session = uuid.NewString()
 	}
 	found := false
 	if p.memory, found, err = p.remember(session); err != nil || p.script.Mute {
-		return given, false, err
+		return err
 	}
 	if resume && p.memory.last == "" {
-		return given, true, errors.New("No conversation found with session ID: " + session)
+		return errors.New("No conversation found with session ID: " + session)
 	}
 	if !resume && found {
-		return given, false, errors.New("Error: Session ID " + session + " is already in use.")
+		return errors.New("Error: Session ID " + session + " is already in use.")
 	}
-	return given, false, nil
+	return nil
 }
 
 // run runs a face between two entries of the log, and returns the exit code.

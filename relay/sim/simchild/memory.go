@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"teambridge/teams"
 )
 
 // memory is the transcript of a session, and the uuids that are known from it. Each process that has the session has one
@@ -45,8 +43,8 @@ func alphanumeric(r rune) rune {
 	return '-'
 }
 
-// echoedPath is where newer versions keep which frames they echoed. The real one knows it in
-// another way, but only what it echoed does it not run again.
+// echoedPath is where it is kept which frames were echoed. The real one knows it in another way, but only what it
+// echoed does it not run again.
 func (m *memory) echoedPath() string { return strings.TrimSuffix(m.path, ".jsonl") + ".echoed" }
 
 // echoed notes that a frame is known from now on, also to later processes.
@@ -59,8 +57,7 @@ func (m *memory) note(fields object) error {
 	return appendLine(m.path, r)
 }
 
-// remember opens the memory of a session. found is false if there is none. Older
-// versions know every frame that is in the conversation.
+// remember opens the memory of a session. found is false if there is none.
 func (p *program) remember(session string) (m *memory, found bool, err error) {
 	m = &memory{path: transcriptPath(p.script.State, session), session: session, known: map[string]bool{}}
 	data, err := os.ReadFile(m.path)
@@ -71,16 +68,12 @@ func (p *program) remember(session string) (m *memory, found bool, err error) {
 	}
 	for line := range bytes.Lines(data) {
 		var r struct {
-			Type string `json:"type"`
 			UUID string `json:"uuid"`
 		}
 		if json.Unmarshal(line, &r) != nil || r.UUID == "" {
 			continue // torn by a kill
 		}
 		m.last = r.UUID
-		if r.Type == "user" && !p.has(teams.RunsUnechoed) {
-			m.known[r.UUID] = true
-		}
 	}
 	echoed, err := os.ReadFile(m.echoedPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

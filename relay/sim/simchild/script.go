@@ -16,21 +16,27 @@ import (
 // Variable is the environment variable that makes [Main] the simulated child. It holds a [Script] as JSON.
 const Variable = "TEAMBRIDGE_SIMCHILD"
 
+// Version is the version that the child says it has, unless its [Script] has another.
+var Version = teams.Version{Major: 2, Minor: 1, Patch: 332}
+
 // Script is what the child is.
 type Script struct {
-	// Version of Claude Code, one of Kinds for example. Zero is Newest.
+	// Version is the version that it says it has. Zero is a current one. What it does is always that of a current one.
 	Version teams.Version `json:"version,omitzero"`
 	// State is the folder for transcripts and the log. Empty is $CLAUDE_CONFIG_DIR.
 	State string `json:"state,omitempty"`
 	// Mute makes it a program that acknowledges nothing: no init, no echo, no lifecycle, no memory, only results.
 	Mute bool `json:"mute,omitempty"`
-	// Refuse lists the permission modes that set_permission_mode answers with an error, as newer versions do with those they
-	// do not know.
+	// Refuse lists the permission modes that set_permission_mode answers with an error, as Claude Code does with those it
+	// does not know.
 	Refuse []string `json:"refuse,omitempty"`
 	// Mode is the permission mode that it works in, whatever its flags say. Empty: what they say, else default.
 	Mode string `json:"mode,omitempty"`
 	// IgnoreTerm makes it survive SIGTERM.
 	IgnoreTerm bool `json:"ignoreTerm,omitempty"`
+	// OwnTeamID gives the team of an interactive one an id of its own, and not that of its session, as 2.1.310 and older
+	// versions do if the session was given or resumed.
+	OwnTeamID bool `json:"ownTeamId,omitempty"`
 	// Lag is how long after Enter the transcript of an interactive one has what was entered. Zero is 100 ms.
 	Lag time.Duration `json:"lag,omitempty"`
 	// Scenes are what it does besides what a text says.
@@ -137,7 +143,7 @@ func given() (Script, bool) {
 		os.Exit(2)
 	}
 	if !s.Version.Known() {
-		s.Version = Newest
+		s.Version = Version
 	}
 	return s, true
 }

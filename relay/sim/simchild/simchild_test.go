@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"teambridge/relay/sim/simchild"
-	"teambridge/teams"
 )
 
 func TestMain(m *testing.M) {
@@ -145,75 +144,66 @@ func shape(line string) string {
 	return l.Type + " " + l.Subtype
 }
 
-// TestIsLikeTheCaptured gives the child what the real ones were given, and wants line for line what they answered. The
-// last turn, in which they used a tool, is left out.
+// TestIsLikeTheCaptured gives the child what the real one was given, and wants line for line what that answered. The last
+// turn, in which it used a tool, is left out.
 func TestIsLikeTheCaptured(t *testing.T) {
 	t.Parallel()
-	for _, version := range []teams.Version{simchild.Oldest, simchild.Newest} {
-		t.Run(version.String(), func(t *testing.T) {
-			t.Parallel()
-			s, dir := simchild.Script{Version: version, State: t.TempDir()}, t.TempDir()
-			for _, run := range []struct {
-				file string
-				args []string
-			}{{"stream.jsonl", []string{"--session-id", session}}, {"stream-resume.jsonl", []string{"--resume", session}}} {
-				data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "claude-"+version.String(), run.file))
-				if err != nil {
+	s, dir := simchild.Script{State: t.TempDir()}, t.TempDir()
+	for _, run := range []struct {
+		file string
+		args []string
+	}{{"stream.jsonl", []string{"--session-id", session}}, {"stream-resume.jsonl", []string{"--resume", session}}} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "claude-2.1.329", run.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := start(t, s, dir, run.args...)
+		compared, waits := 0, false
+		for line := range strings.Lines(string(data)) {
+			var d struct {
+				Dir  string
+				Line json.RawMessage
+			}
+			if err := json.Unmarshal([]byte(line), &d); err != nil {
+				t.Fatal(err)
+			}
+			if d.Dir == "exit" || strings.Contains(string(d.Line), "CALL:") {
+				break
+			}
+			if d.Dir == "stdin" {
+				waits = waits || strings.Contains(string(d.Line), "SLEEP:3")
+				c.write(strings.NewReplacer("SLEEP:3", "WAIT:go", "SLEEP:6", "WAIT:never").Replace(string(d.Line)))
+				continue
+			}
+			want := shape(string(d.Line))
+			if waits && strings.HasPrefix(want, "echo ") { // what came meanwhile is in its queue
+				waits = false
+				if err := os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				c := start(t, s, dir, run.args...)
-				compared, waits := 0, false
-				for line := range strings.Lines(string(data)) {
-					var d struct {
-						Dir  string
-						Line json.RawMessage
-					}
-					if err := json.Unmarshal([]byte(line), &d); err != nil {
-						t.Fatal(err)
-					}
-					if d.Dir == "exit" || strings.Contains(string(d.Line), "CALL:") {
-						break
-					}
-					if d.Dir == "stdin" {
-						waits = waits || strings.Contains(string(d.Line), "SLEEP:3")
-						c.write(strings.NewReplacer("SLEEP:3", "WAIT:go", "SLEEP:6", "WAIT:never").Replace(string(d.Line)))
-						continue
-					}
-					want := shape(string(d.Line))
-					if waits && strings.HasPrefix(want, "echo ") { // what came meanwhile is in its queue
-						waits = false
-						if err := os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if got := shape(c.line()); got != want {
-						t.Fatalf("%s, line %d of output: got %q, want %q", run.file, compared+1, got, want)
-					}
-					compared++
-				}
-				if compared == 0 {
-					t.Fatalf("%s: nothing was compared", run.file)
-				}
-				t.Logf("%s: %d lines are alike", run.file, compared)
-				if code := c.exit(); code != 0 {
-					t.Errorf("exit code: got %d, want 0; %s", code, c.stderr.String())
-				}
 			}
-		})
+			if got := shape(c.line()); got != want {
+				t.Fatalf("%s, line %d of output: got %q, want %q", run.file, compared+1, got, want)
+			}
+			compared++
+		}
+		if compared == 0 {
+			t.Fatalf("%s: nothing was compared", run.file)
+		}
+		t.Logf("%s: %d lines are alike", run.file, compared)
+		if code := c.exit(); code != 0 {
+			t.Errorf("exit code: got %d, want 0; %s", code, c.stderr.String())
+		}
 	}
 }
 
 func TestLineThatIsNoJSON(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		version teams.Version
-		line    string
-		want    int
-	}{{simchild.Oldest, "x", 1}, {simchild.Newest, "x", 1}, {simchild.Oldest, "", 1}, {simchild.Newest, "", 0}} {
-		c := start(t, simchild.Script{Version: test.version, State: t.TempDir()}, t.TempDir())
-		c.write(test.line)
-		if got := c.exit(); got != test.want {
-			t.Errorf("%s given %q: got exit code %d, want %d", test.version, test.line, got, test.want)
+	for line, want := range map[string]int{"x": 1, "": 0} {
+		c := start(t, simchild.Script{State: t.TempDir()}, t.TempDir())
+		c.write(line)
+		if got := c.exit(); got != want {
+			t.Errorf("given %q: got exit code %d, want %d", line, got, want)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,7 +18,6 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/relay/sim/simagent"
-	"teambridge/teams"
 )
 
 // terminal is one at a terminal. Its main goroutine does everything but reading and running an editor.
@@ -29,7 +27,6 @@ type terminal struct {
 	process simagent.Process
 	started time.Time
 	modes   string         // of the tty, before
-	given   bool           // the session was not chosen by the program
 	team    *simagent.Team // that the process has made
 
 	signals chan os.Signal
@@ -69,7 +66,7 @@ func runTerminal(script Script, args []string) int {
 	t := &terminal{program: program{script: script}, hooks: map[string][]string{}, started: time.Now(), signals: make(chan os.Signal, 1), input: make(chan []byte)}
 	t.wait = t.next
 	var failed, err error
-	t.given, _, err = t.open(args, func(name, value string) {
+	err = t.open(args, func(name, value string) {
 		switch name {
 		case "--prefill":
 			t.draft = strings.TrimSpace(value)
@@ -157,9 +154,9 @@ func (t *terminal) loop() int {
 		source = "resume"
 	}
 	t.hook("SessionStart", "source", source)
-	if t.atStart() && os.Getenv("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS") != "" {
+	if os.Getenv("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS") != "" {
 		session := t.memory.session
-		if t.given && t.script.Version.Has(teams.LeadSession) == teams.No {
+		if t.script.OwnTeamID {
 			session = uuid.NewString()
 		}
 		t.makeTeam("session-"+session[:min(8, len(session))], session)
@@ -378,10 +375,7 @@ func (t *terminal) edit() {
 		return
 	}
 	path := filepath.Join(os.TempDir(), "claude-prompt-"+uuid.NewString()+".md")
-	text := t.draft
-	if t.atStart() {
-		text = strings.TrimPrefix(text, "!")
-	}
+	text := strings.TrimPrefix(t.draft, "!")
 	t.edited = make(chan edited, 1)
 	go func(done chan<- edited) {
 		defer os.Remove(path)
@@ -399,26 +393,19 @@ func (t *terminal) edit() {
 
 // show writes sessions/PID.json, in place, and draws title and screen. The title has a spinner in front in a turn.
 func (t *terminal) show() {
-	mark, status := "✳", object{"pid": t.process.PID, "cwd": t.dir(), "startedAt": t.started.UnixMilli(), "sessionId": uuid.NewString()}
+	mark, status := "✳", object{"pid": t.process.PID, "cwd": t.dir(), "startedAt": t.started.UnixMilli(), "sessionId": t.memory.session,
+		"version": t.script.Version.String(), "kind": "interactive", "entrypoint": "cli",
+		"procStart": t.process.Start, "statusUpdatedAt": time.Now().UnixMilli(), "status": "idle"}
 	if t.turn != nil {
-		mark = "⠂"
-	}
-	if t.atStart() {
-		maps.Copy(status, object{"sessionId": t.memory.session, "version": t.script.Version.String(), "kind": "interactive", "entrypoint": "cli",
-			"procStart": t.process.Start, "statusUpdatedAt": time.Now().UnixMilli(), "status": "idle"})
-		if t.turn != nil {
-			mark, status["status"] = "◐", "busy"
-			if t.turn.asks != "" {
-				status["status"], status["waitingFor"] = "waiting", "permission prompt"
-			}
+		mark, status["status"] = "◐", "busy"
+		if t.turn.asks != "" {
+			status["status"], status["waitingFor"] = "waiting", "permission prompt"
 		}
 	}
-	if t.atStart() || !t.exists(t.statusName()) { // older versions write it once
-		data, err := json.Marshal(status)
-		path := filepath.Join(t.script.State, t.statusName())
-		t.check(errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700)))
-		t.check(os.WriteFile(path, data, 0o600))
-	}
+	data, err := json.Marshal(status)
+	path := filepath.Join(t.script.State, t.statusName())
+	t.check(errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700)))
+	t.check(os.WriteFile(path, data, 0o600))
 	fmt.Printf("\x1b]0;%s Claude Code\x07", mark)
 	t.draw()
 }
@@ -447,9 +434,6 @@ func (t *terminal) draw() {
 	fmt.Print(b.String())
 }
 
-// atStart reports whether the version has a team and a status from its start.
-func (t *terminal) atStart() bool { return t.has(teams.TeamAtStart) }
-
 // makeTeam makes the team that this process leads, with the lead alone, in place of what a killed process left of it.
 func (t *terminal) makeTeam(name, session string) {
 	t.check(os.RemoveAll(filepath.Join(t.script.State, "teams", name)))
@@ -473,7 +457,7 @@ func (t *terminal) spawn(name string) {
 // close leaves the terminal and the files as the real one does at a clean end.
 func (t *terminal) close() {
 	t.flush(false) // what is not due is lost
-	if t.atStart() && t.memory.last != "" {
+	if t.memory.last != "" {
 		t.check(t.memory.note(object{"type": "permission-mode", "permissionMode": t.mode}))
 	}
 	t.check(os.Remove(filepath.Join(t.script.State, t.statusName())))

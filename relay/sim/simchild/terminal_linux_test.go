@@ -21,17 +21,6 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// ends runs a test with the two kinds of programs.
-func ends(t *testing.T, test func(*testing.T, simchild.Script)) {
-	for _, v := range []simchild.Script{{Version: simchild.Oldest}, {Version: simchild.Newest}} {
-		t.Run(v.Version.String(), func(t *testing.T) {
-			t.Parallel()
-			v.State = t.TempDir()
-			test(t, v)
-		})
-	}
-}
-
 // terminal is a simulated program in a pseudo terminal.
 type terminal struct {
 	t      *testing.T
@@ -176,170 +165,156 @@ func lines(t *testing.T, path string) []string {
 // A conversation goes from the terminal to the headless agent and back, in one chain.
 func TestOneConversation(t *testing.T) {
 	t.Parallel()
-	ends(t, func(t *testing.T, s simchild.Script) {
-		p := startTerminal(t, s, "--session-id", session)
-		p.types("one\r")
-		p.says("ACK: one")
-		p.types("\x1b[200~two\nlines\x1b[201~")
-		p.types("\r")
-		p.says("ACK: two\r\n  lines")
-		if code := p.exits(syscall.SIGTERM); code != 143 {
-			t.Errorf("exit status %d, want 143", code)
-		}
-		if !strings.HasSuffix(p.shown(), "--resume "+session+"\x1b[22m\r\n") || !strings.Contains(p.shown(), "\x1b]0;\x07") {
-			t.Errorf("the end shows %.200q", p.shown()[max(0, len(p.shown())-200):])
-		}
+	s := simchild.Script{State: t.TempDir()}
+	p := startTerminal(t, s, "--session-id", session)
+	p.types("one\r")
+	p.says("ACK: one")
+	p.types("\x1b[200~two\nlines\x1b[201~")
+	p.types("\r")
+	p.says("ACK: two\r\n  lines")
+	if code := p.exits(syscall.SIGTERM); code != 143 {
+		t.Errorf("exit status %d, want 143", code)
+	}
+	if !strings.HasSuffix(p.shown(), "--resume "+session+"\x1b[22m\r\n") || !strings.Contains(p.shown(), "\x1b]0;\x07") {
+		t.Errorf("the end shows %.200q", p.shown()[max(0, len(p.shown())-200):])
+	}
 
-		headless := command(t, s, "-p", "--resume", session)
-		headless.Stdin = strings.NewReader(`{"type":"user","message":{"role":"user","content":"three"},"uuid":"b"}` + "\n")
-		if out, err := headless.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	headless := command(t, s, "-p", "--resume", session)
+	headless.Stdin = strings.NewReader(`{"type":"user","message":{"role":"user","content":"three"},"uuid":"b"}` + "\n")
+	if out, err := headless.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 
-		p = startTerminal(t, s, "--resume", session, "--prefill", " four ")
-		p.types("!\r")
-		p.says("ACK: four!")
-		p.exits(syscall.SIGTERM)
-		if got, want := chain(t, s), []string{"one", "two\nlines", "three", "four!"}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		works, err := simchild.Works(s.State)
-		if err != nil || len(works) != 4 || works["one"] != 1 || works["three"] != 1 {
-			t.Errorf("works: %v, %v", works, err)
-		}
-		if left, _ := filepath.Glob(filepath.Join(s.State, "sessions", "*")); len(left) > 0 {
-			t.Errorf("left: %q", left)
-		}
-	})
+	p = startTerminal(t, s, "--resume", session, "--prefill", " four ")
+	p.types("!\r")
+	p.says("ACK: four!")
+	p.exits(syscall.SIGTERM)
+	if got, want := chain(t, s), []string{"one", "two\nlines", "three", "four!"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	works, err := simchild.Works(s.State)
+	if err != nil || len(works) != 4 || works["one"] != 1 || works["three"] != 1 {
+		t.Errorf("works: %v, %v", works, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.State, "sessions", "*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
 }
 
 // Ctrl-G copies the draft, also in a turn, and not in a dialog.
 func TestEditor(t *testing.T) {
 	t.Parallel()
-	ends(t, func(t *testing.T, s simchild.Script) {
-		p := startTerminal(t, s, "--session-id", session)
-		late := s.Version == simchild.Newest
-		copied := filepath.Join(s.State, "copied")
-		draft := func(want string) {
-			t.Helper()
-			p.types("\x07")
-			var data []byte
-			p.until("copied "+want, func() bool {
-				var err error
-				data, err = os.ReadFile(copied)
-				return err == nil
-			})
-			if string(data) != want {
-				t.Errorf("the draft is %q, want %q", data, want)
-			}
-			if err := os.Remove(copied); err != nil {
-				t.Fatal(err)
-			}
+	s := simchild.Script{State: t.TempDir()}
+	p := startTerminal(t, s, "--session-id", session)
+	copied := filepath.Join(s.State, "copied")
+	draft := func(want string) {
+		t.Helper()
+		p.types("\x07")
+		var data []byte
+		p.until("copied "+want, func() bool {
+			var err error
+			data, err = os.ReadFile(copied)
+			return err == nil
+		})
+		if string(data) != want {
+			t.Errorf("the draft is %q, want %q", data, want)
 		}
-		draft("")
-		p.types("é\nb")
-		draft("é\nb")
-		p.types("\x15WAIT:go\r")
-		p.says("esc to interrupt")
-		p.types("!x")
-		if late {
-			draft("x")
-		} else {
-			draft("!x")
-		}
-		p.types("\x15")
-		if err := os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600); err != nil {
+		if err := os.Remove(copied); err != nil {
 			t.Fatal(err)
 		}
-		p.says("ACK: WAIT:go")
-		p.types("ASK:Bash\r")
-		p.says("Esc to cancel")
-		p.types("\x07y") // one after the other
-		p.says("allowed")
-		if _, err := os.Stat(copied); err == nil {
-			t.Error("a dialog let the draft be copied")
-		}
-	})
+	}
+	draft("")
+	p.types("é\nb")
+	draft("é\nb")
+	p.types("\x15WAIT:go\r")
+	p.says("esc to interrupt")
+	p.types("!x")
+	draft("x")
+	p.types("\x15")
+	if err := os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.says("ACK: WAIT:go")
+	p.types("ASK:Bash\r")
+	p.says("Esc to cancel")
+	p.types("\x07y") // one after the other
+	p.says("allowed")
+	if _, err := os.Stat(copied); err == nil {
+		t.Error("a dialog let the draft be copied")
+	}
 }
 
 // What a signal follows at once is in history.jsonl alone.
 func TestEnteredJustBeforeASignal(t *testing.T) {
 	t.Parallel()
-	ends(t, func(t *testing.T, s simchild.Script) {
-		p := startTerminal(t, s, "--session-id", session)
-		p.types("one\r")
-		p.says("ACK: one")
-		p.exits(syscall.SIGTERM)
-		s.Lag = time.Hour
-		p = startTerminal(t, s, "--resume", session)
-		p.types("lost\r")
-		p.says("❯ lost")
-		p.exits(syscall.SIGTERM)
-		history := lines(t, filepath.Join(s.State, "history.jsonl"))
-		if got := chain(t, s); !slices.Equal(got, []string{"one"}) || len(history) != 2 || !strings.Contains(history[1], `"sessionId":"`+session+`"`) {
-			t.Errorf("the transcript has %q, the history %q", got, history)
-		}
-	})
+	s := simchild.Script{State: t.TempDir()}
+	p := startTerminal(t, s, "--session-id", session)
+	p.types("one\r")
+	p.says("ACK: one")
+	p.exits(syscall.SIGTERM)
+	s.Lag = time.Hour
+	p = startTerminal(t, s, "--resume", session)
+	p.types("lost\r")
+	p.says("❯ lost")
+	p.exits(syscall.SIGTERM)
+	history := lines(t, filepath.Join(s.State, "history.jsonl"))
+	if got := chain(t, s); !slices.Equal(got, []string{"one"}) || len(history) != 2 || !strings.Contains(history[1], `"sessionId":"`+session+`"`) {
+		t.Errorf("the transcript has %q, the history %q", got, history)
+	}
 }
 
-// The status file and the team of the session are those of the version.
+// The status file and the team follow the session.
 func TestStatusAndTeam(t *testing.T) {
 	t.Parallel()
-	ends(t, func(t *testing.T, s simchild.Script) {
-		late := s.Version == simchild.Newest
-		p := startTerminal(t, s, "--session-id", session)
-		status := func(want, waitingFor string) {
-			t.Helper()
-			p.until(want, func() bool {
-				all := transcript.Processes(s.State)
-				if len(all) != 1 || all[0].PID != p.cmd.Process.Pid {
-					return false // it is written in place
-				}
-				if !late {
-					return all[0].Status == "" && all[0].Session != session
-				}
-				return all[0].Status == want && all[0].WaitingFor == waitingFor && all[0].Session == session
-			})
-		}
-		teams := func() int {
-			found, err := filepath.Glob(filepath.Join(s.State, "teams", "*", "config.json"))
-			if err != nil {
-				t.Fatal(err)
+	s := simchild.Script{State: t.TempDir()}
+	p := startTerminal(t, s, "--session-id", session)
+	status := func(want, waitingFor string) {
+		t.Helper()
+		p.until(want, func() bool {
+			all := transcript.Processes(s.State)
+			if len(all) != 1 || all[0].PID != p.cmd.Process.Pid {
+				return false // it is written in place
 			}
-			return len(found)
-		}
-		if got := teams() == 1; got != late {
-			t.Errorf("a team from the start: %t, want %t", got, late)
-		}
-		status("idle", "")
-		p.types("ASK:Bash\r")
-		status("waiting", "permission prompt")
-		p.types("\x1b")
-		p.says("[Request interrupted by user]")
-		p.types("WAIT:go\nSPAWN:worker\r")
-		status("busy", "")
-		if err := os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600); err != nil {
+			return all[0].Status == want && all[0].WaitingFor == waitingFor && all[0].Session == session
+		})
+	}
+	teams := func() int {
+		found, err := filepath.Glob(filepath.Join(s.State, "teams", "*", "config.json"))
+		if err != nil {
 			t.Fatal(err)
 		}
-		p.says("ACK: WAIT:go")
-		status("idle", "")
-		if teams() != 1 {
-			t.Error("no team has the teammate")
-		}
-		p.exits(syscall.SIGHUP)
-		if teams() != 0 {
-			t.Error("the team outlived its session")
-		}
-	})
+		return len(found)
+	}
+	if teams() != 1 {
+		t.Error("there is no team from the start")
+	}
+	status("idle", "")
+	p.types("ASK:Bash\r")
+	status("waiting", "permission prompt")
+	p.types("\x1b")
+	p.says("[Request interrupted by user]")
+	p.types("WAIT:go\nSPAWN:worker\r")
+	status("busy", "")
+	if err := os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.says("ACK: WAIT:go")
+	status("idle", "")
+	if teams() != 1 {
+		t.Error("no team has the teammate")
+	}
+	p.exits(syscall.SIGHUP)
+	if teams() != 0 {
+		t.Error("the team outlived its session")
+	}
 }
 
 // A session in which nothing was said can be begun, and not resumed.
 func TestUnknownSession(t *testing.T) {
 	t.Parallel()
-	ends(t, func(t *testing.T, s simchild.Script) {
-		out, err := command(t, s, "--resume", session).CombinedOutput()
-		if status(t, err) != 1 || !strings.Contains(string(out), "No conversation found with session ID: "+session) {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
+	s := simchild.Script{State: t.TempDir()}
+	out, err := command(t, s, "--resume", session).CombinedOutput()
+	if status(t, err) != 1 || !strings.Contains(string(out), "No conversation found with session ID: "+session) {
+		t.Errorf("%v: %s", err, out)
+	}
 }

@@ -14,14 +14,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"teambridge/teams"
 )
 
 // turn runs what is next: one frame, or all that wait up to a command.
 func (c *child) turn() {
 	frames := c.queue[:1]
-	if c.has(teams.JoinsFrames) && !c.script.Mute && !slash(frames[0]) {
+	if !c.script.Mute && !slash(frames[0]) {
 		for len(frames) < len(c.queue) && !slash(c.queue[len(frames)]) {
 			frames = c.queue[:len(frames)+1]
 		}
@@ -110,8 +108,7 @@ func (c *child) turn() {
 
 func slash(f frame) bool { return strings.HasPrefix(strings.TrimSpace(f.text), "/") }
 
-// command is a turn of a text that begins with "/": in older versions without an echo and without a place in the
-// conversation.
+// command is a turn of a text that begins with "/".
 func (c *child) command(f frame) {
 	c.lifecycle(f, "started")
 	name, _, _ := strings.Cut(strings.TrimSpace(f.text), " ")
@@ -119,18 +116,16 @@ func (c *child) command(f frame) {
 	switch {
 	case name == "/compact":
 		c.compact()
-	case name == "/clear" && c.has(teams.ClearsSession):
+	case name == "/clear":
 		c.memory = c.another()
 	default:
 		answer = "Unknown skill: " + strings.TrimPrefix(name, "/")
 	}
 	c.begin([]string{f.uuid})
 	c.fault(Began)
-	if c.late() {
-		c.store("user", f.uuid, object{"turnAttributionKey": f.uuid, "message": saidByUser("<command-name>" + name + "</command-name>")})
-		c.store("system", uuid.NewString(), object{"subtype": "local_command", "content": "<local-command-stdout>" + answer + "</local-command-stdout>"})
-		c.echo(f, true)
-	}
+	c.store("user", f.uuid, object{"turnAttributionKey": f.uuid, "message": saidByUser("<command-name>" + name + "</command-name>")})
+	c.store("system", uuid.NewString(), object{"subtype": "local_command", "content": "<local-command-stdout>" + answer + "</local-command-stdout>"})
+	c.echo(f, true)
 	c.log(Entry{Kind: "work", UUIDs: []string{f.uuid}, Text: f.text})
 	c.failed = false
 	c.result([]string{f.uuid}, object{"subtype": "success", "is_error": false, "result": answer, "stop_reason": nil}, "")
@@ -150,12 +145,8 @@ func (c *child) begin(uuids []string) {
 	if c.script.Mute {
 		return
 	}
-	line := object{"type": "system", "subtype": "init", "session_id": c.memory.session, "model": c.model,
-		"permissionMode": c.mode, "agents": agents(), "claude_code_version": c.script.Version.String(), "uuid": uuid.NewString()}
-	if c.late() {
-		line["user_message_uuids"] = uuids
-	}
-	c.print(line)
+	c.print(object{"type": "system", "subtype": "init", "session_id": c.memory.session, "model": c.model, "user_message_uuids": uuids,
+		"permissionMode": c.mode, "agents": agents(), "claude_code_version": c.script.Version.String(), "uuid": uuid.NewString()})
 }
 
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^name: (.+)$`) })
@@ -220,18 +211,16 @@ func (c *child) use(tool string, input object) (call string) {
 	return call
 }
 
-// used prints the result of a call. failure is empty, "error", or how newer versions say that it was denied.
+// used prints the result of a call. failure is empty, "error", or how it is said that it was denied.
 func (c *child) used(call, result, failure string) {
 	block := object{"type": "tool_result", "tool_use_id": call, "content": result}
 	kept, printed := object{}, object{}
 	if failure != "" {
 		block["is_error"] = true
 	}
-	if denied := failure != "" && failure != "error"; denied && c.has(teams.MarksDenials) {
+	if failure != "" && failure != "error" {
 		kept["toolDenialKind"] = failure
-		if c.late() {
-			printed["tool_result_meta"] = []object{{"id": call, "non_execution_kind": failure}}
-		}
+		printed["tool_result_meta"] = []object{{"id": call, "non_execution_kind": failure}}
 	}
 	id, message := uuid.NewString(), saidByUser([]object{block})
 	kept["message"] = message
@@ -254,7 +243,7 @@ func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed 
 			"message": note})
 	}
 	c.failed = false
-	c.result(uuids, object{"subtype": "error_during_execution", "is_error": c.has(teams.InterruptFails), "stop_reason": nil}, "aborted_streaming")
+	c.result(uuids, object{"subtype": "error_during_execution", "is_error": true, "stop_reason": nil}, "aborted_streaming")
 	for _, f := range frames {
 		c.lifecycle(f, "cancelled")
 	}
@@ -357,17 +346,16 @@ func (c *child) askAll(n string) string {
 }
 
 // echo prints a frame back: with a timestamp when its turn has begun, without one if it is known. One that begins with a
-// teammate's message is not printed when its turn begins, and in older versions none that holds one is.
+// teammate's message is not printed when its turn begins.
 func (c *child) echo(f frame, begun bool) {
 	if c.script.Mute {
 		return
 	}
-	if begun && c.has(teams.RunsUnechoed) && f.uuid != "" {
+	if begun && f.uuid != "" {
 		// It is known from now on, printed or not.
 		c.check(c.memory.echoed(f.uuid))
 	}
-	const tag = "<teammate-message"
-	if c.has(teams.EchoesInside) && begun && strings.HasPrefix(f.text, tag) || !c.has(teams.EchoesInside) && strings.Contains(f.text, tag) {
+	if begun && strings.HasPrefix(f.text, "<teammate-message") {
 		return
 	}
 	line := object{"type": "user", "isReplay": true, "uuid": f.uuid, "session_id": c.memory.session, "parent_tool_use_id": nil,
@@ -379,7 +367,7 @@ func (c *child) echo(f frame, begun bool) {
 }
 
 func (c *child) lifecycle(f frame, state string) {
-	if c.script.Mute || !c.has(teams.Lifecycle) {
+	if c.script.Mute {
 		return
 	}
 	c.print(object{"type": "command_lifecycle", "command_uuid": f.uuid, "state": state, "uuid": uuid.NewString(), "session_id": c.memory.session})
@@ -388,7 +376,7 @@ func (c *child) lifecycle(f frame, state string) {
 func (c *child) result(uuids []string, fields object, reason string) {
 	line := object{"type": "result", "session_id": c.memory.session, "uuid": uuid.NewString(), "num_turns": 1}
 	maps.Copy(line, fields)
-	if c.late() && !c.script.Mute {
+	if !c.script.Mute {
 		line["user_message_uuids"] = uuids
 		if reason != "" {
 			line["terminal_reason"] = reason
