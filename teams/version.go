@@ -280,14 +280,11 @@ var listed = []Version{
 	{2, 1, 290}, {2, 1, 300}, {2, 1, 311}, {2, 1, 318}, {2, 1, 325}, {2, 1, 329}, {2, 1, 330}, {2, 1, 331}, {2, 1, 332},
 }
 
-// Unlisted says of a version that is not listed what it is taken for. Where says who has it, if not empty.
+// Unlisted says of a version newer than [Newest] what it is taken for. Where says who has it, if not empty.
 func Unlisted(v Version, where string) string {
 	of := ""
 	if where != "" {
 		of = " of " + where
 	}
-	if v.Compare(Newest()) > 0 {
-		return fmt.Sprintf("Claude Code %s%s is newer than all that teambridge was measured with: it is taken to do what %s does", v, of, Newest())
-	}
-	return fmt.Sprintf("Claude Code %s%s is not one that teambridge was measured with: it is taken to do what the versions around it do", v, of)
+	return fmt.Sprintf("Claude Code %s%s is newer than all that teambridge was measured with: it is taken to do what %s does", v, of, Newest())
 }

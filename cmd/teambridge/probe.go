@@ -172,12 +172,12 @@ func (a *app) printProbe(p api.Probe) error {
 	return a.printf("\nClaude Code %s%s in %s: %s, %s\n", p.Version, listed, time.Duration(p.Seconds*float64(time.Second)), plural(len(p.Points), "point"), what)
 }
 
-// versionNote warns, once for each version on this machine, of members whose version teambridge was not measured with, and
+// versionNote warns, once for each version on this machine, of members whose version is newer than all measured ones, and
 // which nobody has measured here.
 func (a *app) versionNote(sent ...api.Sent) {
 	for _, s := range sent {
 		v, err := teams.ParseVersion(s.Unlisted)
-		if err != nil || a.state == "" {
+		if err != nil || v.Outdated() || a.state == "" {
 			continue
 		}
 		dir := teams.Observations(a.state)

@@ -76,56 +76,29 @@ func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) 
 	}
 }
 
-// known reports what is known of a version: by the table, and by what was measured here.
+// known reports whether a version is supported, and what was measured here.
 func (x *examination) known(v teams.Version, where string) {
 	const probe = "teambridge probe measures it"
-	level, message, advice := api.LevelOK, "Claude Code "+v.String(), knownOf(v)
+	level, message, advice := api.LevelOK, "Claude Code "+v.String(), ""
 	o, err := teams.Observed(teams.Observations(x.State), v)
 	switch {
+	case v.Outdated():
+		x.add(api.LevelProblem, "outdated", "", where, fmt.Sprintf("%s is too old: teambridge needs %s or newer", message, teams.Oldest),
+			"update it with: claude update; until then, messages are put into the inboxes of its agents, and what becomes of them is not proved")
+		return
 	case x.State == "", errors.Is(err, fs.ErrNotExist):
-		if !v.Listed() {
-			level, message, advice = api.LevelNote, teams.Unlisted(v, ""), probe+"; "+advice
+		if v.Compare(teams.Newest()) > 0 {
+			level, message, advice = api.LevelNote, teams.Unlisted(v, ""), probe
 		}
 	case err != nil:
 		x.add(api.LevelProblem, "bad_observation", "", where, err.Error(), probe+" again")
 	case len(o.Changed) == 0:
 		message += ", measured here on " + o.At.Format(time.DateOnly) + ": as expected"
 	default:
-		level = api.LevelNote
-		if slices.ContainsFunc(o.Changed, func(name string) bool { return !teams.IsTrait(name) }) {
-			level = api.LevelProblem // what holds for all versions: nothing else is prepared for it
-		}
+		level, advice = api.LevelProblem, "nothing is prepared for that; "+probe+" again"
 		message += fmt.Sprintf(", measured here on %s, does not do what is known of it: %s", o.At.Format(time.DateOnly), strings.Join(o.Changed, ", "))
-		advice = "teambridge goes by what was found where versions differ; " + probe + " again; " + advice
 	}
 	x.add(level, "claude_code", "", where, message, advice)
-}
-
-// knownOf says what is known of a version.
-func knownOf(v teams.Version) string {
-	var yes, no, unsure []string
-	for _, t := range []teams.Trait{
-		teams.TeamAtStart, teams.RemovesTaken, teams.MarksFirst, teams.RefusesUser, teams.HeadlessDeaf, teams.Lifecycle, teams.LeadProcessWritten,
-	} {
-		switch v.Has(t) {
-		case teams.Yes:
-			yes = append(yes, string(t))
-		case teams.No:
-			no = append(no, string(t))
-		default:
-			unsure = append(unsure, string(t))
-		}
-	}
-	var parts []string
-	for _, p := range []struct {
-		is     string
-		traits []string
-	}{{"it ", yes}, {"not yet: ", no}, {"not measured: ", unsure}} {
-		if len(p.traits) > 0 {
-			parts = append(parts, p.is+strings.Join(p.traits, ", "))
-		}
-	}
-	return strings.Join(parts, "; ")
 }
 
 // openCode reports the version of an OpenCode, and whether its agents can be relayed to.

@@ -78,25 +78,24 @@ func (x *examination) other(s transcript.Process) {
 func (x *examination) session(s teams.Session) {
 	process, by := pane.ReachOf(x.State, s.Process)
 	name := fmt.Sprintf("the session %s (process %d)", cmp.Or(s.Name, process.Session), s.PID)
-	switch version, _ := teams.ParseVersion(s.Version); {
+	version, _ := teams.ParseVersion(s.Version)
+	switch outdated := version.Check(name); {
+	case outdated != nil:
+		x.add(api.LevelNote, "session_outdated", pane.SessionTeam, s.Path, outdated.Error(), "end it, and resume it with: claude --resume "+process.Session)
 	case by == pane.BySocket:
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
 			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked; or: teambridge hook install --wake --unasked`)
 	case by == pane.ByHook:
-		advice := "with " + teams.SessionSocket.Since().String() + " or later it has a socket, which takes them at any time"
-		if version.Has(teams.SessionSocket) == teams.Yes {
-			advice = ""
-		}
-		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", advice)
+		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", "")
 	case by == pane.Deaf:
 		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
 			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+process.Session)
 	case strings.HasPrefix(s.Entrypoint, "sdk"):
-		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "with "+teams.SessionSocket.Since().String()+" or later it has a socket for them")
+		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, has no socket for messages, and takes none", "")
 	case stophook.Waiting(x.Root.Path(), s.Cwd):
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+process.Session)
 	default:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
-			"with "+teams.SessionSocket.Since().String()+" or later it has a socket; else: teambridge setup, which installs the plugin, or: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; and restart it")
+			"teambridge setup installs the plugin with the hook, as does: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; then restart it")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // Message shows a row of an inbox of team.
@@ -82,6 +83,9 @@ func Sent(d mail.Delivered) api.Sent {
 	}
 	if !s.Reachable {
 		s.Reach = string(d.Reach)
+	}
+	if d.Version.Outdated() || d.Version.Compare(teams.Newest()) > 0 {
+		s.Unlisted = d.Version.String()
 	}
 	return s
 }
