@@ -77,10 +77,16 @@ func StartTeam(t testing.TB, v teams.Version, h *Home) *Team {
 	if h == nil {
 		h = NewHome(t, nil)
 	}
-	if v.Has(teams.TeamAtStart) == teams.Yes {
+	if makesTeam(v) {
 		return LeadTeam(t, v, h, StartTerminal(t, v, h))
 	}
 	return LeadTeam(t, v, h, StartHeadless(t, v, h))
+}
+
+// makesTeam reports whether a session at a terminal makes its team when it starts. An older one, to which rows are put
+// all the same, makes one with TeamCreate.
+func makesTeam(v teams.Version) bool {
+	return v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 178}) >= 0
 }
 
 // LeadTeam is StartTeam with a lead that runs, the only one in the home.
@@ -90,7 +96,7 @@ func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var err error
-	if v.Has(teams.TeamAtStart) == teams.Yes {
+	if makesTeam(v) {
 		// The one team that an interactive session makes, by itself and soon after it can be typed into.
 		err = poll(ctx, func() (bool, error) {
 			found, err := filepath.Glob(filepath.Join(h.Root, "teams", "*", "config.json"))
@@ -116,7 +122,7 @@ func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
 // "You are NAME. Say hi".
 func (t *Team) Spawn(ctx context.Context, name string) error {
 	input := object{"description": name, "prompt": "You are " + name + ". Say hi", "name": name}
-	if t.Version.Has(teams.TeamAtStart) != teams.Yes {
+	if !makesTeam(t.Version) {
 		input["team_name"], input["subagent_type"] = t.Name, "general-purpose"
 	}
 	if err := t.Lead.Prompt(ctx, CallLine("Agent", input)); err != nil {
