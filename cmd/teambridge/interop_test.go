@@ -166,7 +166,7 @@ var marker = regexp.MustCompile(`\bflood-[0-9]+\b`)
 // reached its model and how many did more than once.
 func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, text string) error) (lost, twice int) {
 	u.t.Helper()
-	ctx := deadline(u.t, 5*time.Minute)
+	ctx := deadline(u.t, 5*time.Minute+time.Duration(n)*time.Second) // an old agent has a turn for each
 	var wg sync.WaitGroup
 	tick := time.NewTicker(every)
 	defer tick.Stop()
