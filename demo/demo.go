@@ -111,7 +111,7 @@ func begin(ctx context.Context, o Options, members ...simagent.Member) (_ *demon
 		return nil, err
 	}
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
-		Root: d.claude, Version: simagent.Newest, Cwd: work, Lead: simagent.Member{Absent: true}, Members: members,
+		Root: d.claude, Cwd: work, Lead: simagent.Member{Absent: true}, Members: members,
 	}); err != nil {
 		return nil, err
 	}

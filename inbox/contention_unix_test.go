@@ -8,31 +8,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/relay/sim/simagent"
-	"teambridge/teams"
-	"teambridge/teams/lockedfile"
 )
 
 // Processes of ours, two Node programs with the lock of npm's proper-lockfile
 // and an agent that takes all write to one inbox at once: the agent counts every
 // message once, and the rows of others keep every byte.
 func TestContention(t *testing.T) {
-	for _, g := range []teams.Version{simagent.Oldest, simagent.Newest} {
-		t.Run(g.String(), func(t *testing.T) {
-			senders, peers, each := 8, 2, rounds(t, 100)
-			if testing.Short() {
-				senders, each = 4, 25
-			}
-			contend(t, g, senders, peers, each)
-		})
+	senders, peers, each := 8, 2, rounds(t, 100)
+	if testing.Short() {
+		senders, each = 4, 25
 	}
+	contend(t, senders, peers, each)
 }
 
 // line is what testdata/peer.js prints for a message.
@@ -41,16 +33,14 @@ type line struct {
 	Waited    int // milliseconds
 }
 
-func contend(t *testing.T, g teams.Version, senders, peers, each int) {
+func contend(t *testing.T, senders, peers, each int) {
 	p := newPlace(t)
 	p.write([]byte("[]"))
 	others := make([]*exec.Cmd, peers)
 	for i := range others { // before anything runs: a test without them is skipped
 		others[i] = lockPeer(t, p.path(), fmt.Sprintf("peer%d", i), fmt.Sprint(each))
 	}
-	// The old version delivers again what it could not lock in time, whoever holds
-	// the lock. How long this machine lets it wait says nothing of the writers.
-	agent, err := simagent.New(simagent.Options{Dir: p.dir, Name: "alice", Version: g, Poll: 50 * time.Millisecond, GiveUp: 2 * time.Minute})
+	agent, err := simagent.New(simagent.Options{Dir: p.dir, Name: "alice", Poll: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,16 +99,6 @@ func contend(t *testing.T, g teams.Version, senders, peers, each int) {
 		t.Error(err)
 		taken = agent.Log()
 	}
-	// The old version marks rows after it has delivered them, and not if it is stopped before.
-	unread := func(r inbox.Row) bool { return !r.Read }
-	for g == simagent.Oldest && waiting.Err() == nil && !t.Failed() {
-		if rows, err := p.open(lockedfile.Options{}).Read(waiting); err != nil {
-			t.Error(err)
-		} else if !slices.ContainsFunc(rows, unread) {
-			break
-		}
-		<-time.After(10 * time.Millisecond)
-	}
 	stop()
 	running.Wait()
 
@@ -157,28 +137,12 @@ func contend(t *testing.T, g teams.Version, senders, peers, each int) {
 			}
 		}
 	}
-	left := p.rows()
-	if g == simagent.Oldest {
-		if len(left) != want {
-			t.Errorf("%d rows are left, want all %d", len(left), want)
-		}
-		for _, row := range left {
-			if !row.Read {
-				t.Errorf("%s is not marked as read", row.Text)
-			}
-			for _, written := range rows {
-				// What the agent itself changes is all that may have changed.
-				if w, ok := written[row.Text]; ok && compact(t, row.Raw) != strings.Replace(w.Row, `"read":false`, `"read":true`, 1) {
-					t.Errorf("row of a peer, as left:\n%s\nas written:\n%s", row.Raw, w.Row)
-				}
-			}
-		}
-	} else if len(left) != 0 {
+	if left := p.rows(); len(left) != 0 {
 		t.Errorf("%d rows are left, want none", len(left))
 	}
 	p.wantNames("alice.json")
-	t.Logf("%s: %d messages in %s; longest wait of a proper-lockfile peer %d ms, %d waits over 1 s",
-		g, want, took.Round(time.Millisecond), longest, late)
+	t.Logf("%d messages in %s; longest wait of a proper-lockfile peer %d ms, %d waits over 1 s",
+		want, took.Round(time.Millisecond), longest, late)
 }
 
 func compact(t *testing.T, raw []byte) string {

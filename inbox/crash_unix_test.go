@@ -68,10 +68,10 @@ func TestKilledAtEachPoint(t *testing.T) {
 				wantErr, dedup := error(nil), pt.written
 				if taken {
 					// Somebody writes, so that there is always something to take.
-					if _, err := p.agent(simagent.Newest, "bob", 0).Send(t.Context(), simagent.Message{To: "alice", Text: "other"}); err != nil {
+					if _, err := p.agent("bob", 0).Send(t.Context(), simagent.Message{To: "alice", Text: "other"}); err != nil {
 						t.Fatal(err)
 					}
-					agent = p.agent(simagent.Newest, "alice", time.Millisecond)
+					agent = p.agent("alice", time.Millisecond)
 					p.drain(agent)
 					seen = times(agent, "m-0")
 					intended := !slices.Contains([]string{"recall before", "recall after", "intend before", "withdraw after"}, j.Call) &&
@@ -168,7 +168,7 @@ func killOften(t *testing.T, kills int, withAgent bool) {
 	}()
 	p := newPlace(t)
 	p.write([]byte(foreign))
-	agent := p.agent(simagent.Newest, "alice", 2*time.Millisecond)
+	agent := p.agent("alice", 2*time.Millisecond)
 	var ids []string
 	unknown := map[string]bool{}
 	locks, resent := 0, 0

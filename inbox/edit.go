@@ -263,8 +263,8 @@ func (b *Inbox) state() (string, error) {
 	return fmt.Sprintf("%d bytes, %d, %s", info.Size(), info.ModTime().UnixNano(), fileID(info)), nil
 }
 
-// MarkRead marks the rows with these ids as read, and returns how many it changed. Older
-// agents do not take such a row; newer ones remove it. A missing inbox is [ErrMissing].
+// MarkRead marks the rows with these ids as read, and returns how many it changed. Agents
+// do not take such a row, and current ones remove it. A missing inbox is [ErrMissing].
 func (b *Inbox) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
 	dir, err := b.dir(false)
 	if err != nil {

@@ -57,16 +57,16 @@ func Example() {
 	}
 	last := rows[len(rows)-1]
 	fmt.Printf("%d rows, the last from %s: %q\n", len(rows), last.From, last.Text)
-	fmt.Println(receipt.Tracked.Look(&inbox.Seen{Rows: rows}, teams.Yes))
+	fmt.Println(receipt.Tracked.Look(&inbox.Seen{Rows: rows}, false))
 
-	// What an agent of this version does with a row that it takes.
+	// What an old agent does with a row that it takes. A current one removes it.
 	if _, err := box.MarkRead(ctx, receipt.ID); err != nil {
 		log.Fatal(err)
 	}
 	if rows, err = box.Read(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(receipt.Tracked.Look(&inbox.Seen{Rows: rows}, teams.Yes))
+	fmt.Println(receipt.Tracked.Look(&inbox.Seen{Rows: rows}, false))
 	// Output:
 	// 3 rows, the last from operator: "please review task 12"
 	// verified

@@ -5,11 +5,11 @@
 //
 // An inbox is a JSON array of rows, oldest first, indented by two spaces, without a newline
 // at the end. A row is an object: from, text and timestamp (ISO 8601, milliseconds, Z), read,
-// optional summary and color. Newer writers add msgV, msg_id and type, other tools a
+// optional summary and color. Claude Code adds msgV, msg_id and type, other tools a
 // messageId. All other keys are kept.
 //
-// An inbox is a queue, not a history. Older agents mark rows that they have taken as read;
-// newer ones remove them, with all that were read and all that they cannot parse. A row that
+// An inbox is a queue, not a history. Old agents mark rows that they have taken as read;
+// current ones remove them, with all that were read and all that they cannot parse. A row that
 // was taken is queued for the agent; no model need have seen it.
 //
 // # What is promised

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-
-	"teambridge/teams"
 )
 
 // Fate is what became of a message that was written.
@@ -105,7 +103,7 @@ func trackRow(rows []Row, i int) *Tracked {
 const relayedBy = "relayedBy"
 
 // Kept reports whether one of rows, which are a whole inbox, is marked as read, and not by a
-// relay of ours. Agents that keep rows they took mark them; newer ones remove them.
+// relay of ours. Old agents mark rows that they took and keep them; current ones remove them.
 func Kept(rows []Row) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool {
 		_, relayed := r.Extra[relayedBy]
@@ -116,21 +114,21 @@ func Kept(rows []Row) bool {
 // In reports whether the message is in an inbox that was seen.
 func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 
-// Look says what became of a message, by what was seen of its inbox later. keeps says whether
-// its agent leaves rows where they are: because it marks those that it took, or because it
+// Look says what became of a message, by what was seen of its inbox later. keeps says that
+// its agent may leave rows where they are: because it marks those that it took, or because it
 // does not run.
 //
 // A row that is marked as read was taken. Of one that is gone:
 //
 //   - It was overwritten if an unread row that stood in front of it is still there: agents
 //     take all rows that wait, in the order of the file.
-//   - An agent that leaves rows where they are did not remove it, and no agent leaves a file
-//     with a [Seen.Fault]: its fate is unknown.
+//   - An agent that leaves rows where they are may not have removed it, and no agent leaves a
+//     file with a [Seen.Fault]: its fate is unknown.
 //   - Otherwise the agent took it.
 //
 // A lost message is never written again by itself: the file never proves that the agent has
 // not taken it, and an agent works twice on a message that comes twice.
-func (t *Tracked) Look(seen *Seen, keeps teams.Answer) Fate {
+func (t *Tracked) Look(seen *Seen, keeps bool) Fate {
 	row := seen.row(t.ID)
 	switch {
 	case row != nil && row.Read:
@@ -139,7 +137,7 @@ func (t *Tracked) Look(seen *Seen, keeps teams.Answer) Fate {
 		return Unconsumed
 	case t.Passed(seen):
 		return Lost
-	case keeps == teams.Yes, seen.Fault != nil:
+	case keeps, seen.Fault != nil:
 		return Unknown
 	}
 	return Consumed

@@ -39,7 +39,7 @@ func (tt *team) without(b *Inbox, ids ...string) {
 	}
 }
 
-func (tt *team) look(b *Inbox, keeps teams.Answer, tr *Tracked, want Fate) {
+func (tt *team) look(b *Inbox, keeps bool, tr *Tracked, want Fate) {
 	tt.t.Helper()
 	before, _ := os.ReadFile(b.Path()) // compared
 	seen, err := b.See(tt.t.Context())
@@ -57,20 +57,18 @@ func (tt *team) look(b *Inbox, keeps teams.Answer, tr *Tracked, want Fate) {
 func TestLook(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		keeps teams.Answer
+		keeps bool
 		gone  []string
 		want  Fate
 	}{
-		"nothing happened":                 {teams.No, nil, Unconsumed},
-		"an older one was taken":           {teams.No, []string{"first"}, Unconsumed},
-		"all taken":                        {teams.No, []string{"first", "second", "ours"}, Consumed},
-		"all gone, of an unknown agent":    {teams.Unsure, []string{"first", "second", "ours"}, Consumed},
-		"ours gone, an older one there":    {teams.No, []string{"first", "ours"}, Lost},
-		"ours gone, all older ones there":  {teams.No, []string{"ours"}, Lost},
-		"the same, of an unknown agent":    {teams.Unsure, []string{"ours"}, Lost},
-		"the same, of one that keeps rows": {teams.Yes, []string{"ours"}, Lost},
-		"kept, nothing happened":           {teams.Yes, nil, Unconsumed},
-		"kept, all gone":                   {teams.Yes, []string{"first", "second", "ours"}, Unknown},
+		"nothing happened":                 {false, nil, Unconsumed},
+		"an older one was taken":           {false, []string{"first"}, Unconsumed},
+		"all taken":                        {false, []string{"first", "second", "ours"}, Consumed},
+		"ours gone, an older one there":    {false, []string{"first", "ours"}, Lost},
+		"ours gone, all older ones there":  {false, []string{"ours"}, Lost},
+		"the same, of one that keeps rows": {true, []string{"ours"}, Lost},
+		"kept, nothing happened":           {true, nil, Unconsumed},
+		"kept, all gone":                   {true, []string{"first", "second", "ours"}, Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,8 +90,8 @@ func TestLookAtWhatIsRead(t *testing.T) {
 	if _, err := b.MarkRead(t.Context(), "ours"); err != nil {
 		t.Fatal(err)
 	}
-	tt.look(b, teams.Yes, tr, Consumed)
-	tt.look(b, teams.Unsure, tr, Consumed)
+	tt.look(b, true, tr, Consumed)
+	tt.look(b, false, tr, Consumed)
 }
 
 // Only what the agent itself marked shows that it keeps rows.
@@ -177,12 +175,12 @@ func TestAheadOfALongInbox(t *testing.T) {
 	}
 	for _, left := range [][]Row{rows[:1], rows[198:], rows[1:99]} {
 		tr := Tracked{ID: "ours", Ahead: keys}
-		if fate := tr.Look(&Seen{Rows: left}, teams.Unsure); fate != Lost {
+		if fate := tr.Look(&Seen{Rows: left}, false); fate != Lost {
 			t.Errorf("with %d of them left it is %s, and not lost", len(left), fate)
 		}
 	}
 	tr := Tracked{ID: "ours", Ahead: keys}
-	if fate := tr.Look(&Seen{Rows: []Row{rows[1], {From: "b"}}}, teams.Unsure); fate != Consumed {
+	if fate := tr.Look(&Seen{Rows: []Row{rows[1], {From: "b"}}}, false); fate != Consumed {
 		t.Errorf("%s, with none of them left", fate)
 	}
 }
@@ -196,7 +194,7 @@ func TestLookIgnoresReadRowsAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	tt.without(b, "ours")
-	tt.look(b, teams.No, tr, Consumed)
+	tt.look(b, false, tr, Consumed)
 }
 
 // The team's end is neither consumption nor loss.

@@ -15,7 +15,7 @@ import (
 )
 
 // Limits of a message, in bytes. They keep a message well below the size at
-// which older versions of Claude Code cut lines off.
+// which old versions of Claude Code cut lines off.
 const (
 	MaxText        = 100 << 10 // of the text
 	MaxEncodedText = 120 << 10 // of the text as a JSON string
@@ -132,7 +132,7 @@ func msgID(id string) string {
 	return uuid.NewSHA1(namespace, []byte(id)).String()
 }
 
-// wireRow is a row as it is written: the fields of Claude Code 2.1.329 in its order, and
+// wireRow is a row as it is written: the fields of Claude Code in its order, and
 // messageId for tools that do not know msg_id.
 type wireRow struct {
 	From      string `json:"from"`

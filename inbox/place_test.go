@@ -128,9 +128,9 @@ func (p *place) appendTo(n *notebook) error {
 func (p *place) memory() *notebook { return &notebook{dir: p.notes} }
 
 // agent returns the simulated agent of a member; it does not run.
-func (p *place) agent(g teams.Version, name string, poll time.Duration) *simagent.Agent {
+func (p *place) agent(name string, poll time.Duration) *simagent.Agent {
 	p.t.Helper()
-	a, err := simagent.New(simagent.Options{Dir: p.dir, Name: name, Version: g, Poll: poll})
+	a, err := simagent.New(simagent.Options{Dir: p.dir, Name: name, Poll: poll})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // How long [Inbox.Read] waits for a whole file, from when it was last seen changing or
-// locked, and in all. Older versions of Claude Code write an inbox in place within 1 ms.
+// locked, and in all. Old versions of Claude Code write an inbox in place within 1 ms.
 const (
 	settleTime = 250 * time.Millisecond
 	settleStep = 3 * time.Millisecond
@@ -19,7 +19,7 @@ const (
 )
 
 // Read returns the rows of the inbox without taking the lock. A file that is empty or not
-// an array is never taken for an empty inbox, since older agents write in place: it is read
+// an array is never taken for an empty inbox, since old agents write in place: it is read
 // again until nobody has held its lock or changed it for 250 ms. If ctx has ended, it is
 // read once.
 //

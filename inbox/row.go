@@ -20,9 +20,9 @@ type Row struct {
 	Read      bool   // false where it is missing, as for Claude Code
 	Summary   string
 	Color     string
-	MsgID     string // msg_id, of Claude Code 2.1.329
+	MsgID     string // msg_id, of Claude Code
 	MessageID string // messageId, of other tools and of this one
-	Type      string // "message", of Claude Code 2.1.329
+	Type      string // "message", of Claude Code
 
 	// Extra holds the fields that are not known, by name. nil where there are
 	// none.

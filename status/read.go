@@ -82,11 +82,11 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 			return nil, err
 		}
 	}
-	processes := team.Processes(c)
+	processes, versions := team.Processes(c), team.Versions(c)
 	gone := team.LeadState(c, now) == teams.Gone
 	var list []Known
 	for _, status := range Of(now, c, events, all, turns) {
-		k := Known{Status: status, Signs: Signs{Turn: turns[status.Member], LeadGone: gone}}
+		k := Known{Status: status, Signs: Signs{Turn: turns[status.Member], LeadGone: gone, Version: versions[status.Member]}}
 		if m, ok := c.Member(status.Member); ok {
 			k.Color = m.Color
 		}

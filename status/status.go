@@ -19,8 +19,7 @@
 //
 // The detail tells whether a member is at work. A waiting member has reported that it is
 // idle, with a reason, and has taken nothing since. Agents also report idle between two
-// tasks: newer ones without a reason, older ones milliseconds before they take the next
-// row. An inbox file that did not change after the report shows that nothing was taken.
+// tasks: without a reason, or milliseconds before they take the next row. An inbox file that did not change after the report shows that nothing was taken.
 // One that changed after it, within 2 seconds of the last row written to it, shows that
 // this row was taken.
 //

@@ -22,6 +22,7 @@ type Signs struct {
 	Agent    *api.Relay          // its relay, if it is headless
 	Question *api.Question       // the oldest one that a person has to answer
 	LeadGone bool                // the process that led its team is not running
+	Version  teams.Version       // of its Claude Code; zero if it is not known
 }
 
 // Turn is what is recorded of an agent's session: whether its last turn runs.
@@ -41,7 +42,8 @@ const (
 // Decide returns the status with its word. The first of these sources that says something
 // decides: that the member has shut down; an open question; its relay; its interactive
 // process; that its lead is gone; its newest turn or message. A turn or message says that
-// it works for [IdleAfter] after it was last heard.
+// it works for [IdleAfter] after it was last heard. Of a Claude Code older than [teams.Oldest],
+// only an end is certain.
 func (k Known) Decide(now time.Time) api.Status {
 	s, said := k.Status, k.WordSince // said is the time of the newest message
 	s.Relay = k.Agent
@@ -67,6 +69,9 @@ func (k Known) Decide(now time.Time) api.Status {
 	switch {
 	case s.State == api.StateTerminated:
 		is(api.WordEnded, "it has shut down", api.BasisMessage, said)
+		return s
+	case k.Version.Outdated() && (k.Process != nil || !k.LeadGone):
+		is(api.WordUnknown, k.Version.Check("it").Error(), s.Basis, s.Heard)
 		return s
 	case k.Question != nil:
 		is(api.WordWaiting, "it asks to use "+k.Question.Tool, api.BasisQuestion, k.Question.At)
@@ -197,8 +202,7 @@ func ofProcess(p *teams.AgentProcess, works bool) string {
 	}
 }
 
-// ProcessWord returns the word for what a process does, or [api.WordUnknown]: versions up to
-// 2.1.112 do not say, and headless ones up to 2.1.248.
+// ProcessWord returns the word for what a process does, or [api.WordUnknown] if it does not say.
 func ProcessWord(p transcript.Process) string {
 	switch p.Status {
 	case transcript.ProcessIdle:

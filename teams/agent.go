@@ -44,6 +44,31 @@ func (a Agent) Version() Version {
 	return v
 }
 
+// Versions returns the versions of the agents of the team, by name, as far as they are known.
+func (t *Team) Versions(c *Config) map[string]Version {
+	all := map[string]Version{}
+	var led *Version // of the lead's process
+	for _, m := range c.Members {
+		own, ok := c.ownProcess(m.Name)
+		if !ok {
+			continue
+		}
+		var v Version
+		if own || led == nil {
+			v = t.Agent(c, m.Name).Version()
+		} else {
+			v = *led
+		}
+		if !own {
+			led = &v
+		}
+		if v.Known() {
+			all[m.Name] = v
+		}
+	}
+	return all
+}
+
 // ownProcess reports whether an agent has a process of its own, and not the lead's; ok
 // is false if there is no such agent.
 func (c *Config) ownProcess(name string) (own, ok bool) {
@@ -68,50 +93,15 @@ func (t *Team) conversation(c *Config, name string, own bool) (path string, ok b
 	return transcript.Session(t.root.Path(), lead.Cwd, t.session(c))
 }
 
-// KeepsRows says whether the agent leaves rows that it took in its inbox, marked as
-// read. marked says that such rows were seen there.
-func (a Agent) KeepsRows(marked bool) Answer {
-	switch removes := a.Version().Has(RemovesTaken); {
-	case removes == Yes:
-		return No
-	case removes == No, marked:
-		return Yes
-	}
-	return Unsure
-}
-
-// ReachesUser says whether the agent can write to "user", the name of a person who has not
-// joined. If it is not Yes, the person should join: every agent can write to a member.
-func (a Agent) ReachesUser() Answer {
-	own, ok := a.config.ownProcess(a.Name)
-	if ok && !own && a.config.LeadProcess != nil {
-		return No // without reading a file: versions that write it refuse user
-	}
-	switch refuses := a.Version().Has(RefusesUser); {
-	case refuses == Yes:
-		return No
-	case refuses == No:
-		return Yes
-	}
-	reaches := a.config.ReachesUser()
-	if m, _ := a.config.Member(a.Name); reaches == Yes && own && m.BackendType != "" {
-		return Unsure // it is a process of its own, perhaps of another version
-	}
-	return reaches
+// MayKeepRows reports whether a row that is gone from the agent's inbox does not show that the agent took it, since it
+// may mark rows that it took and keep them. A current agent removes them. marked says that marked rows were seen there.
+func (a Agent) MayKeepRows(marked bool) bool {
+	v := a.Version()
+	return v.Outdated() || !v.Known() && marked
 }
 
 // leaderPane is the pane of a lead whose team was made when its session started.
 const leaderPane = "leader"
-
-// ReachesUser says whether agents in the lead's process can write to "user", judged by
-// config.json alone. It is No for every team that was made at session start (2.1.178
-// and later), although 2.1.178 to 2.1.181 could write to "user".
-func (c *Config) ReachesUser() Answer {
-	if c.atStart() {
-		return No
-	}
-	return Yes
-}
 
 // atStart reports whether the team was made when the lead's session started.
 func (c *Config) atStart() bool {
@@ -166,7 +156,7 @@ func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 
 // ReadsInbox says whether a lead with a terminal reads its inbox. If its team was made at
 // session start, it begins to when it spawns a teammate, and again after each resume. For
-// older leads, and those of teams that [Root.Create] made, the answer is Unsure.
+// leads of other teams, such as those that [Root.Create] made, the answer is Unsure.
 func (c *Config) ReadsInbox() Answer {
 	lead, _ := c.Lead()
 	if lead.TmuxPaneID != leaderPane {

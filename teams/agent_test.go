@@ -40,45 +40,50 @@ func mixed(t *testing.T, lead, paned, leadMore, teamMore string) (*place, *Team,
 	return p, team, c
 }
 
-// Each agent answers for itself, by its version, by what was seen of it, or not.
+// Each agent answers for itself, by its version or, if that is not known, by what was seen of it.
 func TestAgent(t *testing.T) {
 	t.Parallel()
-	const leader = `,"tmuxPaneId":"leader","backendType":"in-process"`
-	const process = `,"leadProcess":{"pid":1}`
+	const process = `,"tmuxPaneId":"leader","backendType":"in-process"`
 	type answers struct {
 		version            string
-		keeps, keepsMarked Answer
-		reaches            Answer
+		keeps, keepsMarked bool
 	}
-	unknown := func(reaches Answer) answers { return answers{"unknown", Unsure, Yes, reaches} }
+	var (
+		old      = answers{"2.1.80", true, true}
+		outdated = answers{"2.1.256", true, true} // it removes rows, but that is not proved
+		oldest   = answers{"2.1.257", false, false}
+		current  = answers{"2.1.329", false, false}
+		unknown  = answers{"unknown", false, true}
+	)
 	for name, tc := range map[string]struct {
-		lead, paned        string
-		leadMore, teamMore string
-		led, worker, bob   answers
+		lead, paned      string
+		led, worker, bob answers
 	}{
-		"all old":    {"2.1.80", "2.1.80", "", "", answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.80", Yes, Yes, Yes}},
-		"all 160":    {"2.1.160", "2.1.160", "", "", answers{"2.1.160", No, No, Yes}, answers{"2.1.160", No, No, Yes}, answers{"2.1.160", No, No, Yes}},
-		"all 181":    {"2.1.181", "2.1.181", leader, "", answers{"2.1.181", No, No, Yes}, answers{"2.1.181", No, No, Yes}, answers{"2.1.181", No, No, Yes}},
-		"all 200":    {"2.1.200", "2.1.200", leader, "", answers{"2.1.200", No, No, No}, answers{"2.1.200", No, No, No}, answers{"2.1.200", No, No, No}},
-		"all 329":    {"2.1.329", "2.1.329", leader, process, answers{"2.1.329", No, No, No}, answers{"2.1.329", No, No, No}, answers{"2.1.329", No, No, No}},
-		"80 and 329": {"2.1.80", "2.1.329", "", "", answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.329", No, No, No}},
-		"329 and 80": {"2.1.329", "2.1.80", leader, process, answers{"2.1.329", No, No, No}, answers{"2.1.329", No, No, No}, answers{"2.1.80", Yes, Yes, Yes}},
-
-		"nothing written, by a tool":   {"", "", "", "", unknown(Yes), unknown(Yes), unknown(Unsure)},
-		"nothing written, at start":    {"", "", leader, "", unknown(No), unknown(No), unknown(No)},
-		"nothing written, leadProcess": {"", "", "", process, unknown(No), unknown(No), unknown(No)},
-		"80, and nothing":              {"2.1.80", "", "", "", answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.80", Yes, Yes, Yes}, unknown(Unsure)},
-		"no version":                   {"newest", "2.1", "", "", unknown(Yes), unknown(Yes), unknown(Unsure)},
+		"all old":         {"2.1.80", "2.1.80", old, old, old},
+		"all outdated":    {"2.1.256", "2.1.256", outdated, outdated, outdated},
+		"the oldest":      {"2.1.257", "2.1.257", oldest, oldest, oldest},
+		"all 329":         {"2.1.329", "2.1.329", current, current, current},
+		"80 and 329":      {"2.1.80", "2.1.329", old, old, current},
+		"329 and 80":      {"2.1.329", "2.1.80", current, current, old},
+		"nothing written": {"", "", unknown, unknown, unknown},
+		"80, and nothing": {"2.1.80", "", old, old, unknown},
+		"no version":      {"newest", "2.1", unknown, unknown, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, team, c := mixed(t, tc.lead, tc.paned, tc.leadMore, tc.teamMore)
+			_, team, c := mixed(t, tc.lead, tc.paned, process, "")
+			versions := team.Versions(c)
 			for member, want := range map[string]answers{"team-lead": tc.led, "worker": tc.worker, "bob": tc.bob} {
 				a := team.Agent(c, member)
-				got := answers{a.Version().String(), a.KeepsRows(false), a.KeepsRows(true), a.ReachesUser()}
-				if got != want {
+				if got := (answers{a.Version().String(), a.MayKeepRows(false), a.MayKeepRows(true)}); got != want {
 					t.Errorf("%s: %+v, want %+v", member, got, want)
 				}
+				if got := versions[member].String(); got != want.version {
+					t.Errorf("%s of all: %s, want %s", member, got, want.version)
+				}
+			}
+			if _, ok := versions["operator"]; ok {
+				t.Error("a person has a version")
 			}
 		})
 	}

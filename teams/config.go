@@ -231,7 +231,7 @@ func (o object) time(key string) time.Time {
 type Member struct {
 	AgentID          string // "name@team"
 	Name             string // has passed CheckName
-	AgentType        string // "team-lead", "general-purpose", …; newer versions write it of the lead alone
+	AgentType        string // "team-lead"; of the lead alone, old versions also wrote others
 	Model            string
 	Prompt           Secret // what the member was started with; it can hold secrets
 	Color            string
@@ -239,7 +239,7 @@ type Member struct {
 	JoinedAt         time.Time // UTC, to the millisecond
 	TmuxPaneID       string    // a tmux pane, or "leader", "in-process", ""
 	Cwd              string
-	BackendType      string // "in-process", "tmux"; empty for a lead up to 2.1.177
+	BackendType      string // "in-process", "tmux"; empty for the lead of a team that Root.Create made
 }
 
 // Guest reports whether m is a person, who has an entry as [Team.Join] writes it, without

@@ -62,13 +62,6 @@ func TestCapturedConfigs(t *testing.T) {
 		if lead, ok := got.Lead(); !ok || lead.Name != "team-lead" {
 			t.Errorf("%s: Lead() = %v, %v", want.Team, lead, ok)
 		}
-		reaches := Yes
-		if want.LeadProcess != nil {
-			reaches = No
-		}
-		if got.ReachesUser() != reaches {
-			t.Errorf("%s: ReachesUser() = %v, want %v", want.Team, got.ReachesUser(), reaches)
-		}
 		if id := (Instance{want.Team, want.CreatedAt.UnixMilli()}); got.Instance() != id {
 			t.Errorf("%s: Instance() = %v, want %v", want.Team, got.Instance(), id)
 		}

@@ -1,7 +1,6 @@
 package teams
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -96,48 +95,22 @@ func (c *Conversation) Read() (news int, found bool) {
 	return c.news, len(c.paths) > 0
 }
 
-// A Given is one time that the model was given a message.
-type Given struct {
-	At    time.Time // in UTC
-	Alone bool      // no other message was given with it
-
-	// Sure is set if no other message can look like it. That is so if Claude Code escapes
-	// what it gives to the model.
-	Sure bool
-	// AnySummary is set if the model was not given the summary.
-	AnySummary bool
-}
-
-// Given returns when the model was given a message, in the order of time, as far as
-// transcripts have been read.
-func (c *Conversation) Given(from, summary, text string) (list []Given) {
+// Given returns when the model was given a message, in UTC and in the order of time, as far as
+// transcripts have been read. Nothing is returned of what a version before [Oldest] gave it: a
+// message there can look like another one.
+func (c *Conversation) Given(from, summary, text string) (at []time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	add := func(from, summary, text string, escaped bool) {
-		for _, g := range c.index.Find(from, text) {
-			v, _ := ParseVersion(g.Version)
-			escapes := v.Has(EscapesGiven)
-			omitted := escapes == No && g.Summarized("") // by leads
-			if escaped == (escapes == Yes) && (omitted || g.Summarized(summary)) {
-				list = append(list, Given{At: g.At, Alone: g.Alone, Sure: escaped, AnySummary: omitted})
-			}
+	for _, g := range c.index.Find(transcript.EscapeName(from), transcript.EscapeText(text)) {
+		if v, _ := ParseVersion(g.Version); !v.Outdated() && g.Summarized(transcript.EscapeName(summary)) {
+			at = append(at, g.At)
 		}
 	}
-	add(transcript.EscapeName(from), transcript.EscapeName(summary), transcript.EscapeText(text), true)
-	add(from, summary, text, false)
-	if from == "user" {
-		for _, g := range c.index.Find("", text) {
-			if v, _ := ParseVersion(g.Version); v.Has(WrapsUser) != Yes {
-				list = append(list, Given{At: g.At, Alone: true, AnySummary: true})
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Given) int { return a.At.Compare(b.At) })
-	return list
+	return at
 }
 
-// Transcripts returns the files with the agent's conversation, the last written first: older
-// versions begin another one, with a copy, whenever a teammate in the lead's process wakes up.
+// Transcripts returns the files with the agent's conversation, the last written first. A
+// teammate in the lead's process has one in each session of the lead in which it was woken.
 func (a Agent) Transcripts() []string {
 	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
@@ -153,26 +126,14 @@ func (a Agent) Transcripts() []string {
 }
 
 // shared returns the transcripts of a teammate in the lead's process. After /clear they are in
-// another folder than before.
+// another directory than before.
 func (a Agent) shared(lead Member) (paths []string) {
 	sessions := []string{a.team.session(a.config)}
 	if first := a.config.LeadSessionID; sessions[0] != "" && sessions[0] != first {
 		sessions = append(sessions, first)
 	}
 	for _, session := range sessions {
-		paths = append(paths, transcript.Teammate(a.team.root.Path(), lead.Cwd, session, a.config.Team, a.Name, a.config.startedWith(a.Name))...)
+		paths = append(paths, transcript.Teammate(a.team.root.Path(), lead.Cwd, session, a.config.Team, a.Name)...)
 	}
 	return paths
-}
-
-// startedWith returns the prompt of a teammate in the lead's process; empty if another one
-// was started with the same.
-func (c *Config) startedWith(name string) string {
-	m, _ := c.Member(name)
-	for _, o := range c.Members {
-		if o.Name != name && o.Prompt == m.Prompt {
-			return ""
-		}
-	}
-	return string(m.Prompt)
 }

@@ -91,8 +91,8 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 }
 
 // Prefixes of the directories in which teams are made, and of those being removed. They are
-// hidden, so that nobody takes them for teams. (Claude Code 2.1.329 lists the teams, and
-// removes directories that are empty and 30 days old, hidden or not; 2.1.80 does not.)
+// hidden, so that nobody takes them for teams. (Claude Code lists the teams, and removes
+// directories that are empty and 30 days old, hidden or not.)
 const (
 	unfinishedPrefix = ".teambridge-new-"
 	removedPrefix    = ".teambridge-old-"

@@ -150,7 +150,7 @@ var takenOver = map[string]func(t *testing.T, config string){
 		change(t, config, `"leadAgentId": "boss@mine"`, `"leadAgentId": "w@mine"`)
 		change(t, config, `"members": [`, `"members": [{"agentId":"w@mine","name":"w","backendType":"in-process"},`)
 	},
-	"of an older version": func(t *testing.T, config string) {
+	"of an old version": func(t *testing.T, config string) {
 		t.Helper()
 		change(t, config, `"leadProcess"`, `"ledBy"`)
 	},

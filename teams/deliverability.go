@@ -4,8 +4,8 @@ package teams
 // not. It is a hint for people: nothing is refused because of it.
 type Deliverability string
 
-// The answers of [Config.Deliverability], and Unread, which is for a caller that reads
-// the inbox and finds rows that were not taken for minutes.
+// The answers of [Config.Deliverability], and Unread and Outdated, which are for a caller that
+// reads the inbox, and asks for the version of the agent.
 const (
 	Reachable  Deliverability = "reachable"
 	NotMember  Deliverability = "not-a-member" // shut down, or never there
@@ -14,6 +14,7 @@ const (
 	NoTeammate Deliverability = "no-teammate"  // a lead that reads its inbox only once it has spawned a teammate
 	AtTerminal Deliverability = "at-terminal"  // a person has the session at a terminal: rows wait until its relay has it, user prompts bring it there
 	Unread     Deliverability = "unread"       // rows have been waiting for minutes
+	Outdated   Deliverability = "outdated"     // its Claude Code is older than [Oldest]: nothing proves what it does with a message
 )
 
 // Facts is what a config.json does not say about a member.
@@ -26,8 +27,7 @@ type Facts struct {
 	Lead Liveness // [Team.LeadState]; if it is Unknown, leadProcess is asked
 }
 
-// Deliverability says whether a relay, an agent or a person will read the inbox of
-// name. "user", which no member list has, is a person if agents can write to it.
+// Deliverability says whether a relay, an agent or a person will read the inbox of name.
 func (c *Config) Deliverability(name string, f Facts) Deliverability {
 	m, member := c.Member(name)
 	lead, _ := c.Lead()
@@ -38,7 +38,7 @@ func (c *Config) Deliverability(name string, f Facts) Deliverability {
 	switch {
 	case f.AtTerminal:
 		return AtTerminal
-	case f.Relayed, member && m.Guest(), name == userName && c.ReachesUser() == Yes:
+	case f.Relayed, member && m.Guest():
 		return Reachable
 	case !member:
 		return NotMember

@@ -8,11 +8,11 @@
 // with one <member>.json each. Claude Code deletes the whole directory when the lead's
 // session ends, and leaves it behind when that session crashes.
 //
-// Versions of Claude Code differ in what their agents do ([Version.Has]), and one team can
-// have agents of several versions. [Team.Agent] finds the version of one in its conversation
-// (package transcript) or its process. A config.json does not name it, but has leadProcess
-// from 2.1.311 on, and "leader" as the lead's pane from 2.1.178 on. Up to 2.1.104 it is
-// rewritten in place without a lock, later under the lock directory config.json.lock.
+// One team can have agents of several versions of Claude Code. [Team.Agent] finds the version
+// of one in its conversation (package transcript) or its process; [Version.Outdated] says
+// whether that is too old. A config.json does not name it, but has leadProcess from 2.1.311
+// on. It is rewritten under the lock directory config.json.lock, by old versions in place and
+// without a lock.
 //
 // # How to use it
 //

@@ -20,9 +20,6 @@ var (
 	ErrNameTaken = errors.New("the name is taken")
 	// ErrNotOurs says that the entry to remove is not the one that was joined.
 	ErrNotOurs = errors.New("the entry is somebody else's")
-	// ErrJoinNotNeeded says that agents can write to "user" without joining:
-	// see [Config.ReachesUser].
-	ErrJoinNotNeeded = errors.New(`no need to join: agents of this team can write to "user"`)
 )
 
 // NoRootError says that there is no Claude directory at Dir.

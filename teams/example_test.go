@@ -42,20 +42,18 @@ func Example() {
 	// wroker: "" true
 }
 
-// What versions of Claude Code do is asked for by trait. Between two versions that were
-// measured the answer is "unsure".
-func ExampleVersion_Has() {
-	for _, s := range []string{"2.1.80 (Claude Code)", "2.1.255", "2.1.329"} {
+// Older versions are refused before anything is done with their agents.
+func ExampleVersion_Check() {
+	for _, s := range []string{"2.1.200 (Claude Code)", "2.1.257"} {
 		v, err := teams.ParseVersion(s)
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(v, v.Has(teams.RemovesTaken), v.Has(teams.MarksFirst))
+		fmt.Println(v.Check("worker"))
 	}
 	// Output:
-	// 2.1.80 no no
-	// 2.1.255 yes unsure
-	// 2.1.329 yes yes
+	// worker is Claude Code 2.1.200, and teambridge needs 2.1.257 or newer: update it with claude update
+	// <nil>
 }
 
 // captured copies the Claude directory that was captured from a version.

@@ -14,8 +14,7 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// userName is what a person is called who has not joined. Older agents can write to
-// it without its being a member.
+// userName is what a person is called who has not joined. No agent can write to it.
 const userName = "user"
 
 // reservedFor says who uses a name that cannot be joined under; empty if nobody.
@@ -43,7 +42,7 @@ type Membership struct {
 }
 
 // Join makes a person called as, who works in cwd, a member of the team, so that
-// agents of every version can write to that name. It adds this to members in
+// agents can write to that name. It adds this to members in
 // config.json under Claude's lock; every other byte of the file stays:
 //
 //	{"agentId": "as@team", "name": "as", "joinedAt": <now in ms>,
@@ -54,7 +53,6 @@ type Membership struct {
 // Joining twice is joining once. The name of a member, in any case, and user, team-lead, lead
 // and system are refused with a [*TakenError]. The other errors are [ErrTeamGone], a
 // [*CorruptError] and those of [lockedfile.Locker.Transform]; nothing was written then.
-// [Config.ReachesUser] says whether joining is needed.
 func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (Membership, error) {
 	return t.enter(ctx, l, as, cwd, "", nil)
 }

@@ -105,7 +105,7 @@ func TestJoinTwiceIsOnce(t *testing.T) {
 	}
 }
 
-// Where it is not needed it can be done: a person may want a name.
+// A team of an old version can be joined, and left without a trace.
 func TestJoinOlderTeam(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g1Team)

@@ -257,7 +257,7 @@ func TestReach(t *testing.T) {
 		{&dead, "lead", Facts{Headless: true}, NoRelay},
 		{&dead, "operator", Facts{}, Reachable},
 		{nil, "worker", Facts{}, Reachable},
-		{nil, "user", Facts{}, Reachable},
+		{nil, "user", Facts{}, NotMember},
 		{nil, "left", Facts{}, NotMember},
 		{nil, "lead", Facts{Headless: true}, NoRelay},
 	} {

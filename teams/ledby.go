@@ -13,7 +13,7 @@ import (
 // LedBy says whether the process that has the session leads the team, so that the team ends with
 // it. It is Unsure if the team may be another one's. earlier are sessions that the process had.
 //
-// leadSessionId alone does not tell. From 2.1.178 to 2.1.310 it is random if the session was given
+// leadSessionId alone does not tell. Up to 2.1.310 it is random if the session was given
 // or resumed. In all versions /clear leaves it as it is, and gives the process another session. And
 // a team that was left by a kill keeps it, while a process with another team resumes the session.
 func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
@@ -36,7 +36,7 @@ func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
 			answer = Unsure
 		}
 	}
-	// Up to 2.1.112, not every process has a file, or the right session in it.
+	// A process that has just started has no file yet.
 	if !found && !known && session != "" && c.LeadSessionID == session {
 		return Yes
 	}
@@ -171,8 +171,11 @@ func (l *leads) proven(c *Config) (found transcript.Process, ok bool) {
 }
 
 // guessed reports whether the team was made at the start of a process that config.json does not
-// name: from 2.1.178 to 2.1.310.
+// name, which is so up to 2.1.310.
 func (c *Config) guessed() bool { return c.LeadProcess == nil && c.atStart() }
+
+// namesLeader is the first version that writes leadProcess.
+var namesLeader = Version{2, 1, 311}
 
 // clockSlack is how far the clock may have been set since a process was started. If it was set
 // further, longestStart counts.
@@ -186,7 +189,7 @@ const longestStart = time.Minute
 // In between, a person may have answered the question about trust.
 func (l *leads) mayLead(c *Config, p transcript.Process) bool {
 	v, _ := ParseVersion(p.Version)
-	if !c.guessed() || !p.Interactive || p.Version == "" || v.Has(TeamAtStart) == No || v.Has(LeadProcessWritten) == Yes {
+	if !c.guessed() || !p.Interactive || p.Version == "" || v.Compare(namesLeader) >= 0 {
 		return false
 	}
 	started := time.UnixMilli(p.StartedAt)

@@ -34,12 +34,12 @@ func TestLedByALivingProcess(t *testing.T) {
 		known    bool     // its process and conversation are
 		teammate []string // the sessions in which its conversation is
 	}{
-		"resumed":                      {"2.1.200", "random", "", 0, false, Yes, Alive, true, []string{now}},
-		"another began with it":        {"2.1.200", "random", "", 0, true, Unsure, Unknown, false, nil},
-		"cleared":                      {"2.1.200", first, "", 0, false, Yes, Alive, true, []string{now, first}},
+		"resumed":                      {"2.1.300", "random", "", 0, false, Yes, Alive, true, []string{now}},
+		"another began with it":        {"2.1.300", "random", "", 0, true, Unsure, Unknown, false, nil},
+		"cleared":                      {"2.1.300", first, "", 0, false, Yes, Alive, true, []string{now, first}},
 		"cleared, and named":           {"2.1.330", first, named, 0, true, Yes, Alive, true, []string{now, first}},
-		"not resumed":                  {"2.1.200", now, "", 0, true, Yes, Alive, true, []string{now}},
-		"left by a kill, then resumed": {"2.1.200", now, "", time.Hour, false, No, Unknown, false, nil},
+		"not resumed":                  {"2.1.300", now, "", 0, true, Yes, Alive, true, []string{now}},
+		"left by a kill, then resumed": {"2.1.300", now, "", time.Hour, false, No, Unknown, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

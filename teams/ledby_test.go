@@ -83,7 +83,7 @@ func TestLeaderByTimes(t *testing.T) {
 	t.Parallel()
 	const (
 		mine    = `"leadSessionId":"random","createdAt":100900`
-		resumed = `"sessionId":"s","version":"2.1.200","kind":"interactive","cwd":"/w","procStart":"50","startedAt":101000`
+		resumed = `"sessionId":"s","version":"2.1.300","kind":"interactive","cwd":"/w","procStart":"50","startedAt":101000`
 	)
 	with := func(keys string, changes ...string) string { return strings.NewReplacer(changes...).Replace(keys) }
 	boot := time.UnixMilli(100000) // so the process began at 100.5 s
@@ -97,9 +97,8 @@ func TestLeaderByTimes(t *testing.T) {
 		"of another boot, and long ago":   {team: with(mine, "100900", "40000"), processes: []string{with(resumed, `"50"`, `"5000"`)}},
 		"no start":                        {team: mine, processes: []string{with(resumed, `"50"`, `""`)}, want: 1, may: 1},
 		"headless":                        {team: mine, processes: []string{with(resumed, `"interactive"`, `"headless"`)}},
-		"makes no team at start":          {team: mine, processes: []string{with(resumed, "2.1.200", "2.1.160")}},
-		"would be named":                  {team: mine, processes: []string{with(resumed, "2.1.200", "2.1.311")}},
-		"too old to say its version":      {team: mine, processes: []string{with(resumed, "2.1.200", "")}},
+		"would be named":                  {team: mine, processes: []string{with(resumed, "2.1.300", "2.1.311")}},
+		"too old to say its version":      {team: mine, processes: []string{with(resumed, "2.1.300", "")}},
 		"in a worktree":                   {team: mine, processes: []string{with(resumed, "/w", "/w/tree")}, want: 1, may: 1},
 		"one in another directory": {
 			team: mine, processes: []string{with(resumed, "/w", "/v"), with(resumed, `"s"`, `"r"`)}, want: 2, may: 2},

@@ -11,7 +11,7 @@ import (
 
 // sessionLiveness says whether the process of a session is there, and whether it could be
 // looked for. One that is not found is Gone only if the file says that it ran on this machine
-// and in this pid namespace, which some versions (2.1.200) do not.
+// and in this pid namespace.
 func sessionLiveness(p transcript.Process) (state Liveness, looked bool) {
 	space, err := pidSpace()
 	if err != nil || p.ProcStart == "" {

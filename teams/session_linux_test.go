@@ -32,7 +32,7 @@ func TestLeadState(t *testing.T) {
 	}{
 		"nothing":                               {"", 0, Unknown},
 		"alive":                                 {process(me.PID, me.ProcStart, here), 0, Alive},
-		"alive, of a version without it":        {process(me.PID, me.ProcStart, ""), 0, Alive},
+		"alive, of a file without it":           {process(me.PID, me.ProcStart, ""), 0, Alive},
 		"another process has its number":        {process(me.PID, "1", here), 0, gone},
 		"the same, and not known where":         {process(me.PID, "1", ""), 0, Unknown},
 		"the same, on another machine":          {process(me.PID, "1", "linux:other:pid:[1]"), 0, Unknown},
@@ -52,7 +52,7 @@ func TestLeadState(t *testing.T) {
 			}
 			if tc.written != 0 {
 				p.write("projects/"+transcript.Slug(p.path("project"))+"/"+leadSession+".jsonl",
-					fmt.Sprintf(`{"version":"2.1.200","timestamp":%q}`+"\n", now.Add(-tc.written).UTC().Format(time.RFC3339Nano)))
+					fmt.Sprintf(`{"version":"2.1.300","timestamp":%q}`+"\n", now.Add(-tc.written).UTC().Format(time.RFC3339Nano)))
 			}
 			if got := team.LeadState(c, now); got != tc.want {
 				t.Errorf("the lead is %v, want %v", got, tc.want)

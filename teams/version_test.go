@@ -19,32 +19,6 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-func TestVersionHas(t *testing.T) {
-	for _, tt := range []struct {
-		version Version
-		trait   Trait
-		want    Answer
-	}{
-		{Version{2, 1, 80}, RemovesTaken, No},
-		{Version{2, 1, 159}, RemovesTaken, No},
-		{Version{2, 1, 160}, RemovesTaken, Yes},
-		{Version{2, 2, 0}, RemovesTaken, Yes},
-		{Version{1, 9, 400}, RemovesTaken, No},
-		{Version{2, 1, 254}, MarksFirst, Unsure},
-		{Version{}, RemovesTaken, Unsure},
-		{Version{2, 1, 329}, "no such trait", Unsure},
-	} {
-		if got := tt.version.Has(tt.trait); got != tt.want {
-			t.Errorf("%s %s: %s, want %s", tt.version, tt.trait, got, tt.want)
-		}
-	}
-	for trait, c := range changes {
-		if c.without.Compare(c.with) >= 0 {
-			t.Errorf("%s: came between %s and %s", trait, c.without, c.with)
-		}
-	}
-}
-
 func TestOutdated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

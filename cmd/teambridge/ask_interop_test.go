@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -83,13 +82,11 @@ func TestAskRealAgent(t *testing.T) {
 		if a.Text != "it is this [a-1]" || a.Via != api.ViaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
 			t.Errorf("answered by a message: %+v", a)
 		}
-		if v.Has(teams.IdleResult) == teams.Yes {
-			if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != api.ViaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
-				t.Errorf("answered by a result: %+v", a)
-			}
-			if out := u.must("ask", "worker", "SLEEP:1\nfor a person [q-3]"); out != "ACK: SLEEP:1 for a person [q-3]\n" {
-				t.Errorf("printed %q", out)
-			}
+		if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != api.ViaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
+			t.Errorf("answered by a result: %+v", a)
+		}
+		if out := u.must("ask", "worker", "SLEEP:1\nfor a person [q-3]"); out != "ACK: SLEEP:1 for a person [q-3]\n" {
+			t.Errorf("printed %q", out)
 		}
 
 		// At work on something else: what it says of that is not the answer.
@@ -98,11 +95,9 @@ func TestAskRealAgent(t *testing.T) {
 		if a := u.asks("worker", question); a.Text != "its own [a-4]" || !a.Certain {
 			t.Errorf("asked while busy: %+v", a)
 		}
-		if v.Has(teams.IdleResult) == teams.Yes {
-			u.busy(ctx, "one more task [t-2]")
-			if a := u.asks("worker", "SLEEP:1\nin between [q-5]"); a.Text != "ACK: SLEEP:1 in between [q-5]" || a.Via != api.ViaResult || !a.Certain {
-				t.Errorf("asked while busy: %+v", a)
-			}
+		u.busy(ctx, "one more task [t-2]")
+		if a := u.asks("worker", "SLEEP:1\nin between [q-5]"); a.Text != "ACK: SLEEP:1 in between [q-5]" || a.Via != api.ViaResult || !a.Certain {
+			t.Errorf("asked while busy: %+v", a)
 		}
 		for _, m := range []string{"[q-1]", "[t-1]", "[q-4]"} {
 			u.count(m, 1)
@@ -116,7 +111,7 @@ func TestAskRealAgent(t *testing.T) {
 // of that. TEAMBRIDGE_ASK says how many such turns there are.
 func TestAskRealAgentThatIsFast(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Newest(t, teams.IdleResult))
+	u := newUser(t, standin.Newest(t))
 	ctx := deadline(t, 10*time.Minute)
 	fast := func(marker string) {
 		t.Helper()
@@ -142,33 +137,4 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 		fast(fmt.Sprintf("[after-%d]", i))
 	}
 	u.clean()
-}
-
-// An agent without results reports the end of its turn, and no more: one that does not
-// answer in it is not waited for. The end of another turn is none of this one.
-func TestAskRealAgentThatIsSilent(t *testing.T) {
-	t.Parallel()
-	u := newUser(t, standin.Oldest(t, teams.IdleResult))
-	ctx := deadline(t, 3*time.Minute)
-	ask := func(text string) {
-		t.Helper()
-		status, out, errs := u.run("ask", "worker", text, "--timeout", "40s")
-		if status != api.ExitNoAnswer || out != "" || !strings.Contains(errs, "worker took the message, and ended its turn without an answer") {
-			t.Errorf("%s: exit status %d\n%s%s", text, status, out, errs)
-		}
-	}
-	ask("say nothing [q-1]")
-	u.busy(ctx, "another task [t-1]")
-	u.must("send", "worker", "SLEEP:1\none more [t-2]")
-	ask("SLEEP:1\nsay nothing [q-2]")
-	if u.team.API.Turns(u.team.Member, "[q-2]") != 1 {
-		t.Error("told of before the turn with the message has ended")
-	}
-	u.busy(ctx, "a last one [t-3]")
-	if a := u.asks("worker", "[q-3]\n"+replyCall(api.Guest, "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
-		t.Errorf("%+v", a)
-	}
-	for _, m := range []string{"[q-1]", "[t-1]", "[t-2]", "[q-2]", "[t-3]", "[q-3]"} {
-		u.count(m, 1)
-	}
 }

@@ -26,7 +26,6 @@ import (
 	"teambridge/relay/sim/simagent"
 	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
-	"teambridge/teams"
 )
 
 // The commands of scripts for what goes on beside them.
@@ -301,17 +300,15 @@ func end(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // answer plays a member until the script ends: each turn lasts as long, and ends
-// with TEXT, as a message to a member and as its result:
+// with TEXT, as a message to a member or as its result:
 //
-//	answer [-version VERSION] [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT
+//	answer [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT
 func answering(ts *testscript.TestScript, neg bool, args []string) {
-	opts := simagent.Options{Version: simagent.Newest, Poll: 5 * time.Millisecond}
+	opts := simagent.Options{Poll: 5 * time.Millisecond}
 	to, lasts := "", time.Duration(0)
 	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
 		var err error
 		switch value := args[1]; args[0] {
-		case "-version":
-			opts.Version, err = teams.ParseVersion(value)
 		case "-to":
 			to = value
 		case "-lasts":
@@ -321,7 +318,7 @@ func answering(ts *testscript.TestScript, neg bool, args []string) {
 		args = args[2:]
 	}
 	if neg || len(args) != 3 {
-		ts.Fatalf("usage: answer [-version VERSION] [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT")
+		ts.Fatalf("usage: answer [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT")
 	}
 	opts.Dir, opts.Name = filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]), args[1]
 	opts.Handle = func(_ context.Context, turn simagent.Turn) simagent.Reply {
@@ -331,7 +328,7 @@ func answering(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		reply := simagent.Reply{Text: text, Lasts: lasts}
 		if to != "" {
-			reply.Messages = []simagent.Message{{To: to, Text: text}}
+			reply.Text, reply.Messages = "", []simagent.Message{{To: to, Text: text}}
 		}
 		return reply
 	}
@@ -356,7 +353,7 @@ func say(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: say TEAM FROM TO TEXT")
 	}
 	agent, err := simagent.New(simagent.Options{
-		Dir: filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]), Name: args[1], Version: simagent.Newest,
+		Dir: filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]), Name: args[1],
 	})
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

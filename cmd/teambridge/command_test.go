@@ -118,26 +118,30 @@ func (s scriptTB) Fatal(args ...any) { s.ts.Fatalf("%s", fmt.Sprint(args...)) }
 // team makes a team of simulated agents, founded on 2020-01-02 or another day,
 // who do nothing before they are told to:
 //
-//	team [-version VERSION] [-lead alive|gone|away] [-day 2020-01-02] [-cwd DIR] [-root DIR] NAME MEMBER...
+//	team [-version VERSION] [-lead alive|gone|away|unnamed] [-day 2020-01-02] [-cwd DIR] [-root DIR] NAME MEMBER...
+//
+// The transcript of its lead says that it is of a version. If the lead is unnamed, config.json has no leadProcess.
 func team(ts *testscript.TestScript, neg bool, args []string) {
 	founded := time.Date(2020, 1, 2, 15, 4, 5, 0, time.UTC)
 	opts := simagent.TeamOptions{
-		Root: ts.Getenv("CLAUDE_CONFIG_DIR"), Version: simagent.Newest, Cwd: "/home/dev/project",
+		Root: ts.Getenv("CLAUDE_CONFIG_DIR"), Cwd: "/home/dev/project",
 		SessionID: "2de3961d-6921-4e4d-8adb-18a75361dbe0",
 		Now:       func() time.Time { return founded },
 	}
 	var err error
+	version := ""
 	opts.Process, err = simagent.CurrentProcess()
 	ts.Check(err)
 	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
 		value := args[1]
 		switch flag := args[0]; {
 		case flag == "-version":
-			opts.Version, err = teams.ParseVersion(value)
-			ts.Check(err)
+			version = value
 		case flag == "-lead" && value == "alive":
 		case flag == "-lead" && value == "gone":
 			opts.Process.Start = "1" // the pid belongs to another process by now
+		case flag == "-lead" && value == "unnamed":
+			opts.NoProcess = true
 		case flag == "-lead" && value == "away":
 			opts.Process.Space = "elsewhere#pid:[1]"
 		case flag == "-day":
@@ -154,7 +158,7 @@ func team(ts *testscript.TestScript, neg bool, args []string) {
 		args = args[2:]
 	}
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: team [-version VERSION] [-lead alive|gone|away] [-day DAY] [-cwd DIR] [-root DIR] NAME MEMBER...")
+		ts.Fatalf("usage: team [-version VERSION] [-lead alive|gone|away|unnamed] [-day DAY] [-cwd DIR] [-root DIR] NAME MEMBER...")
 	}
 	opts.Name = args[0]
 	for _, name := range args[1:] {
@@ -162,6 +166,12 @@ func team(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	_, err = simagent.Create(context.Background(), opts)
 	ts.Check(err)
+	if version != "" {
+		dir := filepath.Join(opts.Root, "projects", transcript.Slug(opts.Cwd))
+		ts.Check(os.MkdirAll(dir, 0o700))
+		record := fmt.Sprintf(`{"type":"user","uuid":"u","version":%q,"timestamp":"2020-01-02T15:04:05Z","message":{"content":"hi"}}`+"\n", version)
+		ts.Check(os.WriteFile(filepath.Join(dir, opts.SessionID+".jsonl"), []byte(record), 0o600))
+	}
 }
 
 // take runs the agent of a member until it has taken so many messages, and
@@ -176,7 +186,7 @@ func take(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	agent, err := simagent.New(simagent.Options{
 		Dir:  filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]),
-		Name: args[1], Version: simagent.Newest, Poll: time.Millisecond,
+		Name: args[1], Poll: time.Millisecond,
 	})
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

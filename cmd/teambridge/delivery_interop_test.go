@@ -106,7 +106,7 @@ func TestRealLeadIsKilled(t *testing.T) {
 		u.must("send", to, "please <m-0>", "--id", "before", "--wait", "consumed", "--timeout", "60s")
 		box := u.team.Inbox("worker")
 		ways := map[string]func() error{"deleted": func() error { return os.Remove(box) }}
-		if v.Has(teams.LeadProcessWritten) == teams.Yes { // else it may have been resumed
+		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 311}) >= 0 { // else it may have been resumed
 			ways["emptied"] = func() error { return os.WriteFile(box, []byte("[]"), 0o600) }
 		}
 		for id, vanish := range ways {
@@ -212,4 +212,41 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.TrimSpace(b.buf.String())
+}
+
+// What is put into the inbox of an agent that is too old is verified and reaches its model. All else is refused or said to
+// be unknown, with what it is.
+func TestRealOutdatedTeam(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		if !v.Outdated() {
+			t.Skip("it is supported: TEAMBRIDGE_VERSIONS=taken selects those that are not")
+		}
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, 3*time.Minute)
+		why := v.Check("worker").Error()
+		look := func(want int, says string, args ...string) {
+			t.Helper()
+			status, out, errs := u.run(args...)
+			t.Logf("$ teambridge %s\n%s%s", strings.Join(args, " "), out, errs)
+			if status != want || !strings.Contains(out+errs, says) {
+				t.Errorf("teambridge %s: exit status %d, want %d and %q", strings.Join(args, " "), status, want, says)
+			}
+		}
+		look(0, "warning: "+why, "send", "worker", "please <m-0>")
+		if err := u.team.API.WaitCount(ctx, u.team.Member, "<m-0>", 1); err != nil {
+			t.Fatal(err)
+		}
+		look(api.ExitRefused, why, "ask", "worker", "how many?")
+		look(api.ExitRefused, why, "wait", "--for", "idle", "--member", "worker")
+		look(api.ExitUnknown, why, "send", "worker", "and <m-1>", "--wait", "seen", "--timeout", "60s")
+		look(0, "warning: "+why, "members")
+		look(0, v.Check("it").Error(), "status")
+		look(1, "Claude Code "+v.String()+" is too old: teambridge needs "+teams.Oldest.String()+" or newer", "doctor")
+		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 178}) >= 0 { // an older one does not say its version there
+			look(0, "unknown: "+v.Check("it").Error(), "sessions")
+		}
+		u.each(ctx, 2)
+	})
 }

@@ -14,7 +14,7 @@ func newDemo(a *app) *cobra.Command {
 		Short: "Show what teambridge does, on a simulated team",
 		Long: `Show what teambridge does, on a simulated team in a temporary directory.
 
-The agents treat their inboxes exactly as Claude Code 2.1.329 does, but answer
+The agents treat their inboxes exactly as Claude Code does, but answer
 without a model. Their lead is headless, and its inbox is relayed to it. On
 Linux, a simulated session that is in no team is written to on its socket.
 Nothing else is touched, and no account is needed. It takes a few seconds.

@@ -43,17 +43,13 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 
 		// The same name again.
 		again := &user{t: t, home: u.home}
-		if v.Has(teams.TeamAtStart) == teams.Yes && v.Has(teams.RemakesTeam) != teams.Yes {
-			return
+		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 329}) < 0 {
+			return // a session that is resumed may make another one
 		}
-		if v.Has(teams.TeamAtStart) == teams.No {
-			again.team = standin.StartTeam(t, v, home)
-		} else {
-			lead := standin.StartTerminal(t, v, home, "--resume", first.LeadSessionID)
-			again.team = &standin.Team{Version: v, Root: home.Root, Name: u.team.Name, Member: standin.Worker, Home: home, API: home.API, Lead: lead}
-			if err := again.team.Spawn(ctx, standin.Worker); err != nil {
-				t.Fatal(err)
-			}
+		lead := standin.StartTerminal(t, v, home, "--resume", first.LeadSessionID)
+		again.team = &standin.Team{Version: v, Root: home.Root, Name: u.team.Name, Member: standin.Worker, Home: home, API: home.API, Lead: lead}
+		if err := again.team.Spawn(ctx, standin.Worker); err != nil {
+			t.Fatal(err)
 		}
 		second, err := again.team.Config()
 		if err != nil {

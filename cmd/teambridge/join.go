@@ -21,19 +21,16 @@ every other byte of the file stays. "teambridge read NAME" then shows what
 agents say to you, and what you send comes from that name. Joining twice is
 joining once.
 
-Agents up to version 2.1.181 can write to "user" without this: nothing is
-changed in their teams unless you choose a name with --as.
-
 With --remote MEMBER@TEAM@MACHINE, the name stands for a member on another
 machine ("teambridge link"): what agents write to it goes there, and what it
 answers comes from it. The name is MEMBER-MACHINE, unless --as says another one.
 
-Exit status: 0; 3 no such team; 5 the name is taken, or there is no need to
-join; 6 config.json is corrupt or could not be locked.`,
+Exit status: 0; 3 no such team; 5 the name is taken; 6 config.json is corrupt or
+could not be locked.`,
 		Example: `  teambridge join --team myteam --as alice`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("as") {
-				as = "" // it may not be needed
+			if !cmd.Flags().Changed("as") && remote != "" {
+				as = "" // it follows from the member
 			}
 			to, err := a.target(cmd.Context())
 			if err != nil {

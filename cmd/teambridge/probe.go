@@ -179,7 +179,7 @@ func (a *app) printProbe(p api.Probe) error {
 func (a *app) versionNote(sent ...api.Sent) {
 	for _, s := range sent {
 		v, err := teams.ParseVersion(s.Unlisted)
-		if err != nil || a.state == "" {
+		if err != nil || v.Outdated() || a.state == "" {
 			continue
 		}
 		dir := doctor.Measured(a.state)

@@ -431,7 +431,7 @@ func TestReadme(t *testing.T) {
 	root := filepath.Join(home, ".claude")
 	work := repository(t, home)
 	sim, err := simagent.Create(t.Context(), simagent.TeamOptions{
-		Root: root, Version: simagent.Newest, SessionID: "2de3961d-0000-4000-8000-000000000000", Cwd: work,
+		Root: root, SessionID: "2de3961d-0000-4000-8000-000000000000", Cwd: work,
 		Members: []simagent.Member{{Name: "worker", Handle: func(_ context.Context, turn simagent.Turn) (reply simagent.Reply) {
 			for _, row := range turn.Rows {
 				if row.Kind() == "message" && row.From == "operator" { // newer versions cannot write to user

@@ -32,14 +32,8 @@ func TestRealSeen(t *testing.T) {
 		})
 		// The lead is the first, which nobody reports to then.
 		agents := [][2]string{{"team-lead", standin.Main}, {"worker", "worker"}}
-		if v.Has(teams.RemovesTaken) == teams.Yes { // older ones in panes mark rows as read that their models never get
-			u.team.StartMember(t, v, "bob")
-			agents = append(agents, [2]string{"bob", "bob"})
-		} else if _, err := u.team.API.Wait(ctx, func(r standin.Request) bool { // and others those that come between their look and their mark
-			return r.Agent == standin.Main && r.Has("idle_notification") && !r.Answered.IsZero()
-		}); err != nil {
-			t.Fatal(err)
-		}
+		u.team.StartMember(t, v, "bob")
+		agents = append(agents, [2]string{"bob", "bob"})
 		for _, a := range agents {
 			member, agent := a[0], a[1]
 			w := &watchedSends{user: u, served: s, member: member}
@@ -87,17 +81,11 @@ func (w *watchedSends) checkOrder(ctx context.Context, v teams.Version, try int,
 			t.Fatal(err)
 		}
 	}
-	texts := []string{"the same", "the same", "`the <last>`"}
-	if v.Has(teams.WrapsUser) == teams.Yes { // else nothing is said of it, or of what is given with it
-		texts = append(texts, "see </teammate-message>")
-	}
+	texts := []string{"the same", "the same", "`the <last>`", "see </teammate-message>"}
 	list := []string{first}
 	for _, text := range texts {
 		id := w.send(text)
 		list = append(list, id)
-		if v.Has(teams.RemovesTaken) != teams.Yes { // it marks a row as read that comes between its look and its mark
-			w.receipt(ctx, id, func(r *api.Receipt) bool { return r.ConsumedAt != nil })
-		}
 	}
 	var last time.Time
 	for _, id := range list {

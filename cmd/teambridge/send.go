@@ -293,6 +293,10 @@ func (a *app) reachNote(s api.Sent) {
 		a.note("%s has no teammate from this session: it may not read its inbox until it spawns one", s.Member)
 	case teams.AtTerminal:
 		a.note("the session of %s is at a person's terminal: this waits in the inbox until it moves; see teambridge switch", s.Member)
+	case teams.Outdated:
+		if v, err := teams.ParseVersion(s.Unlisted); err == nil {
+			a.warn("%v; what becomes of this message is not proved", v.Check(s.Member))
+		}
 	case teams.Unread:
 		a.note("older messages to %s have not been read for minutes", s.Member)
 	}

@@ -45,7 +45,7 @@ func TestServiceIsKilled(t *testing.T) {
 	root, state := filepath.Join(t.TempDir(), "claude"), teamstest.StateDir(t)
 	// An older agent keeps what it has taken, so that all of it can be counted.
 	team, err := simagent.Create(ctx, simagent.TeamOptions{
-		Root: root, Version: simagent.Oldest, Name: "t", Poll: 5 * time.Millisecond, Members: []simagent.Member{{Name: "worker"}}, Report: func(error) {},
+		Root: root, Marks: true, Name: "t", Poll: 5 * time.Millisecond, Members: []simagent.Member{{Name: "worker"}}, Report: func(error) {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/relay/shell"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 func newSessions(a *app) *cobra.Command {
@@ -24,17 +25,17 @@ func newSessions(a *app) *cobra.Command {
 whether they are in a team or not: at terminals, in editors, and headless.
 
 Claude Code describes each of its processes in a file, so nothing has to be set
-up. Up to 2.1.160 it gives them no names. What they do is "unknown" up to
-2.1.112 and, if they are headless, up to 2.1.248. AGENT is the member of a team
-whose session it is; "(relayed)" marks those that teambridge runs.
+up. AGENT is the member of a team whose session it is; "(relayed)" marks those
+that teambridge runs. What a session does whose Claude Code is older than
+` + teams.Oldest.String() + ` is "unknown", and the way to it is "-", or "inbox": update it with
+"claude update".
 
 The sessions of Qwen Code are there, too, and on Linux those of Codex, once they
 have a prompt, which are called "codex-" and the end of their id.
 
 REACH is how a message gets there: "inbox" for members of teams; "session" for
-the others from 2.1.248 on, and those of Qwen Code, which listen on sockets of
-their own; "hook" for
-those that have the waiting hook instead ("teambridge hook install --wake");
+the others, and those of Qwen Code, which listen on sockets of their own; "hook"
+for those that have the waiting hook instead ("teambridge hook install --wake");
 "codex" for those in the shared server of Codex; and "-" for those that cannot
 be reached, of which doctor says what they need. send and ask take the names of
 sessions, their ids (or the first 8 characters), process ids and directories as

@@ -47,7 +47,7 @@ func TestTapOfARealLead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("five hundred messages to a real agent")
 	}
-	u := newUser(t, standin.Newest(t, teams.RemovesTaken))
+	u := newUser(t, standin.Newest(t))
 	ctx := deadline(t, 2*time.Minute)
 	j := u.tapping()
 	box := u.inbox("team-lead")

@@ -30,9 +30,9 @@ func newTasks(a *app) *cobra.Command {
 They are those of a team: who has each, what it waits for, and since when it is
 as it is. With the name of a member or the id of a task, only those are listed.
 
-Claude Code keeps a list for each team, and one for each session in no team. Up
-to 2.1.177 the list of a team is deleted with it; later ones stay, and can be
-named with --team after the team has ended. --session selects the list of a
+Claude Code keeps a list for each team, and one for each session in no team. The
+list of a team stays, and can be named with --team after the team has ended.
+--session selects the list of a
 session by its id (or the first 8 characters), and --all every list.
 
 Tasks are sorted by number, as Claude Code sorts them. WAITS FOR has the tasks

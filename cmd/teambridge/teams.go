@@ -109,7 +109,8 @@ func newMembers(a *app) *cobra.Command {
 		Long: `List the members of a team, their unread messages, and their relays.
 
 Inboxes without a member are listed too. The prompt that a member was started
-with is not shown, because it may contain secrets.
+with is not shown, because it may contain secrets. A warning names agents whose
+Claude Code is too old.
 
 Exit status: 0; 3 no such team; 4 a service runs and does not answer, so it is
 not known whether its relays are stopped; 6 config.json is corrupt.`,
@@ -135,6 +136,11 @@ func listMembers(ctx context.Context, a *app) error {
 func printMembers(a *app, infos []api.Member) error {
 	if a.json {
 		return a.printJSON(infos)
+	}
+	for _, i := range infos {
+		if v, err := teams.ParseVersion(i.Version); err == nil && i.Outdated {
+			a.warn("%v", v.Check(i.Member))
+		}
 	}
 	rows := [][]string{{"MEMBER", "ROLE", "TYPE", "MODEL", "COLOR", "JOINED", "UNREAD", "RELAY"}}
 	for _, i := range infos {

@@ -46,7 +46,7 @@ func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
 // teamAtTerminal makes a team, and returns what makes teambridge commands about it.
 func teamAtTerminal(t *testing.T, members ...string) func(args ...string) *exec.Cmd {
 	t.Helper()
-	opts := simagent.TeamOptions{Root: t.TempDir(), Version: simagent.Newest, Name: "t"}
+	opts := simagent.TeamOptions{Root: t.TempDir(), Name: "t"}
 	for _, name := range members {
 		opts.Members = append(opts.Members, simagent.Member{Name: name, Absent: true})
 	}

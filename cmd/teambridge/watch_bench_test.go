@@ -24,7 +24,7 @@ import (
 func BenchmarkChanges(b *testing.B) {
 	dir := b.TempDir()
 	a := &app{host: host{stderr: &bytes.Buffer{}, lookup: func(string) (string, bool) { return "", false }}, out: &stdio.Output{}, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}
-	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker"}}})
+	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Members: []simagent.Member{{Name: "worker"}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	}
 	root := filepath.Join(b.TempDir(), "claude")
 	for i := range 100 {
-		opts := simagent.TeamOptions{Root: root, Version: simagent.Newest, Name: fmt.Sprintf("team-%d", i)}
+		opts := simagent.TeamOptions{Root: root, Name: fmt.Sprintf("team-%d", i)}
 		for k := range inboxes - 1 {
 			opts.Members = append(opts.Members, simagent.Member{Name: fmt.Sprintf("worker-%d", k), Absent: true})
 		}

@@ -15,7 +15,7 @@ func BenchmarkTap(b *testing.B) {
 	for _, member := range []string{"teammate", "lead"} {
 		b.Run(member, func(b *testing.B) {
 			c, j := newClaude(b), newJournal(b)
-			opts := simagent.TeamOptions{Root: c.root.Path(), Version: simagent.Newest, Name: "blue", Members: []simagent.Member{{Name: "ann"}}}
+			opts := simagent.TeamOptions{Root: c.root.Path(), Name: "blue", Members: []simagent.Member{{Name: "ann"}}}
 			if member == "lead" {
 				opts.Poll = time.Second // as leads do
 			}

@@ -295,7 +295,7 @@ func TestTapWaitsForWholeFiles(t *testing.T) {
 func TestTapAgainstWritesInPlace(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
-	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Version: simagent.Oldest, Name: "blue", Poll: 5 * time.Millisecond,
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Marks: true, Name: "blue", Poll: 5 * time.Millisecond,
 		Members: []simagent.Member{{Name: "ann"}}})
 	must(t, err)
 	play(t, team.Run)
@@ -479,7 +479,7 @@ func TestTapTwice(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
 	path := filepath.Join(t.TempDir(), "journal.db")
-	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Version: simagent.Newest, Name: "blue",
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Name: "blue",
 		Members: []simagent.Member{{Name: "ann"}, {Name: "bob", Absent: true}}})
 	must(t, err)
 	play(t, team.Run)
@@ -614,7 +614,7 @@ func TestReadLooksOnceWithoutTime(t *testing.T) {
 func TestTapOfANewerAgent(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
-	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Version: simagent.Newest, Name: "blue", Poll: 25 * time.Millisecond,
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Name: "blue", Poll: 25 * time.Millisecond,
 		Members: []simagent.Member{{Name: "ann"}}})
 	must(t, err)
 	play(t, team.Run)

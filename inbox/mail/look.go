@@ -21,7 +21,8 @@ import (
 //     gave it up.
 //   - It is gone, and an unread row in front of it is still there, and was there all the
 //     time as far as the journal knows: lost.
-//   - It is gone, and the agent is known to keep the rows it took, or not to run: unknown.
+//   - It is gone, and the agent is known to be older than [teams.Oldest], or not to run: unknown.
+//     So it is if the agent's version is not known, and rows were marked as read in its inbox.
 //   - Its inbox is missing, empty or corrupt, or its team is gone: unknown.
 //   - It is gone, and was lost or unknown when somebody looked before: unknown.
 //   - It is gone otherwise: consumed.
@@ -36,7 +37,7 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 		return inbox.Unconsumed, nil
 	}
 	if d.Tracked != nil && d.Tracked.In(seen) {
-		return d.Tracked.Look(seen, teams.Unsure), nil
+		return d.Tracked.Look(seen, false), nil
 	}
 	fate, err := s.relayed(ctx, d)
 	if fate != "" || err != nil {
@@ -76,17 +77,17 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 	return fate, s.explain(ctx, d, fate, seen.Fault)
 }
 
-// keeps says whether an agent leaves rows in its inbox: those it took, or all, since it does
+// keeps reports whether an agent may leave rows in its inbox: those it took, or all, since it does
 // not run. marked says that rows marked by it were seen there.
 //
 // That is asked after the row was found gone: if the agent runs now, it may have taken the
 // row. If it does not, it may have taken it before it ended, or somebody has cleaned up.
-func (s *Sender) keeps(ctx context.Context, member string, marked bool) teams.Answer {
+func (s *Sender) keeps(ctx context.Context, member string, marked bool) bool {
 	// Of a session that was resumed, config.json has another process.
 	if now, err := s.opts.Team.Config(ctx); err == nil && s.opts.Team.AgentState(now, member, time.Now()) == teams.Gone {
-		return teams.Yes
+		return true
 	}
-	return s.opts.Team.Agent(s.config, member).KeepsRows(marked)
+	return s.opts.Team.Agent(s.config, member).MayKeepRows(marked)
 }
 
 // doubted returns the fate of a message that seems to be consumed: it is unknown if somebody
@@ -116,7 +117,7 @@ func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate, faul
 	case inbox.Lost:
 		why = fmt.Errorf("message %q to %s: %w", d.ID, d.Member, inbox.ErrLost)
 	case inbox.Unknown:
-		why = fmt.Errorf("message %q to %s: %s, and %w", d.ID, d.Member, vanished(fault), inbox.ErrUnclear)
+		why = fmt.Errorf("message %q to %s: %s, and %w%s", d.ID, d.Member, vanished(fault), inbox.ErrUnclear, s.outdated(d.Member))
 	default:
 		return nil
 	}
@@ -126,6 +127,15 @@ func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate, faul
 		}
 	}
 	return why
+}
+
+// outdated says that a member is too old for anything to be proved of it, after a colon; empty
+// if it is not known to be.
+func (s *Sender) outdated(member string) string {
+	if err := s.opts.Team.Agent(s.config, member).Version().Check(member); err != nil {
+		return ": " + err.Error()
+	}
+	return ""
 }
 
 // vanished says how a message went, by the fault of its inbox.
@@ -220,7 +230,7 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 	if passed, err := stood(ctx, j, key, last.Seq, seen); err != nil || passed {
 		return inbox.Lost, err
 	}
-	if seen.Fault != nil || s.keeps(ctx, d.Member, inbox.Kept(seen.Rows)) == teams.Yes {
+	if seen.Fault != nil || s.keeps(ctx, d.Member, inbox.Kept(seen.Rows)) {
 		return inbox.Unknown, nil
 	}
 	return inbox.Consumed, nil

@@ -137,7 +137,7 @@ func (l *looking) delete() {
 	}
 }
 
-// marked is a row as an older agent leaves it; by is the relay's delivery, if it
+// marked is a row as an old agent leaves it; by is the relay's delivery, if it
 // was one.
 func (l *looking) marked(row json.RawMessage, by string) json.RawMessage {
 	l.Helper()
@@ -209,9 +209,9 @@ func TestVerdict(t *testing.T) {
 		"all taken":               {func(l *looking) { l.write() }, inbox.Consumed, nil},
 		"taken, and others came":  {func(l *looking) { l.write(json.RawMessage(`{"from":"y","text":"new"}`)) }, inbox.Consumed, nil},
 		"an old content was back": {func(l *looking) { l.write(l.rows()[:2]...) }, inbox.Lost, inbox.ErrLost},
-		"an old content was back, of an agent that keeps rows": {func(l *looking) { r := l.rows(); l.write(l.marked(r[0], ""), r[1]) },
+		"an old content was back, and rows were marked": {func(l *looking) { r := l.rows(); l.write(l.marked(r[0], ""), r[1]) },
 			inbox.Lost, inbox.ErrLost},
-		"gone, of an agent that keeps rows": {func(l *looking) { r := l.rows(); l.write(l.marked(r[0], ""), l.marked(r[1], "")) },
+		"gone, and rows were marked": {func(l *looking) { r := l.rows(); l.write(l.marked(r[0], ""), l.marked(r[1], "")) },
 			inbox.Unknown, inbox.ErrUnclear},
 		"an old content was back, and had been seen to go": {func(l *looking) {
 			rows := l.rows()
@@ -336,34 +336,54 @@ func TestFollowTeamThatIsMoved(t *testing.T) {
 	}
 }
 
-// An agent answers for itself whether it keeps the rows it took: by its version, and
-// where that is not known by the rows that are there.
+// Of an agent that is known to be too old, only a row that is marked as read was taken. If its
+// version is not known, rows that it has marked say that it may keep those that it took.
 func TestVerdictByVersion(t *testing.T) {
 	t.Parallel()
+	none := func(*looking) []json.RawMessage { return nil }
+	marked := func(l *looking) []json.RawMessage { return []json.RawMessage{l.marked(l.rows()[0], "")} }
+	ours := func(l *looking) []json.RawMessage {
+		r := l.rows()
+		return []json.RawMessage{r[0], r[1], l.marked(r[2], "")}
+	}
+	front := func(l *looking) []json.RawMessage { return l.rows()[:2] }
 	for name, tc := range map[string]struct {
 		version string
-		marked  bool
+		left    func(l *looking) []json.RawMessage
+		given   bool // its transcript shows the message
 		want    inbox.Fate
 	}{
-		"it marks rows":                      {"2.1.159", false, inbox.Unknown},
-		"it removes rows":                    {"2.1.160", false, inbox.Consumed},
-		"it removes rows, and old are there": {"2.1.329", true, inbox.Consumed},
-		"not known":                          {"", false, inbox.Consumed},
-		"not known, and it has marked some":  {"", true, inbox.Unknown},
+		"too old, and gone":                        {"2.1.256", none, false, inbox.Unknown},
+		"too old, gone, and its transcript has it": {"2.1.256", none, true, inbox.Unknown},
+		"too old, and marked":                      {"2.1.256", ours, false, inbox.Consumed},
+		"much too old, and marked":                 {"2.1.80", ours, false, inbox.Consumed},
+		"too old, and one in front is still there": {"2.1.256", front, false, inbox.Lost},
+		"too old, and it waits":                    {"2.1.256", (*looking).rows, false, inbox.Unconsumed},
+		"the oldest, and gone":                     {"2.1.257", none, false, inbox.Consumed},
+		"current, gone, and some are marked":       {"2.1.329", marked, false, inbox.Consumed},
+		"not known, and gone":                      {"", none, false, inbox.Consumed},
+		"not known, gone, and some are marked":     {"", marked, false, inbox.Unknown},
+		"not known, and marked":                    {"", ours, false, inbox.Consumed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := look(t)
+			if tc.given {
+				l.teammateOf(tc.version, `<teammate-message teammate_id="user" verified="false">\n`+told+`\n</teammate-message>`, time.Now())
+			}
 			if tc.version != "" {
 				l.conversation(tc.version)
 			}
-			var left []json.RawMessage
-			if tc.marked {
-				left = append(left, l.marked(l.rows()[0], ""))
-			}
-			l.write(left...)
-			if fate, err := fateOf(t, l.sender, l.d); fate != tc.want {
+			l.write(tc.left(l)...)
+			fate, err := fateOf(t, l.sender, l.d)
+			if fate != tc.want {
 				t.Errorf("it is %s, %v; want %s", fate, err, tc.want)
+			}
+			if says := err != nil && strings.Contains(err.Error(), "worker is Claude Code 2.1.256, and teambridge needs"); says != (tc.want == inbox.Unknown && tc.version != "") {
+				t.Errorf("the error is %v", err)
+			}
+			if again := errors.As(err, new(*teams.OutdatedError)); again {
+				t.Error("what is unknown is refused")
 			}
 		})
 	}
@@ -425,13 +445,16 @@ func TestVerdictByConversation(t *testing.T) {
 
 // teammate makes worker's conversation, in which its model was given that, a JSON
 // string without its quotes.
-func (l *looking) teammate(content string, at time.Time) {
+func (l *looking) teammate(content string, at time.Time) { l.teammateOf("2.1.329", content, at) }
+
+// teammateOf is teammate of that version.
+func (l *looking) teammateOf(version, content string, at time.Time) {
 	l.Helper()
-	l.conversation("2.1.329")
+	l.conversation(version)
 	c := l.sender.Config()
 	lead, _ := c.Lead()
 	folder := filepath.Join(l.opts.Team.Root().Path(), "projects", transcript.Slug(lead.Cwd), c.LeadSessionID, "subagents")
-	record := `{"type":"user","uuid":"u","version":"2.1.329","timestamp":"` + at.UTC().Format(time.RFC3339Nano) + `","message":{"role":"user","content":"` +
+	record := `{"type":"user","uuid":"u","version":"` + version + `","timestamp":"` + at.UTC().Format(time.RFC3339Nano) + `","message":{"role":"user","content":"` +
 		strings.ReplaceAll(content, `"`, `\"`) + `"}}` + "\n"
 	err := errors.Join(os.MkdirAll(folder, 0o700),
 		os.WriteFile(filepath.Join(folder, "agent-aworker-1.meta.json"), []byte(`{"name":"worker"}`), 0o600),
@@ -460,7 +483,7 @@ func TestVerdictOnWhatWasSentBefore(t *testing.T) {
 		}, inbox.Consumed},
 		"it was seen as read":                          {func(l *looking) { l.write(l.marked(l.rows()[2], "")); l.observe(); l.write() }, inbox.Consumed},
 		"it was seen, and one in front is still there": {func(l *looking) { l.observe(); l.write(l.rows()[:2]...); l.observe() }, inbox.Lost},
-		"it was seen, and the agent keeps rows":        {func(l *looking) { l.observe(); l.write(l.marked(l.rows()[0], "")); l.observe() }, inbox.Unknown},
+		"it was seen, and others are marked":           {func(l *looking) { l.observe(); l.write(l.marked(l.rows()[0], "")); l.observe() }, inbox.Unknown},
 		"it has a receipt": {func(l *looking) {
 			if _, err := l.journal.Consumed(l.Context(), l.sender.Key(l.d), time.Now()); err != nil {
 				l.Fatal(err)

@@ -110,22 +110,16 @@ func (s *Sender) From() string { return s.from }
 // DefaultFrom reports whether nobody chose that name; see [inbox.Message].
 func (s *Sender) DefaultFrom() bool { return s.opts.From == "" }
 
-// Answerable says whether a member can write to the sender's name. It can if somebody chose
-// that name or joined under it.
-func (s *Sender) Answerable(member string) teams.Answer {
-	if !s.asUser {
-		return teams.Yes
-	}
-	if m, ok := s.config.Member(member); !ok || m.Guest() {
-		return teams.Unsure
-	}
-	return s.opts.Team.Agent(s.config, member).ReachesUser()
+// Answerable reports whether a member can write to the sender's name. Agents can if somebody
+// chose that name or joined under it: they cannot write to "user".
+func (s *Sender) Answerable(member string) bool {
+	m, ok := s.config.Member(member)
+	return !s.asUser || !ok || m.Guest()
 }
 
-// AllAnswerable reports whether no member is known to be unable to write to the sender's
-// name.
+// AllAnswerable reports whether all members can write to the sender's name.
 func (s *Sender) AllAnswerable() bool {
-	return !slices.ContainsFunc(s.config.Members, func(m teams.Member) bool { return s.Answerable(m.Name) == teams.No })
+	return !slices.ContainsFunc(s.config.Members, func(m teams.Member) bool { return !s.Answerable(m.Name) })
 }
 
 // Team returns the team that is sent to.
@@ -145,8 +139,7 @@ func (s *Sender) Resolve(name string, force bool) (string, error) {
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); !ok || nf.Kind != "member" {
 		return member, err
 	}
-	// If agents can write to "user", so can anybody else.
-	if force || name == User && s.config.ReachesUser() == teams.Yes {
+	if force {
 		return name, teams.CheckName("member", name)
 	}
 	return "", err
@@ -207,6 +200,7 @@ type Delivered struct {
 	Deduplicated bool                 // it was sent before, and was not written again
 	Recorded     bool                 // the ledger knows that it was written
 	Reach        teams.Deliverability // who will read it
+	Version      teams.Version        // of the member; zero if it is not known, or a person
 	Waited       time.Duration
 
 	// Unrecorded is why the ledger could not record that the message was written.
@@ -256,10 +250,14 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 
 // begin returns what is known of a message before it is sent.
 func (s *Sender) begin(member string, m Message) Delivered {
-	return Delivered{
+	d := Delivered{
 		Team: s.opts.Team.Name(), Member: member, ID: m.ID, State: Failed, Start: time.Now(),
-		Reach: s.Reach(member),
+		Reach: s.Reach(member), Version: s.opts.Team.Agent(s.config, member).Version(),
 	}
+	if d.Reachable() && d.Version.Outdated() {
+		d.Reach = teams.Outdated
+	}
+	return d
 }
 
 // Reach says who will read a message to a member.

@@ -3,7 +3,6 @@ package mail
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"teambridge/inbox"
@@ -54,8 +53,7 @@ func (d *Delivered) sent() time.Time {
 //   - The record has its sender, summary and text, and is not older than the message.
 //   - Equal messages are given in the order in which they were sent, according to the
 //     journal. If one of them may not have been given, nothing is said of the later ones.
-//   - Versions up to 2.1.160 do not escape what they give to the model. There, nothing is
-//     said if the journal has a row of the same inbox that can look like the message.
+//   - The record is not of a version before [teams.Oldest].
 func (s *Sender) Seen(ctx context.Context, list ...Delivered) ([]time.Time, error) {
 	at := make([]time.Time, len(list))
 	c := s.Conversation(list...)
@@ -72,7 +70,7 @@ func (s *Sender) Seen(ctx context.Context, list ...Delivered) ([]time.Time, erro
 			return nil, err
 		}
 		sent := d.sent()
-		if relayed || !slices.ContainsFunc(c.Given(row.From, row.Summary, row.Text), func(g teams.Given) bool { return !g.At.Before(sent) }) {
+		if relayed || !slices.ContainsFunc(c.Given(row.From, row.Summary, row.Text), func(at time.Time) bool { return !at.Before(sent) }) {
 			continue
 		}
 		given = append(given, i)
@@ -137,9 +135,6 @@ func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list [
 // sure. rows are those of the inbox.
 func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record) (time.Time, error) {
 	row := d.row()
-	given := s.Conversation(d).Given(row.From, row.Summary, row.Text)
-	unsure := slices.ContainsFunc(given, func(g teams.Given) bool { return !g.Sure })
-	anySummary := slices.ContainsFunc(given, func(g teams.Given) bool { return g.AnySummary })
 	var sent []time.Time // of equal messages
 	ours := -1
 	for _, m := range rows {
@@ -151,9 +146,7 @@ func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record)
 			ours = len(sent)
 			sent = append(sent, d.sent())
 			continue
-		case unsure && pretends(&m.Row, row.Text):
-			return time.Time{}, nil
-		case m.From != row.From || m.Text != row.Text || m.Summary != row.Summary && !anySummary:
+		case m.From != row.From || m.Text != row.Text || m.Summary != row.Summary:
 			continue
 		}
 		if lost, err := s.lost(ctx, d, m.ID()); err != nil {
@@ -178,18 +171,7 @@ func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record)
 	}
 	c := s.conversation(d.Member, sent[0])
 	c.Read()
-	var times []time.Time
-	for _, g := range c.Given(row.From, row.Summary, row.Text) {
-		times = append(times, g.At)
-	}
-	return assign(sent, times, ours), nil
-}
-
-// pretends reports whether a row could look like another message with that text, where
-// nothing is escaped: it breaks out of an attribute or of its wrapper.
-func pretends(r *inbox.Row, text string) bool {
-	return strings.Contains(r.From+r.Color+r.Summary, "\n") ||
-		strings.Contains(r.Text, text) && (strings.Contains(r.Text, "teammate-message") || strings.Contains(r.From+r.Color, `"`))
+	return assign(sent, c.Given(row.From, row.Summary, row.Text), ours), nil
 }
 
 // lost reports whether a message of ours was lost.

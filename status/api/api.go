@@ -50,6 +50,8 @@ type Member struct {
 	Color    string     `json:"color,omitempty"`
 	Backend  string     `json:"backendType,omitempty"`
 	Cwd      string     `json:"cwd,omitempty"`
+	Version  string     `json:"version,omitempty"`  // of the Claude Code that runs it, if that is known
+	Outdated bool       `json:"outdated,omitempty"` // that version is too old: nothing that the agent does is proved
 	JoinedAt *time.Time `json:"joinedAt,omitempty"`
 	Inbox    bool       `json:"inbox"`             // the inbox file exists
 	Unread   int        `json:"unread"`            // unread rows
@@ -166,9 +168,9 @@ type Sent struct {
 	Deduplicated bool   `json:"deduplicated"` // it was sent before under this id
 	Recorded     bool   `json:"recorded"`     // the history has it; false if it was forced without a ledger, or was not sent
 	Reachable    bool   `json:"reachable"`
-	Reach        string `json:"reach,omitempty"`    // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, at-terminal, unread
+	Reach        string `json:"reach,omitempty"`    // why nobody may read it: not-a-member, lead-gone, no-relay, no-teammate, at-terminal, unread; outdated: what becomes of it is not proved
 	NoAnswer     bool   `json:"noAnswer,omitempty"` // the member cannot write to the sender's name; see [Bridge.Join]
-	Unlisted     string `json:"unlisted,omitempty"` // the member's version of Claude Code, if it is newer than those that teambridge was measured with
+	Unlisted     string `json:"unlisted,omitempty"` // the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with
 	WaitedMs     int64  `json:"waitedMs"`
 	Delivery     string `json:"delivery,omitempty"` // if it goes to a headless agent as a user prompt, or to a pane: the id of the delivery
 	Reason       string `json:"reason,omitempty"`   // why a message to a pane waits, is unconfirmed or was not sent

@@ -116,9 +116,8 @@ type Bridge interface {
 	// ctx ends.
 	Events(ctx context.Context, team, after string) iter.Seq2[Event, error]
 
-	// Join joins a team under a name that its agents can write to. Joining twice is joining
-	// once. The error is [CodeJoinNotNeeded] if they can write to "user", and no name was
-	// chosen.
+	// Join joins a team under a name that its agents can write to, [Guest] if none was chosen.
+	// Joining twice is joining once.
 	Join(ctx context.Context, team string, n NewJoin) (Membership, error)
 	// Leave leaves a team under a name or, if it is empty, under every name that was joined
 	// under, and returns them. Inboxes stay.

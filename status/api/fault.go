@@ -25,21 +25,20 @@ const (
 	CodeNotFound      Code = "not_found"
 	CodeGone          Code = "gone" // the team ended
 	CodeTimeout       Code = "timeout"
-	CodeRefused       Code = "refused"         // possible, but not allowed
-	CodeIDTaken       Code = "id_taken"        // the id belongs to another message
-	CodeJoinNotNeeded Code = "join_not_needed" // agents can write to "user"
-	CodeCorrupt       Code = "corrupt"         // a file with the wrong content
-	CodeTooLarge      Code = "too_large"       // a file that is over the limit
-	CodeLocked        Code = "locked"          // another process holds the lock
-	CodeForeignLock   Code = "foreign_lock"    // something that is no lock is in its place
-	CodeBusy          Code = "busy"            // the file is being written
-	CodeCompromised   Code = "compromised"     // the lock was taken over; nothing was written
-	CodeLost          Code = "lost"            // overwritten by a tool that ignores the lock
-	CodeUnknown       Code = "unknown"         // it is not known whether it arrived
-	CodeNoLedger      Code = "no_ledger"       // there is no database to remember the id
-	CodeNoAnswer      Code = "no_answer"       // the agent's turn ended without an answer
-	CodePermission    Code = "permission"      // the operating system does not allow it
-	CodeOutput        Code = "output"          // the answer could not be written
+	CodeRefused       Code = "refused"      // possible, but not allowed
+	CodeIDTaken       Code = "id_taken"     // the id belongs to another message
+	CodeCorrupt       Code = "corrupt"      // a file with the wrong content
+	CodeTooLarge      Code = "too_large"    // a file that is over the limit
+	CodeLocked        Code = "locked"       // another process holds the lock
+	CodeForeignLock   Code = "foreign_lock" // something that is no lock is in its place
+	CodeBusy          Code = "busy"         // the file is being written
+	CodeCompromised   Code = "compromised"  // the lock was taken over; nothing was written
+	CodeLost          Code = "lost"         // overwritten by a tool that ignores the lock
+	CodeUnknown       Code = "unknown"      // it is not known whether it arrived
+	CodeNoLedger      Code = "no_ledger"    // there is no database to remember the id
+	CodeNoAnswer      Code = "no_answer"    // the agent's turn ended without an answer
+	CodePermission    Code = "permission"   // the operating system does not allow it
+	CodeOutput        Code = "output"       // the answer could not be written
 	CodeInterrupted   Code = "interrupted"
 
 	// Only from the service.
@@ -89,7 +88,7 @@ var statuses = []struct {
 	{ExitTimeout, http.StatusGatewayTimeout, []Code{CodeTimeout}},
 	{ExitRefused, http.StatusUnauthorized, []Code{CodeUnauthorized}},
 	{ExitRefused, http.StatusForbidden, []Code{CodeRefused, CodeForbidden, CodeReadOnly}},
-	{ExitRefused, http.StatusConflict, []Code{CodeIDTaken, CodeJoinNotNeeded, CodeConflict, CodeNotInFlight}},
+	{ExitRefused, http.StatusConflict, []Code{CodeIDTaken, CodeConflict, CodeNotInFlight}},
 	{ExitLocked, http.StatusConflict, []Code{CodeCorrupt, CodeTooLarge}},
 	{ExitLocked, http.StatusLocked, []Code{CodeLocked, CodeForeignLock, CodeBusy}},
 	{ExitLocked, http.StatusServiceUnavailable, []Code{CodeCompromised}},

@@ -5,11 +5,12 @@ import "time"
 // Session is a living process of Claude Code on this machine, with the session that it has now, or a session of Codex that a living process
 // holds. Nothing has to be set up for it.
 type Session struct {
-	Name      string    `json:"name"`    // that its person gave it, or that Claude Code made of the directory; empty up to 2.1.160
+	Name      string    `json:"name"`    // that its person gave it, or that Claude Code made of the directory
 	Session   string    `json:"session"` // its id; /clear and /resume change it
 	PID       int       `json:"pid"`     // of Codex, several sessions can be in one process
 	Cwd       string    `json:"cwd"`
-	Version   string    `json:"version"` // of Claude Code; empty up to 2.1.112
+	Version   string    `json:"version"`            // of Claude Code; empty if it does not say, as old ones do not
+	Outdated  bool      `json:"outdated,omitempty"` // that version is too old: the session cannot be reached, and what it does is unknown
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	Headless  bool      `json:"headless,omitempty"` // no person is at a terminal
 
@@ -27,8 +28,7 @@ type Session struct {
 
 	Relayed bool `json:"relayed,omitempty"` // teambridge runs it
 
-	// Socket says that it listens for messages of other sessions, as of 2.1.248 unless that is
-	// switched off.
+	// Socket says that it listens for messages of other sessions, as it does unless that is switched off.
 	Socket bool `json:"socket,omitempty"`
 	// Way is how a message reaches it: [WayInbox], for that of a member or one that teambridge runs,
 	// [WaySession], [WayHook] or [WayCodex]. It is empty if none does.

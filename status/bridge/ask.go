@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"time"
 
@@ -77,6 +76,9 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	if err != nil {
 		return a, err
 	}
+	if err := t.Agent(c, member).Version().Check(member); err != nil {
+		return a, err
+	}
 	const anyway = "teambridge send puts it into the inbox anyway"
 	if err := l.canAnswer(ctx, nil, t, c, member, anyway); err != nil && m.id == "" {
 		return a, err
@@ -124,16 +126,12 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, err
 	}
 	if before != nil {
-		q.Start, q.taken, q.other, q.said = before.at, before.taken, before.other, before.said
+		q.Start, q.taken, q.said, q.other = before.at, before.taken, before.said, true
 	}
 	q.since = q.Start
-	q.conversation = t.Agent(r.sender.Config(), member).Conversation(q.Start.Truncate(time.Millisecond))
-	if agent := t.Agent(r.sender.Config(), member); agent.Version().Has(teams.IdleResult) == teams.Yes {
-		q.transcripts = agent.Transcripts
-	}
-	if q.delivery = a.Sent.Delivery; q.delivery == "" && before == nil {
-		q.clock = clocked(q.Inbox.Path(), q.Start, time.Now())
-	}
+	agent := t.Agent(r.sender.Config(), member)
+	q.conversation, q.transcripts = agent.Conversation(q.Start.Truncate(time.Millisecond)), agent.Transcripts
+	q.delivery = a.Sent.Delivery
 	wait, cancel := within(ctx, timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, q.ID))
 	defer cancel()
 	l.opts.Debug("waiting for an answer to %s", q.ID)
@@ -188,8 +186,8 @@ func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team,
 	return nil
 }
 
-// askingAs returns the name to ask under. It joins the team if nobody has, since agents of
-// every version can write to members, and returns the name as joined then, too.
+// askingAs returns the name to ask under. It joins the team if nobody has, since agents can
+// write to members alone, and returns the name as joined then, too.
 func (l *Local) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, dir string) (name, joined string, err error) {
 	lg, err := l.opts.Ledger(ctx)
 	if err != nil {
@@ -207,15 +205,13 @@ const (
 	recordLag = 2 * time.Second        // how late an agent may write down its conversation
 	lookAgain = 100 * time.Millisecond // how often it is read meanwhile
 
-	// An agent's turn with its model takes at least this long. A report without an
-	// idle reason that comes sooner after a message was taken is of the previous turn.
+	// An agent's turn with its model takes at least this long. If its transcript does not show
+	// when the turn with a message began, a report without an idle reason that comes sooner
+	// after the message was taken counts as one of the previous turn.
 	startup = 500 * time.Millisecond
 
-	// A report that may be of the previous turn counts if nothing follows for this long.
+	// How long a message is waited for that an agent says in its report to have written.
 	quiet = 10 * time.Second
-
-	// The kernel dates files by its last tick, of which there are at least 100 a second.
-	tick = 10 * time.Millisecond
 )
 
 type askReply struct {
@@ -235,21 +231,17 @@ type question struct {
 	text     string
 	rec      *Recorder
 	delivery string // of a prompt; "" for a row
-	clock    bool   // the inbox file is dated by our clock
 	over     bool   // the prompt had ended when it was looked at last
 
 	conversation *teams.Conversation // of the member
-	transcripts  func() []string     // of the member; nil if it reports no results
+	transcripts  func() []string     // of the member
 	transcribed  time.Time           // when they were last read for the answer
 
 	since, taken time.Time        // the message was taken between these; taken is zero until then
 	said         []journal.Record // by the member; not yet weighed
 
-	begun  time.Time // when its model was given the message; zero: not known
-	before time.Time // when the previous turn was reported: the next report is of ours
-	held   *askReply // may be of the previous turn
-	heldAt time.Time
-	other  time.Time // when the first message after ours was seen
+	begun time.Time // when its model was given the message; zero: not known
+	other bool      // another message may have come to it since
 }
 
 // await waits for the answer. The member's messages and the state of its inbox are in
@@ -273,8 +265,8 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 			case !q.of(c):
 			case m.From == q.Member:
 				q.said = append(q.said, m)
-			case m.Inbox == q.Member && m.ID() != q.ID && q.other.IsZero():
-				q.other = m.FirstSeen
+			case m.Inbox == q.Member && m.ID() != q.ID:
+				q.other = true
 			}
 		}
 		if q.taken.IsZero() {
@@ -305,9 +297,6 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 			if l, ok := lifecycle(c.Message); q.of(c) && ok && l.Ends && !l.Hearsay && l.Member == q.Member {
 				return askReply{}, api.Decide(api.CodeNotFound, "the message stays sent", "%s has shut down without an answer", q.Member)
 			}
-		}
-		if q.held != nil && time.Since(q.heldAt) >= quiet {
-			return *q.held, nil
 		}
 		if len(list) == 0 && time.Since(checked) >= recheck {
 			if r, over, err := q.overPrompt(ctx); over || err != nil {
@@ -363,9 +352,7 @@ func (q *question) look(ctx context.Context) error {
 		q.since = now
 		return nil
 	}
-	if q.taken, q.State = time.Now(), api.Consumed; q.clock {
-		q.taken = takenBy(q.Inbox.Path(), q.since, q.taken)
-	}
+	q.taken, q.State = time.Now(), api.Consumed
 	return nil
 }
 
@@ -417,9 +404,9 @@ func (q *question) begins() (known bool, given int) {
 		return true, 1
 	}
 	_, known = q.conversation.Read()
-	list := slices.DeleteFunc(q.conversation.Given(q.from, q.summary, q.text), func(g teams.Given) bool { return !g.Sure && !g.Alone })
+	list := q.conversation.Given(q.from, q.summary, q.text)
 	if len(list) == 1 {
-		q.begun = list[0].At
+		q.begun = list[0]
 	}
 	return known, len(list)
 }
@@ -429,7 +416,7 @@ func (q *question) begins() (known bool, given int) {
 // report can be faster than we are: then the report is gone before it was seen here. A
 // message that the agent sent us in that turn comes first; it may not have been seen either.
 func (q *question) transcript(ctx context.Context) (askReply, bool) {
-	if q.transcripts == nil || time.Since(q.transcribed) < recordLag {
+	if time.Since(q.transcribed) < recordLag {
 		return askReply{}, false
 	}
 	q.transcribed = time.Now()
@@ -480,47 +467,22 @@ func saidIn(conversation iter.Seq2[wire.Envelope, error], begun time.Time) (said
 	return "", time.Time{}
 }
 
-// clocked reports whether an inbox that was written after start is dated by our clock,
-// and not by that of a file server.
-func clocked(path string, start, now time.Time) bool {
-	info, err := os.Stat(path)
-	if err != nil || info.ModTime().Nanosecond() == 0 { // to the second
-		return false
-	}
-	return info.ModTime().After(start.Add(-tick)) && !info.ModTime().After(now)
-}
-
-// takenBy returns the latest time at which a message can have been taken that was in the
-// inbox at since and is not now. The file's time is more precise than now on a busy
-// machine: the agent, or somebody after it, wrote the file.
-func takenBy(path string, since, now time.Time) time.Time {
-	info, err := os.Stat(path)
-	if err != nil {
-		return now
-	}
-	if by := info.ModTime().Add(tick); by.After(since) && by.Before(now) {
-		return by
-	}
-	return now
-}
-
 // weigh decides whether something the member said is the answer.
 //
-// Agents take messages between two turns (measured on 2.1.80 and 2.1.329), so a message
-// that is sent after that is the answer. The report of a turn, an idle_notification,
-// needs care, because it is written at about the time when the next message is taken:
+// Agents take messages between two turns, so a message that is sent after that is the answer.
+// The report of a turn, an idle_notification, is written at about the time when the next message
+// is taken:
 //
-//   - An agent with nothing to do reports an idle reason, and then reads its inbox, 1 ms
-//     later and every 500 ms. Such a report is of the previous turn if it is dated before
-//     the message was taken (by 2 ms or more), else of the turn with the message.
-//   - A newer agent that finds a message takes it, and then reports the previous turn
-//     without a reason, up to 60 ms later, or 500 ms on a busy machine. An older one
-//     reports first.
+//   - An agent with nothing to do reports an idle reason, and then reads its inbox, 1 ms later
+//     and every 500 ms.
+//   - An agent that finds a message takes it, and then reports the previous turn without a
+//     reason, up to 60 ms later, or 500 ms on a busy machine.
 //
-// The conversation of a newer agent shows when its model was given the message: after the
-// report of the previous turn (3 to 90 ms), and before that of its own, unless the model
-// answers within 90 ms. Then the report has a reason. Without a conversation, or if the
-// message was given together with others, only the rules above apply.
+// The agent's transcript shows when its model was given the message: after the report of the
+// previous turn (3 to 90 ms), and before that of its own, unless the model answers within 90 ms.
+// Then the report has a reason. If that is not known, as of a question that was asked twice, a
+// report that is dated after the message was taken is of its turn. That is not certain if another
+// message came, too.
 func (q *question) weigh(m journal.Record) (r askReply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
@@ -546,22 +508,12 @@ func (q *question) weigh(m journal.Record) (r askReply, ok bool, err error) {
 	if !ok || idle.Member != q.Member {
 		return askReply{}, false, nil
 	}
-	r.via, r.text = api.ViaResult, idle.Result
-	told := known && !q.begun.IsZero()
-	r.certain = told || known && !q.doubtful()
+	told, after := known && !q.begun.IsZero(), at.After(q.taken)
+	r.via, r.text, r.certain = api.ViaResult, idle.Result, told || known && after && !q.other
 	switch {
-	case told && at.Before(q.begun) && (idle.IdleReason == "" || !at.After(q.taken)):
+	case told && at.Before(q.begun) && (idle.IdleReason == "" || !after),
+		!told && (idle.IdleReason == "" && !at.After(q.taken.Add(startup)) || idle.Result == "" && !after):
 		return askReply{}, false, nil // of the previous turn
-	case told:
-	case idle.IdleReason == "" && !at.After(q.taken.Add(startup)):
-		q.before = at
-		return askReply{}, false, nil
-	case idle.IdleReason != "" && !at.After(q.taken) && q.before.IsZero():
-		if held := r; held.text != "" {
-			held.certain = false
-			q.held, q.heldAt = &held, time.Now()
-		}
-		return askReply{}, false, nil
 	}
 	switch {
 	case idle.IdleReason == "failed":
@@ -574,12 +526,6 @@ func (q *question) weigh(m journal.Record) (r askReply, ok bool, err error) {
 		return askReply{}, false, errNoWord
 	}
 	return askReply{}, false, nil
-}
-
-// doubtful reports whether the next report may be of a later turn, with another message.
-// Then what counts as the report of the previous turn was that of the turn with ours.
-func (q *question) doubtful() bool {
-	return !q.other.IsZero() && (q.held != nil || !q.before.IsZero() && q.other.Before(q.before.Add(startup)))
 }
 
 // errNoWord says that the turn with the message ended with a report without an answer.
@@ -653,7 +599,7 @@ func (q *question) first(ctx context.Context, report askReply) askReply {
 }
 
 // wrote reports whether a report says that the member sent us a message in its turn. On a busy
-// machine 2.1.329 was seen to report before the message was in the inbox.
+// machine, agents were seen to report before the message was in the inbox.
 func (q *question) wrote(report journal.Record) bool {
 	l, ok := lifecycle(report)
 	return ok && l.Member == q.Member && l.WroteTo == q.from

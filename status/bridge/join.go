@@ -38,9 +38,6 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 	if n.Remote != "" {
 		return l.joinFor(ctx, t, n)
 	}
-	if n.As == "" && !joinNeeded(t, c) {
-		return joined, fmt.Errorf("join %q: %w", team, teams.ErrJoinNotNeeded)
-	}
 	joined = api.Membership{Team: t.Name(), Member: cmp.Or(n.As, api.Guest)}
 	if n.Dir == "" {
 		lead, _ := c.Lead()
@@ -67,13 +64,6 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 		err = errors.Join(fmt.Errorf("join %s: taken back, because it was not recorded: %w", t.Name(), err), lerr)
 	}
 	return joined, err
-}
-
-// joinNeeded reports whether an agent of the team may not be able to write to "user".
-func joinNeeded(t *teams.Team, c *teams.Config) bool {
-	return c.ReachesUser() != teams.Yes || slices.ContainsFunc(c.Members, func(m teams.Member) bool {
-		return !m.Guest() && t.Agent(c, m.Name).ReachesUser() == teams.No
-	})
 }
 
 // Leave leaves a team; see [api.Bridge].

@@ -80,7 +80,7 @@ func (k *keeper) look(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if paths := t.Agent(c, m.Name).Transcripts(); !relayed && len(paths) > 0 { // older ones are of earlier sessions, or copied into it
+		if paths := t.Agent(c, m.Name).Transcripts(); !relayed && len(paths) > 0 { // older ones are of earlier sessions
 			k.keep(ctx, journal.InboxKey{Root: k.opts.Root.Path(), Team: c.Instance(), Inbox: m.Name}, paths[0])
 		}
 	}

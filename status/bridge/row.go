@@ -168,10 +168,7 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 		d.Reach = teams.Unread
 	}
 	sent = view.Sent(d)
-	sent.NoAnswer = r.sender.Answerable(member) == teams.No
-	if v := r.to.Team.Agent(r.sender.Config(), member).Version(); v.Newer() {
-		sent.Unlisted = v.String()
-	}
+	sent.NoAnswer = !r.sender.Answerable(member)
 	return sent, nil
 }
 
@@ -254,6 +251,24 @@ func (l *Local) awaitRow(ctx context.Context, s api.Sent, until string, timeout 
 	return s, err
 }
 
+// outdated returns an error if the Claude Code of a message's recipient is too old.
+func (l *Local) outdated(ctx context.Context, s api.Sent) error {
+	root, err := l.opts.Root()
+	if err != nil {
+		return nil // the wait says it
+	}
+	t, err := root.Team(s.Team)
+	if err != nil {
+		return nil
+	}
+	defer t.Close() // nothing was written through it
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil
+	}
+	return t.Agent(c, s.Member).Version().Check(s.Member)
+}
+
 // awaitReceipt waits until the receipt of a message that the service follows says what became of it.
 func (l *Local) awaitReceipt(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	root, err := l.opts.Root()
@@ -305,7 +320,7 @@ func (l *Local) notTaken(ctx context.Context, t *teams.Team, s api.Sent, after t
 	what := "nothing shows that " + s.Member + " has taken the message"
 	if box, err := inbox.Open(t, s.Member, l.opts.Locker); err == nil {
 		rows, err := box.Read(context.WithoutCancel(ctx))
-		if t := inbox.Track(rows, s.ID); err == nil && t != nil && t.Look(&inbox.Seen{Rows: rows}, teams.Unsure) == inbox.Unconsumed {
+		if t := inbox.Track(rows, s.ID); err == nil && t != nil && t.Look(&inbox.Seen{Rows: rows}, false) == inbox.Unconsumed {
 			what = s.Member + " has not taken the message, which stays in its inbox"
 		}
 	}

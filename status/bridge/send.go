@@ -103,6 +103,8 @@ func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout tim
 		s, err = l.awaitGiven(ctx, wait, s, timeout)
 	case until != api.Consumed && until != api.Seen:
 		err = api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
+	case until == api.Seen && l.outdated(ctx, s) != nil:
+		err = api.Decide(api.CodeUnknown, "the message stays sent", "nothing shows that a model was given the message: %v", l.outdated(ctx, s))
 	case l.service != nil:
 		s, err = l.awaitReceipt(wait, s, until, timeout)
 	default:

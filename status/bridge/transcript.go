@@ -258,8 +258,7 @@ func (t *telling) openCodeSession(ctx context.Context, id string, settings ledge
 }
 
 // follow tells what is added to a transcript, until ctx ends or the agent has gone on to the next
-// one: /clear begins another session, and a teammate of an older version another transcript, with a
-// copy of the conversation, whenever it wakes up.
+// one: /clear begins another session.
 func (t *telling) follow(ctx context.Context, path string) (next string, err error) {
 	looks := 0
 	err = t.all(ctx, session.Follow(ctx, path, time.Time{}, transcriptTick, func() bool {

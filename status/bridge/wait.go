@@ -78,17 +78,45 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 func (w *waiting) forMessage() bool { return w.For == api.ForReply || w.For == api.ForMessage }
 
 func (l inboxWay) prepare(ctx context.Context, w *waiting) (err error) {
-	if w.rec, err = l.Record(ctx, w.team); err != nil || w.Member == "" {
+	if w.rec, err = l.Record(ctx, w.team); err != nil {
 		return err
 	}
-	all, err := l.statuses(ctx, w.rec, w.to.Team)
-	if err == nil && !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == w.Member }) { // else it may have left
-		w.Member, err = w.to.Team.Resolve(ctx, w.Member)
+	if w.Member != "" {
+		var all []api.Status
+		all, err = l.statuses(ctx, w.rec, w.to.Team)
+		if err == nil && !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == w.Member }) { // else it may have left
+			w.Member, err = w.to.Team.Resolve(ctx, w.Member)
+		}
+	}
+	if err == nil {
+		err = w.provable(ctx)
 	}
 	if err != nil {
 		err = errors.Join(err, w.rec.Close())
 	}
 	return err
+}
+
+// provable returns an error if an agent that is waited for is too old to know that of it. What is
+// in an inbox can be known of all.
+func (w *waiting) provable(ctx context.Context) error {
+	if w.For == api.ForMessage || w.For == api.ForTerminated {
+		return nil
+	}
+	c, err := w.to.Team.Config(ctx)
+	if err != nil {
+		return err
+	}
+	lead, _ := c.Lead()
+	versions := w.to.Team.Versions(c)
+	for _, m := range c.Members {
+		if m.Name == w.Member || w.For == api.ForAllIdle && m.Name != lead.Name {
+			if err := versions[m.Name].Check(m.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (l inboxWay) message(ctx context.Context, w *waiting) (*api.Record, error) {

@@ -38,7 +38,7 @@ func TestLoad(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	team, err := simagent.Create(ctx, simagent.TeamOptions{
-		Root: w.Root.Path(), Version: simagent.Newest, Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker", Absent: true}},
+		Root: w.Root.Path(), Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker", Absent: true}},
 		Report: func(error) {},
 	})
 	if err != nil {

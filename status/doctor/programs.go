@@ -82,6 +82,10 @@ func (x *examination) known(v teams.Version, where string) {
 	level, message, advice := api.LevelOK, "Claude Code "+v.String(), ""
 	p, err := measured(x.State, v)
 	switch {
+	case v.Outdated():
+		x.add(api.LevelProblem, "outdated", "", where, fmt.Sprintf("%s is too old: teambridge needs %s or newer", message, teams.Oldest),
+			"update it with: claude update; until then, messages are put into the inboxes of its agents, and what becomes of them is not proved")
+		return
 	case x.State == "", errors.Is(err, fs.ErrNotExist):
 		if v.Newer() {
 			level, message, advice = api.LevelNote, v.NewerNote(""), probe

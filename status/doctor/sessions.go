@@ -90,11 +90,11 @@ func (x *examination) session(s teams.Session) {
 		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
 			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+s.Session)
 	case strings.HasPrefix(s.Entrypoint, "sdk"):
-		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, and takes no messages", "")
+		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, has no socket for messages, and takes none", "")
 	case stophook.Waiting(x.Root.Path(), s.Cwd):
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+s.Session)
 	default:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
-			"teambridge setup, which installs the plugin, or: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; and restart it")
+			"teambridge setup installs the plugin with the hook, as does: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; then restart it")
 	}
 }

@@ -4,7 +4,7 @@
 // An agent sends as the session that started the server, which it does not choose, reads its own messages, and
 // can do nothing that takes a person: it grants no permission, sets no mode and runs no command.
 //
-// The protocol is that of 2025-11-25 or earlier. Claude Code as of 2.1.330 asks for a later one first ("server/discover"), and
+// The protocol is that of 2025-11-25 or earlier. Claude Code asks for a later one first ("server/discover"), and
 // waits for 3 s unless it is refused at once.
 package mcp
 

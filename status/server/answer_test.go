@@ -150,7 +150,7 @@ func TestMessagesAsHTML(t *testing.T) {
 	for _, s := range []string{md, long, `{"type":"new_kind","result":"**a**"}`} {
 		w.Send(older, "worker", "user", s)
 	}
-	worker, err := simagent.New(simagent.Options{Dir: w.Path(older), Name: "worker", Version: simagent.Oldest})
+	worker, err := simagent.New(simagent.Options{Dir: w.Path(older), Name: "worker", Marks: true})
 	if err == nil {
 		_, err = worker.Send(t.Context(), simagent.Message{To: "user", Text: idle})
 	}

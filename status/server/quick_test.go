@@ -16,16 +16,15 @@ import (
 	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/status/view"
-	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )
 
-// simulated makes a team with a worker of that version, who looks into its inbox
-// every so often; 0: the worker is absent.
-func (w *world) simulated(t *testing.T, g teams.Version, poll time.Duration) *simagent.Team {
+// simulated makes a team with a worker, who looks into its inbox every so often; 0: the
+// worker is absent. It marks the rows that it took and keeps them, or it removes them.
+func (w *world) simulated(t *testing.T, marks bool, poll time.Duration) *simagent.Team {
 	t.Helper()
 	team, err := simagent.Create(t.Context(), simagent.TeamOptions{
-		Root: w.Root.Path(), Version: g, Name: "quick", Poll: poll, Members: []simagent.Member{{Name: "worker", Absent: poll == 0}},
+		Root: w.Root.Path(), Marks: marks, Name: "quick", Poll: poll, Members: []simagent.Member{{Name: "worker", Absent: poll == 0}},
 		Report: func(error) {}, // a lock that it does not get comes again
 	})
 	if err != nil {
@@ -86,7 +85,7 @@ func TestAgentThatIsQuick(t *testing.T) {
 	for poll, n := range map[time.Duration]int{10 * time.Microsecond: 50, time.Millisecond: 200} {
 		t.Run(poll.String(), func(t *testing.T) {
 			w := newWorld(t)
-			play(t, w.simulated(t, simagent.Newest, poll))
+			play(t, w.simulated(t, false, poll))
 			r := w.start(t)
 			var ids []string
 			for i := range n {
@@ -147,7 +146,7 @@ func TestLostOverARestart(t *testing.T) {
 			if _, err := d.team.Agent("worker").Wait(d.Context(), n); err != nil {
 				d.Fatal(err)
 			}
-			// The older one delivers rows before it marks them.
+			// One that marks rows has delivered them before.
 			for {
 				rows, err := d.box.Read(d.Context())
 				if err != nil {
@@ -169,7 +168,7 @@ func TestLostOverARestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		alone bool // nothing is in front of it
 		down  func(d downtime)
-		older bool // a team of an older version
+		marks bool // an agent that marks rows, as old ones do
 		then  func(d downtime)
 		state string // consumed if empty
 		taken int    // how often the agent gets it in the end
@@ -186,21 +185,14 @@ func TestLostOverARestart(t *testing.T) {
 		"lost, and what stood in front taken": {down: func(d downtime) { clobber(d.T, d.box, d.ours); takes(1)(d) }},
 		"lost, with nothing in front":         {alone: true, down: func(d downtime) { clobber(d.T, d.box, d.ours) }},
 
-		"older: it waits":               {older: true, down: func(downtime) {}, taken: 1},
-		"older: lost":                   {older: true, down: func(d downtime) { clobber(d.T, d.box, d.ours) }, state: api.Lost},
-		"older: lost later":             {older: true, down: func(downtime) {}, then: func(d downtime) { clobber(d.T, d.box, d.ours) }, state: api.Lost},
-		"older: taken":                  {older: true, down: takes(2), taken: 1},
-		"older: taken and removed":      {older: true, down: func(d downtime) { takes(2)(d); clobber(d.T, d.box, d.ours) }, state: api.Unknown, taken: 1},
-		"older: lost, what stood taken": {older: true, down: func(d downtime) { clobber(d.T, d.box, d.ours); takes(1)(d) }, state: api.Unknown},
+		"marked: taken":                  {marks: true, down: takes(2), taken: 1},
+		"marked: taken and removed":      {marks: true, down: func(d downtime) { takes(2)(d); clobber(d.T, d.box, d.ours) }, state: api.Unknown, taken: 1},
+		"marked: lost, what stood taken": {marks: true, down: func(d downtime) { clobber(d.T, d.box, d.ours); takes(1)(d) }, state: api.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			g := simagent.Newest
-			if tc.older {
-				g = simagent.Oldest
-			}
-			d := downtime{T: t, team: w.simulated(t, g, time.Millisecond)}
+			d := downtime{T: t, team: w.simulated(t, tc.marks, time.Millisecond)}
 			d.box = w.Inbox("quick", "worker")
 			r := w.start(t)
 			if !tc.alone {
@@ -257,7 +249,7 @@ func TestLostOverARestart(t *testing.T) {
 func TestBroughtBackOverARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	team := w.simulated(t, simagent.Newest, 0)
+	team := w.simulated(t, false, 0)
 	box := w.Inbox(team.Name(), "worker")
 	r := w.start(t)
 	w.Send(team.Name(), "user", "worker", "in front")

@@ -206,7 +206,6 @@ var known = []struct {
 	{inbox.ErrNoMemory, api.CodeNoLedger, "find out why with: teambridge doctor; \"teambridge send --force\" sends it without a record, and sending it again then makes a second copy"},
 	{teams.ErrNameTaken, api.CodeRefused, "choose another name with --as"},
 	{teams.ErrNotOurs, api.CodeRefused, "choose another name with --as"},
-	{teams.ErrJoinNotNeeded, api.CodeJoinNotNeeded, "nothing was changed; read their messages with: teambridge read user"},
 	{lockedfile.ErrForeignLock, api.CodeForeignLock, "it also keeps every agent from writing there; remove it with: teambridge doctor --fix"},
 	{lockedfile.ErrLocked, api.CodeLocked, "nothing was written: try again; a lock that nobody refreshes is taken over after 10 s"},
 	{lockedfile.ErrHeldTooLong, api.CodeLocked, "nothing was written: the disk may be slow or full"},

@@ -48,7 +48,6 @@ func TestExplain(t *testing.T) {
 		{at(teams.ErrNotOurs), "refused", 5, 403, true},
 		{at(teams.ErrNotDir), "refused", 5, 403, true},
 		{at(lockedfile.ErrNotRegular), "refused", 5, 403, true},
-		{at(teams.ErrJoinNotNeeded), "join_not_needed", 5, 409, true},
 		{at(inbox.ErrIDTaken), "id_taken", 5, 409, true},
 		{at(ledger.ErrConflict), "id_taken", 5, 409, true},
 		{at(&fleet.ExistsError{Relay: ledger.Relay{ID: "r"}}), "conflict", 5, 409, true},

@@ -83,5 +83,8 @@ func Sent(d mail.Delivered) api.Sent {
 	if !s.Reachable {
 		s.Reach = string(d.Reach)
 	}
+	if d.Version.Outdated() || d.Version.Newer() {
+		s.Unlisted = d.Version.String()
+	}
 	return s
 }

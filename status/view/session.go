@@ -18,7 +18,11 @@ func Session(s teams.Session) api.Session {
 	if at := time.UnixMilli(s.StartedAt).UTC(); at.Year() <= 9999 { // JSON has no later time
 		shown.StartedAt = at
 	}
-	if shown.Word == api.WordWaiting {
+	v, _ := teams.ParseVersion(s.Version)
+	switch outdated := v.Check("it"); {
+	case outdated != nil:
+		shown.Outdated, shown.Word, shown.Why = true, api.WordUnknown, outdated.Error()
+	case shown.Word == api.WordWaiting:
 		shown.Why = s.WaitingFor
 	}
 	if !s.Changed.IsZero() {

@@ -18,11 +18,11 @@ import (
 // old content, named after the time of the exchange, for displacedLife at least. Only a
 // holder of the flock makes or removes files here.
 //
-// Newer versions of Claude Code look up the real path of an inbox before they lock it: they
-// open the file and ask the kernel for the name of what they have open. If a rename
+// Claude Code looks up the real path of an inbox before it locks it: it
+// opens the file and asks the kernel for the name of what it has open. If a rename
 // replaces the file in between, within some 35 µs, it has no name any more. The agent then
 // does not lock, cannot remove the rows that it has read, and takes them again: at 100
-// messages a second up to 11 of 1000 came twice (2.1.329). A file that was exchanged still
+// messages a second up to 11 of 1000 came twice. A file that was exchanged still
 // has a name, and the agent locks that name instead of the inbox. The exchange shows what
 // the agent did before it, and await waits for such locks before ours is released.
 type displaced struct {

@@ -73,7 +73,7 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 }
 
 // An agent that finds its inbox locked tries ten more times, after 5 ms at first and then
-// up to 100 ms, and gives up silently. Before 2.1.257 it then takes the row that it could
+// up to 100 ms, and gives up silently. One before 2.1.257 then takes the row that it could
 // not mark a second time: with 100 messages a second and the lock held for 60 % of the
 // time, 3 of 1000 came twice. So after each of our locks the lock stays free for twice as
 // long as it was held. If it is held for a third of the time at most, all eleven tries

@@ -79,7 +79,7 @@ var (
 	ErrTooMany = fmt.Errorf("more than %d tasks or %d MiB: the rest is not shown", MaxTasks, MaxTotal>>20)
 )
 
-// How long reading waits for a file that another program is writing in place, which takes Claude Code up to 2.1.329
+// How long reading waits for a file that another program is writing in place, which takes Claude Code
 // less than a millisecond. One that was last written longer ago than tornAge is not being written.
 const (
 	tornWait = 250 * time.Millisecond

@@ -224,7 +224,7 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// Up to 2.1.329, a task is written in place, and its file is empty or cut off for a moment.
+// A task is written in place, and its file is empty or cut off for a moment.
 // The bubble's clock makes only the waiting take time.
 func TestTornIsWaitedFor(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func change(line []byte) (c Change, uuid string, ok bool) {
 			Content      string
 			Patch        *[]hunk `json:"structuredPatch"`
 			NotebookPath string  `json:"notebook_path"`
-			Old          string  `json:"old_source"` // not in 2.1.80
+			Old          string  `json:"old_source"`
 			New          string  `json:"new_source"`
 			Mode         string  `json:"edit_mode"`
 			Error        string

@@ -9,7 +9,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// result is a record with the result of a tool, as 2.1.80 to 2.1.332 write it.
+// result is a record with the result of a tool.
 func result(uuid, of string) string {
 	return `{"type":"user","uuid":"` + uuid + `","timestamp":"2026-11-26T10:00:00.000Z","message":{"role":"user","content":[]},"toolUseResult":` + of + `}`
 }

@@ -13,7 +13,6 @@ import (
 type Given struct {
 	At      time.Time // of the record, in UTC
 	Version string    // of the Claude Code that wrote it
-	Alone   bool      // no other message was given with it
 
 	summary digest
 }
@@ -35,19 +34,15 @@ func digestOf(texts ...string) digest {
 	return digest(h.Sum(nil)[:16])
 }
 
-// plain is the sender of a text that a model was given without a wrapper. It is no name.
-const plain = "\x00"
-
 var (
 	attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
 	tag       = strings.NewReplacer(closed, `<\/teammate-message`, opened, `<\teammate-message`)
 )
 
-// EscapeName returns a sender or a summary as newer versions spell it.
+// EscapeName returns a sender or a summary as it is spelled in transcripts.
 func EscapeName(s string) string { return attribute.Replace(s) }
 
-// EscapeText returns a text as newer versions spell it. 2.1.181 does not escape opening
-// tags.
+// EscapeText returns a text as it is spelled in transcripts.
 func EscapeText(s string) string { return tag.Replace(s) }
 
 // A block is one message of what a model was given at once, as it is spelled there.
@@ -56,21 +51,19 @@ type block struct{ from, summary, text string }
 const (
 	opened = "<teammate-message"
 	closed = "</teammate-message"
-	// What newer leads write around the messages.
+	// What leads write around the messages.
 	before = "Another Claude session sent a message:\n"
 	behind = "\n\nThis came from another Claude session"
 )
 
-// A summary can hold quotes where Claude Code does not escape them. The expression is compiled
-// when it is used first, and not by each command when it starts.
+// The expression is compiled when it is used first, and not by each command when it starts.
 var header = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^` + opened + ` teammate_id="([^"]*)"(?: verified="false")?(?: color="[^"]*")?(?: summary="(.*)")?>$`)
+	return regexp.MustCompile(`^` + opened + ` teammate_id="([^"]*)"(?: verified="false")?(?: color="[^"]*")?(?: summary="([^"]*)")?>$`)
 })
 
 // blocks splits what a model was given into messages. It returns none unless the text can
 // be read as messages in one way only: a closing tag that does not end a message makes the
-// whole text unreadable. Where Claude Code does not escape tags, a text can still pretend
-// to be several messages.
+// whole text unreadable.
 func blocks(text string) (list []block) {
 	text, led := strings.CutPrefix(text, before)
 	for {
@@ -105,13 +98,7 @@ func (r *Record) messages() []block {
 	if len(list) != 1 || list[0].Type != "text" {
 		return nil
 	}
-	switch text := list[0].Text; {
-	case strings.Contains(text, opened), strings.Contains(text, closed):
-		return blocks(text)
-	case r.Sidechain:
-		return []block{{from: plain, text: text}}
-	}
-	return nil
+	return blocks(list[0].Text)
 }
 
 // parseGiven reads a line that may give messages to the model.

@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -38,10 +37,9 @@ func NewIndex(since time.Time) *Index {
 func (x *Index) Since() time.Time { return x.since }
 
 // Find returns when the model was given a text from a sender, in the order of time. Both
-// are as they are spelled in the transcripts. Without a sender, it is a text that a
-// teammate was given as it is.
+// are as they are spelled in the transcripts.
 func (x *Index) Find(from, text string) []Given {
-	return x.given[digestOf(cmp.Or(from, plain), text)]
+	return x.given[digestOf(from, text)]
 }
 
 // Read reads what was added to the transcripts of the conversation, and reports whether
@@ -82,7 +80,7 @@ func (x *Index) add(r *Record) (news bool) {
 			continue
 		}
 		news = true
-		g := Given{At: r.Time(), Version: r.Version, Alone: len(list) == 1, summary: digestOf(b.summary)}
+		g := Given{At: r.Time(), Version: r.Version, summary: digestOf(b.summary)}
 		all := append(x.given[e.key], g)
 		slices.SortStableFunc(all, func(a, b Given) int { return a.At.Compare(b.At) })
 		x.given[e.key], x.known[e.place] = all, true

@@ -6,12 +6,12 @@ import (
 )
 
 // Queue is what a program has been told and keeps until the end of the turn, as its queue-operation
-// records say. The operations, measured on 2.1.80 to 2.1.329:
+// records say. The operations:
 //
 //   - enqueue: somebody entered a prompt while a turn ran.
 //   - dequeue: a turn begins with the first one. A record of what it says follows.
-//   - remove: the model is given one in the middle of a turn. An attachment says so too, but for
-//     2.1.80. Up to 2.1.200 the operation has no text, and it is the first one.
+//   - remove: the model is given one in the middle of a turn. An attachment says so too. Of old
+//     versions the operation has no text, and it is the first one.
 //   - popAll, once for each: a person took all back to the prompt, where they are a draft.
 //
 // No version goes on with its queue when the session is resumed.

@@ -15,7 +15,7 @@ func TestQueue(t *testing.T) {
 	}{
 		"a turn each":                   {[]string{"enqueue:a", "enqueue:b", "dequeue->a", "dequeue->b"}, ""},
 		"given in the middle of a turn": {[]string{"enqueue:a", "enqueue:b", "remove:b->b"}, "a"},
-		"the same up to 2.1.200":        {[]string{"enqueue:a", "enqueue:b", "remove->a"}, "b"},
+		"the same in old files":         {[]string{"enqueue:a", "enqueue:b", "remove->a"}, "b"},
 		"taken back":                    {[]string{"enqueue:a", "enqueue:b", "popAll:b->b", "popAll:a->a"}, ""},
 		"taken back in other words":     {[]string{"enqueue:a", "popAll:[Pasted text #1]->a"}, ""},
 		"taken back and queued again":   {[]string{"enqueue:a", "popAll:a->a", "enqueue:a"}, "a"},

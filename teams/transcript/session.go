@@ -16,25 +16,24 @@ import (
 type Process struct {
 	PID       int
 	Session   string // the one that it has now: /clear and /resume change it
-	Version   string // empty up to 2.1.112
-	ProcStart string // as in a team's leadProcess; empty up to 2.1.112
+	Version   string // of Claude Code; empty in old versions
+	ProcStart string // as in a team's leadProcess; empty in old versions
 	StartedAt int64  // when it wrote the file, in milliseconds since 1970
-	Domain    string // machine and pid namespace, "linux:<machine id>:pid:[<inode>]"; empty in some versions
+	Domain    string // machine and pid namespace, "linux:<machine id>:pid:[<inode>]"
 	Cwd       string // with --worktree, the worktree
-	Name      string // that its person gave it, or that Claude Code made of the directory; empty up to 2.1.160
-	Socket    string // on which other sessions write to it; empty up to 2.1.246, and if that is switched off
+	Name      string // that its person gave it, or that Claude Code made of the directory
+	Socket    string // on which other sessions write to it; empty if that is switched off
 
-	Interactive bool   // it says so, even if it is headless; false in old versions
+	Interactive bool   // it says so, even if it is headless
 	Entrypoint  string // "cli"; "sdk-cli" if it is headless, or was started by one that is
 
-	Status     string    // [ProcessIdle] and its like; empty up to 2.1.112
+	Status     string    // [ProcessIdle] and its like; empty in old versions
 	WaitingFor string    // of a process that waits, such as "permission prompt"
 	Changed    time.Time // when Status changed; zero if unknown
 	Path       string    // of the file
 }
 
-// The values of [Process.Status]. Measured on 2.1.280 and 2.1.329: the file follows the
-// terminal within 50 ms.
+// The values of [Process.Status]. The file follows the terminal within 50 ms.
 const (
 	ProcessIdle    = "idle"
 	ProcessBusy    = "busy"    // it works, or a teammate in the process does

@@ -34,7 +34,7 @@ import (
 // Slug returns the name of the folder below projects for processes in that directory: the
 // path with "-" for each UTF-16 unit but a-z, A-Z and 0-9. If that is longer than 200, it is
 // the first 200, "-", and a hash of the path: the absolute value of h = h*31 + unit in 32
-// bits, in base 36. Measured on 2.1.80 and 2.1.329. The path must be absolute and without
+// bits, in base 36. The path must be absolute and without
 // symbolic links.
 func Slug(dir string) string {
 	units := utf16.Encode([]rune(dir))
@@ -138,18 +138,13 @@ func Agent(root, dir, team, agent string) (path string, ok bool) {
 }
 
 // Teammate returns the transcripts of a teammate of that team in the process of its lead, while
-// that had the session, the last written first. Older versions do not record whose they are, and
-// begin another one with a copy of the conversation whenever the teammate wakes up. These are
-// told by the prompt that the teammate was started with, if it is not empty.
-func Teammate(root, dir, session, team, name, prompt string) (paths []string) {
+// that had the session, the last written first. Old versions do not record whose they are.
+func Teammate(root, dir, session, team, name string) (paths []string) {
 	if name == "" {
 		return nil
 	}
 	for _, s := range subagents(root, dir, session) {
-		if !regular(s.Path) || s.TeamName != "" && s.TeamName != team {
-			continue
-		}
-		if s.Name == name || s.Name == "" && prompt != "" && startedWith(s.Path, prompt) {
+		if s.Name == name && (s.TeamName == "" || s.TeamName == team) && regular(s.Path) {
 			paths = append(paths, s.Path)
 		}
 	}
@@ -157,7 +152,7 @@ func Teammate(root, dir, session, team, name, prompt string) (paths []string) {
 }
 
 // HasTeammate reports whether a process started a teammate of that team, or woke it up, while it
-// had the session. Versions up to 2.1.181 do not record it.
+// had the session.
 func HasTeammate(root, dir, session, team string) bool {
 	return team != "" && slices.ContainsFunc(subagents(root, dir, session), func(s Subagent) bool { return s.TeamName == team })
 }
@@ -190,17 +185,6 @@ func Subagents(folder string) (list []Subagent) {
 		}
 	}
 	return list
-}
-
-// startedWith reports whether a conversation begins with that prompt.
-func startedWith(path, prompt string) bool {
-	first := Tail{Path: path, limit: longTail}
-	for line := range first.Lines() {
-		r, ok := parseGiven(line)
-		list := r.messages()
-		return ok && len(list) == 1 && list[0].from != plain && (list[0].text == prompt || list[0].text == EscapeText(prompt))
-	}
-	return false
 }
 
 // latest returns the files in a folder whose name ends so, at most so many, the last written first.

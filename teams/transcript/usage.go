@@ -67,8 +67,8 @@ func (u Usage) Spent() Spent {
 }
 
 // Stated is what a session had cost when its program said so. The program counts on when the session
-// is resumed, and a fork counts on from its parent, but only from what is Kept. Measured on 2.1.80, 160, 248, 280, 329
-// and 332: before versions between 2.1.248 and 2.1.280, which keep nothing, each process began with 0.
+// is resumed, and a fork counts on from its parent, but only from what is Kept. Of a version that keeps nothing, each
+// process begins with 0.
 type Stated struct {
 	At   time.Time
 	Cost map[string]float64 // by model, in US dollars
@@ -206,7 +206,7 @@ func (m *Meter) answer(line []byte) {
 		Type, UUID, Cwd, Timestamp string
 		Team                       string `json:"teamName"`
 		Agent                      string `json:"agentName"`
-		Original                   string `json:"requestSessionId"` // of a copy, in newer versions
+		Original                   string `json:"requestSessionId"` // of a copy
 		Message                    struct {
 			ID, Model string
 			Usage     json.RawMessage
@@ -247,8 +247,8 @@ func (m *Meter) answer(line []byte) {
 	m.spent[now.in], m.last = s, now
 }
 
-// state reads what the session has cost. Versions from between 2.1.248 and 2.1.280 on write it when
-// the program ends; older ones say it nowhere in the transcript.
+// state reads what the session has cost, which the program writes when it ends. A version between 2.1.257 and 2.1.280
+// may not yet do that.
 func (m *Meter) state(line []byte) {
 	var r struct {
 		ModelUsage json.RawMessage

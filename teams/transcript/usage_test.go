@@ -82,8 +82,8 @@ func TestMeterCountsAnswersOnce(t *testing.T) {
 	wantSpent(t, m, want)
 }
 
-// A fork begins with copies of what its parent has said. Newer versions say so, and of older ones the
-// same answer is counted once.
+// A fork begins with copies of what its parent has said. If a file does not say so, the same answer
+// is counted once.
 func TestMeterLeavesCopiesOut(t *testing.T) {
 	counted := transcript.NewCounted()
 	parent := meter(t, counted, "parent", answered(0, "a", 1, ""), answered(1, "b", 1, ""), stated(0.5), answered(30, "late", 1, ""), stated(0.75))

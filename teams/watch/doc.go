@@ -37,14 +37,14 @@
 //
 // # Versions
 //
-// An agent of Claude Code 2.1.329 replaces its inbox by "[]" when it has taken the rows.
+// An agent replaces its inbox by "[]" when it has taken the rows.
 // An open descriptor of a replaced file keeps its bytes. So a file is opened the moment
 // it is replaced, and the moment the lock directory NAME.json.lock appears, which every
 // writer and taker makes first. All versions seen since the last event are in
 // [Event.Versions], oldest first, each once. A version is known by device, inode,
 // modification time and size.
 //
-// If a file is written in place, as by Claude Code 2.1.80, its one descriptor shows the
+// If a file is written in place, as by an old Claude Code, its one descriptor shows the
 // content at the time of reading, which may be torn. Another event follows when the
 // writer releases its lock.
 //

@@ -64,7 +64,7 @@ func (p *claude) must(err error) {
 
 func (p *claude) mkdir(name string) { p.t.Helper(); p.must(os.MkdirAll(p.path(name), 0o700)) }
 
-// write truncates and writes in place, as older agents do.
+// write truncates and writes in place, as old agents do.
 func (p *claude) write(path, text string) {
 	p.t.Helper()
 	p.must(os.WriteFile(path, []byte(text), 0o600))

@@ -2973,14 +2973,16 @@ export interface components {
             unstated?: boolean;
         };
         Session: {
-            /** @description that its person gave it, or that Claude Code made of the directory; empty up to 2.1.160 */
+            /** @description that its person gave it, or that Claude Code made of the directory */
             name: string;
             /** @description its id; /clear and /resume change it */
             session: string;
             pid: number;
             cwd: string;
-            /** @description of Claude Code; empty up to 2.1.112 */
+            /** @description of Claude Code; empty if it does not say */
             version: string;
+            /** @description that version is too old: the session cannot be reached, and what it does is unknown */
+            outdated?: boolean;
             /** Format: date-time */
             startedAt?: string;
             /** @description no person is at a terminal */
@@ -2998,7 +3000,7 @@ export interface components {
             member?: string;
             /** @description teambridge runs it */
             relayed?: boolean;
-            /** @description it listens for messages of other sessions, as of 2.1.248 unless that is switched off */
+            /** @description it listens for messages of other sessions, as it does unless that is switched off */
             socket?: boolean;
             /**
              * @description how a message reaches it; absent if none does. Those with the ways session, hook and codex are the members of the team sessions, which has no lead, by name, id, process id or directory
@@ -3126,6 +3128,10 @@ export interface components {
             color?: string;
             backendType?: string;
             cwd?: string;
+            /** @description of the Claude Code that runs it, if that is known */
+            version?: string;
+            /** @description that version is too old: nothing that the agent does is proved */
+            outdated?: boolean;
             /** Format: date-time */
             joinedAt?: string;
             /** @description the file exists */
@@ -3945,13 +3951,13 @@ export interface components {
             /** @description somebody will read it, as far as is known */
             reachable: boolean;
             /**
-             * @description why nobody will read it, or not soon
+             * @description why nobody will read it, or not soon; outdated: its Claude Code is too old, and what becomes of it is not proved
              * @enum {string}
              */
-            reach?: "not-a-member" | "lead-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread";
+            reach?: "not-a-member" | "lead-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread" | "outdated";
             /** @description the member cannot write to the name of the sender; to join the team gives one that it can */
             noAnswer?: boolean;
-            /** @description the member's version of Claude Code, if it is newer than those that teambridge was measured with */
+            /** @description the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with */
             unlisted?: string;
             waitedMs: number;
             /** @description the id of the delivery, if it goes to a headless agent as a user prompt, to a pane, or to another machine */
@@ -4237,7 +4243,7 @@ export interface components {
             /** @description what went wrong */
             detail: string;
             /** @enum {string} */
-            code: "error" | "usage" | "invalid" | "ambiguous_team" | "not_found" | "gone" | "timeout" | "refused" | "id_taken" | "join_not_needed" | "corrupt" | "too_large" | "locked" | "foreign_lock" | "busy" | "compromised" | "lost" | "unknown" | "no_ledger" | "no_answer" | "permission" | "output" | "interrupted" | "unauthorized" | "forbidden" | "read_only" | "method" | "no_route" | "body" | "body_too_large" | "conflict" | "not_in_flight" | "too_many" | "unavailable";
+            code: "error" | "usage" | "invalid" | "ambiguous_team" | "not_found" | "gone" | "timeout" | "refused" | "id_taken" | "corrupt" | "too_large" | "locked" | "foreign_lock" | "busy" | "compromised" | "lost" | "unknown" | "no_ledger" | "no_answer" | "permission" | "output" | "interrupted" | "unauthorized" | "forbidden" | "read_only" | "method" | "no_route" | "body" | "body_too_large" | "conflict" | "not_in_flight" | "too_many" | "unavailable";
             /** @description what to do about it; may be empty */
             hint: string;
             /** @description names similar to one that was not found, or of teams that could be meant */

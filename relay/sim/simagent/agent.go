@@ -8,24 +8,25 @@ import (
 	"io/fs"
 	"sync"
 	"time"
-
-	"teambridge/teams"
 )
 
 // Options says who an agent is and how it behaves.
 type Options struct {
-	Dir     string        // the team's directory, which holds config.json and inboxes
-	Name    string        // [Lead] makes it the lead
-	Version teams.Version // of Claude Code; one of [Kinds], for example
-	Color   string        // is in the rows it sends; "" for none, as the lead's
+	Dir   string // the team's directory, which holds config.json and inboxes
+	Name  string // [Lead] makes it the lead
+	Color string // is in the rows it sends; "" for none, as the lead's
+
+	// Marks makes it mark the rows that it took as read, and keep them, as old versions do. They
+	// write in place, and deliver rows before they mark them under the lock: while somebody else
+	// holds that, they deliver them again at every look.
+	Marks bool
 
 	Handle Handler // what it answers; nil: it takes rows and is silent
 	Prompt string  // handled as the first turn if there is a Handle
 
-	Poll time.Duration // 0: the version's own interval
-	// GiveUp is how long a version that delivers before it takes waits for the
-	// lock. It then delivers the rows again at its next look. 0: 0.6 s, as the real
-	// one (11 tries, measured on 2.1.80).
+	Poll time.Duration // 0: the interval of the real one
+	// GiveUp is how long an agent with Marks waits for the lock. 0: 0.6 s, as the real one, in 11
+	// tries.
 	GiveUp time.Duration
 	Now    func() time.Time // nil: time.Now
 
@@ -39,7 +40,7 @@ type Options struct {
 // before, during and after Run.
 type Agent struct {
 	opts   Options
-	kind   kind
+	ways   ways
 	log    *log
 	config *config
 
@@ -55,14 +56,10 @@ type Agent struct {
 // New returns an agent for a team directory. It starts nothing and touches no
 // file.
 func New(opts Options) (*Agent, error) {
-	kind, err := kindOf(opts.Version)
-	if err != nil {
-		return nil, err
-	}
-	return newAgent(opts, kind, newConfig(opts.Dir, kind, clock(opts.Now)))
+	return newAgent(opts, newConfig(opts.Dir, clock(opts.Now)))
 }
 
-func newAgent(opts Options, kind kind, config *config) (*Agent, error) {
+func newAgent(opts Options, config *config) (*Agent, error) {
 	if err := checkName(opts.Name); err != nil {
 		return nil, fmt.Errorf("simagent: %w", err)
 	}
@@ -70,10 +67,10 @@ func newAgent(opts Options, kind kind, config *config) (*Agent, error) {
 		return nil, fmt.Errorf("simagent: %s: poll interval %v: must not be negative", opts.Name, opts.Poll)
 	}
 	if opts.Poll == 0 {
-		opts.Poll = kind.poll(opts.Name)
+		opts.Poll = interval(opts.Name)
 	}
 	opts.Now = clock(opts.Now)
-	return &Agent{opts: opts, kind: kind, log: newLog(), config: config, turning: make(chan struct{}, 1)}, nil
+	return &Agent{opts: opts, ways: ways{opts.Marks}, log: newLog(), config: config, turning: make(chan struct{}, 1)}, nil
 }
 
 func clock(now func() time.Time) func() time.Time {
@@ -149,14 +146,6 @@ func (a *Agent) about() bool {
 	return a.opts.Handle != nil && len(rows) > 0
 }
 
-// most is how many rows the agent takes at a time; 0: all.
-func (a *Agent) most() int {
-	if !a.kind.has(teams.RemovesTaken) && a.opts.Name != Lead && a.opts.Handle != nil {
-		return 1
-	}
-	return 0
-}
-
 // take looks into the inbox once, and says how many rows it took. It looks
 // without the lock first, for an agent locks only what it means to change.
 func (a *Agent) take(ctx context.Context) (n int, err error) {
@@ -168,11 +157,11 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	taken, _, changed, err := a.kind.take(rows, a.most())
+	taken, _, changed, err := a.ways.take(rows)
 	if err != nil || !changed {
 		return 0, err
 	}
-	if !a.kind.has(teams.MarksFirst) {
+	if a.opts.Marks {
 		// What was delivered is delivered again at the next look, unless it can be
 		// taken from the file until then.
 		a.deliver(taken)
@@ -183,11 +172,11 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 			if err != nil {
 				return err
 			}
-			kept, err := a.kind.without(rows, taken)
+			kept, err := without(rows, taken)
 			if err != nil {
 				return err
 			}
-			return a.kind.write(path, kept)
+			return a.ways.write(path, kept)
 		})
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			err = nil // without a word
@@ -199,11 +188,11 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		taken, kept, changed, err := a.kind.take(rows, a.most())
+		taken, kept, changed, err := a.ways.take(rows)
 		if err != nil || !changed {
 			return err
 		}
-		if err := a.kind.write(path, kept); err != nil {
+		if err := a.ways.write(path, kept); err != nil {
 			return err
 		}
 		a.deliver(taken)
@@ -270,9 +259,6 @@ func (a *Agent) next(rows []Taken) (turn []Taken, shutdown object) {
 			}
 			return rows[:1], structured(r.Text)
 		}
-		if !a.kind.has(teams.RemovesTaken) {
-			return rows[:1], nil
-		}
 	}
 	return rows, nil
 }
@@ -303,14 +289,10 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 		}
 		sent = append(sent, m)
 	}
-	// What waits is taken at once, and not at the next poll: newer versions look
-	// before they report, and again right after, older ones only after.
-	var taken int
-	if a.kind.has(teams.RemovesTaken) {
-		var err error
-		taken, err = a.take(ctx)
-		report(err)
-	}
+	// What waits is taken at once, and not at the next poll: before the report, and again
+	// right after.
+	taken, err := a.take(ctx)
+	report(err)
 	if a.opts.Name != Lead {
 		report(a.notifyIdle(ctx, sent, reply.Text, taken > 0))
 	}

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"teambridge/teams"
 )
 
 // ErrMember says that a name is in config.json already.
@@ -18,12 +16,11 @@ var ErrMember = errors.New("there is a member of that name already")
 
 const inProcess = "in-process"
 
-// config is the config.json of one team. Old versions write it without a lock, so the
-// agents of one team share one config, as the real ones share one thread.
+// config is the config.json of one team. The agents of one team share it, as the real ones
+// share one thread.
 type config struct {
-	dir  string
-	kind kind
-	now  func() time.Time
+	dir string
+	now func() time.Time
 
 	// one holds a token while the file is used. A mutex could not be given up
 	// when a context ends, and would stop the clock of testing/synctest while
@@ -31,8 +28,8 @@ type config struct {
 	one chan struct{}
 }
 
-func newConfig(dir string, kind kind, now func() time.Time) *config {
-	return &config{dir: dir, kind: kind, now: now, one: make(chan struct{}, 1)}
+func newConfig(dir string, now func() time.Time) *config {
+	return &config{dir: dir, now: now, one: make(chan struct{}, 1)}
 }
 
 func (c *config) enter(ctx context.Context) error {
@@ -109,9 +106,6 @@ func (c *config) edit(ctx context.Context, change func([]json.RawMessage) ([]jso
 		return err
 	}
 	defer c.leave()
-	if !c.kind.has(teams.LocksConfig) {
-		return body()
-	}
 	return locked(ctx, c.path(), c.now, body)
 }
 
@@ -136,7 +130,7 @@ func (c *config) read() (object, []json.RawMessage, error) {
 	return top, members, nil
 }
 
-// write is in place in all versions.
+// write is in place.
 func (c *config) write(data []byte) error {
 	data, err := indent(data)
 	if err != nil {

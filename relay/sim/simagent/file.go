@@ -10,8 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"time"
-
-	"teambridge/teams"
 )
 
 // create makes an inbox if it is missing. It makes no directory: a late writer
@@ -39,16 +37,16 @@ func readRows(path string) ([]json.RawMessage, error) {
 	return parseRows(data), nil
 }
 
-// write puts rows into the inbox in the way of the version.
-func (k kind) write(path string, rows []json.RawMessage) error {
+// write puts rows into the inbox.
+func (w ways) write(path string, rows []json.RawMessage) error {
 	data, err := formatRows(rows)
 	if err != nil {
 		return err
 	}
-	if k.has(teams.RenamesInbox) {
-		err = replace(path, data)
-	} else {
+	if w.marks {
 		err = os.WriteFile(path, data, 0o600)
+	} else {
+		err = replace(path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("simagent: write inbox: %w", err)
@@ -76,7 +74,7 @@ func replace(path string, data []byte) error {
 }
 
 // deliver appends one row to an inbox, under its lock.
-func (k kind) deliver(ctx context.Context, path string, row json.RawMessage, now func() time.Time) error {
+func (w ways) deliver(ctx context.Context, path string, row json.RawMessage, now func() time.Time) error {
 	if err := create(path); err != nil {
 		return err
 	}
@@ -85,6 +83,6 @@ func (k kind) deliver(ctx context.Context, path string, row json.RawMessage, now
 		if err != nil {
 			return err
 		}
-		return k.write(path, append(rows, row))
+		return w.write(path, append(rows, row))
 	})
 }

@@ -42,15 +42,15 @@ func gone(t *testing.T, path string) {
 	}
 }
 
-// Newer versions wait for a lock, and take it over when it is stale. Older ones
-// deliver without it, and again at each look until they can take from the file.
+// Agents wait for a lock, and take it over when it is stale. Old ones deliver without it, and
+// again at each look until they can mark the rows.
 func TestForeignLock(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
 		age      time.Duration
 		from, to time.Duration // when the row is taken from the file
-		again    bool          // whether older versions deliver it again until then
+		again    bool          // whether old ones deliver it again until then
 	}{
 		{"fresh", 0, 10 * time.Second, 10*time.Second + 200*time.Millisecond, true},
 		{"ten seconds", 10 * time.Second, time.Nanosecond, 200 * time.Millisecond, false},
@@ -58,12 +58,12 @@ func TestForeignLock(t *testing.T) {
 		{"a minute", time.Minute, 0, 0, false},
 	}
 	for _, test := range tests {
-		for _, version := range simagent.Kinds {
-			t.Run(test.name+"/"+version.String(), func(t *testing.T) {
+		for _, marks := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", test.name, marks), func(t *testing.T) {
 				t.Parallel()
 				dir := emptyTeam(t)
 				synctest.Test(t, func(t *testing.T) {
-					agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: version})
+					agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Marks: marks})
 					writeFile(t, agent.Inbox(), `[`+plain+`]`)
 					began := time.Now()
 					lock := foreignLock(t, agent.Inbox(), test.age)
@@ -76,7 +76,7 @@ func TestForeignLock(t *testing.T) {
 						t.Errorf("taken after %v, want between %v and %v", got, test.from, test.to)
 					}
 					delivered := len(agent.Log())
-					if again := delivered > 1; again != (test.again && version.Patch < 257) {
+					if again := delivered > 1; again != (test.again && marks) {
 						t.Errorf("delivered %d times", delivered)
 					}
 					time.Sleep(2 * time.Second)
@@ -96,7 +96,7 @@ func TestDeliversBeforeItTakes(t *testing.T) {
 	t.Parallel()
 	dir := emptyTeam(t)
 	synctest.Test(t, func(t *testing.T) {
-		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: simagent.Oldest})
+		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Marks: true})
 		late := strings.Replace(plain, `"text":"`, `"text":"late `, 1)
 		writeFile(t, agent.Inbox(), `[`+plain+`]`)
 		lock := foreignLock(t, agent.Inbox(), 0)
@@ -129,7 +129,7 @@ func TestTouchedLockIsRespected(t *testing.T) {
 	t.Parallel()
 	dir := emptyTeam(t)
 	synctest.Test(t, func(t *testing.T) {
-		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: simagent.Newest})
+		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker"})
 		writeFile(t, agent.Inbox(), `[`+plain+`]`)
 		lock := foreignLock(t, agent.Inbox(), 0)
 		start(t, agent.Run)
@@ -154,7 +154,7 @@ func TestLockAgeByTheGivenClock(t *testing.T) {
 	t.Parallel()
 	dir := emptyTeam(t)
 	agent := newAgent(t, simagent.Options{
-		Dir: dir, Name: "worker", Version: simagent.Newest, Poll: time.Millisecond,
+		Dir: dir, Name: "worker", Poll: time.Millisecond,
 		Now: func() time.Time { return time.Now().Add(11 * time.Second) },
 	})
 	writeFile(t, agent.Inbox(), `[`+plain+`]`)
@@ -186,57 +186,55 @@ func TestBlockedForGood(t *testing.T) {
 		},
 	}
 	for name, block := range tests {
-		for _, version := range ends {
-			t.Run(name+"/"+version.String(), func(t *testing.T) {
-				t.Parallel()
-				dir := emptyTeam(t)
-				synctest.Test(t, func(t *testing.T) {
-					var mu sync.Mutex
-					var reported []error
-					opts := simagent.Options{Dir: dir, Name: "worker", Version: version}
-					strict := newAgent(t, opts)
-					opts.Report = func(err error) {
-						mu.Lock()
-						defer mu.Unlock()
-						reported = append(reported, err)
-					}
-					agent := newAgent(t, opts)
-					before := `[` + plain + `]`
-					writeFile(t, agent.Inbox(), before)
-					lock := agent.Inbox() + ".lock"
-					block(t, lock)
-
-					began := time.Now()
-					if err := strict.Run(t.Context()); !errors.Is(err, simagent.ErrBlocked) || time.Since(began) != 0 {
-						t.Errorf("Run without Report: got %v after %v, want ErrBlocked at once", err, time.Since(began))
-					}
-					stop := start(t, agent.Run)
-					time.Sleep(1100 * time.Millisecond)
-					equal(t, "inbox", readQuiet(t, agent.Inbox()), before)
-					if _, err := os.Lstat(lock); err != nil {
-						t.Errorf("what stood in the lock's place: %v", err)
-					}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := emptyTeam(t)
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var reported []error
+				opts := simagent.Options{Dir: dir, Name: "worker"}
+				strict := newAgent(t, opts)
+				opts.Report = func(err error) {
 					mu.Lock()
-					if len(reported) != 3 {
-						t.Errorf("reported %d failures, want one for each of 3 polls: %v", len(reported), reported)
+					defer mu.Unlock()
+					reported = append(reported, err)
+				}
+				agent := newAgent(t, opts)
+				before := `[` + plain + `]`
+				writeFile(t, agent.Inbox(), before)
+				lock := agent.Inbox() + ".lock"
+				block(t, lock)
+
+				began := time.Now()
+				if err := strict.Run(t.Context()); !errors.Is(err, simagent.ErrBlocked) || time.Since(began) != 0 {
+					t.Errorf("Run without Report: got %v after %v, want ErrBlocked at once", err, time.Since(began))
+				}
+				stop := start(t, agent.Run)
+				time.Sleep(1100 * time.Millisecond)
+				equal(t, "inbox", readQuiet(t, agent.Inbox()), before)
+				if _, err := os.Lstat(lock); err != nil {
+					t.Errorf("what stood in the lock's place: %v", err)
+				}
+				mu.Lock()
+				if len(reported) != 3 {
+					t.Errorf("reported %d failures, want one for each of 3 polls: %v", len(reported), reported)
+				}
+				for _, err := range reported {
+					if !errors.Is(err, simagent.ErrBlocked) {
+						t.Errorf("reported %v, want ErrBlocked", err)
 					}
-					for _, err := range reported {
-						if !errors.Is(err, simagent.ErrBlocked) {
-							t.Errorf("reported %v, want ErrBlocked", err)
-						}
-					}
-					mu.Unlock()
-					// The agent goes on when the way is free again.
-					if err := os.RemoveAll(lock); err != nil {
-						t.Fatal(err)
-					}
-					if _, err := agent.Wait(t.Context(), 1); err != nil {
-						t.Error(err)
-					}
-					stop()
-				})
+				}
+				mu.Unlock()
+				// The agent goes on when the way is free again.
+				if err := os.RemoveAll(lock); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := agent.Wait(t.Context(), 1); err != nil {
+					t.Error(err)
+				}
+				stop()
 			})
-		}
+		})
 	}
 }
 
@@ -244,7 +242,7 @@ func TestSendGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		team := create(t, simagent.TeamOptions{Root: root, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker"}}})
+		team := create(t, simagent.TeamOptions{Root: root, Members: []simagent.Member{{Name: "worker"}}})
 		path := team.Agent("worker").Inbox()
 		lock := foreignLock(t, path, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -265,7 +263,7 @@ func TestUnlockRemovesOnlyTheLock(t *testing.T) {
 	var agent *simagent.Agent
 	var foreign string
 	agent = newAgent(t, simagent.Options{
-		Dir: emptyTeam(t), Name: "worker", Version: simagent.Newest,
+		Dir: emptyTeam(t), Name: "worker",
 		// The clock is read while the lock is held.
 		Now: func() time.Time {
 			foreign = filepath.Join(agent.Inbox()+".lock", "pid")
@@ -283,42 +281,32 @@ func TestUnlockRemovesOnlyTheLock(t *testing.T) {
 	}
 }
 
-// The newest change config.json under its lock, the oldest without.
+// Agents change config.json under its lock.
 func TestConfigLock(t *testing.T) {
 	t.Parallel()
-	for _, version := range ends {
-		t.Run(version.String(), func(t *testing.T) {
-			t.Parallel()
-			root := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
-				team := create(t, simagent.TeamOptions{Root: root, Version: version})
-				lock := foreignLock(t, filepath.Join(team.Dir(), "config.json"), 0)
-				began := time.Now()
-				if _, err := team.Spawn(t.Context(), simagent.Member{Name: "worker"}); err != nil {
-					t.Fatal(err)
-				}
-				waited := time.Since(began)
-				if version == simagent.Oldest && waited != 0 {
-					t.Errorf("waited %v for the lock of config.json", waited)
-				}
-				if version == simagent.Newest {
-					if waited < simagent.StaleAfter {
-						t.Errorf("waited %v, want at least %v", waited, simagent.StaleAfter)
-					}
-					gone(t, lock)
-				}
-			})
-		})
-	}
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		team := create(t, simagent.TeamOptions{Root: root})
+		lock := foreignLock(t, filepath.Join(team.Dir(), "config.json"), 0)
+		began := time.Now()
+		if _, err := team.Spawn(t.Context(), simagent.Member{Name: "worker"}); err != nil {
+			t.Fatal(err)
+		}
+		waited := time.Since(began)
+		if waited < simagent.StaleAfter {
+			t.Errorf("waited %v, want at least %v", waited, simagent.StaleAfter)
+		}
+		gone(t, lock)
+	})
 }
 
-// Agents of both ends take, mark and write in the same inboxes at the
+// Agents take and write in the same inboxes at the
 // same time: every row is taken once, and those of one writer in order.
 func TestNothingIsLostUnderTheLock(t *testing.T) {
 	t.Parallel()
 	const writers, each = 4, 50
-	for _, version := range ends {
-		t.Run(version.String(), func(t *testing.T) {
+	for _, marks := range []bool{false, true} {
+		t.Run(fmt.Sprint(marks), func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
@@ -326,13 +314,13 @@ func TestNothingIsLostUnderTheLock(t *testing.T) {
 			for n := range writers {
 				members = append(members, simagent.Member{Name: fmt.Sprint("writer", n), Absent: true})
 			}
-			team := create(t, simagent.TeamOptions{Version: version, Poll: time.Millisecond, Members: members})
+			team := create(t, simagent.TeamOptions{Marks: marks, Poll: time.Millisecond, Members: members})
 			start(t, team.Run)
 
 			var sending sync.WaitGroup
 			for n := range writers {
-				// Every other writer is of the other version.
-				writer := newAgent(t, simagent.Options{Dir: team.Dir(), Name: fmt.Sprint("writer", n), Version: ends[n%2]})
+				// Every other writer writes in place.
+				writer := newAgent(t, simagent.Options{Dir: team.Dir(), Name: fmt.Sprint("writer", n), Marks: n%2 == 0})
 				sending.Go(func() {
 					for i := range each {
 						for _, to := range []string{"alice", "bob"} {
@@ -354,8 +342,8 @@ func TestNothingIsLostUnderTheLock(t *testing.T) {
 						t.Fatal(err)
 					}
 					r := rows[n-1]
-					// An old version that did not get the lock delivers again.
-					if n, err := strconv.Atoi(r.Text); err == nil && n < next[r.From] && version == simagent.Oldest {
+					// One that marks rows, and did not get the lock, delivers again.
+					if n, err := strconv.Atoi(r.Text); err == nil && n < next[r.From] && marks {
 						continue
 					}
 					if want := fmt.Sprint(next[r.From]); r.Text != want {

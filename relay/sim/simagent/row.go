@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"time"
-
-	"teambridge/teams"
 )
 
 // Taken is a row that an agent took out of its inbox, or marked as read there.
@@ -42,7 +40,7 @@ func structured(text string) object {
 	return o
 }
 
-// parseRows reads what does not hold an array as no rows, as all versions do.
+// parseRows reads what does not hold an array as no rows.
 func parseRows(data []byte) []json.RawMessage {
 	var rows []json.RawMessage
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -88,15 +86,15 @@ func delivered(raw json.RawMessage) (Taken, object, bool) {
 	return taken, o, true
 }
 
-// take splits rows into those that the agent takes, most of them unless that is
-// 0, and what stays in the file. changed is false if the file need not be written.
-func (k kind) take(rows []json.RawMessage, most int) (taken []Taken, kept []json.RawMessage, changed bool, err error) {
+// take splits rows into those that the agent takes, and what stays in the file. changed is
+// false if the file need not be written.
+func (w ways) take(rows []json.RawMessage) (taken []Taken, kept []json.RawMessage, changed bool, err error) {
 	for _, raw := range rows {
 		row, o, ok := delivered(raw)
-		if ok = ok && (most == 0 || len(taken) < most); ok {
+		if ok {
 			taken = append(taken, row)
 		}
-		if k.has(teams.RemovesTaken) {
+		if !w.marks {
 			// Taken, read before or malformed: none of them stays.
 			continue
 		}
@@ -110,27 +108,19 @@ func (k kind) take(rows []json.RawMessage, most int) (taken []Taken, kept []json
 	return taken, kept, len(taken) > 0 || len(kept) < len(rows), nil
 }
 
-// without returns what stays in the file once the rows that were taken from an
-// earlier look at it are marked or removed. What came in between stays as it is.
-func (k kind) without(rows []json.RawMessage, taken []Taken) (kept []json.RawMessage, err error) {
+// without returns what stays in the file once the rows that were delivered at an earlier look
+// at it are marked. What came in between stays as it is.
+func without(rows []json.RawMessage, taken []Taken) (kept []json.RawMessage, err error) {
 	left := make(map[string]int)
 	for _, row := range taken {
 		left[string(row.Raw)]++
 	}
 	for _, raw := range rows {
-		_, o, ok := delivered(raw)
-		took := ok && left[string(raw)] > 0
-		switch {
-		case took && k.has(teams.RemovesTaken):
-			left[string(raw)]--
-			continue
-		case took:
+		if _, o, ok := delivered(raw); ok && left[string(raw)] > 0 {
 			left[string(raw)]--
 			if raw, err = marked(o); err != nil {
 				return nil, err
 			}
-		case !ok && k.has(teams.RemovesTaken):
-			continue // read before or malformed
 		}
 		kept = append(kept, raw)
 	}

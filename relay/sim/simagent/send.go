@@ -13,12 +13,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"teambridge/teams"
 )
 
-// ErrUnreachable is the answer of newer versions to a message for a name that does
-// not stand in config.json, "user" included.
+// ErrUnreachable is the answer to a message for a name that does not stand in config.json,
+// "user" included.
 var ErrUnreachable = errors.New("no agent of that name is reachable")
 
 // ErrName says that a name cannot be the name of an inbox: it is empty, a dot
@@ -27,38 +25,34 @@ var ErrName = errors.New("not the name of a member")
 
 // Message is what an agent says to another member, as with its SendMessage tool.
 type Message struct {
-	To      string // a member's name; on versions before 2.1.182 also "user" or any other name
+	To      string // a member's name
 	Text    string
 	Summary string // may be empty, then the row has none
 }
 
-// row is a message in the key order of all versions. Older ones leave out msgV,
-// msg_id and type.
+// row is a message in the key order of Claude Code.
 type row struct {
 	From      string `json:"from"`
 	Text      string `json:"text"`
 	Summary   string `json:"summary,omitempty"`
 	Timestamp string `json:"timestamp"`
 	Color     string `json:"color,omitempty"`
-	MsgV      int    `json:"msgV,omitempty"`
-	MsgID     string `json:"msg_id,omitempty"`
-	Type      string `json:"type,omitempty"`
+	MsgV      int    `json:"msgV"`
+	MsgID     string `json:"msg_id"`
+	Type      string `json:"type"`
 	Read      bool   `json:"read"`
 }
 
-// Send writes a message into another member's inbox, as the agent's version
-// does, and returns the bytes of the row. It needs no Run. It waits for the
+// Send writes a message into another member's inbox, and returns the bytes of the row. It needs no Run. It waits for the
 // inbox's lock as long as ctx lives. Errors: [ErrName], [ErrUnreachable],
 // [ErrBlocked], [fs.ErrNotExist] when the team is gone.
 func (a *Agent) Send(ctx context.Context, m Message) (json.RawMessage, error) {
-	if a.kind.has(teams.RefusesUser) {
-		known, err := a.config.has(ctx, m.To)
-		if err != nil {
-			return nil, err
-		}
-		if !known {
-			return nil, fmt.Errorf("simagent: send from %s to %q: %w", a.opts.Name, m.To, ErrUnreachable)
-		}
+	known, err := a.config.has(ctx, m.To)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return nil, fmt.Errorf("simagent: send from %s to %q: %w", a.opts.Name, m.To, ErrUnreachable)
 	}
 	return a.post(ctx, a.opts.Now(), m)
 }
@@ -94,7 +88,7 @@ func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string, g
 			break
 		}
 	}
-	if a.kind.has(teams.IdleResult) && result != "" {
+	if result != "" {
 		idle = append(idle, "result", result)
 	}
 	_, err := a.deliverStructured(ctx, now, Lead, idle...)
@@ -120,9 +114,9 @@ func (a *Agent) post(ctx context.Context, now time.Time, m Message) (json.RawMes
 		Summary:   m.Summary,
 		Timestamp: stamp(now),
 		Color:     a.opts.Color,
-	}
-	if a.kind.has(teams.TagsRows) {
-		out.MsgV, out.MsgID, out.Type = 1, uuid.NewString(), "message"
+		MsgV:      1,
+		MsgID:     uuid.NewString(),
+		Type:      "message",
 	}
 	raw, err := encode(out)
 	if err != nil {
@@ -133,7 +127,7 @@ func (a *Agent) post(ctx context.Context, now time.Time, m Message) (json.RawMes
 	if err := os.Mkdir(inboxes, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("simagent: send from %s to %s: %w", a.opts.Name, m.To, err)
 	}
-	if err := a.kind.deliver(ctx, inboxPath(a.opts.Dir, m.To), raw, a.opts.Now); err != nil {
+	if err := a.ways.deliver(ctx, inboxPath(a.opts.Dir, m.To), raw, a.opts.Now); err != nil {
 		return nil, err
 	}
 	return raw, nil

@@ -3,6 +3,7 @@ package simagent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,10 +14,7 @@ import (
 	"time"
 
 	"teambridge/relay/sim/simagent"
-	"teambridge/teams"
 )
-
-var ends = []teams.Version{simagent.Oldest, simagent.Newest}
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
@@ -188,12 +186,12 @@ func TestTakes(t *testing.T) {
 		{name: "byte order mark", before: "\ufeff[" + plain + `]`, marks: "\ufeff[" + plain + `]`, removes: "\ufeff[" + plain + `]`},
 	}
 	for _, test := range tests {
-		for _, version := range ends {
-			t.Run(test.name+"/"+version.String(), func(t *testing.T) {
+		for _, marks := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", test.name, marks), func(t *testing.T) {
 				t.Parallel()
 				dir := emptyTeam(t)
 				synctest.Test(t, func(t *testing.T) {
-					agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: version})
+					agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Marks: marks})
 					writeFile(t, agent.Inbox(), test.before)
 					stop := start(t, agent.Run)
 					time.Sleep(2 * time.Second)
@@ -201,9 +199,9 @@ func TestTakes(t *testing.T) {
 					if got := texts(agent.Log()); !slices.Equal(got, test.taken) {
 						t.Errorf("taken: got %q, want %q", got, test.taken)
 					}
-					want := test.marks
-					if version == simagent.Newest {
-						want = test.removes
+					want := test.removes
+					if marks {
+						want = test.marks
 					}
 					equal(t, "file", readFile(t, agent.Inbox()), want)
 					if names, _ := filepath.Glob(filepath.Join(dir, "inboxes", "*")); len(names) != 1 {
@@ -217,50 +215,42 @@ func TestTakes(t *testing.T) {
 
 func TestTakenHoldsTheRow(t *testing.T) {
 	t.Parallel()
-	for _, version := range ends {
-		t.Run(version.String(), func(t *testing.T) {
-			t.Parallel()
-			dir := emptyTeam(t)
-			synctest.Test(t, func(t *testing.T) {
-				raw := `{ "text":"x", "from":"a","timestamp":"t","summary":"s","color":"red","msg_id":"m","messageId":"i", "n":1.0 }`
-				agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: version})
-				writeFile(t, agent.Inbox(), `[`+raw+`]`)
-				start(t, agent.Run)
-				rows, err := agent.Wait(t.Context(), 1)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := rows[0]
-				equal(t, "raw", string(got.Raw), raw)
-				equal(t, "fields", strings.Join([]string{got.From, got.Text, got.Timestamp, got.Summary, got.Color, got.MsgID, got.MessageID, got.Kind()}, " "), "a x t s red m i message")
-				if !got.At.Equal(time.Now()) || got.At.Location() != time.UTC {
-					t.Errorf("taken at %v, want %v in UTC", got.At, time.Now())
-				}
-			})
-		})
-	}
+	dir := emptyTeam(t)
+	synctest.Test(t, func(t *testing.T) {
+		raw := `{ "text":"x", "from":"a","timestamp":"t","summary":"s","color":"red","msg_id":"m","messageId":"i", "n":1.0 }`
+		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker"})
+		writeFile(t, agent.Inbox(), `[`+raw+`]`)
+		start(t, agent.Run)
+		rows, err := agent.Wait(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := rows[0]
+		equal(t, "raw", string(got.Raw), raw)
+		equal(t, "fields", strings.Join([]string{got.From, got.Text, got.Timestamp, got.Summary, got.Color, got.MsgID, got.MessageID, got.Kind()}, " "), "a x t s red m i message")
+		if !got.At.Equal(time.Now()) || got.At.Location() != time.UTC {
+			t.Errorf("taken at %v, want %v in UTC", got.At, time.Now())
+		}
+	})
 }
 
 func TestPollsAtItsInterval(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		version   teams.Version
 		name      string
 		set, want time.Duration
 	}{
-		{simagent.Oldest, "worker", 0, 500 * time.Millisecond},
-		{simagent.Oldest, simagent.Lead, 0, 500 * time.Millisecond},
-		{simagent.Newest, "worker", 0, 500 * time.Millisecond},
-		{simagent.Newest, simagent.Lead, 0, 1000 * time.Millisecond},
-		{simagent.Newest, simagent.Lead, 7 * time.Millisecond, 7 * time.Millisecond},
+		{"worker", 0, 500 * time.Millisecond},
+		{simagent.Lead, 0, 1000 * time.Millisecond},
+		{simagent.Lead, 7 * time.Millisecond, 7 * time.Millisecond},
 	}
 	for _, test := range tests {
-		t.Run(test.version.String()+"/"+test.name+"/"+test.set.String(), func(t *testing.T) {
+		t.Run(test.name+"/"+test.set.String(), func(t *testing.T) {
 			t.Parallel()
 			dir := emptyTeam(t)
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				agent := newAgent(t, simagent.Options{Dir: dir, Name: test.name, Version: test.version, Poll: test.set})
+				agent := newAgent(t, simagent.Options{Dir: dir, Name: test.name, Poll: test.set})
 				start(t, agent.Run)
 				// The inbox is made by somebody else, while the agent runs.
 				for n := 1; n <= 3; n++ {
@@ -281,153 +271,66 @@ func TestPollsAtItsInterval(t *testing.T) {
 
 func TestWriterReplacesWhatIsNoArray(t *testing.T) {
 	t.Parallel()
-	for _, version := range ends {
-		for _, before := range []string{``, `{}`, `null`, `[` + plain + `,{"fr`, `what?`} {
-			t.Run(version.String()+"/"+before, func(t *testing.T) {
-				t.Parallel()
-				team := create(t, simagent.TeamOptions{Version: version, Members: []simagent.Member{{Name: "worker"}}})
-				path := team.Agent("worker").Inbox()
-				writeFile(t, path, before)
-				raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "new"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				equal(t, "file", compact(t, readFile(t, path)), `[`+string(raw)+`]`)
-			})
-		}
+	for _, before := range []string{``, `{}`, `null`, `[` + plain + `,{"fr`, `what?`} {
+		t.Run(before, func(t *testing.T) {
+			t.Parallel()
+			team := create(t, simagent.TeamOptions{Members: []simagent.Member{{Name: "worker"}}})
+			path := team.Agent("worker").Inbox()
+			writeFile(t, path, before)
+			raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "new"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "file", compact(t, readFile(t, path)), `[`+string(raw)+`]`)
+		})
 	}
 }
 
 func TestWriterKeepsTheOtherRows(t *testing.T) {
 	t.Parallel()
-	for _, version := range ends {
-		t.Run(version.String(), func(t *testing.T) {
-			t.Parallel()
-			team := create(t, simagent.TeamOptions{Version: version, Members: []simagent.Member{{Name: "worker"}}})
-			path := team.Agent("worker").Inbox()
-			const others = `{"odd":1.0,"a":1,"a":2,"s":"\ud800 \u00e9"},null,{"from":"x","read":true}`
-			writeFile(t, path, `[`+others+`]`)
-			raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "a <b> & \"c\"\né"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			equal(t, "file", compact(t, readFile(t, path)), `[`+others+`,`+string(raw)+`]`)
-			if want := `"text":"a <b> & \"c\"\né"`; !strings.Contains(string(raw), want) {
-				t.Errorf("row: got %s, want %s in it", raw, want)
-			}
-		})
+	team := create(t, simagent.TeamOptions{Members: []simagent.Member{{Name: "worker"}}})
+	path := team.Agent("worker").Inbox()
+	const others = `{"odd":1.0,"a":1,"a":2,"s":"\ud800 \u00e9"},null,{"from":"x","read":true}`
+	writeFile(t, path, `[`+others+`]`)
+	raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "a <b> & \"c\"\né"})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// The kinds, as they were measured.
-func TestKinds(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		what  string
-		since int
-		seen  func(s *seenOf) bool
-	}{
-		{"inboxes are replaced", 154, func(s *seenOf) bool { return s.replaced }},
-		{"what was taken is removed", 160, func(s *seenOf) bool { return s.worker == "[]" }},
-		{"a name is made up", 178, func(s *seenOf) bool { return s.named }},
-		{"the lead's pane is leader", 178, func(s *seenOf) bool { return strings.Contains(s.config, `"tmuxPaneId": "leader"`) }},
-		{"no description", 178, func(s *seenOf) bool { return !strings.Contains(s.config, `"description"`) }},
-		{"user is refused", 182, func(s *seenOf) bool { return errors.Is(s.toUser, simagent.ErrUnreachable) }},
-		{"rows have msg_id", 196, func(s *seenOf) bool { return strings.Contains(s.lead, `"msg_id"`) }},
-		{"idle_notification has result", 251, func(s *seenOf) bool { return strings.Contains(s.lead, `\"result\"`) }},
-		{"leadProcess", 311, func(s *seenOf) bool { return strings.Contains(s.config, `"leadProcess"`) }},
+	equal(t, "file", compact(t, readFile(t, path)), `[`+others+`,`+string(raw)+`]`)
+	if want := `"text":"a <b> & \"c\"\né"`; !strings.Contains(string(raw), want) {
+		t.Errorf("row: got %s, want %s in it", raw, want)
 	}
-	for i, version := range simagent.Kinds {
-		t.Run(version.String(), func(t *testing.T) {
-			t.Parallel()
-			s := see(t, version)
-			for _, test := range tests {
-				if got, want := test.seen(s), version.Patch >= test.since; got != want {
-					t.Errorf("%s: got %t, want %t", test.what, got, want)
-				}
-			}
-			if i > 0 && version.Compare(simagent.Kinds[i-1]) <= 0 {
-				t.Errorf("stands after %s", simagent.Kinds[i-1])
-			}
-		})
-	}
-}
-
-// seenOf is what a version leaves behind: a message to its worker, the worker's
-// report, and a message to "user".
-type seenOf struct {
-	replaced, named      bool
-	config, worker, lead string
-	toUser               error
-}
-
-func see(t *testing.T, version teams.Version) *seenOf {
-	t.Helper()
-	s := &seenOf{}
-	root := t.TempDir()
-	_, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: t.TempDir(), Version: version})
-	s.named = err == nil
-	synctest.Test(t, func(t *testing.T) {
-		team := create(t, simagent.TeamOptions{Root: root, Version: version, Description: "d", Lead: simagent.Member{Absent: true}, Members: []simagent.Member{{
-			Name: "worker", Handle: func(context.Context, simagent.Turn) simagent.Reply { return simagent.Reply{Text: "done"} },
-		}}})
-		worker := team.Agent("worker")
-		before, err := os.Stat(worker.Inbox())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ask(t, team.Agent(simagent.Lead))
-		after, err := os.Stat(worker.Inbox())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.replaced = !os.SameFile(before, after)
-		start(t, team.Run)
-		time.Sleep(2 * time.Second)
-		_, s.toUser = worker.Send(t.Context(), simagent.Message{To: "user", Text: "x"})
-		s.config, s.worker = readQuiet(t, filepath.Join(team.Dir(), "config.json")), readQuiet(t, worker.Inbox())
-		s.lead = readQuiet(t, team.Agent(simagent.Lead).Inbox())
-	})
-	return s
 }
 
 func TestSendRefuses(t *testing.T) {
 	t.Parallel()
-	for _, version := range ends {
-		t.Run(version.String(), func(t *testing.T) {
-			t.Parallel()
-			team := create(t, simagent.TeamOptions{Version: version, Members: []simagent.Member{{Name: "worker"}}})
-			worker := team.Agent("worker")
-			for _, name := range []string{"", "..", ".x", "../config", `a\b`, "a/b", "a:b", "a\nb", "a\x00b"} {
-				_, err := worker.Send(t.Context(), simagent.Message{To: name, Text: "x"})
-				if !errors.Is(err, simagent.ErrName) && !errors.Is(err, simagent.ErrUnreachable) {
-					t.Errorf("send to %q: got %v, want a refusal", name, err)
-				}
-			}
-			_, err := worker.Send(t.Context(), simagent.Message{To: "user", Text: "x"})
-			if version == simagent.Oldest && err != nil {
-				t.Errorf("to user: %v", err)
-			}
-			if version == simagent.Newest && !errors.Is(err, simagent.ErrUnreachable) {
-				t.Errorf("to user: got %v, want ErrUnreachable", err)
-			}
-			if err := os.RemoveAll(team.Dir()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := worker.Send(t.Context(), simagent.Message{To: simagent.Lead, Text: "x"}); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("send to a team that is gone: got %v, want ErrNotExist", err)
-			}
-			if _, err := os.Stat(team.Dir()); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("a late send brought the team back: %v", err)
-			}
-		})
+	team := create(t, simagent.TeamOptions{Members: []simagent.Member{{Name: "worker"}}})
+	worker := team.Agent("worker")
+	for _, name := range []string{"", "..", ".x", "../config", `a\b`, "a/b", "a:b", "a\nb", "a\x00b"} {
+		_, err := worker.Send(t.Context(), simagent.Message{To: name, Text: "x"})
+		if !errors.Is(err, simagent.ErrName) && !errors.Is(err, simagent.ErrUnreachable) {
+			t.Errorf("send to %q: got %v, want a refusal", name, err)
+		}
+	}
+	_, err := worker.Send(t.Context(), simagent.Message{To: "user", Text: "x"})
+	if !errors.Is(err, simagent.ErrUnreachable) {
+		t.Errorf("to user: got %v, want ErrUnreachable", err)
+	}
+	if err := os.RemoveAll(team.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.Send(t.Context(), simagent.Message{To: simagent.Lead, Text: "x"}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("send to a team that is gone: got %v, want ErrNotExist", err)
+	}
+	if _, err := os.Stat(team.Dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a late send brought the team back: %v", err)
 	}
 }
 
-// A person who joined the team by an entry of its own is reachable for versions that refuse others.
+// A person who joined the team by an entry of its own is reachable.
 func TestSendReachesWhoJoined(t *testing.T) {
 	t.Parallel()
-	team := create(t, simagent.TeamOptions{Version: simagent.Newest})
+	team := create(t, simagent.TeamOptions{})
 	path := filepath.Join(team.Dir(), "config.json")
 	config := readFile(t, path)
 	writeFile(t, path, strings.Replace(config, `"members": [`, `"extra": 1.0, "members": [{"agentId":"operator@myteam","name":"operator","mine":{"k":2.50}},`, 1))
@@ -451,9 +354,8 @@ func TestSendReachesWhoJoined(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]simagent.Options{
-		"version": {Name: "a"},
-		"name":    {Name: "../a", Version: simagent.Oldest},
-		"poll":    {Name: "a", Version: simagent.Oldest, Poll: -1},
+		"name": {Name: "../a"},
+		"poll": {Name: "a", Poll: -1},
 	} {
 		if _, err := simagent.New(opts); err == nil {
 			t.Errorf("%s: no error", name)

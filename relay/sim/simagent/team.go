@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"teambridge/teams"
 )
 
 // ErrRunning says that a team runs already.
@@ -21,12 +19,12 @@ var ErrRunning = errors.New("the team runs already")
 
 // TeamOptions says what team [Create] makes.
 type TeamOptions struct {
-	Root        string        // a Claude root directory; made if missing
-	Version     teams.Version // of the lead, and of members that have none of their own
-	Name        string        // "": "session-" and 8 characters of the session id; needed before 2.1.178
-	SessionID   string        // the lead's; "": a new uuid
-	Description string        // written before 2.1.178
-	Process     Process       // written from 2.1.311 on; zero: [CurrentProcess]
+	Root      string  // a Claude root directory; made if missing
+	Name      string  // "": "session-" and 8 characters of the session id
+	SessionID string  // the lead's; "": a new uuid
+	Process   Process // leadProcess; zero: [CurrentProcess]
+	NoProcess bool    // there is no leadProcess, as up to 2.1.310
+	Marks     bool    // as in [Options], for all agents
 
 	Lead    Member // its Name, Color and Prompt are not used
 	Members []Member
@@ -39,13 +37,12 @@ type TeamOptions struct {
 
 // Member is an agent to be in a team.
 type Member struct {
-	Name    string
-	Prompt  string
-	Color   string // "": the next of the eight that Claude Code gives
-	Model   string // "": the version's own
-	Cwd     string
-	Handle  Handler
-	Version teams.Version // zero: the team's
+	Name   string
+	Prompt string
+	Color  string // "": the next of the eight that Claude Code gives
+	Model  string // "": sonnet
+	Cwd    string
+	Handle Handler
 
 	// Absent makes an entry in config.json and an inbox, and nobody who reads
 	// it: an agent that crashed, or one that somebody else plays.
@@ -56,7 +53,6 @@ type Member struct {
 // may be used from any goroutine.
 type Team struct {
 	opts   TeamOptions
-	kind   kind // of the lead, which writes config.json
 	dir    string
 	config *config
 
@@ -72,26 +68,22 @@ type played struct {
 	absent bool
 }
 
-// Create makes a team directory below <root>/teams in the form of its
-// version: config.json, and an empty inbox for each member. It starts no
+// Create makes a team directory below <root>/teams: config.json, and an empty inbox for each
+// member. It starts no
 // agent. It fails if there is such a directory already, and leaves none behind
 // if it fails.
 func Create(ctx context.Context, opts TeamOptions) (*Team, error) {
-	kind, err := kindOf(opts.Version)
-	if err != nil {
-		return nil, err
-	}
 	opts.Now = clock(opts.Now)
 	if opts.SessionID == "" {
 		opts.SessionID = uuid.NewString()
 	}
-	if opts.Name == "" && kind.has(teams.TeamAtStart) {
+	if opts.Name == "" {
 		opts.Name = "session-" + opts.SessionID[:min(8, len(opts.SessionID))]
 	}
 	if err := checkName(opts.Name); err != nil {
 		return nil, fmt.Errorf("simagent: create team: %w", err)
 	}
-	if kind.has(teams.LeadProcessWritten) && opts.Process == (Process{}) {
+	if !opts.NoProcess && opts.Process == (Process{}) {
 		process, err := CurrentProcess()
 		if err != nil {
 			return nil, err
@@ -110,8 +102,8 @@ func Create(ctx context.Context, opts TeamOptions) (*Team, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("simagent: create team %s: %w", opts.Name, err)
 	}
-	t := &Team{opts: opts, kind: kind, dir: filepath.Join(dir, opts.Name), members: make(map[string]played)}
-	t.config = newConfig(t.dir, kind, opts.Now)
+	t := &Team{opts: opts, dir: filepath.Join(dir, opts.Name), members: make(map[string]played)}
+	t.config = newConfig(t.dir, opts.Now)
 	if err := os.Mkdir(t.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("simagent: create team %s: %w", opts.Name, err)
 	}
@@ -141,32 +133,17 @@ func (t *Team) fill(ctx context.Context) error {
 	return nil
 }
 
-// writeConfig writes the first config.json, with the lead alone, in the version's key order.
+// writeConfig writes the first config.json, with the lead alone, in the key order of Claude Code.
 func (t *Team) writeConfig() error {
 	now := t.opts.Now()
 	id, cwd := t.agentID(Lead), cmp.Or(t.opts.Lead.Cwd, t.opts.Cwd)
-	pairs := []any{"agentId", id, "name", Lead, "agentType", Lead}
-	if !t.kind.has(teams.TeamAtStart) {
-		pairs = append(pairs, "model", cmp.Or(t.opts.Lead.Model, "claude-sonnet-4-6"))
-	}
-	pane := ""
-	if t.kind.has(teams.TeamAtStart) {
-		pane = "leader"
-	}
-	pairs = append(pairs, "joinedAt", now.UnixMilli(), "tmuxPaneId", pane, "cwd", cwd, "subscriptions", []string{})
-	if t.kind.has(teams.TeamAtStart) {
-		pairs = append(pairs, "backendType", inProcess)
-	}
-	lead, err := newObject(pairs...)
+	lead, err := newObject("agentId", id, "name", Lead, "agentType", Lead, "joinedAt", now.UnixMilli(), "tmuxPaneId", "leader",
+		"cwd", cwd, "subscriptions", []string{}, "backendType", inProcess)
 	if err != nil {
 		return err
 	}
-	pairs = []any{"name", t.opts.Name}
-	if !t.kind.has(teams.TeamAtStart) && t.opts.Description != "" {
-		pairs = append(pairs, "description", t.opts.Description)
-	}
-	pairs = append(pairs, "createdAt", now.UnixMilli(), "leadAgentId", id, "leadSessionId", t.opts.SessionID)
-	if p := t.opts.Process; t.kind.has(teams.LeadProcessWritten) {
+	pairs := []any{"name", t.opts.Name, "createdAt", now.UnixMilli(), "leadAgentId", id, "leadSessionId", t.opts.SessionID}
+	if p := t.opts.Process; !t.opts.NoProcess {
 		if p.Claimed.IsZero() {
 			p.Claimed = now
 		}
@@ -203,17 +180,12 @@ func (t *Team) Spawn(ctx context.Context, m Member) (*Agent, error) {
 	return t.play(m)
 }
 
-// teammate is the entry of a member, in the version's key order.
+// teammate is the entry of a member, in the key order of Claude Code.
 func (t *Team) teammate(m Member) (json.RawMessage, error) {
 	id, now, cwd := t.agentID(m.Name), t.opts.Now().UnixMilli(), cmp.Or(m.Cwd, t.opts.Cwd)
-	if t.kind.has(teams.TeamAtStart) {
-		return newObject("agentId", id, "name", m.Name, "color", m.Color, "joinedAt", now, "tmuxPaneId", inProcess,
-			"subscriptions", []string{}, "model", cmp.Or(m.Model, "sonnet"), "prompt", m.Prompt, "planModeRequired", false,
-			"cwd", cwd, "backendType", inProcess)
-	}
-	return newObject("agentId", id, "name", m.Name, "agentType", "general-purpose",
-		"model", cmp.Or(m.Model, "claude-opus-4-6"), "prompt", m.Prompt, "color", m.Color, "planModeRequired", false,
-		"joinedAt", now, "tmuxPaneId", inProcess, "cwd", cwd, "subscriptions", []string{}, "backendType", inProcess)
+	return newObject("agentId", id, "name", m.Name, "color", m.Color, "joinedAt", now, "tmuxPaneId", inProcess,
+		"subscriptions", []string{}, "model", cmp.Or(m.Model, "sonnet"), "prompt", m.Prompt, "planModeRequired", false,
+		"cwd", cwd, "backendType", inProcess)
 }
 
 func (t *Team) agentID(name string) string { return name + "@" + t.opts.Name }
@@ -228,22 +200,17 @@ func (t *Team) nextColor() string {
 
 // play makes the agent of a member that is in config.json.
 func (t *Team) play(m Member) (*Agent, error) {
-	version := cmp.Or(m.Version, t.opts.Version)
-	kind, err := kindOf(version)
-	if err != nil {
-		return nil, err
-	}
 	agent, err := newAgent(Options{
-		Dir:     t.dir,
-		Name:    m.Name,
-		Version: version,
-		Color:   m.Color,
-		Handle:  m.Handle,
-		Prompt:  m.Prompt,
-		Poll:    t.opts.Poll,
-		Now:     t.opts.Now,
-		Report:  t.opts.Report,
-	}, kind, t.config)
+		Dir:    t.dir,
+		Name:   m.Name,
+		Marks:  t.opts.Marks,
+		Color:  m.Color,
+		Handle: m.Handle,
+		Prompt: m.Prompt,
+		Poll:   t.opts.Poll,
+		Now:    t.opts.Now,
+		Report: t.opts.Report,
+	}, t.config)
 	if err != nil {
 		return nil, err
 	}

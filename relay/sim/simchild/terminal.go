@@ -439,7 +439,7 @@ func (t *terminal) makeTeam(name, session string) {
 	t.check(os.RemoveAll(filepath.Join(t.script.State, "teams", name)))
 	var err error
 	t.team, err = simagent.Create(context.Background(), simagent.TeamOptions{
-		Root: t.script.State, Version: t.script.Version, Name: name, SessionID: session, Process: t.process,
+		Root: t.script.State, Name: name, SessionID: session, Process: t.process,
 		Lead: simagent.Member{Absent: true}, Now: func() time.Time { return t.started },
 	})
 	t.check(err)

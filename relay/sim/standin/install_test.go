@@ -174,15 +174,6 @@ func TestVersions(t *testing.T) {
 	if got := fmt.Sprint(standin.Oldest(t), standin.Newest(t)); got != "2.1.8 2.1.90" {
 		t.Errorf("oldest and newest: got %s", got)
 	}
-	t.Setenv(standin.EnvVersions, "2.1.80,2.1.329")
-	if got := standin.Newest(t, teams.RemovesTaken).String() + " " + standin.Oldest(t, teams.RemovesTaken).String(); got != "2.1.329 2.1.80" {
-		t.Errorf("by a trait: got %s", got)
-	}
-	t.Setenv(standin.EnvVersions, "2.1.80")
-	if p := require(t, func(t testing.TB) { standin.Newest(t, teams.RemovesTaken) }); !strings.Contains(p.skipped, string(teams.RemovesTaken)) {
-		t.Errorf("a trait that none has: got skip %q", p.skipped)
-	}
-
 	t.Setenv(standin.EnvVersions, "long")
 	if p := require(t, func(t testing.TB) { standin.Versions(t) }); !strings.Contains(p.skipped, "latest Claude Code is not installed") {
 		t.Errorf("the latest, not installed: got skip %q, failure %q", p.skipped, p.failed)

@@ -19,8 +19,7 @@ import (
 const latest = "latest"
 
 // Versions returns the versions of Claude Code that tests run, oldest first: those of .ci/versions that [EnvVersions]
-// selects. No test names a version. One that needs a certain kind asks for it, with [Oldest] or [Newest], and asks
-// [teams.Version.Has] where versions differ.
+// selects. No test names a version.
 func Versions(t testing.TB) []teams.Version {
 	t.Helper()
 	top, err := moduleRoot()
@@ -112,39 +111,17 @@ func ForSome(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	}
 }
 
-// Fits reports whether what was seen of a version, that it has a trait or has not, fits what is known of it. Of versions
-// that were not measured nothing is known.
-func Fits(v teams.Version, trait teams.Trait, seen bool) bool {
-	is := v.Has(trait)
-	return is == teams.Unsure || seen == (is == teams.Yes)
-}
-
-// Newest returns the newest of [Versions] that has all these traits. If there is none, the test is skipped.
-func Newest(t testing.TB, traits ...teams.Trait) teams.Version {
+// Newest returns the newest of [Versions].
+func Newest(t testing.TB) teams.Version {
 	t.Helper()
-	for _, v := range slices.Backward(Versions(t)) {
-		if all(v, traits, teams.Yes) {
-			return v
-		}
-	}
-	t.Skipf("none of the selected versions of Claude Code has the traits %q", traits)
-	return teams.Version{}
+	list := Versions(t)
+	return list[len(list)-1]
 }
 
-// Oldest returns the oldest of [Versions] that has none of these traits. If there is none, the test is skipped.
-func Oldest(t testing.TB, traits ...teams.Trait) teams.Version {
+// Oldest returns the oldest of [Versions].
+func Oldest(t testing.TB) teams.Version {
 	t.Helper()
-	for _, v := range Versions(t) {
-		if all(v, traits, teams.No) {
-			return v
-		}
-	}
-	t.Skipf("none of the selected versions of Claude Code is without the traits %q", traits)
-	return teams.Version{}
-}
-
-func all(v teams.Version, traits []teams.Trait, want teams.Answer) bool {
-	return !slices.ContainsFunc(traits, func(trait teams.Trait) bool { return v.Has(trait) != want })
+	return Versions(t)[0]
 }
 
 // moduleRoot is the folder with go.mod, above the working directory of the test.

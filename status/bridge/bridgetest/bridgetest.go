@@ -212,9 +212,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			_, err = w.b.Leave(w.Context(), newer, "")
 			w.fails(err, api.CodeNotFound)
 		},
-		"joining where that is not needed": func(w *world) {
-			_, err := w.b.Join(w.Context(), older, api.NewJoin{})
-			w.fails(err, api.CodeJoinNotNeeded)
+		"joining under a name": func(w *world) {
 			m, err := w.b.Join(w.Context(), older, api.NewJoin{As: "alice"})
 			w.must(err)
 			if m.Member != "alice" {

@@ -187,7 +187,7 @@ var lasting = map[string]func(*world){
 func (w *world) agent(name string, reply simagent.Reply) {
 	w.Helper()
 	a, err := simagent.New(simagent.Options{
-		Dir: w.Path(newer), Name: name, Version: simagent.Newest, Poll: time.Millisecond,
+		Dir: w.Path(newer), Name: name, Poll: time.Millisecond,
 		Handle: func(context.Context, simagent.Turn) simagent.Reply { return reply },
 	})
 	w.must(err)

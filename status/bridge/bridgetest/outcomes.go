@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"teambridge/inbox"
@@ -85,8 +87,60 @@ var outcomes = map[string]func(*world){
 		if s := w.follow(newer, "outcome-1"); !s.NoAnswer {
 			w.Errorf("it is %+v", s)
 		}
-		if s := w.follow(older, "outcome-1"); s.NoAnswer {
-			w.Errorf("it is %+v", s)
+		_, err := w.b.Join(w.Context(), newer, api.NewJoin{})
+		w.must(err)
+		if s := w.follow(newer, "outcome-2"); s.NoAnswer {
+			w.Errorf("once joined, it is %+v", s)
+		}
+	},
+	// What is put into its inbox is verified, and what is marked as read was taken. All else is unknown or refused.
+	"an agent that is too old": func(w *world) {
+		const old, why = "2.1.200", "is Claude Code 2.1.200, and teambridge needs 2.1.257 or newer: update it with claude update"
+		w.write(filepath.Join(w.Root.Path(), "projects", transcript.Slug("/home/dev/project"), "2de3961d-6921-4e4d-8adb-18a75361dbe0.jsonl"),
+			`{"type":"user","uuid":"u","version":"2.1.200","timestamp":"2026-11-21T15:04:05Z","message":{"content":"hi"}}`)
+		taken, gone := w.follow(newer, "outcome-1"), w.follow(newer, "outcome-2")
+		if taken.State != api.Verified || taken.Reachable || taken.Reach != "outdated" || taken.Unlisted != old {
+			w.Errorf("sent %+v", taken)
+		}
+		_, err := w.Inbox(newer, "worker").MarkRead(w.Context(), taken.ID)
+		w.must(err)
+		if now, err := w.b.Await(w.Context(), taken, api.Consumed, 3*time.Minute); err != nil || now.State != api.Consumed {
+			w.Errorf("marked as read, it is %+v, %v", now, err)
+		}
+		for _, until := range []string{api.Seen, api.Consumed} {
+			_, err = w.b.Await(w.Context(), gone, until, 3*time.Minute)
+			w.fails(err, api.CodeUnknown)
+			if err == nil || !strings.Contains(err.Error(), "worker "+why) {
+				w.Errorf("waited until it is %s: %v", until, err)
+			}
+			if until == api.Seen {
+				_, err := teamstest.Take(w.Context(), w.Inbox(newer, "worker"), teamstest.All)
+				w.must(err)
+			}
+		}
+		before, err := os.ReadFile(filepath.Join(w.Path(newer), "config.json"))
+		w.must(err)
+		_, err = w.b.Ask(w.Context(), newer, "worker", "q", api.NewQuestion{NewMessage: api.NewMessage{Text: "how many?"}})
+		w.fails(err, api.CodeRefused)
+		if after, err := os.ReadFile(filepath.Join(w.Path(newer), "config.json")); err != nil || string(after) != string(before) {
+			w.Errorf("asking has changed config.json, %v", err)
+		}
+		if rows, err := w.Inbox(newer, "worker").Read(w.Context()); err != nil || len(rows) != 0 {
+			w.Errorf("asking has written %d rows, %v", len(rows), err)
+		}
+		for _, o := range []api.Occasion{{For: api.ForIdle, Member: "worker"}, {For: api.ForReply, Member: "worker"}, {For: api.ForAllIdle}} {
+			_, err := w.b.Wait(w.Context(), newer, o)
+			w.fails(err, api.CodeRefused)
+		}
+		members, err := w.b.Members(w.Context(), newer)
+		w.must(err)
+		if i := slices.IndexFunc(members, func(m api.Member) bool { return m.Member == "worker" }); i < 0 || members[i].Version != old || !members[i].Outdated {
+			w.Errorf("the members are %+v", members)
+		}
+		states, err := w.b.Status(w.Context(), newer)
+		w.must(err)
+		if i := slices.IndexFunc(states, func(s api.Status) bool { return s.Member == "worker" }); i < 0 || states[i].Word != api.WordUnknown || states[i].Why != "it "+why {
+			w.Errorf("the states are %+v", states)
 		}
 	},
 }

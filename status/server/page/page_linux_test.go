@@ -414,7 +414,7 @@ func testTextIsText(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	put(inbox.Message{From: "<b>eve</b>\u202egnp.exe", Summary: attack, Text: attack + " text \u202etxet\u2066 \x1b[31mred\x07 \u200bend"})
-	worker, err := simagent.New(simagent.Options{Dir: sim.Dir(), Name: "worker", Version: simagent.Newest})
+	worker, err := simagent.New(simagent.Options{Dir: sim.Dir(), Name: "worker"})
 	if err != nil {
 		t.Fatal(err)
 	}

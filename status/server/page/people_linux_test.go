@@ -37,7 +37,7 @@ func TestPeople(t *testing.T) {
 func addTeam(t *testing.T, claude, cwd string, age time.Duration, process simagent.Process, members ...string) *simagent.Team {
 	t.Helper()
 	now := time.Now().Add(-age)
-	opts := simagent.TeamOptions{Root: claude, Version: simagent.Newest, Cwd: cwd, Process: process, Now: func() time.Time { return now }}
+	opts := simagent.TeamOptions{Root: claude, Cwd: cwd, Process: process, Now: func() time.Time { return now }}
 	for _, name := range members {
 		opts.Members = append(opts.Members, simagent.Member{Name: name, Absent: true})
 	}
