@@ -80,6 +80,11 @@ func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) 
 func (x *examination) known(v teams.Version, where string) {
 	const probe = "teambridge probe measures it"
 	level, message, advice := api.LevelOK, "Claude Code "+v.String(), ""
+	if v.Outdated() {
+		x.add(api.LevelNote, "claude_code", "", where, message+" is older than "+teams.Oldest.String()+", which teambridge needs",
+			"update it with claude update; until then, messages are only put into the inboxes of its agents")
+		return
+	}
 	p, err := measured(x.State, v)
 	switch {
 	case x.State == "", errors.Is(err, fs.ErrNotExist):
