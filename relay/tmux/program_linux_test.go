@@ -291,7 +291,7 @@ func (p *program) draw() {
 		draft = strings.Join(lines[len(lines)-p.cut:], "")
 	}
 	if p.stash != "" {
-		b.WriteString("  › Stashed (auto-restores after submit)\r\n")
+		b.WriteString("  › stashed\r\n")
 	}
 	fmt.Fprintf(&b, "%s\r\n❯\u00a0%s\r\n%s\r\n  ", rule, strings.Join(wrap(draft), "\r\n  "), rule)
 	if p.busy {
