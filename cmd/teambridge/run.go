@@ -285,7 +285,11 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		}()
 	}
 	// Before there is a team, which goes if nothing comes of the run, with the messages that wait in it.
-	if err := programFault(o.Runtime, runtimes.CheckProgram(ctx, o.Relay, nil)); err != nil {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	if err := programFault(o.Runtime, runtimes.CheckProgram(ctx, o.Relay, append(os.Environ(), "CLAUDE_CONFIG_DIR="+root.Path()))); err != nil {
 		return err
 	}
 	l, err := a.ledger(ctx)
