@@ -120,7 +120,7 @@ var outcomes = map[string]func(*world){
 		}
 		before, err := os.ReadFile(filepath.Join(w.Path(newer), "config.json"))
 		w.must(err)
-		_, err = w.b.Ask(w.Context(), newer, "worker", "q", api.NewQuestion{NewMessage: api.NewMessage{Text: "how many?"}})
+		_, err = w.b.Ask(w.Context(), newer, "worker", "q", api.NewQuestion{NewMessage: api.NewMessage{Text: "how many?"}, Timeout: "20s"})
 		w.fails(err, api.CodeRefused)
 		if after, err := os.ReadFile(filepath.Join(w.Path(newer), "config.json")); err != nil || string(after) != string(before) {
 			w.Errorf("asking has changed config.json, %v", err)
@@ -129,6 +129,7 @@ var outcomes = map[string]func(*world){
 			w.Errorf("asking has written %d rows, %v", len(rows), err)
 		}
 		for _, o := range []api.Occasion{{For: api.ForIdle, Member: "worker"}, {For: api.ForReply, Member: "worker"}, {For: api.ForAllIdle}} {
+			o.Timeout = 20 * time.Second
 			_, err := w.b.Wait(w.Context(), newer, o)
 			w.fails(err, api.CodeRefused)
 		}
