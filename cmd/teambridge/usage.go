@@ -29,9 +29,9 @@ has copied counts once. For agents of other programs it is what a service or
 The cost is what Claude Code itself states, in US dollars; nothing is computed
 from a list of prices. A headless agent states it after each turn, if a service
 or "teambridge run" relays to it. A session in a terminal states it when it
-ends, if its Claude Code is 2.1.280 or newer. "+" after a cost means that some of
-the tokens are not in it. It is the cost of a process: of teammates in
-the same process as their lead, the lead has it.
+ends, from Claude Code 2.1.280 on. "+" after a cost means that some of the
+tokens are not in it. It is the cost of a process: of teammates in the same
+process as their lead, the lead has it.
 
 --by agent, team, day, model or project says what to count by, also several of
 them, as in --by day,team.

@@ -43,7 +43,7 @@ func ReachOf(state string, s transcript.Process) Reach {
 		}
 		return ByCodex
 	}
-	if outdated(s, "") != nil {
+	if CheckVersion(s, "") != nil {
 		return Outdated
 	}
 	h, hooked := wake.Of(state, s)
@@ -61,9 +61,9 @@ func ReachOf(state string, s transcript.Process) Reach {
 
 func (p *Panes) reach(s transcript.Process) Reach { return ReachOf(p.opts.State, s) }
 
-// outdated returns a [*teams.OutdatedError] if the session of a process is one of a Claude Code that is known to be older than
-// [teams.Oldest].
-func outdated(s transcript.Process, who string) error {
+// CheckVersion returns a [*teams.OutdatedError] if the session of a process is one of a Claude Code that is known to be older
+// than [teams.Oldest]. Versions of other programs are not compared. Who names the session in the error.
+func CheckVersion(s transcript.Process, who string) error {
 	if ProgramOf(s) != Session {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (p *Panes) Outdated(ctx context.Context, of Pane) error {
 			return err
 		}
 	}
-	return outdated(s, of.Inbox+"@"+of.Team)
+	return CheckVersion(s, of.Inbox+"@"+of.Team)
 }
 
 // agent returns the process of Claude Code in a pane, as far as it is known.

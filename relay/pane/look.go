@@ -52,7 +52,7 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 	}
 	v.Process = p.process(of.Ref.PID)
 	v.PID = cmp.Or(v.Process.PID, v.PID)
-	if old := outdated(v.Process, "it"); old != nil && of.Profile == tmux.Claude {
+	if old := CheckVersion(v.Process, "it"); old != nil && of.Profile == tmux.Claude {
 		v.State, v.Why, v.Basis = tmux.StateUnknown, old.Error(), OnProcess
 		return v, nil
 	}

@@ -180,7 +180,7 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	var out tmux.Outcome
 	var err error
 	agent := p.agent(of)
-	old := outdated(agent, "it")
+	old := CheckVersion(agent, "it")
 	switch {
 	case m.Frame != "" && old != nil: // the text may be at the prompt, where Enter would give it to the agent
 		out = tmux.Outcome{State: tmux.Unconfirmed, Reason: tmux.Outdated}

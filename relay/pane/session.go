@@ -333,7 +333,7 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 		if errors.Is(err, tmux.ErrGone) {
 			held, why, err = tmux.Gone, "the pane is gone", nil
 		}
-		if old := outdated(p.agent(of), "it"); err == nil && held == "" && old != nil {
+		if old := CheckVersion(p.agent(of), "it"); err == nil && held == "" && old != nil {
 			held, why = tmux.Outdated, old.Error()
 		}
 		return held, why, err

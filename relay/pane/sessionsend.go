@@ -153,7 +153,7 @@ func notYet(tries int) tmux.Reason {
 
 // Refuses says why a session takes no messages, which [ReachOf] says of it.
 func Refuses(s transcript.Process) string {
-	if old := outdated(s, "it"); old != nil {
+	if old := CheckVersion(s, "it"); old != nil {
 		return old.Error()
 	}
 	if program := (Homes{}).of(ProgramOf(s)); program != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/relay/pane"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -18,8 +19,7 @@ func Session(s teams.Session) api.Session {
 	if at := time.UnixMilli(s.StartedAt).UTC(); at.Year() <= 9999 { // JSON has no later time
 		shown.StartedAt = at
 	}
-	v, _ := teams.ParseVersion(s.Version)
-	switch outdated := v.Check("it"); {
+	switch outdated := pane.CheckVersion(s.Process, "it"); {
 	case outdated != nil:
 		shown.Outdated, shown.Word, shown.Why = true, api.WordUnknown, outdated.Error()
 	case shown.Word == api.WordWaiting:
