@@ -31,6 +31,15 @@ func versions(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	})
 }
 
+// some runs a test against one of them, or those that are selected.
+func some(t *testing.T, test func(t *testing.T, v teams.Version)) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		test(t, v)
+	})
+}
+
 // real are options that start Claude Code in a home, with a session of its own.
 func real(t testing.TB, v teams.Version, h *standin.Home) claude.Options {
 	t.Helper()
@@ -193,7 +202,7 @@ func TestKilledAfterTheEcho(t *testing.T) {
 }
 
 func TestRealInterruptAndSettings(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		var once atomic.Bool // what was interrupted is among the newest texts of the next call, too
 		h := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 			if r.Has("long") && once.CompareAndSwap(false, true) {
@@ -247,7 +256,7 @@ func TestRealInterruptAndSettings(t *testing.T) {
 }
 
 func TestRealCommandsAndFailures(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, standin.StartAPI(t, slowly))
 		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
@@ -275,7 +284,7 @@ func TestRealCommandsAndFailures(t *testing.T) {
 }
 
 func TestRealQuestions(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
 		o := real(t, v, h)
 		o.Command = standin.Require(t, v)
@@ -311,7 +320,7 @@ func TestRealQuestions(t *testing.T) {
 }
 
 func TestRealSessions(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
 		// A name that no rule of thumb gets right, and so long that it is cut.
 		h.Work = filepath.Join(h.Dir, "a_b.c d+é漢😀-X", strings.Repeat("long_dir.", 20))
@@ -396,7 +405,7 @@ func TestOrphan(t *testing.T) {
 
 // TestMemberOfATeam: the flags make a headless agent a teammate.
 func TestMemberOfATeam(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
 		team := filepath.Join(h.Root, "teams", "t1")
 		if err := os.MkdirAll(filepath.Join(team, "inboxes"), 0o700); err != nil {

@@ -105,7 +105,7 @@ func TestProfileThatIsNotLoaded(t *testing.T) {
 }
 
 func TestRealProfileThatIsNotLoaded(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
 		o := withProfile(real(t, v, h), h)
 		putProfile(t, filepath.Join(h.Work, ".claude"), "You review.")
@@ -136,7 +136,7 @@ func asked(t testing.TB, api *standin.API) standin.Request {
 
 // A profile is in force from the first turn on. A resumed session keeps it, as it is then.
 func TestRealProfile(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
 		o := withProfile(real(t, v, h), h)
 		o.Member = claude.Member{Name: "worker", Team: "myteam"}

@@ -77,7 +77,7 @@ CALL:Edit {"file_path": "d"}`))
 
 // TestRealOutcomes has each version do, fail, and not do what a tool is called for.
 func TestRealOutcomes(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
 		o := real(t, v, h)
 		o.Command, o.Root = append(standin.Require(t, v), "--permission-mode", "default"), h.Root

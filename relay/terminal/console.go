@@ -70,6 +70,7 @@ type Console struct {
 	screen  screen
 	failed  error // of the terminal, once: it is gone
 
+	limit    time.Duration // of Close
 	closing  atomic.Bool
 	close    sync.Once
 	closeErr error
@@ -82,7 +83,7 @@ func Open(in, out *os.File, hot HotKey) (*Console, error) {
 	if !supported {
 		return nil, fmt.Errorf("a program in our terminal: %w", errors.ErrUnsupported)
 	}
-	c := &Console{in: in, out: out, fd: int(in.Fd()), keys: make(chan Key, keysLimit), reading: make(chan struct{}), closed: make(chan struct{})}
+	c := &Console{in: in, out: out, fd: int(in.Fd()), keys: make(chan Key, keysLimit), reading: make(chan struct{}), closed: make(chan struct{}), limit: closeLimit}
 	for _, f := range []*os.File{in, out} {
 		if !term.IsTerminal(int(f.Fd())) {
 			return nil, fmt.Errorf("%s: %w", f.Name(), ErrNoTerminal)
@@ -303,7 +304,7 @@ func (c *Console) reset() {
 // the terminal takes no output. Later calls wait for the first and return the same.
 func (c *Console) Close() error {
 	c.close.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), c.limit)
 		defer cancel()
 		c.closing.Store(true)
 		c.starting.Lock() // a start under way

@@ -914,6 +914,7 @@ func TestCloseOfFrozenTerminal(t *testing.T) {
 	me := newPerson(t)
 	before := me.modes()
 	c := open(t, me)
+	c.limit = 500 * time.Millisecond
 	p := start(t, c, program("flood"))
 	me.sees("ready")
 	me.freezes(func() { me.types("g") })
@@ -932,6 +933,7 @@ func TestCloseOfTerminalFrozenAtStart(t *testing.T) {
 	t.Parallel()
 	me := newPerson(t)
 	c := open(t, me)
+	c.limit = 500 * time.Millisecond
 	me.freezes(func() { go func() { _ = c.Print(strings.Repeat("x", 1<<20)) }() })
 	p := start(t, c, program("deaf"))
 	if err := c.Close(); err == nil {
