@@ -1,7 +1,6 @@
-// Package peer writes to sessions of Claude Code through the sockets that they have for each other
-// from 2.1.248 on.
+// Package peer writes to sessions of Claude Code through the sockets that they have for each other.
 //
-// The format is private to Claude Code. It was measured on 2.1.248 to 2.1.330:
+// The format is private to Claude Code. It was measured:
 //
 //   - A message is two lines on a connection of its own, and nothing is answered on it. Whoever listens
 //     at PID.sock in the directory of the session's socket, PID being its own process, gets a
