@@ -47,6 +47,8 @@ type conversation struct {
 	said    transcript.Said // by the agent, last
 	stopped stopped         // the last turn, if its end is near the end of the file
 
+	prompted bool // it has a prompt
+
 	recorded []string // of Codex and Qwen Code: nonces of messages that are in the conversation, and not given yet
 }
 
@@ -70,7 +72,7 @@ var marker = sync.OnceValue(func() *regexp.Regexp {
 func newConversation(path string) *conversation {
 	c := &conversation{tail: transcript.Tail{Path: path}}
 	c.tail.Begin = func(io.ReaderAt, int64) int64 {
-		c.at, c.open, c.queue, c.said, c.stopped = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}
+		c.at, c.open, c.queue, c.said, c.stopped, c.prompted = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}, false
 		c.recorded = nil
 		return 0
 	}
@@ -84,12 +86,15 @@ func newConversation(path string) *conversation {
 //     in a turn of its own, or in mid-turn by an attachment.
 //   - What was queued can be given in one turn, in several user records.
 //   - A turn ends with an assistant record, and then turn_duration.
+//   - A busy program can write the first prompt of a session after the whole turn with it (measured on 2.1.257).
 //   - What another session wrote is queued first even if the program is idle, and is given as a user record whose
 //     origin has its id. There is neither while the program asks its person whether it may come.
 //   - What the waiting hook hands over is queued first, too, as text in a reminder. The user record that gives it to the
 //     model is like that of a notification.
 //   - If ESC is pressed before the agent has said anything, there is no record of that.
 func (c *conversation) line(line []byte, late bool) {
+	prompted := c.prompted
+	c.prompted = prompted || bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`))
 	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`)) || bytes.Contains(line, []byte(`"kind":"peer"`)) ||
 		bytes.Contains(line, []byte(wake.Tag))
 	if !ours && len(c.open) == 0 && !late {
@@ -130,6 +135,11 @@ func (c *conversation) line(line []byte, late bool) {
 			fallthrough
 		default:
 			c.given(nonces(transcript.Texts(r.Message.Content, "\n")))
+		}
+		if !prompted {
+			for _, s := range c.open {
+				s.ended, s.answer = !c.stopped.at.IsZero(), c.stopped.text
+			}
 		}
 	case "assistant":
 		c.answered(&r)
