@@ -83,7 +83,8 @@ Interrupt (^C) and SIGTERM interrupt the turn and end the agent.
 
 Exit status: 0 each turn was completed; 1 the agent could not be started, or
 ended too early; 2 the query or a line is invalid; 3 no such session, directory
-or program; 8 a turn failed; 130 interrupted; 141 nobody reads the output.`,
+or program; 5 Claude Code is too old; 8 a turn failed; 130 interrupted; 141
+nobody reads the output.`,
 		Example: `  echo '{"prompt": "What is 2 + 2?"}' | teambridge query
   teambridge query -p "What is 2 + 2?" --format text`,
 		Args: between(0, -1),

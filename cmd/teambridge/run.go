@@ -151,10 +151,10 @@ second time, it ends the agent. On SIGTERM the agent may finish its turn, for
 30 s.
 
 Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger
-cannot be used; 2 flags contradict each other; 3 no such team or member; 5 the
-team has a living lead of its own, another process relays this inbox, or --local
-has no terminal. With --local it is that of the agent if the person ended it,
-and 1 if it was killed.`,
+cannot be used; 2 flags contradict each other; 3 no such team or member; 5
+Claude Code is too old, the team has a living lead of its own, another process
+relays this inbox, or --local has no terminal. With --local it is that of the
+agent if the person ended it, and 1 if it was killed.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
   teambridge run --as worker --team myteam -- claude
   teambridge run --runtime opencode --as reviewer --team myteam

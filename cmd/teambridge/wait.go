@@ -32,7 +32,7 @@ call. Earlier statements of an agent are known if they are in the journal;
 otherwise its next one counts.
 
 Exit status: 0 it happened; 3 no such team or member, the team has ended, or it
-cannot happen; 4 timed out; 130 interrupted.`,
+cannot happen; 4 timed out; 5 its Claude Code is too old; 130 interrupted.`,
 		Example: `  teambridge wait --for idle --member worker --timeout 10m`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.waitFor(cmd.Context(), o) },
 	}
