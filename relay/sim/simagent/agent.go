@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 )
@@ -25,6 +26,9 @@ type Options struct {
 	Prompt string  // handled as the first turn if there is a Handle
 
 	Poll time.Duration // 0: the interval of the real one
+	// Rest is how long an inbox has to be left alone before the agent takes what is in it: others
+	// see rows on a busy machine, too, that an agent could take the moment they are there.
+	Rest time.Duration
 	// GiveUp is how long an agent with Marks waits for the lock. 0: 0.6 s, as the real one, in 11
 	// tries.
 	GiveUp time.Duration
@@ -150,6 +154,11 @@ func (a *Agent) about() bool {
 // without the lock first, for an agent locks only what it means to change.
 func (a *Agent) take(ctx context.Context) (n int, err error) {
 	path := a.Inbox()
+	if a.opts.Rest > 0 {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) < a.opts.Rest {
+			return 0, nil
+		}
+	}
 	rows, err := readRows(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil // nobody has written to it yet

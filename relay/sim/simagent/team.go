@@ -31,6 +31,7 @@ type TeamOptions struct {
 
 	Cwd    string           // of members that have none of their own; "": the working directory
 	Poll   time.Duration    // as in [Options], for all agents
+	Rest   time.Duration    // as in [Options], for all agents
 	Now    func() time.Time // as in [Options]
 	Report func(error)      // as in [Options]
 }
@@ -208,6 +209,7 @@ func (t *Team) play(m Member) (*Agent, error) {
 		Handle: m.Handle,
 		Prompt: m.Prompt,
 		Poll:   t.opts.Poll,
+		Rest:   t.opts.Rest,
 		Now:    t.opts.Now,
 		Report: t.opts.Report,
 	}, t.config)

@@ -180,7 +180,7 @@ func simulateAt(t *testing.T, now func() time.Time, poll time.Duration, members 
 	t.Helper()
 	claude = filepath.Join(t.TempDir(), "claude")
 	team, err := simagent.Create(t.Context(), simagent.TeamOptions{
-		Root: claude, Cwd: "/home/ada/projects/lighthouse", Poll: poll, Now: now, Members: members,
+		Root: claude, Cwd: "/home/ada/projects/lighthouse", Poll: poll, Rest: 500 * time.Millisecond, Now: now, Members: members,
 	})
 	if err != nil {
 		t.Fatal(err)
