@@ -201,7 +201,7 @@ func TestRealWaitingHook(t *testing.T) {
 // With --unasked, the hook is the way even if the session has a socket, so that one that bypasses permissions takes messages
 // without a question.
 func TestRealWaitingHookUnasked(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUserWith(t, v, []string{"--unasked"}, "--dangerously-skip-permissions")
 		var a api.Answered
 		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
@@ -241,7 +241,7 @@ func (p *sessionUser) inOrder(texts ...string) {
 
 // What a session that was killed had in its queue, and what came later, is given to the one that goes on with it, once.
 func TestRealKilledSessionWithHook(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		s := p.session()
 		var stderr lockedBuffer
@@ -268,7 +268,7 @@ func TestRealKilledSessionWithHook(t *testing.T) {
 
 // A headless session has the hooks, too, and ends.
 func TestRealHeadlessWithHook(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		cmd := exec.CommandContext(p.ctx, standin.Require(t, v)[0], append(standin.Require(t, v)[1:], "-p", "hello", "--model", "sonnet")...)
 		cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDECODE=1") // as inside of a session
@@ -280,7 +280,7 @@ func TestRealHeadlessWithHook(t *testing.T) {
 
 // As TestRealKilledSessionsAndServices, with the waiting hook.
 func TestRealKilledSessionsAndServicesWithHook(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		p.killAll(p.session(), p.state, false, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
 			text := transcript.Texts(r.Message.Content, "") + transcript.Texts(r.Attachment.Prompt, "")

@@ -22,7 +22,7 @@ import (
 func TestRealIdleReportsStartNoTurn(t *testing.T) {
 	t.Parallel()
 	const reports = 60
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		ctx := deadline(t, 3*time.Minute)
 		h := newHeadless(t, v, nil)

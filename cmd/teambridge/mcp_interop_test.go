@@ -100,7 +100,7 @@ func twoAgents(t *testing.T, v teams.Version) (ann, ben *sessionUser) {
 
 // Agents of sessions find, write to and ask one another with the tools, and the person reads both sides.
 func TestRealAgentsWithTools(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		ann, ben := twoAgents(t, v)
 		annIs, benIs := ann.session().Name+"@sessions", ben.session().Name+"@sessions"
 		if annIs == benIs { // now and then Claude Code gives two the same name
@@ -166,7 +166,7 @@ func TestRealAgentsWithTools(t *testing.T) {
 // The command of the README gives every session the tools, and Claude Code connects to the server.
 func TestRealToolsAreAdded(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		own, err := exec.LookPath("teambridge")
 		if err != nil {
@@ -193,7 +193,7 @@ func TestRealToolsAreAdded(t *testing.T) {
 
 // A session asks another one that has the waiting hook.
 func TestRealToolsAskByTheHook(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		ben := newHookedUser(t, v)
 		ben.hook("uninstall") // for the next one
 		ann := newAgentUser(t, v, ben.home, ben.state)

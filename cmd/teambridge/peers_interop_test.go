@@ -36,6 +36,16 @@ func onEach(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	})
 }
 
+// onSome runs a test on one of them, or on those that are selected.
+func onSome(t *testing.T, test func(t *testing.T, v teams.Version)) {
+	t.Helper()
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		test(t, v)
+	})
+}
+
 // sessionUser is somebody with a session at a terminal that is in no team.
 type sessionUser struct {
 	*user
@@ -92,7 +102,7 @@ func (p *sessionUser) once(texts ...string) {
 // A session that somebody began in a terminal is written to by its name, id and process, idle and busy, and
 // answers; a draft stays.
 func TestRealSessionIsAMember(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
 		s := p.session()
 		for i, name := range []string{s.Name, s.Session, s.Name + "@sessions", p.name()} {
@@ -153,7 +163,7 @@ func TestRealSessionIsAMember(t *testing.T) {
 
 // An answer is printed whole, however long it is, and so is what is asked.
 func TestRealAnswerInFull(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		answer := strings.Repeat("One line of it, with <tags> and \"quotes\".\n", 2000) + "The end."
 		home := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 			if !r.Side && strings.Contains(r.Text(), "[long]") {
@@ -173,7 +183,7 @@ func TestRealAnswerInFull(t *testing.T) {
 
 // A session that bypasses permissions asks its person, and it is said so.
 func TestRealHeldBySession(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--dangerously-skip-permissions")
 		var stderr lockedBuffer
 		serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
@@ -224,7 +234,7 @@ func TestRealHeldBySession(t *testing.T) {
 
 // What the person has set for messages of others counts in every mode: they are refused, held, or delivered, and it is said so.
 func TestRealSettingOfASession(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		for _, test := range []struct {
 			setting, mode, state, says, timeout string
 		}{
@@ -252,7 +262,7 @@ func TestRealSettingOfASession(t *testing.T) {
 // Where a session of another Claude directory lives is said, and there it is found, asked and answers like others, and its agent
 // finds us, although its socket is beside those of the first.
 func TestRealSessionOfAnotherDirectory(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
 		p.user.home = p.home.Dir // whose sessions these are
 		there := *p.home
@@ -293,7 +303,7 @@ func TestRealSessionOfAnotherDirectory(t *testing.T) {
 // Of two sessions that are given one name, each is reached under the name or the id that it has. What fits both, such as their
 // directory, is refused, and the ids are named.
 func TestRealSessionsOfOneName(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--name", "same", "--permission-mode", "default")
 		other := standin.StartSession(t, v, p.home, "--name", "same", "--permission-mode", "default")
 		first := p.session()
@@ -324,7 +334,7 @@ func TestRealSessionsOfOneName(t *testing.T) {
 // What a session had not given its model when it was killed comes to the one that is resumed, once; so does what was
 // sent while there was none.
 func TestRealKilledSession(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
 		s := p.session()
 		var stderr lockedBuffer
@@ -455,7 +465,7 @@ func TestRealSessionWrites(t *testing.T) {
 // With --keep-transcripts sessions, what the agent of a session says to its person is in the history, once, after /clear too, and
 // although the service is killed.
 func TestRealKeepTranscriptOfASession(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		marker := regexp.MustCompile(`<(one|two|three)>`)
 		home := standin.NewHome(t, standin.StartAPI(t, func(_ context.Context, r standin.Request) standin.Answer {
 			return standin.Answer{Text: "I say " + marker.FindString(r.Text())}
@@ -503,7 +513,7 @@ func TestRealKeepTranscriptOfASession(t *testing.T) {
 // What is sent while a session asks its person about a tool waits, leaves the dialog alone, and is given once after the
 // answer, in the same turn.
 func TestRealSessionThatAsks(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--permission-mode", "default")
 		if err := p.terminal.Prompt(p.ctx, "[asks]\n"+standin.CallLine("Bash", map[string]string{"command": `python3 -c 'open("made","w")'`, "description": "make it"})); err != nil {
 			t.Fatal(err)
@@ -580,7 +590,7 @@ func (p *sessionUser) records(text string) (list []transcript.Record) {
 
 // With --via session, the lead of a team is written to on its socket, once, and its inbox stays as it is.
 func TestRealViaSession(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		ctx := deadline(t, 3*time.Minute)
 		home := standin.NewHome(t, nil)
 		if err := os.WriteFile(filepath.Join(home.Root, "settings.json"), []byte(`{"crossSessionInbound":"accept"}`), 0o600); err != nil {
@@ -611,7 +621,7 @@ func TestRealViaSession(t *testing.T) {
 // A headless session that another program runs is a session like others; one that bypasses permissions holds what comes, unless
 // its settings take it.
 func TestRealSessionOfAnotherProgram(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		home := standin.NewHome(t, nil)
 		home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
 		u := &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
@@ -674,7 +684,7 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 // "claude -p" ends by itself with what its program has asked for, whatever is sent to all sessions while it works; what is sent to it by
 // its name is given to the model, once, before it ends.
 func TestRealSessionThatPrints(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
 		for _, named := range []bool{false, true} {
 			marker := fmt.Sprintf("[named-%t]", named)
@@ -718,7 +728,7 @@ func socketOf(t *testing.T, home *standin.Home, pid int) string {
 
 // After /clear it is the same member.
 func TestRealClearedSession(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
 		s := p.session()
 		p.must("ask", s.Name, "[one]")
@@ -842,7 +852,7 @@ const envBurst = "TEAMBRIDGE_BURST"
 
 // More messages than a session takes at once all come, once and in order.
 func TestRealBurstToSession(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		n := 36
 		if more, err := strconv.Atoi(os.Getenv(envBurst)); err == nil {
 			n = more

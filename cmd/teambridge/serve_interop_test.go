@@ -154,7 +154,7 @@ func (s *served) ask(ctx context.Context, method, path, body, key string, status
 // is said twice.
 func TestRealLeadOfAService(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)

@@ -17,7 +17,7 @@ import (
 // one of them is made while none runs.
 func TestRealTasks(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		standin.Require(t, v)
 		home := standin.NewHome(t, nil)
