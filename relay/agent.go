@@ -23,7 +23,7 @@ type agentProcess struct {
 	started time.Time
 	mode    mode.Mode // that it works with; differs from Life.Kept only while a frame is made
 	spoke   bool      // it has printed something of a turn
-	version string    // of the program, once it has printed it
+	version string    // of Claude Code, once it has printed it
 }
 
 // grace is the default of Relay.grace.

@@ -265,9 +265,9 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {
 	l.spoke = true
 	l.setTurnRuns(l.frame != nil && l.frame.sent)
-	if s.Version != l.version { // once: the relay ends, and the turn may, too
-		l.version = s.Version
-		v, _ := teams.ParseVersion(s.Version) // other programs say something else
+	if s.ClaudeCode != l.version { // once: the relay ends, and the turn may, too
+		l.version = s.ClaudeCode
+		v, _ := teams.ParseVersion(s.ClaudeCode)
 		if err := v.Check(l.opts.Member); err != nil {
 			return fmt.Errorf("relay: %w", err)
 		}

@@ -74,9 +74,9 @@ type Event struct {
 
 // Start is the beginning of a turn.
 type Start struct {
-	Session string // of the conversation from here on; empty if the agent did not tell
-	Version string // of the program; empty if it did not tell
-	Mode    string // the permission mode that it works in; empty if it did not tell
+	Session    string // of the conversation from here on; empty if the agent did not tell
+	ClaudeCode string // its version; empty if the agent is another program, or did not tell
+	Mode       string // the permission mode that it works in; empty if it did not tell
 }
 
 // Result is the end of a turn.

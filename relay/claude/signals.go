@@ -20,7 +20,7 @@ func (s *signals) add(e *agent.Event) {
 	before := s.background()
 	switch p := e.Payload.(type) {
 	case Init:
-		e.Start = &agent.Start{Session: p.Session, Version: p.Version, Mode: p.PermissionMode}
+		e.Start = &agent.Start{Session: p.Session, ClaudeCode: p.Version, Mode: p.PermissionMode}
 	case Status:
 		e.PermissionMode = p.PermissionMode
 	case Result:

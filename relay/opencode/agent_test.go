@@ -529,6 +529,9 @@ func TestInterrupt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Start != nil {
+			if v := e.Start.ClaudeCode; v != "" { // its own version would be taken for an outdated one
+				t.Errorf("it tells that it is Claude Code %s", v)
+			}
 			break
 		}
 	}

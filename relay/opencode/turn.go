@@ -139,7 +139,7 @@ func (a *Agent) take(r record) (ending bool) {
 				e.Progress = append(e.Progress, agent.Progress{UUID: uuid, State: agent.Accepted})
 			}
 		}
-		e.Start = &agent.Start{Session: a.session, Version: a.version}
+		e.Start = &agent.Start{Session: a.session}
 	}
 	a.turn.add(r)
 	a.pending = append(a.pending, e)
