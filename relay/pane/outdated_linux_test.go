@@ -17,7 +17,7 @@ import (
 // outdatedVersion is the last one before [teams.Oldest].
 var outdatedVersion = teams.Version{Major: teams.Oldest.Major, Minor: teams.Oldest.Minor, Patch: teams.Oldest.Patch - 1}.String()
 
-// refused is what an outdated program is told to be.
+// refused is the error about an outdated program.
 const refused = "needs 2.1.257 or newer: update it with claude update"
 
 // wantRefused fails unless an error is a *teams.OutdatedError for that agent.

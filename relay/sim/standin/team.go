@@ -82,8 +82,8 @@ func StartTeam(t testing.TB, v teams.Version, h *Home) *Team {
 	return LeadTeam(t, v, h, StartHeadless(t, v, h))
 }
 
-// makesTeam reports whether a session at a terminal makes its team when it starts. An older one, to which rows are put
-// all the same, makes one with TeamCreate.
+// makesTeam reports whether a session at a terminal makes its team when it starts. In the
+// versions of lane taken that do not, a headless lead makes one with TeamCreate.
 func makesTeam(v teams.Version) bool {
 	return v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 178}) >= 0
 }
