@@ -306,9 +306,9 @@ func TestLocalOutdated(t *testing.T) {
 	d.script.Version = teams.Version{Major: 2, Minor: 1, Patch: 256}
 	d.start()
 	d.exits(5)
-	if !strings.Contains(d.printed(), "claude is Claude Code 2.1.256, and teambridge needs 2.1.257 or newer: update it with claude update") {
-		t.Errorf("printed %s", d.printed())
-	}
+	d.until("refused", func() bool {
+		return strings.Contains(d.printed(), "claude is Claude Code 2.1.256, and teambridge needs 2.1.257 or newer: update it with claude update")
+	})
 	if all, err := simchild.Log(d.path("root")); err != nil || len(all) > 0 {
 		t.Errorf("it was started: %+v, %v", all, err)
 	}
