@@ -72,7 +72,7 @@ func (s *Tmux) Run(ctx context.Context, stdin io.Reader, args ...string) (string
 func (s *Tmux) StartAgent(t testing.TB) (pane string) {
 	t.Helper()
 	id, err := s.Run(t.Context(), nil, "new-session", "-d", "-x", "100", "-y", "40", "-P", "-F", "#{pane_id} #{pane_pid}",
-		"-e", simchild.Script{State: t.TempDir()}.Env(), os.Args[0])
+		"-e", simchild.Script{State: t.TempDir()}.Env(), "exec '"+os.Args[0]+"'") // not below the shell, whose end would be taken for its own
 	if err != nil {
 		t.Fatal(err)
 	}
