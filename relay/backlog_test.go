@@ -18,7 +18,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// envRows is how many rows wait in TestBacklog; the default is 500.
+// envRows is how many rows wait in TestBacklog; the default is 300.
 //
 //	RELAY_TEST_ROWS=10000 go test -run Backlog -v ./relay
 const envRows = "RELAY_TEST_ROWS"
@@ -27,7 +27,7 @@ const envRows = "RELAY_TEST_ROWS"
 // more than 64 are claimed ahead; the file is written anew once for every 32 of
 // them, and not for every frame; and what is done goes from it.
 func TestBacklog(t *testing.T) {
-	rows := 500
+	rows := 300
 	if n, err := strconv.Atoi(os.Getenv(envRows)); err == nil {
 		rows = n
 	}
@@ -93,7 +93,7 @@ func TestBacklog(t *testing.T) {
 func TestAgentThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hold, Name: "go"}}})
-	const rows = 500
+	const rows = 200
 	texts := []string{strings.Repeat("x", 100<<10) + "[m-large]"}
 	for i := range rows {
 		texts = append(texts, fmt.Sprintf("[m-%03d]", i))

@@ -98,7 +98,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 // read. The same id sent again, after the agent has taken the row, sends nothing.
 func TestRealTeammate(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		u := newUser(t, v)
 		ctx := deadline(t, 2*time.Minute)

@@ -237,166 +237,164 @@ func (p *realPane) notYetNotified(id string) {
 // TestRealPane types messages into the real program.
 func TestRealPane(t *testing.T) {
 	t.Parallel()
-	for _, v := range standin.Versions(t) {
-		t.Run(v.String(), func(t *testing.T) {
-			t.Parallel()
-			p := newRealPane(t, v)
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		p := newRealPane(t, v)
 
-			// At the prompt: at once. The notification comes at the end of the task, and not before.
-			p.send("idle", "HOLD-idle", `, "notifyOnStop": true`)
-			p.confirmed("idle")
-			p.given("[idle]")
-			p.notYetNotified("idle")
-			p.release("idle")
-			p.until("a notification of idle", func() bool { return p.notified("idle") })
+		// At the prompt: at once. The notification comes at the end of the task, and not before.
+		p.send("idle", "HOLD-idle", `, "notifyOnStop": true`)
+		p.confirmed("idle")
+		p.given("[idle]")
+		p.notYetNotified("idle")
+		p.release("idle")
+		p.until("a notification of idle", func() bool { return p.notified("idle") })
 
-			// In mid-turn: whole, as the next input, and the turn goes on. Its notification comes after its own task,
-			// however long the one before took; to wait for the agent ends then too.
-			p.prompt("HOLD-before work")
-			p.given("HOLD-before")
-			text := "HOLD-middle ünïcode 漢字 ✻\n\n\t/not a command; !not one either;\n" + strings.Repeat("a long line ", 200) + "\nlast line;"
-			p.send("middle", text, `, "notifyOnStop": true`)
-			p.confirmed("middle")
-			wait := p.command("wait", "--for", "idle", "--member", "build", "--team", "tmux", "--timeout", "4m")
-			var waitSaid bytes.Buffer
-			wait.Stdout, wait.Stderr = &waitSaid, &waitSaid
-			if err := wait.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var waitErr error
-			waited := make(chan struct{})
-			go func() {
-				waitErr = wait.Wait()
-				close(waited)
-			}()
-			if n := p.count("[middle]"); n != 0 {
-				t.Errorf("middle was given %d times before the turn ended", n)
-			}
-			p.release("before")
-			// The program itself makes four spaces of a tab.
-			if r := p.given("[middle]"); !strings.Contains(r.Text(), "[middle] "+strings.ReplaceAll(text, "\t", "    ")) {
-				t.Errorf("middle arrived as %q", r.Texts)
-			}
-			if n := p.home.API.Turns(standin.Main, "HOLD-before"); n != 1 {
-				t.Errorf("the turn that the message came into was answered %d times", n)
-			}
-			p.notYetNotified("middle")
-			select {
-			case <-waited:
-				t.Errorf("wait ended between two tasks: %v\n%s", waitErr, waitSaid.Bytes())
-			default:
-			}
-			p.release("middle")
-			p.until("a notification of middle", func() bool { return p.notified("middle") })
-			if <-waited; waitErr != nil {
-				t.Errorf("wait: %v\n%s", waitErr, waitSaid.Bytes())
-			}
+		// In mid-turn: whole, as the next input, and the turn goes on. Its notification comes after its own task,
+		// however long the one before took; to wait for the agent ends then too.
+		p.prompt("HOLD-before work")
+		p.given("HOLD-before")
+		text := "HOLD-middle ünïcode 漢字 ✻\n\n\t/not a command; !not one either;\n" + strings.Repeat("a long line ", 200) + "\nlast line;"
+		p.send("middle", text, `, "notifyOnStop": true`)
+		p.confirmed("middle")
+		wait := p.command("wait", "--for", "idle", "--member", "build", "--team", "tmux", "--timeout", "4m")
+		var waitSaid bytes.Buffer
+		wait.Stdout, wait.Stderr = &waitSaid, &waitSaid
+		if err := wait.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var waitErr error
+		waited := make(chan struct{})
+		go func() {
+			waitErr = wait.Wait()
+			close(waited)
+		}()
+		if n := p.count("[middle]"); n != 0 {
+			t.Errorf("middle was given %d times before the turn ended", n)
+		}
+		p.release("before")
+		// The program itself makes four spaces of a tab.
+		if r := p.given("[middle]"); !strings.Contains(r.Text(), "[middle] "+strings.ReplaceAll(text, "\t", "    ")) {
+			t.Errorf("middle arrived as %q", r.Texts)
+		}
+		if n := p.home.API.Turns(standin.Main, "HOLD-before"); n != 1 {
+			t.Errorf("the turn that the message came into was answered %d times", n)
+		}
+		p.notYetNotified("middle")
+		select {
+		case <-waited:
+			t.Errorf("wait ended between two tasks: %v\n%s", waitErr, waitSaid.Bytes())
+		default:
+		}
+		p.release("middle")
+		p.until("a notification of middle", func() bool { return p.notified("middle") })
+		if <-waited; waitErr != nil {
+			t.Errorf("wait: %v\n%s", waitErr, waitSaid.Bytes())
+		}
 
-			// A tool runs: the message joins that turn, and its task ends with it.
-			p.prompt(standin.CallLine("Bash", map[string]string{"command": "while [ ! -e go ]; do sleep 0.1; done", "description": "wait"}))
-			p.looks(api.PaneBusy)
-			p.send("joined", "HOLD-joined", `, "notifyOnStop": true`)
-			p.confirmed("joined")
-			p.notYetNotified("joined")
-			if err := os.WriteFile(p.home.Work+"/go", nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			p.given("[joined]")
-			p.notYetNotified("joined")
-			p.release("joined")
-			p.until("a notification of joined", func() bool { return p.notified("joined") })
+		// A tool runs: the message joins that turn, and its task ends with it.
+		p.prompt(standin.CallLine("Bash", map[string]string{"command": "while [ ! -e go ]; do sleep 0.1; done", "description": "wait"}))
+		p.looks(api.PaneBusy)
+		p.send("joined", "HOLD-joined", `, "notifyOnStop": true`)
+		p.confirmed("joined")
+		p.notYetNotified("joined")
+		if err := os.WriteFile(p.home.Work+"/go", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.given("[joined]")
+		p.notYetNotified("joined")
+		p.release("joined")
+		p.until("a notification of joined", func() bool { return p.notified("joined") })
 
-			// Three at once: in order, each once.
-			p.prompt("HOLD-burst work")
-			p.given("HOLD-burst")
-			burst := []string{"first", "second", "third"}
-			for _, id := range burst {
-				p.send(id, "of three", "")
-			}
-			p.confirmed(burst...)
-			p.release("burst")
-			p.given("[third]")
-			var order []string
-			for _, r := range p.home.API.Log() {
-				for _, m := range regexp.MustCompile(`\[(first|second|third)\] of three`).FindAllStringSubmatch(r.Text(), -1) {
-					if !r.Side && !slices.Contains(order, m[1]) {
-						order = append(order, m[1])
-					}
+		// Three at once: in order, each once.
+		p.prompt("HOLD-burst work")
+		p.given("HOLD-burst")
+		burst := []string{"first", "second", "third"}
+		for _, id := range burst {
+			p.send(id, "of three", "")
+		}
+		p.confirmed(burst...)
+		p.release("burst")
+		p.given("[third]")
+		var order []string
+		for _, r := range p.home.API.Log() {
+			for _, m := range regexp.MustCompile(`\[(first|second|third)\] of three`).FindAllStringSubmatch(r.Text(), -1) {
+				if !r.Side && !slices.Contains(order, m[1]) {
+					order = append(order, m[1])
 				}
 			}
-			if !slices.Equal(order, burst) {
-				t.Errorf("they came as %q", order)
+		}
+		if !slices.Equal(order, burst) {
+			t.Errorf("they came as %q", order)
+		}
+
+		// A person has typed something: the message waits, the draft stays, and is submitted by the person alone.
+		p.looks(api.PaneEmpty)
+		p.keys("-l", "what a person typed")
+		p.looks(api.PaneDraft)
+		p.send("drafted", "text", "")
+		p.held("drafted", "typed")
+		if screen := p.Screen(); !strings.Contains(screen, "❯\u00a0what a person typed\n") {
+			t.Errorf("the draft became:\n%s", screen)
+		}
+		p.enter("the draft submitted", func() bool { return p.count("what a person typed") > 0 })
+		if r := p.given("what a person typed"); !slices.Contains(r.Texts, "what a person typed") {
+			t.Errorf("the draft was submitted as %q", r.Texts)
+		}
+		p.confirmed("drafted")
+		p.given("[drafted]")
+
+		// If the sender says so, the draft is put aside for the message, and comes back.
+		p.looks(api.PaneEmpty)
+		p.keys("-l", "another draft")
+		p.looks(api.PaneDraft)
+		p.send("saved", "text", `, "saveDraft": true`)
+		p.confirmed("saved")
+		p.given("[saved]")
+		p.until("the draft again", func() bool { return strings.Contains(p.Screen(), "❯\u00a0another draft\n") })
+		// One press at a time: one that is read together with a text may be taken for text.
+		var pressed time.Time
+		p.until("the draft cleared", func() bool {
+			if time.Since(pressed) > 5*time.Second {
+				p.keys("C-u")
+				pressed = time.Now()
 			}
-
-			// A person has typed something: the message waits, the draft stays, and is submitted by the person alone.
-			p.looks(api.PaneEmpty)
-			p.keys("-l", "what a person typed")
-			p.looks(api.PaneDraft)
-			p.send("drafted", "text", "")
-			p.held("drafted", "typed")
-			if screen := p.Screen(); !strings.Contains(screen, "❯\u00a0what a person typed\n") {
-				t.Errorf("the draft became:\n%s", screen)
-			}
-			p.enter("the draft submitted", func() bool { return p.count("what a person typed") > 0 })
-			if r := p.given("what a person typed"); !slices.Contains(r.Texts, "what a person typed") {
-				t.Errorf("the draft was submitted as %q", r.Texts)
-			}
-			p.confirmed("drafted")
-			p.given("[drafted]")
-
-			// If the sender says so, the draft is put aside for the message, and comes back.
-			p.looks(api.PaneEmpty)
-			p.keys("-l", "another draft")
-			p.looks(api.PaneDraft)
-			p.send("saved", "text", `, "saveDraft": true`)
-			p.confirmed("saved")
-			p.given("[saved]")
-			p.until("the draft again", func() bool { return strings.Contains(p.Screen(), "❯\u00a0another draft\n") })
-			// One press at a time: one that is read together with a text may be taken for text.
-			var pressed time.Time
-			p.until("the draft cleared", func() bool {
-				if time.Since(pressed) > 5*time.Second {
-					p.keys("C-u")
-					pressed = time.Now()
-				}
-				return !strings.Contains(p.Screen(), "another draft")
-			})
-
-			// agent-deck #1578: none of these aborted a turn.
-			for _, r := range p.home.API.Log() {
-				if r.Has("[Request interrupted by user") {
-					t.Errorf("a turn was aborted: %q", r.Texts)
-				}
-			}
-
-			// The agent asks something: Enter would answer it.
-			p.looks(api.PaneEmpty)
-			p.keys("-l", standin.CallLine("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
-				"question": "Which?", "header": "Pick", "multiSelect": false,
-				"options": []any{map[string]string{"label": "One", "description": "1"}, map[string]string{"label": "Two", "description": "2"}},
-			}}}))
-			p.looks(api.PaneDraft)
-			p.enter("the question", func() bool { return strings.Contains(p.Screen(), "Esc to cancel") })
-			p.looks(api.PaneDialog)
-			p.send("asked", "text", "")
-			p.held("asked", "asks")
-			p.keys("Escape")
-			p.confirmed("asked")
-			p.given("[asked]")
-
-			// An urgent one interrupts, here a tool that would never end.
-			p.looks(api.PaneEmpty)
-			p.prompt(standin.CallLine("Bash", map[string]string{"command": "sleep 1000", "description": "sleep"}))
-			p.looks(api.PaneBusy)
-			p.send("urgent", "text", `, "policy": "urgent"`)
-			p.confirmed("urgent")
-			p.given("[urgent]")
-
-			for _, id := range []string{"idle", "middle", "joined", "first", "second", "third", "drafted", "saved", "asked", "urgent"} {
-				if n := p.count("[" + id + "]"); n != 1 {
-					t.Errorf("%s was given %d times", id, n)
-				}
-			}
+			return !strings.Contains(p.Screen(), "another draft")
 		})
-	}
+
+		// agent-deck #1578: none of these aborted a turn.
+		for _, r := range p.home.API.Log() {
+			if r.Has("[Request interrupted by user") {
+				t.Errorf("a turn was aborted: %q", r.Texts)
+			}
+		}
+
+		// The agent asks something: Enter would answer it.
+		p.looks(api.PaneEmpty)
+		p.keys("-l", standin.CallLine("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
+			"question": "Which?", "header": "Pick", "multiSelect": false,
+			"options": []any{map[string]string{"label": "One", "description": "1"}, map[string]string{"label": "Two", "description": "2"}},
+		}}}))
+		p.looks(api.PaneDraft)
+		p.enter("the question", func() bool { return strings.Contains(p.Screen(), "Esc to cancel") })
+		p.looks(api.PaneDialog)
+		p.send("asked", "text", "")
+		p.held("asked", "asks")
+		p.keys("Escape")
+		p.confirmed("asked")
+		p.given("[asked]")
+
+		// An urgent one interrupts, here a tool that would never end.
+		p.looks(api.PaneEmpty)
+		p.prompt(standin.CallLine("Bash", map[string]string{"command": "sleep 1000", "description": "sleep"}))
+		p.looks(api.PaneBusy)
+		p.send("urgent", "text", `, "policy": "urgent"`)
+		p.confirmed("urgent")
+		p.given("[urgent]")
+
+		for _, id := range []string{"idle", "middle", "joined", "first", "second", "third", "drafted", "saved", "asked", "urgent"} {
+			if n := p.count("[" + id + "]"); n != 1 {
+				t.Errorf("%s was given %d times", id, n)
+			}
+		}
+	})
 }

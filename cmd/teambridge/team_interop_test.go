@@ -41,7 +41,7 @@ func telling(ctx context.Context, r standin.Request) standin.Answer {
 // end the worker leaves, and the team is removed.
 func TestRealHeadlessTeam(t *testing.T) {
 	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, telling)
 		ctx := deadline(t, 4*time.Minute)

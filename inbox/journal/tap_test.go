@@ -300,7 +300,7 @@ func TestTapAgainstWritesInPlace(t *testing.T) {
 	must(t, err)
 	play(t, team.Run)
 	r := c.tap(j)
-	const n = 200
+	const n = 100
 	for i := range n {
 		_, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "ann", Text: fmt.Sprint("m-", i)})
 		must(t, err)
@@ -486,7 +486,7 @@ func TestTapTwice(t *testing.T) {
 	j := mustOpen(t, path)
 	first := c.tap(j)
 	c.tap(mustOpen(t, path))
-	const n = 300
+	const n = 100
 	sent := map[string]time.Time{}
 	for i := range n {
 		for _, to := range []string{"ann", "bob"} {

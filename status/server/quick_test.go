@@ -82,7 +82,7 @@ func (r *running) receipts(t *testing.T, ids []string) map[string]api.Receipt {
 // that was sent through the service is recorded once, as gone, and has its receipt.
 func TestAgentThatIsQuick(t *testing.T) {
 	t.Parallel()
-	for poll, n := range map[time.Duration]int{10 * time.Microsecond: 50, time.Millisecond: 200} {
+	for poll, n := range map[time.Duration]int{10 * time.Microsecond: 25, time.Millisecond: 75} {
 		t.Run(poll.String(), func(t *testing.T) {
 			w := newWorld(t)
 			play(t, w.simulated(t, false, poll))
