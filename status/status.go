@@ -83,8 +83,9 @@ func (t Taken) after(member string, c *claim) bool {
 	}
 	at := c.at
 	// A row that was written after the report was taken after it; so was one that was written before it, if the
-	// file changed after it.
-	if last.Written.After(c.at) || !last.Written.IsZero() && last.By.Sub(last.Written) < takenWithin && last.By.Add(-tick).After(c.at) {
+	// file changed after it. The report's own time has whole milliseconds, and was cut to them.
+	later := func(t time.Time) bool { return t.Truncate(time.Millisecond).After(at) }
+	if later(last.Written) || !last.Written.IsZero() && last.By.Sub(last.Written) < takenWithin && later(last.By.Add(-tick)) {
 		return true
 	}
 	// If a watcher saw the event, its clock counts, because it also dated the taking.

@@ -169,6 +169,8 @@ func TestTaken(t *testing.T) {
 	}{
 		"written before, taken after it":       {900 * ms, 1260 * ms, 980 * ms, api.DetailWorking},
 		"written and taken before it":          {900 * ms, 1260 * ms, 991 * ms, api.DetailWaiting},
+		"taken in its millisecond":             {900 * ms, 1260 * ms, 989600 * time.Microsecond, api.DetailWaiting},
+		"written and taken in its millisecond": {900 * ms, 999600 * time.Microsecond, 989500 * time.Microsecond, api.DetailWaiting},
 		"written before, and nothing is known": {900 * ms, 1260 * ms, 0, api.DetailWaiting},
 		"its file changed long after":          {900 * ms, 1260 * ms, -900 * ms, api.DetailWaiting},
 		"written after it, seen before that":   {990 * ms, 600 * ms, 400 * ms, api.DetailWorking},
