@@ -28,7 +28,7 @@ import (
 const EnvScreens = "TEAMBRIDGE_SCREENSHOTS"
 
 // lifetime is how long a browser lives at most.
-const lifetime = 8 * time.Minute
+const lifetime = 20 * time.Minute
 
 // launch starts a Chromium that has nothing of the user's and finds no host but
 // this one. It ends with the test.
