@@ -83,8 +83,8 @@ func (t Taken) after(member string, c *claim) bool {
 	}
 	at := c.at
 	// A row that was written after the report was taken after it; so was one that was written before it, if the
-	// file changed after it. The report's own time has whole milliseconds, and was cut to them.
-	later := func(t time.Time) bool { return t.Truncate(time.Millisecond).After(at) }
+	// file changed after it. Times are compared in milliseconds, as the report has its own.
+	later := func(t time.Time) bool { return t.Truncate(time.Millisecond).After(c.at) }
 	if later(last.Written) || !last.Written.IsZero() && last.By.Sub(last.Written) < takenWithin && later(last.By.Add(-tick)) {
 		return true
 	}

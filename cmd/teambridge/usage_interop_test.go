@@ -50,7 +50,7 @@ func TestRealChanges(t *testing.T) {
 }
 
 // A real headless agent answers messages, is started again and resumes its session: every answer is
-// counted once, and so is its cost. The program states a running total, which some versions start again from zero.
+// counted once, and so is its cost. The program reports a running total, which some versions reset to zero.
 func TestRealUsage(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
