@@ -452,7 +452,8 @@ func TestOlderVersion(t *testing.T) {
 		if err := a.link.heard(t.Context(), "b", text); err != nil {
 			t.Fatal(err)
 		}
-		if version < Version && len(h.frames("b")) > 0 {
+		sent := func(f frame) bool { return len(f.Messages) > 0 } // another frame may ask what became of it
+		if version < Version && slices.ContainsFunc(h.frames("b"), sent) {
 			t.Fatal("it is sent again to a program that does not understand it")
 		}
 	}
