@@ -186,7 +186,7 @@ func realSubject(t *testing.T, program func(*standin.Home) otherAgent) *subject 
 			return false
 		},
 		letGo:    func() { close(release) },
-		calm:     func(kill func()) { model.Quiet(home.API, kill) },
+		calm:     func(kill func()) { model.Quiet(t, home, kill) },
 		answered: func(marker string) int { return home.API.Turns(standin.Any, marker) },
 	}
 	subject.check = func(markers []string) {

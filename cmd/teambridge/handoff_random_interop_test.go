@@ -333,7 +333,7 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 			if what == "launcher" {
 				killLauncher()
 			} else {
-				model.Quiet(p.home.API, func() {
+				model.Quiet(t, p.home, func() {
 					if what == "both" {
 						killLauncher()
 					}

@@ -58,7 +58,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 			<-time.After(time.Duration(rnd.IntN(4000)) * time.Millisecond)
 			victim := (first + round) % 3
 			if victim != 1 {
-				model.Quiet(h.home.API, func() {
+				model.Quiet(t, h.home, func() {
 					if victim == 2 {
 						h.kill()
 					}

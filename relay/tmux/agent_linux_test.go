@@ -319,6 +319,13 @@ func (a *agent) afterLost() Steps {
 	}}
 }
 
+// againOnceLost has Enter pressed again once the program has lost all that were pressed: those that it reads together are text.
+func (d *delivery) againOnceLost(a *agent) {
+	if d.timing.again = patience; len(a.all("lost")) >= d.out.Enters {
+		d.timing.again = 0
+	}
+}
+
 // confirmed delivers a message, which has to work.
 func (a *agent) confirmed(m Input, s Steps) {
 	a.t.Helper()

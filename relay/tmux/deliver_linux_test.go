@@ -441,9 +441,12 @@ func TestEnterThatIsLostIsPressedAgain(t *testing.T) {
 	for swallowed, enters := range []int{1, 2, 3} {
 		a := startAgent(t, fmt.Sprintf("swallow %d", swallowed))
 		m := message("hello")
-		limits := patient
-		limits.again = hasty.again
-		o, err := a.deliver(m, Steps{}, limits)
+		d := delivery{ref: a.ref, profile: Claude, message: m, timing: patient}
+		d.steps.Submitted = func(context.Context) (bool, error) {
+			d.againOnceLost(a)
+			return false, nil
+		}
+		o, err := d.deliver(t.Context())
 		if err != nil || o.State != Confirmed || o.Enters < enters {
 			t.Errorf("%d lost: got %+v, %v", swallowed, o, err)
 		}
@@ -455,9 +458,9 @@ func TestEnterIsPressedThreeTimesAtMost(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "deaf")
 	d := delivery{ref: a.ref, profile: Claude, message: message("hello"), timing: patient}
-	d.timing.again = hasty.again
 	start, over := time.Now(), false
 	d.steps.Submitted = func(context.Context) (bool, error) {
+		d.againOnceLost(a)
 		if !over && len(a.all("lost")) >= 3 { // there is time for one more
 			d.timing.confirm, over = time.Since(start)+hasty.confirm, true
 		}

@@ -168,10 +168,10 @@ func (v view) apply(t testing.TB, e Event) {
 // follow applies events until the view is want.
 func (v view) follow(t testing.TB, w *Watcher, want view) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	for !maps.Equal(v, want) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		e, err := w.Next(ctx)
+		cancel()
 		if err != nil {
 			t.Fatalf("the events do not lead to what is there (-want +got):\n%s", cmp.Diff(want, v))
 		}

@@ -1,8 +1,15 @@
 package standin
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
+	"testing"
 	"time"
 
 	"teambridge/relay/sim/model"
@@ -30,24 +37,60 @@ func (m *Thinker) Respond(ctx context.Context, r Request) Answer {
 	return a
 }
 
-// Quiet runs f at an instant at which no answer has been given for 300 ms. Claude
-// Code writes down what it was told about 0.1 s late: killed before, it has it no
-// longer, asks again for the same turn, and nobody else can know.
-func (m *Thinker) Quiet(api *API, f func()) {
+// Quiet runs f at an instant at which the agents of the home have written down what they were told: no call has come and none has
+// been answered for 300 ms, and the last answer is in a transcript. Claude Code writes both down about 0.1 s late, and later on a
+// busy machine: killed before, it has it no longer, asks again for the same turn, and nobody else can know.
+func (m *Thinker) Quiet(t testing.TB, home *Home, f func()) {
+	t.Helper()
 	m.gate.Lock()
 	defer m.gate.Unlock()
-	for {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); { // an agent that was killed already writes nothing
 		var last time.Time
-		for _, r := range api.Log() {
+		answer := 0
+		for _, r := range home.API.Log() {
+			if r.Time.After(last) {
+				last = r.Time
+			}
 			if r.Answered.After(last) {
 				last = r.Answered
 			}
+			if !r.Side && !r.Answered.IsZero() {
+				answer = r.Seq
+			}
 		}
-		rest := 300*time.Millisecond - time.Since(last)
-		if rest <= 0 {
+		if rest := 300*time.Millisecond - time.Since(last); rest > 0 {
+			<-time.After(rest)
+			continue
+		}
+		written, err := home.wrote(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written || answer == 0 {
 			break
 		}
-		<-time.After(rest)
+		<-time.After(20 * time.Millisecond)
 	}
 	f()
+}
+
+// wrote reports whether a transcript has the answer to a call.
+func (h *Home) wrote(answer int) (bool, error) {
+	id := fmt.Appendf(nil, `"id":"msg_%d"`, answer)
+	for _, pattern := range []string{"*/*.jsonl", "*/*/subagents/*.jsonl"} {
+		files, err := filepath.Glob(filepath.Join(h.Root, "projects", pattern))
+		if err != nil {
+			return false, err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return false, err
+			}
+			if bytes.Contains(text, id) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
