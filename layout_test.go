@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"teams/winetest":           {}, // of tests alone
 	"teams/transcript":         {"teams/sharedfile"},
 	"teams":                    {"teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/transcript"},
-	"teams/tasks":              {"teams", "teams/lockedfile"},
+	"teams/tasks":              {"teams", "teams/lockedfile", "teams/transcript"},
 	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // of tests alone
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},

@@ -138,7 +138,7 @@ func read(file *os.File, size int64, id string) (t Thread, ok bool) {
 	if json.Unmarshal(meta.Payload.Source, &source) != nil {
 		return t, false // an object: a subagent's
 	}
-	t = Thread{ID: id, Cwd: meta.Payload.Cwd, Version: meta.Payload.Version, Begun: meta.Payload.Time, Exec: source == "exec"}
+	t = Thread{ID: id, Cwd: meta.Payload.Cwd, Version: meta.Payload.Version, Begun: transcript.ValidTime(meta.Payload.Time), Exec: source == "exec"}
 	t.Busy, t.Changed = works(file, size)
 	return t, true
 }
@@ -235,7 +235,7 @@ func Parse(line []byte) (e Event, ok bool) {
 	if json.Unmarshal(line, &r) != nil {
 		return e, false
 	}
-	e = Event{Turn: r.Payload.TurnID, At: r.Timestamp}
+	e = Event{Turn: r.Payload.TurnID, At: transcript.ValidTime(r.Timestamp)}
 	switch {
 	case r.Type == "token_usage_record":
 		e.Kind = Worked

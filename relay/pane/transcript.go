@@ -333,7 +333,7 @@ func (p *Panes) Written(v View) (at time.Time) {
 	}
 	if path, ok := transcript.Session(p.opts.Root.Path(), dir, id); ok {
 		if info, err := os.Stat(path); err == nil {
-			at = info.ModTime()
+			at = transcript.ValidTime(info.ModTime())
 		}
 	}
 	return at

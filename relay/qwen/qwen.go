@@ -119,7 +119,7 @@ func Sessions(home string) (list []Session) {
 			continue
 		}
 		s := Session{
-			PID: r.PID, Start: start, ID: r.Session, Cwd: r.Cwd, Name: r.Name, Version: r.Version, Begun: time.UnixMilli(r.StartedAt), Path: path,
+			PID: r.PID, Start: start, ID: r.Session, Cwd: r.Cwd, Name: r.Name, Version: r.Version, Begun: transcript.ValidTime(time.UnixMilli(r.StartedAt)), Path: path,
 			Socket: r.Socket, Terminal: r.Kind == "" || r.Kind == "tui",
 		}
 		s.Chat, _ = Chat(home, s.Cwd, s.ID)
@@ -288,7 +288,7 @@ func Parse(line []byte) (e Event, ok bool) {
 		}
 		calls = calls || p.Call != nil
 	}
-	e.At = r.Timestamp
+	e.At = transcript.ValidTime(r.Timestamp)
 	switch {
 	case r.Type == "tool_result", r.Type == "assistant" && calls:
 		e.Kind = Worked

@@ -98,8 +98,8 @@ func PaneMembers(views []pane.View) []api.Member {
 		backend, dir, since := "tmux", v.Terminal.Path, v.Pane.At
 		if v.Pane.IsSession() {
 			backend, dir = "session", v.Pane.Cwd
-			if v.Process.PID != 0 { // else it has ended
-				since = time.UnixMilli(v.Process.StartedAt)
+			if at := v.Process.Started(); !at.IsZero() { // else it has ended, or does not say it
+				since = at
 			}
 		}
 		list = append(list, api.Member{

@@ -2,7 +2,6 @@ package view
 
 import (
 	"strings"
-	"time"
 
 	"teambridge/relay/pane"
 	"teambridge/status"
@@ -14,10 +13,7 @@ import (
 func Session(s teams.Session) api.Session {
 	shown := api.Session{
 		Name: s.Name, Session: s.Session, PID: s.PID, Cwd: s.Cwd, Version: s.Version, Headless: strings.HasPrefix(s.Entrypoint, "sdk"),
-		Word: status.ProcessWord(s.Process), Team: s.Team, Member: s.Member, Socket: s.Socket != "",
-	}
-	if at := time.UnixMilli(s.StartedAt).UTC(); at.Year() <= 9999 { // JSON has no later time
-		shown.StartedAt = at
+		Word: status.ProcessWord(s.Process), Team: s.Team, Member: s.Member, Socket: s.Socket != "", StartedAt: s.Started(),
 	}
 	switch outdated := pane.CheckVersion(s.Process, "it"); {
 	case outdated != nil:

@@ -23,6 +23,7 @@ import (
 
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/transcript"
 )
 
 // What is read of one list. What is beyond it is a problem of the list.
@@ -196,7 +197,7 @@ func (l *reading) file(ctx context.Context, name string) error {
 		}
 		task, err := Parse(strings.TrimSuffix(name, ".json"), data)
 		if err == nil {
-			task.Changed = info.ModTime()
+			task.Changed = transcript.ValidTime(info.ModTime())
 			l.Tasks = append(l.Tasks, task)
 			return nil
 		}

@@ -62,7 +62,7 @@ func change(line []byte) (c Change, uuid string, ok bool) {
 	}
 	t := &r.Result
 	at, _ := time.Parse(time.RFC3339, r.Timestamp) // zero: unknown
-	c = Change{At: at.UTC(), Path: cmp.Or(t.Path, t.NotebookPath), Created: t.Type == "create" && t.Path != ""}
+	c = Change{At: ValidTime(at), Path: cmp.Or(t.Path, t.NotebookPath), Created: t.Type == "create" && t.Path != ""}
 	var hunks []hunk
 	switch {
 	case t.Path != "" && t.Patch != nil: // else it was only read

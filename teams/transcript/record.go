@@ -103,7 +103,16 @@ type Origin struct {
 // Time is when the record was written, in UTC; zero if it does not say.
 func (r *Record) Time() time.Time {
 	at, err := time.Parse(time.RFC3339Nano, r.Timestamp)
-	if at = at.UTC(); err != nil || at.Year() < 1970 || at.Year() > 9999 { // JSON has no such time
+	if err != nil {
+		return time.Time{}
+	}
+	return ValidTime(at)
+}
+
+// ValidTime returns a time that another program has written, in UTC; zero if it is not of the years 1970 to 9999. JSON has
+// not all others, and one time that cannot be encoded takes the whole answer that it is in.
+func ValidTime(at time.Time) time.Time {
+	if at = at.UTC(); at.Year() < 1970 || at.Year() > 9999 {
 		return time.Time{}
 	}
 	return at

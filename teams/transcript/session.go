@@ -65,6 +65,14 @@ func ProcessOf(root, session string) (last Process, ok bool) {
 	return last, last.PID != 0
 }
 
+// Started returns when the process wrote the file, in UTC; zero if that is not known.
+func (p Process) Started() time.Time {
+	if p.StartedAt <= 0 {
+		return time.Time{}
+	}
+	return ValidTime(time.UnixMilli(p.StartedAt))
+}
+
 // Processes returns the processes that have sessions, alive or not.
 func Processes(root string) (list []Process) {
 	folder := filepath.Join(root, "sessions")
@@ -128,8 +136,8 @@ func readProcess(path string) (Process, bool) {
 		PID: s.PID, Session: s.SessionID, Version: s.Version, ProcStart: s.ProcStart, Domain: s.PidDomain, StartedAt: s.StartedAt, Cwd: s.Cwd,
 		Interactive: s.Kind == "interactive", Entrypoint: s.Entrypoint, Name: s.Name, Socket: s.Socket, Status: s.Status, WaitingFor: s.WaitingFor, Path: path,
 	}
-	if at := time.UnixMilli(s.StatusUpdatedAt).UTC(); s.StatusUpdatedAt > 0 && at.Year() <= 9999 { // JSON has no later time
-		p.Changed = at
+	if s.StatusUpdatedAt > 0 {
+		p.Changed = ValidTime(time.UnixMilli(s.StatusUpdatedAt))
 	}
 	return p, true
 }

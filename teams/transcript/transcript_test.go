@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -177,6 +178,30 @@ func TestAgent(t *testing.T) {
 		if r, ok := ofAgent(c, who[0], who[1]); r.Version != want || ok != (want != "") {
 			t.Errorf("%v: %+v, %v; want %q", who, r, ok, want)
 		}
+	}
+}
+
+func TestValidTime(t *testing.T) {
+	t.Parallel()
+	for text, valid := range map[string]bool{
+		"2026-11-28T12:00:00Z": true, "1970-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
+		"9999-12-31T23:59:59-01:00": false, "0000-01-01T00:00:00+01:00": false, "0001-01-01T00:00:00Z": false,
+	} {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ValidTime(at)
+		if _, err := json.Marshal(got); err != nil || got.IsZero() == valid || valid && !got.Equal(at) {
+			t.Errorf("%s is %v, %v", text, got, err)
+		}
+		r := Record{Timestamp: text}
+		if !r.Time().Equal(got) {
+			t.Errorf("of a record, %s is %v", text, r.Time())
+		}
+	}
+	if cost := CostOf(json.RawMessage(`{"a":{"costUSD":1e308},"b":{"costUSD":2}}`)); len(cost) != 1 || cost["b"] != 2 {
+		t.Errorf("the costs are %v", cost)
 	}
 }
 

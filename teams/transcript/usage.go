@@ -216,7 +216,7 @@ func (m *Meter) answer(line []byte) {
 		return
 	}
 	at, err := time.Parse(time.RFC3339, r.Timestamp)
-	if m.at = at.UTC(); err != nil {
+	if m.at = ValidTime(at); err != nil || m.at.IsZero() {
 		return
 	}
 	m.Cwd = cmp.Or(r.Cwd, m.Cwd)
@@ -273,6 +273,9 @@ func (m *Meter) state(line []byte) {
 	}
 }
 
+// mostCost is more than a session can have cost. JSON has no number for a sum that is infinite.
+const mostCost = 1e9
+
 // CostOf returns what models have cost, in US dollars, as Claude Code states it in a result and in a
 // transcript.
 func CostOf(modelUsage json.RawMessage) map[string]float64 {
@@ -280,7 +283,7 @@ func CostOf(modelUsage json.RawMessage) map[string]float64 {
 	json.Unmarshal(modelUsage, &all) // what can be read of it
 	cost := map[string]float64{}
 	for model, u := range all {
-		if u.CostUSD > 0 {
+		if u.CostUSD > 0 && u.CostUSD < mostCost {
 			cost[model] = u.CostUSD
 		}
 	}

@@ -432,6 +432,16 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], want) {
 				w.Errorf("%+v, %v; want %+v", list, err, want)
 			}
+			for _, odd := range []string{"-62167219200001", "-1", "0", "253402300800000", "9223372036854775807"} { // JSON has not all these times
+				w.must(os.WriteFile(filepath.Join(w.Root.Path(), "sessions", "2.json"), fmt.Appendf(nil,
+					`{"pid":%d,"sessionId":"s-2","cwd":"/","version":"2.1.330","startedAt":%s,"statusUpdatedAt":%[2]s,"name":"odd","status":"idle"}`, os.Getppid(), odd), 0o600))
+				list, err := w.b.Sessions(w.Context())
+				i := slices.IndexFunc(list, func(s api.Session) bool { return s.Session == "s-2" })
+				if err != nil || len(list) != 2 || i < 0 || !list[i].StartedAt.IsZero() || list[i].WordSince != nil {
+					w.Errorf("with a session that started at %s: %+v, %v", odd, list, err)
+				}
+			}
+			w.must(os.Remove(filepath.Join(w.Root.Path(), "sessions", "2.json")))
 		},
 		"changes": changes,
 		"usage":   usage,
