@@ -28,7 +28,7 @@ func TestRequests(t *testing.T) {
 		body       any
 	}{
 		Ntfy:     {"/", "Bearer tk_" + secret, map[string]any{"topic": secret, "title": said, "message": said + "\n" + where}},
-		Slack:    {"/services/T0/B0/" + secret, "", map[string]any{"text": said + "\n" + where}},
+		Slack:    {"/services/T0/B0/" + secret, "", map[string]any{"text": said + "\n" + where, "mrkdwn": false}},
 		Telegram: {"/bot42:" + secret + "/sendMessage", "", map[string]any{"chat_id": -1001.0, "text": said + "\n" + where, "link_preview_options": map[string]any{"is_disabled": true}}},
 		Webhook: {"/hook?key=" + secret, "Bearer " + secret, map[string]any{
 			"title": said, "text": said + "\n" + where, "more": 0.0,
@@ -135,8 +135,8 @@ func TestHostile(t *testing.T) {
 				if kind == Slack && strings.ContainsAny(text, "<>") {
 					t.Errorf("markup in %q", text)
 				}
-				if kind == Slack {
-					text = html.UnescapeString(text)
+				if kind == Slack || kind == Webhook {
+					text = strings.ReplaceAll(html.UnescapeString(text), "@\u200b", "@")
 				}
 				if len(text) > 4000 || len(r.body) > 16<<10 {
 					t.Errorf("%d bytes in a body of %d", len(text), len(r.body))
@@ -156,6 +156,49 @@ func TestHostile(t *testing.T) {
 				} else if !strings.HasPrefix(text, "größe@t: asks you a question") || !strings.Contains(text, "…\n"+where) {
 					t.Errorf("the alert of one long text:\n%s", text)
 				}
+			}
+		})
+	}
+}
+
+// What servers show of a text is the text: no markup, no link with other words, and nobody is mentioned.
+func TestMarkup(t *testing.T) {
+	t.Parallel()
+	const hostile = "@channel @here <!channel> *b* _i_ ~s~ `c` [log in](https://evil.example/) <https://evil.example/|log in> ![i](x) a_b me@example.org \\*"
+	for kind, want := range map[string]string{
+		Slack: "@channel @here &lt;!channel&gt; *b* _i_ ~s~ `c` [log in](https://evil.example/) &lt;https://evil.example/|log in&gt; ![i](x) a_b me@example.org \\*",
+		Webhook: "@\u200bchannel @\u200bhere &lt;\\!channel&gt; \\*b\\* \\_i\\_ \\~s\\~ \\`c\\` \\[log in\\]\\(https://evil.example/\\) &lt;https://evil.example/\\|log in&gt; " +
+			"\\!\\[i\\]\\(x\\) a_b me@example.org \\\\\\*",
+	} {
+		bubble(t, kind, func(t *testing.T) {
+			w := newWorld(t, kind)
+			w.opts.Text = func(context.Context, api.Attention) string { return hostile }
+			w.begun()
+			w.a.Update([]api.Attention{question("1")}, false)
+			w.pass(time.Minute)
+			if err := w.closed(); err != nil {
+				t.Error(err)
+			}
+			all := w.requests()
+			if len(all) != 1 {
+				t.Fatalf("%d requests", len(all))
+			}
+			var body struct {
+				Text   string
+				Mrkdwn *bool
+				Things []struct{ Text string }
+			}
+			if err := json.Unmarshal([]byte(all[0].body), &body); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(body.Text, want+"\n") {
+				t.Errorf("the text is %q, want %q in it", body.Text, want)
+			}
+			if kind == Slack && (body.Mrkdwn == nil || *body.Mrkdwn) {
+				t.Errorf("markup is on: %s", all[0].body)
+			}
+			if kind == Webhook && (len(body.Things) != 1 || body.Things[0].Text != hostile) {
+				t.Errorf("the things are %+v", body.Things)
 			}
 		})
 	}

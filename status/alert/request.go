@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // maxAnswer is how much of an answer is read, in bytes.
@@ -64,9 +65,7 @@ func (d Destination) body(a address, m alert) ([]byte, error) {
 	case Ntfy: // docs.ntfy.sh/publish, "Publish as JSON"
 		return marshal(map[string]any{"topic": a.topic, "title": m.Title, "message": m.Text})
 	case Slack: // docs.slack.dev, "Sending messages using incoming webhooks"
-		// These three are its markup: <!channel> would notify everybody.
-		text := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(m.whole())
-		return marshal(map[string]any{"text": text})
+		return marshal(map[string]any{"text": references.Replace(m.whole()), "mrkdwn": false})
 	case Telegram: // core.telegram.org/bots/api#sendmessage; without a parse_mode, there is no markup
 		var chat any = a.chat
 		if n, err := strconv.ParseInt(a.chat, 10, 64); err == nil {
@@ -74,7 +73,34 @@ func (d Destination) body(a address, m alert) ([]byte, error) {
 		}
 		return marshal(map[string]any{"chat_id": chat, "text": m.whole(), "link_preview_options": map[string]bool{"is_disabled": true}})
 	}
+	m.Text = markdown(m.Text) // the other texts are for programs, and are as they were
 	return marshal(m)
+}
+
+// references makes text of Slack's markup for links and mentions, which other servers understand as well: <!channel> would
+// notify everybody.
+var references = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// markdown is a text that servers such as Mattermost show as it is: without markup, links with other words, or mentions. It does
+// not change the name of a member, such as my_worker@team, which a person may copy.
+func markdown(text string) string {
+	var b strings.Builder
+	list := []rune(references.Replace(text))
+	word := func(i int) bool {
+		return i >= 0 && i < len(list) && (unicode.IsLetter(list[i]) || unicode.IsDigit(list[i]) || strings.ContainsRune("_-.", list[i]))
+	}
+	for i, r := range list {
+		switch {
+		case r == '@' && !word(i-1):
+			b.WriteString("@\u200b") // no server takes that for a mention
+			continue
+		case r == '_' && word(i-1) && word(i+1):
+		case strings.ContainsRune("\\`*_[]()#~|!", r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // marshal is json.Marshal, but leaves & < > as they are.
