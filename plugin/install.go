@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
@@ -214,6 +216,9 @@ func (i *Installer) Uninstall(ctx context.Context) (removed bool, err error) {
 // kept are the files of Claude Code that an installation changes, below its directory.
 var kept = []string{"settings.json", "plugins/installed_plugins.json", "plugins/known_marketplaces.json"}
 
+// inBase64 follows the name of a file that is no UTF-8.
+const inBase64 = " in base64"
+
 // before is the file in which we keep how they were.
 func (i *Installer) before() string { return i.dir() + ".json" }
 
@@ -225,8 +230,10 @@ func (i *Installer) remember() error {
 	was := map[string]string{}
 	for _, file := range kept {
 		data, err := sharedfile.ReadFile(filepath.Join(i.Root, filepath.FromSlash(file)))
-		if err == nil {
+		if err == nil && utf8.Valid(data) {
 			was[file] = string(data)
+		} else if err == nil { // JSON would change it
+			was[file+inBase64] = base64.StdEncoding.EncodeToString(data)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -248,6 +255,13 @@ func (i *Installer) restore() error {
 		return err
 	}
 	for _, file := range kept {
+		if text, ok := was[file+inBase64]; ok {
+			data, err := base64.StdEncoding.DecodeString(text)
+			if err != nil {
+				return fmt.Errorf("%s: %w", i.before(), err)
+			}
+			was[file] = string(data)
+		}
 		path := filepath.Join(i.Root, filepath.FromSlash(file))
 		now, err := sharedfile.ReadFile(path)
 		if err != nil {

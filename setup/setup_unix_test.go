@@ -190,8 +190,12 @@ func (m *machine) as(before map[string]string) {
 func TestSetUpAndUndo(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{Plugin, Teams, Tools}, {Teams, Tools, Plugin}} {
-		for _, fresh := range []bool{false, true} {
+		for _, kind := range []string{"usual", "fresh", "latin"} {
 			m := newMachine(t)
+			fresh := kind == "fresh"
+			if kind == "latin" { // a text that is no UTF-8, which Claude Code takes
+				m.write(m.settings(), strings.Replace(settingsBefore, "opus", "caf\xe9", 1))
+			}
 			if fresh {
 				for _, path := range []string{m.settings(), m.config()} {
 					if err := os.Remove(path); err != nil {
