@@ -199,12 +199,12 @@ func wait(ts *testscript.TestScript, holds func() bool, fail func()) {
 	}
 }
 
-// signal sends a process TERM, or KILL, which also waits for its end:
+// signal sends a process TERM, HUP, or KILL, which also waits for its end:
 //
-//	signal NAME TERM|KILL
+//	signal NAME TERM|HUP|KILL
 func signalling(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: signal NAME TERM|KILL")
+		ts.Fatalf("usage: signal NAME TERM|HUP|KILL")
 	}
 	cmd := ts.Value(started{}).(map[string]*exec.Cmd)[args[0]]
 	switch {
@@ -212,6 +212,8 @@ func signalling(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("nothing was started as %s", args[0])
 	case args[1] == "TERM":
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	case args[1] == "HUP":
+		ts.Check(cmd.Process.Signal(syscall.SIGHUP))
 	case args[1] == "KILL":
 		ts.Check(cmd.Process.Kill())
 		_ = cmd.Wait() // says that it was killed

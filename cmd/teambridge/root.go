@@ -98,11 +98,33 @@ type app struct {
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }
 
+// notifyHangUp returns a channel that tells when the terminal is closed, of that size; it tells nothing if the command was to go on
+// then, as with nohup.
+func notifyHangUp(size int) chan os.Signal {
+	c := make(chan os.Signal, size)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(c, syscall.SIGHUP)
+	}
+	return c
+}
+
 // run executes one command line and returns the exit status.
 func run(args []string, h host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt kills
+	// A terminal that is closed can say so several times, and must not kill what cleans up.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hangUp := notifyHangUp(1)
+	defer signal.Stop(hangUp)
+	go func() {
+		select {
+		case <-hangUp:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	// A closed pipe is an error of the write, after which the command cleans up. SIGPIPE
 	// would end the process at once.
 	pipe := make(chan os.Signal, 1)

@@ -147,8 +147,8 @@ would end with it stays. Running again after a crash goes on with the session.
 Without --team the session has a team of its own, named after the directory.
 
 Interrupt (^C) stops the agent's turn, once it has begun; without a turn, or a
-second time, it ends the agent. On SIGTERM the agent may finish its turn, for
-30 s.
+second time, it ends the agent. On SIGTERM, and when the terminal is closed
+(SIGHUP), the agent may finish its turn, for 30 s.
 
 Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger
 cannot be used; 2 flags contradict each other; 3 no such team or member; 5
@@ -434,7 +434,7 @@ func (r *agentRun) serve(ctx context.Context) error {
 		stop() // the output has failed already
 	}
 	r.mu.Unlock()
-	signals := make(chan os.Signal, 4)
+	signals := notifyHangUp(4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	go r.signals(running, signals)

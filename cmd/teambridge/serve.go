@@ -73,8 +73,8 @@ the file api.token of that directory, and "teambridge ui" opens a web page:
   curl -H "Authorization: Bearer $(cat TOKEN)" http://127.0.0.1:PORT/v1/teams
 
 The addresses are printed on stdout, the log on stderr. SIGTERM ends the
-service: requests are answered first, and agents may finish their turns, for
-30 s. Under systemd use Type=notify, as "teambridge service install" does.
+service, as does SIGHUP when its terminal is closed: requests are answered
+first, and agents may finish their turns, for 30 s. Under systemd use Type=notify, as "teambridge service install" does.
 
 Exit status: 0 ended by a signal; 1 failed; 2 invalid address or flag; 3 no
 Claude directory; 5 a service already runs for this Claude directory, perhaps

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -126,8 +127,56 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Sess
 		waits = fmt.Sprintf("%d messages wait", n)
 	}
 	x.add(api.LevelProblem, "no_relay", s.Team, s.Command, fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits),
-		fmt.Sprintf("teambridge run --team %s --as %s %s", shell.Quote(s.Team), shell.Quote(s.Inbox), runtimeArgs(s.Command)))
+		runAgain(s, s.Inbox == lead(c) && owned(ctx, l, x.Root, c)))
 	return nil
+}
+
+// runAgain is the command that goes on with what a run has left. With own the team, which run made, is taken back as well: else it
+// still names the process that is gone as its lead.
+func runAgain(s ledger.Session, own bool) string {
+	create := ""
+	if own {
+		create = "--create-team "
+	}
+	return fmt.Sprintf("teambridge run --team %s --as %s %s%s", shell.Quote(s.Team), shell.Quote(s.Inbox), create, runtimeArgs(s.Command))
+}
+
+func lead(c *teams.Config) string {
+	m, _ := c.Lead()
+	return m.Name
+}
+
+// owned reports whether we have made a team, and nobody else has taken it over.
+func owned(ctx context.Context, l *ledger.Ledger, root *teams.Root, c *teams.Config) bool {
+	known, _ := l.Teams(ctx, root.Path(), c.Team) // without an answer it counts as somebody else's
+	return slices.ContainsFunc(known, func(k ledger.OwnedTeam) bool {
+		return c.IsOwned(teams.OwnedTeam{Team: k.Team, CreatedAt: k.CreatedAt, Lead: k.Lead, Session: k.Session, Leaders: k.Leaders})
+	})
+}
+
+// takeBack says how a team is taken back that was left behind; "" if we have not made it.
+func (x *examination) takeBack(ctx context.Context, c *teams.Config) string {
+	l, err := x.Ledger(ctx) // one that cannot be opened is reported by itself
+	if err != nil || l == nil || !owned(ctx, l, x.Root, c) {
+		return ""
+	}
+	sessions, err := l.Sessions(ctx, x.Root.Path())
+	if err != nil {
+		return ""
+	}
+	if relays, err := l.Relays(ctx, x.Root.Path()); err != nil || slices.ContainsFunc(relays, func(r ledger.Relay) bool { return r.Team == c.Team && r.OwnTeam }) {
+		return "a service takes it back: teambridge serve"
+	}
+	for _, s := range sessions {
+		if s.Team != c.Team || s.CreatedAt != c.Instance().CreatedAt || s.Inbox != lead(c) {
+			continue
+		}
+		if _, local, err := l.Handoff(ctx, s.InboxKey); err != nil || local {
+			return fmt.Sprintf("run it again in its directory to go on with the session: teambridge run --local --team %s --as %s -- COMMAND", shell.Quote(s.Team), shell.Quote(s.Inbox))
+		}
+		return "take it back, with what waits in it: " + runAgain(s, true)
+	}
+	return ""
 }
 
 // openCodeRelays reports agents of the service whose OpenCode is not installed.

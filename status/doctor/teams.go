@@ -43,7 +43,7 @@ func (x *examination) team(ctx context.Context, l teams.Listing) error {
 				"messages cannot be sent to this team; its session, if it runs, may repair it")
 		default:
 			c = got
-			x.config(path, t, c)
+			x.config(ctx, path, t, c)
 		}
 	}
 	x.objects(l.Name, path, "config.json")
@@ -63,7 +63,7 @@ func (x *examination) team(ctx context.Context, l teams.Listing) error {
 }
 
 // config examines what config.json says.
-func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
+func (x *examination) config(ctx context.Context, path string, t *teams.Team, c *teams.Config) {
 	lead, _ := c.Lead()
 	// The process in it may be that of an earlier run, whose relay another one has taken over.
 	served, err := relay.Running(x.State, t, lead.Name)
@@ -75,7 +75,9 @@ func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
 		if pid, _ := t.Leader(c); pid != 0 {
 			process = fmt.Sprintf(" (%d)", pid)
 		}
-		if c.LeadProcess != nil { // other versions do not take it back
+		if ours := x.takeBack(ctx, c); ours != "" {
+			advice = "nobody reads messages to it; " + ours
+		} else if c.LeadProcess != nil && c.LeadSessionID != "" { // other versions do not take it back
 			advice += ", or resume its session " + c.LeadSessionID
 		}
 		x.add(api.LevelNote, "stale_team", c.Team, path, "the process that led this team"+process+" has ended without cleaning up", advice)
