@@ -322,6 +322,59 @@ func TestClaimedOnce(t *testing.T) {
 	}
 }
 
+// What another program writes back to the inbox of a stand-in goes to the other machine once, rows of
+// Claude Code's protocol name no delivery, and a sender that is held holds up no other.
+func TestStandInClaimsAsARelayDoes(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	if _, err := laptop.Join(t.Context(), "dev", api.NewJoin{Remote: "worker@ci@build"}); err != nil {
+		t.Fatal(err)
+	}
+	path := laptop.Path("dev", "inboxes", "worker-build.json")
+	marked := func() {
+		t.Helper()
+		laptop.until("all rows are marked", func() bool {
+			rows, err := laptop.Inbox("dev", "worker-build").Read(t.Context())
+			return err == nil && !slices.ContainsFunc(rows, func(r inbox.Row) bool { return !r.Read })
+		})
+	}
+	const first = `[{"from":"alice","text":"once","timestamp":"2026-11-27T10:00:00.000Z","read":false,"messageId":"m1"}]`
+	for range 2 { // the second time, a program writes back what it read before
+		if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		marked()
+	}
+	standIns, err := laptop.ledger.StandIns(t.Context(), laptop.Root.Path())
+	if err == nil {
+		err = laptop.ledger.Hold(t.Context(), ledger.Hold{InboxKey: standIns[0].InboxKey, Sender: "mallory@dev", Reason: "held"})
+	}
+	if err == nil {
+		err = os.WriteFile(path, []byte(`[
+			{"from":"mallory","text":"held","timestamp":"2026-11-27T10:00:01.000Z","read":false,"messageId":"m2"},
+			{"from":"alice","text":"{\"type\":\"shutdown_request\",\"requestId\":\"r\",\"from\":\"alice\"}","timestamp":"2026-11-27T10:00:02.000Z","read":false},
+			{"from":"alice","text":"after it","timestamp":"2026-11-27T10:00:03.000Z","read":false,"messageId":"m3"}]`), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := build.rows("ci", "worker", 2)
+	if got[0].Text != "once" || got[1].Text != "after it" {
+		t.Errorf("%+v", got)
+	}
+	rows, err := laptop.Inbox("dev", "worker-build").Read(t.Context())
+	if err != nil || rows[0].Read || !rows[1].Read || claimedBy(rows[1]) != "" || claimedBy(rows[2]) == "" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if _, err := laptop.ledger.Release(t.Context(), standIns[0].InboxKey, "mallory@dev"); err != nil {
+		t.Fatal(err)
+	}
+	marked()
+	if got := build.rows("ci", "worker", 3); got[2].Text != "held" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Nothing can be reached until it is shared, and what comes has nobody's rights.
 func TestNotShared(t *testing.T) {
 	t.Parallel()

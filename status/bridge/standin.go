@@ -224,7 +224,12 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	if err != nil {
 		return err
 	}
+	holds, err := r.ledger.Held(ctx, s.InboxKey)
+	if err != nil {
+		return err
+	}
 	var marked []string
+	more := false
 	for _, row := range rows { // those that were marked by a process that could not say so any more
 		if i := slices.Index(pending[row.Key()], claimedBy(row)); i >= 0 {
 			marked, pending[row.Key()] = append(marked, pending[row.Key()][i]), slices.Delete(pending[row.Key()], i, i+1)
@@ -233,11 +238,27 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	for _, row := range rows {
 		key := row.Key()
 		switch {
-		case row.Read:
+		case row.Read || claimedBy(row) != "":
 			continue
 		case len(pending[key]) > 0:
 			marks[key], pending[key] = append(marks[key], pending[key][0]), pending[key][1:]
 			continue
+		case row.Kind() != "message" || inbox.ProtocolType(row.Text) != "": // it goes nowhere, so no ledger has it
+			marks[key] = append(marks[key], "")
+			continue
+		case slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Sender == row.From || h.Sender == row.From+"@"+s.Team }):
+			continue // until they are released; what others wrote goes on
+		}
+		again, err := r.writtenBack(ctx, s.InboxKey, &row, fresh)
+		if err != nil {
+			return err
+		}
+		if again != "" {
+			marks[key] = append(marks[key], again)
+			continue
+		}
+		if more = len(fresh) == claimedAtOnce; more {
+			break
 		}
 		if counts[key] == 0 {
 			if counts[key], err = r.ledger.Occurrences(ctx, s.InboxKey, key); err != nil {
@@ -250,9 +271,7 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 			InboxKey: s.InboxKey, Key: key, Occurrence: counts[key], ID: row.ID(), From: row.From + "@" + s.Team, Kind: row.Kind(), Raw: slices.Clone(row.Raw), At: time.Now(),
 		}
 		marks[key] = append(marks[key], d.UUID)
-		if row.Kind() == "message" && inbox.ProtocolType(row.Text) == "" {
-			fresh = append(fresh, ledger.Outgoing{Delivery: d, Machine: s.Machine, There: member, At: team})
-		}
+		fresh = append(fresh, ledger.Outgoing{Delivery: d, Machine: s.Machine, There: member, At: team})
 	}
 	if len(fresh) > 0 {
 		if err := r.ledger.ClaimOutgoing(ctx, fresh...); err != nil {
@@ -271,13 +290,21 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 				left[key] = slices.Clone(ids)
 			}
 			for i, row := range d.All() {
-				if ids := left[row.Key()]; !row.Read && len(ids) > 0 {
-					left[row.Key()] = ids[1:]
-					if err := errors.Join(d.Set(i, "read", true), d.Set(i, "relayedBy", ids[0])); err != nil {
-						return err
-					}
-					marked = append(marked, ids[0])
+				ids := left[row.Key()]
+				if row.Read || claimedBy(row) != "" || len(ids) == 0 {
+					continue
 				}
+				left[row.Key()] = ids[1:]
+				if err := d.Set(i, "read", true); err != nil {
+					return err
+				}
+				if ids[0] == "" {
+					continue
+				}
+				if err := d.Set(i, "relayedBy", ids[0]); err != nil {
+					return err
+				}
+				marked = append(marked, ids[0])
 			}
 			return nil
 		})
@@ -299,8 +326,38 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	if len(marked) > 0 {
 		r.poke()
 	}
-	seen[s.InboxKey] = info
+	if more {
+		signal(r.looked)
+		return nil
+	}
+	if len(holds) == 0 { // a hold ends without a change of the file
+		seen[s.InboxKey] = info
+	}
 	return nil
+}
+
+// claimedAtOnce is how many rows of a stand-in are put into the outbox in one commit.
+const claimedAtOnce = 500
+
+// writtenBack returns the delivery of a row that has an id of its own and was taken before, or "". A
+// program that writes back what it read earlier brings such a row back.
+func (r *links) writtenBack(ctx context.Context, k ledger.InboxKey, row *inbox.Row, fresh []ledger.Outgoing) (uuid string, err error) {
+	if !row.HasID() {
+		return "", nil
+	}
+	before, err := r.ledger.Marked(ctx, k, row.ID())
+	for _, o := range fresh {
+		if o.ID == row.ID() {
+			before = append(before, o.Delivery)
+		}
+	}
+	for _, d := range before {
+		was, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
+		if err == nil && len(was) == 1 && was[0].Digest() == row.Digest() {
+			return d.UUID, nil
+		}
+	}
+	return "", err
 }
 
 // at is where a test ends it.
@@ -312,12 +369,7 @@ func (r *links) at(step string) error {
 }
 
 // claimedBy returns the delivery that has taken a row, or "".
-func claimedBy(row inbox.Row) string {
-	var by struct {
-		Delivery string `json:"relayedBy"`
-	}
-	if !row.Read || json.Unmarshal(row.Raw, &by) != nil {
-		return ""
-	}
-	return by.Delivery
+func claimedBy(row inbox.Row) (uuid string) {
+	_ = json.Unmarshal(row.Extra["relayedBy"], &uuid) // another value is none of ours
+	return uuid
 }
