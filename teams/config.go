@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"teambridge/teams/rawjson"
@@ -42,6 +43,12 @@ type Instance struct {
 
 // String returns "team@milliseconds".
 func (i Instance) String() string { return i.Team + "@" + strconv.FormatInt(i.CreatedAt, 10) }
+
+// Fileless reports whether i is a team without a directory: that of the sessions, or one on another machine. What is
+// in its inboxes is in no files.
+func (i Instance) Fileless() bool {
+	return i.CreatedAt == SessionTeamCreated && (i.Team == SessionTeam || strings.Contains(i.Team, "@"))
+}
 
 // Instance returns the team's instance, by the name of the directory: a copy of it has the
 // same name and createdAt in its file.

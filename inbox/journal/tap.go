@@ -199,7 +199,7 @@ func (t *Tap) begin(ctx context.Context) error {
 		}
 		names, alive := now[k.Team]
 		switch {
-		case k.Team == teams.Instance{Team: teams.SessionTeam, CreatedAt: teams.SessionTeamCreated}: // what is in it is in no files
+		case k.Team.Fileless():
 		case alive && !slices.Contains(names, k.Inbox):
 			t.observe(ctx, Snapshot{Team: k.Team, Inbox: k.Inbox, Gone: true, At: time.Now()})
 		case !alive && !hidden[k.Team.Team] && k.Team != ended:

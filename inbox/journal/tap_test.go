@@ -213,6 +213,7 @@ func TestTapBegins(t *testing.T) {
 	before(here, "other", "ann", row("not watched"))
 	before("/elsewhere", "blue", "ann", row("another root"))
 	before(here, teams.SessionTeam, "user", row("in no file"))
+	before(here, "ci@build", "user", row("of another machine"))
 	c.team("blue", 1)
 	c.inbox("blue/ann", row("stays"), row("new"))
 	write(t, c.file("blue/eve"), "no array")
@@ -221,12 +222,12 @@ func TestTapBegins(t *testing.T) {
 	c.team("hurt", 0)
 	write(t, c.path("hurt", "config.json"), "no object")
 
-	r := c.tap(j, "blue", "ended", "again", "hurt", teams.SessionTeam)
+	r := c.tap(j, "blue", "ended", "again", "hurt", teams.SessionTeam, "ci@build")
 	r.stop()
 	want := []string{
 		"-blue@1/ann old#1", "blue@1/ann stays#1", "blue@1/ann new#1", "-blue@1/bob file gone#1", "blue@1/eve damaged#1",
 		"-ended@1/ann team gone#1", "-again@1/ann same#1", "again@2/ann same#1", "hurt@1/ann config damaged#1",
-		"other@1/ann not watched#1", "blue@1/ann another root#1", "sessions@1/user in no file#1",
+		"other@1/ann not watched#1", "blue@1/ann another root#1", "sessions@1/user in no file#1", "ci@build@1/user of another machine#1",
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, state(t, j)); diff != "" {

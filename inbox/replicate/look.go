@@ -11,9 +11,13 @@ import (
 )
 
 // Look reads inboxes and records their rows. Until then the journal assumes that a sent
-// message is still in its inbox. Look skips an inbox that cannot be read at the moment.
+// message is still in its inbox. Look skips an inbox that cannot be read at the moment, and one that is no file, which
+// [Copy] observes.
 func Look(ctx context.Context, j *journal.Journal, boxes ...journal.InboxKey) error {
 	for _, b := range boxes {
+		if b.Team.Fileless() { // as a file it would be gone, and each Copy would find its rows again
+			continue
+		}
 		// If another process reads it at the same time, Observe asks to read it again.
 		for range 3 {
 			s, ok := look(ctx, b)
