@@ -2,6 +2,8 @@ package replicate
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,8 +15,10 @@ import (
 func TestSaidIsObserved(t *testing.T) {
 	t.Parallel()
 	l, j := open(t, t.TempDir())
+	root := t.TempDir() // with no team in it, as for who has sessions alone
+	must(t, os.Mkdir(filepath.Join(root, "teams"), 0o700))
 	for _, team := range []string{ledger.SessionTeam, "ci@build"} {
-		to := ledger.InboxKey{Root: "/r", Team: team, CreatedAt: ledger.SessionTeamCreated, Inbox: "user"}
+		to := ledger.InboxKey{Root: root, Team: team, CreatedAt: ledger.SessionTeamCreated, Inbox: "user"}
 		for _, id := range []string{"1", "2"} {
 			_, err := l.AddSaid(t.Context(), to, "work", id+team, "hello", "")
 			must(t, err)
@@ -29,7 +33,7 @@ func TestSaidIsObserved(t *testing.T) {
 				must(t, Look(t.Context(), j, boxes...))
 			}
 			var got []string
-			for m, err := range j.Messages(t.Context(), journal.Query{Root: "/r", Team: team, Inbox: "user"}) {
+			for m, err := range j.Messages(t.Context(), journal.Query{Root: root, Team: team, Inbox: "user"}) {
 				must(t, err)
 				got = append(got, fmt.Sprint(m.ID(), " ", m.From, " ", m.Row.Read))
 			}
@@ -38,7 +42,7 @@ func TestSaidIsObserved(t *testing.T) {
 			}
 		}
 		want("1"+team+" work false", "2"+team+" work false")
-		_, err := l.ReadSaid(t.Context(), "/r", "1"+team)
+		_, err := l.ReadSaid(t.Context(), root, "1"+team)
 		must(t, err)
 		want("1"+team+" work true", "2"+team+" work false")
 	}
