@@ -216,6 +216,15 @@ func (j *Journal) AnswerTo(ctx context.Context, frame string) (m Record, found b
 	return m, found, err
 }
 
+// AnswersAt returns what the agent of an inbox answered in the millisecond of a time, as transcripts have it.
+func (j *Journal) AnswersAt(ctx context.Context, k InboxKey, at time.Time) ([]Record, error) {
+	from := at.Truncate(time.Millisecond)
+	// An answer is gone from the start, and only that time has an index.
+	return sqlite.Select(ctx, j.db, "answers", scan, "SELECT "+columns+" WHERE m.seq IN (SELECT seq FROM messages INDEXED BY messages_gone WHERE gone_at>=? AND gone_at<?)"+
+		" AND m.seq IN (SELECT message FROM answers) AND m.inbox=(SELECT id FROM inboxes WHERE "+thisInbox+") ORDER BY m.seq",
+		append([]sqlite.Value{from.UnixMicro(), from.Add(time.Millisecond).UnixMicro()}, k.args()...)...)
+}
+
 // KindAnswer is the kind of a headless agent's answer.
 const KindAnswer = "answer"
 

@@ -515,11 +515,22 @@ func (l *Ledger) SentSince(ctx context.Context, k InboxKey, since time.Time) (li
 		k.args(micros(since))...)
 }
 
+// A TaskEnd says how a task ended. A time that is zero, or to come, is now.
+type TaskEnd struct {
+	At     time.Time // when its turn ended
+	Answer string    // what the agent said last in it; "": nothing
+	Said   time.Time // when it said that
+	Lost   string    // why it is over without an end; "": its end was seen
+}
+
+// past is when something happened, as far as that is known.
+func past(at time.Time) int64 { return min(micros(at), micros(time.Time{})) }
+
 // TaskGiven records that the transcript shows that the agent was given a message whose task
 // is open.
-func (l *Ledger) TaskGiven(ctx context.Context, uuid, transcript string) error {
+func (l *Ledger) TaskGiven(ctx context.Context, uuid string, at time.Time, transcript string) error {
 	return l.exec(ctx, "task given", quick, "UPDATE pane_messages SET task='given', task_at=?, transcript=?"+ofPane+" AND "+openTask+" AND task<>'given'",
-		micros(time.Time{}), transcript, uuid)
+		past(at), transcript, uuid)
 }
 
 // TaskRecorded records that a transcript has a message whose task is staged or armed: it
@@ -531,21 +542,19 @@ func (l *Ledger) TaskRecorded(ctx context.Context, uuid, transcript string) erro
 
 // EndTasks ends those of the tasks of one pane that are open, durably, and records the
 // agent's answer to them, if any: one message, in reply to all of them. It returns the
-// uuids of those that it has ended, so that one caller alone does what follows. lost says
-// why they are over without an end, or is "".
-func (l *Ledger) EndTasks(ctx context.Context, k InboxKey, answer, lost string, uuids ...string) (ended []string, err error) {
+// uuids of those that it has ended, so that one caller alone does what follows.
+func (l *Ledger) EndTasks(ctx context.Context, k InboxKey, end TaskEnd, uuids ...string) (ended []string, err error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
 	err = l.write(ctx, "end tasks", durable, func(c *sqlite.Conn) error {
-		ended, err = endTasks(c, k, answer, lost, uuids)
+		ended, err = endTasks(c, k, end, uuids)
 		return err
 	})
 	return ended, err
 }
 
-func endTasks(c *sqlite.Conn, k InboxKey, said, lost string, uuids []string) (ended []string, err error) {
-	at := micros(time.Time{})
+func endTasks(c *sqlite.Conn, k InboxKey, end TaskEnd, uuids []string) (ended []string, err error) {
 	var last Delivery
 	var ids []string
 	for _, uuid := range uuids {
@@ -556,7 +565,7 @@ func endTasks(c *sqlite.Conn, k InboxKey, said, lost string, uuids []string) (en
 		if !found || d.InboxKey != k {
 			continue
 		}
-		n, err := c.Exec("UPDATE pane_messages SET task='ended', task_at=?, lost=? WHERE seq=? AND "+openTask, at, lost, d.Seq)
+		n, err := c.Exec("UPDATE pane_messages SET task='ended', task_at=?, lost=? WHERE seq=? AND "+openTask, past(end.At), end.Lost, d.Seq)
 		if err != nil {
 			return nil, err
 		}
@@ -564,14 +573,14 @@ func endTasks(c *sqlite.Conn, k InboxKey, said, lost string, uuids []string) (en
 			last, ended, ids = d, append(ended, uuid), append(ids, cmp.Or(d.ID, d.UUID))
 		}
 	}
-	if len(ended) == 0 || said == "" {
+	if len(ended) == 0 || end.Answer == "" {
 		return ended, nil
 	}
 	f, found, err := frame(c, last.Frame)
 	if err != nil || !found {
 		return ended, err
 	}
-	n, err := addAnswerTo(c, f, ids, said, at)
+	n, err := addAnswerTo(c, f, ids, end.Answer, past(end.Said))
 	if err != nil {
 		return nil, err
 	}
@@ -597,7 +606,7 @@ func (l *Ledger) NextTurnEnded(ctx context.Context, k InboxKey, answer string) (
 		if err != nil {
 			return err
 		}
-		if list, err = endTasks(c, k, answer, "", list); err != nil {
+		if list, err = endTasks(c, k, TaskEnd{Answer: answer}, list); err != nil {
 			return err
 		}
 		if len(list) > 0 {

@@ -335,9 +335,10 @@ func TestAnswerToPaneMessages(t *testing.T) {
 	sentToPane(t, l, p, "a", TaskSent)
 	sentToPane(t, l, p, "b", TaskSent)
 	sentToPane(t, l, p, "c", TaskSent)
-	must(t, l.TaskGiven(t.Context(), "a", "/t.jsonl"))
-	must(t, l.TaskGiven(t.Context(), "b", "/t.jsonl"))
-	ended, err := l.EndTasks(t.Context(), p.InboxKey, "All done.", "", "a", "b")
+	given, said, over := monday.Add(time.Hour), monday.Add(2*time.Hour), monday.Add(3*time.Hour)
+	must(t, l.TaskGiven(t.Context(), "a", given, "/t.jsonl"))
+	must(t, l.TaskGiven(t.Context(), "b", time.Time{}, "/t.jsonl"))
+	ended, err := l.EndTasks(t.Context(), p.InboxKey, TaskEnd{At: over, Answer: "All done.", Said: said}, "a", "b")
 	if err != nil || !slices.Equal(ended, []string{"a", "b"}) {
 		t.Fatalf("ended %v, %v", ended, err)
 	}
@@ -348,16 +349,26 @@ func TestAnswerToPaneMessages(t *testing.T) {
 			t.Errorf("the answer to %s: %s, %v", uuid, m.Answer, err)
 		}
 	}
-	if again, err := l.EndTasks(t.Context(), p.InboxKey, "Again.", "", "a", "b"); err != nil || len(again) > 0 {
+	sentToPane(t, l, p, "late", TaskSent)
+	if _, err := l.EndTasks(t.Context(), p.InboxKey, TaskEnd{At: time.Now().Add(time.Hour)}, "late"); err != nil || mustPaneMessage(t, l, "late").TaskAt.After(time.Now()) {
+		t.Errorf("a task ended at a time to come: %v", err)
+	}
+	if again, err := l.EndTasks(t.Context(), p.InboxKey, TaskEnd{Answer: "Again."}, "a", "b"); err != nil || len(again) > 0 {
 		t.Errorf("a second time ended %v, %v", again, err)
 	}
 	events, err := l.Events(t.Context(), 0, 100)
 	must(t, err)
 	var answers [][]byte
+	times := map[string][]time.Time{}
 	for _, e := range events {
 		if e.Answer != "" {
-			answers = append(answers, e.Row)
+			answers, times["answer"] = append(answers, e.Row), append(times["answer"], e.At)
+		} else if e.State == EventGiven && e.Delivery == "a" || e.State == EventFinished && e.Delivery != "late" {
+			times[string(e.State)] = append(times[string(e.State)], e.At)
 		}
+	}
+	if diff := cmp.Diff(map[string][]time.Time{"given": {given}, "answer": {said}, "finished": {over, over}}, times); diff != "" {
+		t.Errorf("the times of the events (-want +got):\n%s", diff)
 	}
 	if len(answers) != 1 || !bytes.Equal(answers[0], mustPaneMessage(t, l, "a").Answer) {
 		t.Errorf("events have %q, want one answer", answers)

@@ -165,18 +165,17 @@ func (c *conversation) rollout(line []byte) {
 		if e.Text != "" {
 			c.worked(e.At, e.Turn)
 		}
-		c.over(e, func(s *progress) { s.ended, s.endedAt, s.answer = true, e.At, e.Text })
+		c.over(e, func(s *progress) { s.ended, s.endedAt, s.answer, s.saidAt = true, e.At, e.Text, e.At })
 	case codex.Aborted:
-		c.over(e, func(s *progress) { s.interrupted = true })
+		c.over(e, func(s *progress) { s.interrupted, s.endedAt = true, e.At })
 	}
 }
 
 // worked notes that the model was given what is recorded, in a turn; "": the program does not name them.
 func (c *conversation) worked(at time.Time, turn string) {
-	c.given(c.recorded)
+	c.given(c.recorded, at)
 	for _, nonce := range c.recorded {
-		s := c.of(nonce)
-		s.at, s.turn = at, turn
+		c.of(nonce).turn = turn
 	}
 	c.recorded = nil
 }

@@ -117,7 +117,7 @@ func (c *conversation) chat(line []byte) {
 	case qwen.Ended:
 		c.worked(e.At, "")
 		for _, s := range c.open {
-			s.ended, s.endedAt, s.answer = true, e.At, e.Text
+			s.ended, s.endedAt, s.answer, s.saidAt = true, e.At, e.Text, e.At
 		}
 	}
 }

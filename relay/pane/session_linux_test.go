@@ -261,6 +261,38 @@ func TestGivenInATurn(t *testing.T) {
 	s.wants("in the turn", "next")
 }
 
+// What a transcript shows has the time that stands there, whenever somebody looks.
+func TestTimesOfTheTranscript(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	m, err := s.Deliver(t.Context(), s.put("hello").UUID)
+	if err != nil || m.State != ledger.Done {
+		t.Fatalf("it is %s, %v", m.State, err)
+	}
+	if m, _, err = s.AwaitAnswer(t.Context(), m.UUID); err != nil {
+		t.Fatal(err)
+	}
+	var over time.Time
+	path, _ := transcript.Session(s.Root, s.Dir(), s.ID)
+	for line, err := range (&transcript.Tail{Path: path}).Lines() {
+		if r, ok := transcript.Parse(line); err == nil && ok && r.Type == "assistant" {
+			over = r.Time()
+		}
+	}
+	events, err := s.ledger.Events(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if (e.Answer != "" || e.State == ledger.EventFinished) && !e.At.Equal(over) {
+			t.Errorf("%s%s is of %s, and in the transcript of %s", e.State, e.Answer, e.At, over)
+		}
+	}
+	if want := `"timestamp":"` + over.Format("2006-01-02T15:04:05.000Z") + `"`; !m.TaskAt.Equal(over) || !strings.Contains(string(m.Answer), want) {
+		t.Errorf("the task ended at %s, with %s; in the transcript at %s", m.TaskAt, m.Answer, over)
+	}
+}
+
 // A session that was resumed at once has not what the process before it had.
 func TestSessionResumedAtOnce(t *testing.T) {
 	t.Parallel()

@@ -359,7 +359,7 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 	}
 	err = p.opts.Ledger.SendAgain(ctx, of.InboxKey, again...)
 	if err == nil && len(lost) > 0 {
-		_, err = p.opts.Ledger.EndTasks(ctx, of.InboxKey, "", "the session ended", lost...)
+		_, err = p.opts.Ledger.EndTasks(ctx, of.InboxKey, ledger.TaskEnd{Lost: "the session ended"}, lost...)
 	}
 	p.changed(of.InboxKey)
 	return others, errors.Join(err, p.notify(ctx))

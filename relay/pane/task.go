@@ -1,7 +1,6 @@
 package pane
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,7 +71,7 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			continue
 		}
 		if m.Task != ledger.TaskGiven {
-			if err := p.opts.Ledger.TaskGiven(ctx, m.UUID, s.path); err != nil {
+			if err := p.opts.Ledger.TaskGiven(ctx, m.UUID, s.at, s.path); err != nil {
 				return err
 			}
 			p.changed(of.InboxKey)
@@ -128,7 +127,7 @@ func (p *Panes) brokenOff(ctx context.Context, of Pane, m ledger.PaneMessage) er
 
 // lose ends the task of a message that will not come to an end.
 func (p *Panes) lose(ctx context.Context, m ledger.PaneMessage, why string) error {
-	ended, err := p.opts.Ledger.EndTasks(ctx, m.InboxKey, "", why, m.UUID)
+	ended, err := p.opts.Ledger.EndTasks(ctx, m.InboxKey, ledger.TaskEnd{Lost: why}, m.UUID)
 	if err == nil && len(ended) > 0 {
 		p.changed(m.InboxKey)
 		err = p.notify(ctx)
@@ -162,15 +161,15 @@ func (p *Panes) ended(ctx context.Context, of Pane) (lost string, err error) {
 func (p *Panes) endTasks(ctx context.Context, k ledger.InboxKey, open []ledger.PaneMessage, found map[string]progress, one progress, idle bool) error {
 	var uuids []string
 	for _, m := range open {
-		if s := found[Nonce(m.UUID)]; s.over() && (s.final || idle) && s.answer == one.answer && s.interrupted == one.interrupted {
+		if s := found[Nonce(m.UUID)]; s.over() && (s.final || idle) && s.answer == one.answer && s.saidAt.Equal(one.saidAt) && s.interrupted == one.interrupted {
 			uuids = append(uuids, m.UUID)
 		}
 	}
-	lost := ""
+	end := ledger.TaskEnd{At: one.endedAt, Answer: one.answer, Said: one.saidAt}
 	if one.interrupted {
-		lost = "a person interrupted it"
+		end.Lost = "a person interrupted it"
 	}
-	ended, err := p.opts.Ledger.EndTasks(ctx, k, one.answer, lost, uuids...)
+	ended, err := p.opts.Ledger.EndTasks(ctx, k, end, uuids...)
 	if err != nil {
 		return err
 	}
@@ -271,7 +270,7 @@ func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMess
 	for {
 		found = p.found(s.Transcript)
 		end := p.lastStop(s.Transcript)
-		complete = !end.at.Before(called.Add(-p.timing.recent)) && (s.Answer == "" || strings.TrimSpace(end.text) == strings.TrimSpace(s.Answer))
+		complete = !end.at.Before(called.Add(-p.timing.recent)) && (s.Answer == "" || strings.TrimSpace(end.said.Text) == strings.TrimSpace(s.Answer))
 		// An earlier turn may have ended just before, with the same words.
 		given := slices.ContainsFunc(messages, func(m ledger.PaneMessage) bool { s := found[Nonce(m.UUID)]; return s.given && !s.over() })
 		if complete && !given {
@@ -289,17 +288,20 @@ func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMess
 // not complete, what it has is of the turn that ended, or older: the program does not begin
 // another one before the hook has ended. here says that the agent is in that pane.
 func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, here bool, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) (err error) {
-	// uuids by answer: an earlier turn may have ended before its message was recorded as sent.
-	over, counted := map[string][]string{}, false
+	// uuids by end: an earlier turn may have ended before its message was recorded as sent.
+	over, counted := map[ledger.TaskEnd][]string{}, false
 	for _, m := range messages {
 		at, recorded := found[Nonce(m.UUID)]
 		switch {
 		case recorded && at.given && (at.over() || !complete):
-			answer := s.Answer
+			end := ledger.TaskEnd{Answer: s.Answer}
 			if at.over() {
-				answer = cmp.Or(at.answer, answer)
+				end.At = at.endedAt
+				if at.answer != "" {
+					end.Answer, end.Said = at.answer, at.saidAt
+				}
 			}
-			over[answer] = append(over[answer], m.UUID)
+			over[end] = append(over[end], m.UUID)
 		case recorded && at.given:
 			// In the next turn: the hook was late.
 		case recorded:
@@ -312,8 +314,8 @@ func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, here bool, messa
 		}
 	}
 	var ended []string
-	for answer, uuids := range over {
-		now, eerr := p.opts.Ledger.EndTasks(ctx, k, answer, "", uuids...)
+	for end, uuids := range over {
+		now, eerr := p.opts.Ledger.EndTasks(ctx, k, end, uuids...)
 		ended, err = append(ended, now...), errors.Join(err, eerr)
 	}
 	if err == nil && counted {

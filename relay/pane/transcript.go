@@ -23,15 +23,16 @@ type progress struct {
 	path        string
 	queuedAt    time.Time // when the program queued it last; zero if it is not known
 	given       bool      // the model was given it
-	at          time.Time // when that was, of a message to a session; zero if it is not known
+	at          time.Time // when that was; zero if it is not known
 	kept        bool      // it is in the conversation, whatever becomes of the process
 	turn        string    // of Codex: the one in which the model was given it
 	removed     bool      // a person took it out of the program's queue, to the prompt
 	ended       bool      // a turn ended after that
-	endedAt     time.Time // when that was; zero if it is not known
+	endedAt     time.Time // when that was, or when the turn was interrupted; zero if it is not known
 	interrupted bool      // a person interrupted the turn after that
 	final       bool      // another turn has begun since the turn ended
 	answer      string    // what the agent said last in the turn
+	saidAt      time.Time // when it said that; zero if it is not known
 }
 
 // over reports whether the turn of the message came to an end. Unless it is final, a hook
@@ -55,7 +56,7 @@ type conversation struct {
 // stopped is the end of a turn.
 type stopped struct {
 	at   time.Time
-	text string // what the agent said last
+	said transcript.Said // what the agent said last
 }
 
 // nearEnd is how much of the end of a transcript is searched for ends of turns even if no
@@ -110,23 +111,21 @@ func (c *conversation) line(line []byte, late bool) {
 	case "attachment":
 		switch origin := r.Attachment.Origin; {
 		case origin.Kind == "peer" && origin.ID != "": // in the middle of a turn, at the end of a tool
-			c.given([]string{Nonce(origin.ID)})
-			c.of(Nonce(origin.ID)).at = r.Time()
+			c.given([]string{Nonce(origin.ID)}, r.Time())
 		case r.Attachment.Type == "queued_command":
-			c.given(nonces(transcript.Texts(r.Attachment.Prompt, "")))
+			c.given(nonces(transcript.Texts(r.Attachment.Prompt, "")), r.Time())
 		}
 	case "user":
 		switch kind := r.Kind(); {
 		case kind == transcript.Interrupted:
 			for _, s := range c.open {
-				s.interrupted = true
+				s.interrupted, s.endedAt = true, r.Time()
 			}
 			return
 		case r.Origin.Kind == "peer":
 			c.begin()
 			if r.Origin.ID != "" {
-				c.given([]string{Nonce(r.Origin.ID)})
-				c.of(Nonce(r.Origin.ID)).at = r.Time()
+				c.given([]string{Nonce(r.Origin.ID)}, r.Time())
 			}
 		case r.Meta || r.Summary || kind == transcript.Aside:
 			return
@@ -134,11 +133,12 @@ func (c *conversation) line(line []byte, late bool) {
 			c.begin()
 			fallthrough
 		default:
-			c.given(nonces(transcript.Texts(r.Message.Content, "\n")))
+			c.given(nonces(transcript.Texts(r.Message.Content, "\n")), r.Time())
 		}
 		if !prompted {
 			for _, s := range c.open {
-				s.ended, s.answer = !c.stopped.at.IsZero(), c.stopped.text
+				s.ended, s.endedAt = !c.stopped.at.IsZero(), c.stopped.at
+				s.answer, s.saidAt = c.stopped.said.Text, c.stopped.said.At
 			}
 		}
 	case "assistant":
@@ -146,7 +146,9 @@ func (c *conversation) line(line []byte, late bool) {
 	case "system":
 		if r.Subtype == "stop_hook_summary" || r.Subtype == "turn_duration" {
 			for _, s := range c.open {
-				s.ended = true
+				if !s.ended {
+					s.ended, s.endedAt = true, r.Time()
+				}
 			}
 		}
 		if r.Subtype == "turn_duration" {
@@ -171,7 +173,7 @@ func (c *conversation) queued(r *transcript.Record) {
 		}
 	case "remove":
 		if _, ok := peer.Queued(left.Text); !ok { // else its origin tells, which nobody can type
-			c.given(nonces(left.Text))
+			c.given(nonces(left.Text), r.Time())
 		}
 	case "popAll":
 		for _, nonce := range nonces(left.Text) {
@@ -192,13 +194,13 @@ func (c *conversation) begin() {
 func (c *conversation) answered(r *transcript.Record) {
 	c.said.Add(r)
 	if r.Stops() {
-		c.stopped = stopped{r.Time(), c.said.Text}
+		c.stopped = stopped{r.Time(), c.said}
 	}
 	for _, s := range c.open {
 		if c.said.Text != "" {
-			s.answer = c.said.Text
+			s.answer, s.saidAt = c.said.Text, c.said.At
 		}
-		if !s.ended && r.Stops() {
+		if r.Stops() { // the last time counts: a hook can make it go on
 			s.ended, s.endedAt = true, r.Time()
 		}
 	}
@@ -211,10 +213,10 @@ func (c *conversation) of(nonce string) *progress {
 	return c.at[nonce]
 }
 
-func (c *conversation) given(list []string) {
+func (c *conversation) given(list []string, at time.Time) {
 	for _, nonce := range list {
 		if s := c.of(nonce); !s.given {
-			s.given = true
+			s.given, s.at = true, at
 			c.open = append(c.open, s)
 		}
 	}

@@ -2,6 +2,7 @@ package pane
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,10 @@ func TestTranscripts(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var lines []string
-			for _, o := range test.records {
+			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			for i, o := range test.records {
+				o = maps.Clone(o) // the tests share some
+				o["timestamp"] = start.Add(time.Duration(i) * time.Second)
 				line, err := json.Marshal(o)
 				if err != nil {
 					t.Fatal(err)
@@ -98,9 +102,14 @@ func TestTranscripts(t *testing.T) {
 					t.Fatalf("cut at %d: got %+v, want %+v", cut, got, test.want)
 				}
 				for nonce, want := range test.want {
-					want.path, want.endedAt = path, got[nonce].endedAt
-					if got[nonce] != want || !want.ended && !want.endedAt.IsZero() {
-						t.Errorf("cut at %d: %s is %+v, want %+v", cut, nonce, got[nonce], want)
+					got := got[nonce]
+					want.path, want.queuedAt, want.at, want.saidAt, want.endedAt = path, got.queuedAt, got.at, got.saidAt, got.endedAt
+					timed := got.at.IsZero() != got.given && got.saidAt.IsZero() == (got.answer == "") && got.endedAt.IsZero() != got.over()
+					if got != want || !timed {
+						t.Errorf("cut at %d: %s is %+v, want %+v", cut, nonce, got, want)
+					}
+					if got.final && got.answer != "" && !(got.at.Equal(start) && got.saidAt.Equal(start.Add(time.Second)) && got.endedAt.Equal(got.saidAt)) {
+						t.Errorf("cut at %d: %s was given at %s, answered at %s, and ended at %s", cut, nonce, got.at, got.saidAt, got.endedAt)
 					}
 				}
 			}

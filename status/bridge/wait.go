@@ -26,6 +26,8 @@ type waiting struct {
 	team string
 	root string
 	rec  *Recorder // nil where nothing is recorded
+
+	since time.Time // when the wait began, to the millisecond, as transcripts have it
 }
 
 // Wait waits until something happens in a team; see [api.Bridge].
@@ -39,6 +41,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	case o.Timeout < 0:
 		return h, api.Decide(api.CodeUsage, "", "the timeout %s is negative", o.Timeout)
 	}
+	since := time.Now().Truncate(time.Millisecond)
 	var names []string
 	if o.Member != "" {
 		names = []string{o.Member}
@@ -52,7 +55,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	if err != nil {
 		return h, err
 	}
-	w := &waiting{Local: l, Occasion: o, to: &to, team: to.Name(), root: root.Path()}
+	w := &waiting{Local: l, Occasion: o, to: &to, team: to.Name(), root: root.Path(), since: since}
 	way, err := l.by(&to, "")
 	if err != nil {
 		return h, err
@@ -148,12 +151,12 @@ func (w *waiting) missing() string {
 	return "no " + w.For + " from " + w.Member
 }
 
-// appeared returns the messages of the team that have come, within a time.
+// appeared returns the messages of the team that have come, within a time. An answer that is found now can be one of long ago.
 func (w *waiting) appeared(ctx context.Context, within time.Duration) ([]journal.Record, error) {
 	changes, err := w.rec.Changes(ctx, within)
 	var list []journal.Record
 	for _, c := range changes {
-		if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == w.team && m.Root == w.root {
+		if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == w.team && m.Root == w.root && (m.Answer == "" || !m.FirstSeen.Before(w.since)) {
 			list = append(list, m)
 		}
 	}

@@ -174,18 +174,23 @@ func one[T any](items iter.Seq2[T, error]) (item T, found bool, err error) {
 }
 
 // isAnswer reports whether a text is the answer of its turn, which is shown as a message: the
-// last text of the agent itself, with the same words.
+// last text of the agent itself, with the same words. The turns of a transcript are called otherwise
+// than what was answered; there the time says it.
 func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text string) (bool, error) {
 	if e.Turn == "" || e.Subagent != "" {
 		return false, nil
 	}
-	answer, found, err := j.AnswerTo(ctx, e.Turn)
-	if err != nil || !found || answer.Inbox != e.Inbox {
-		return false, err
+	is := func(answer journal.Record) bool {
+		said, kept := strings.TrimSpace(text), strings.TrimSpace(answer.Text)
+		return said == kept || answer.Truncated() && strings.HasPrefix(said, kept)
 	}
-	said, kept := strings.TrimSpace(text), strings.TrimSpace(answer.Text)
-	if said != kept && !(answer.Truncated() && strings.HasPrefix(said, kept)) {
-		return false, nil
+	answer, found, err := j.AnswerTo(ctx, e.Turn)
+	if err == nil && !found {
+		then, err := j.AnswersAt(ctx, journal.InboxKey{Root: e.Root, Team: e.Team, Inbox: e.Inbox}, e.At)
+		return slices.ContainsFunc(then, is), err
+	}
+	if err != nil || answer.Inbox != e.Inbox || !is(answer) {
+		return false, err
 	}
 	q := about(e, journal.Query{After: e.Seq}, eventText)
 	q.Turn = e.Turn

@@ -195,7 +195,11 @@ func TestWorks(t *testing.T) {
 			answer: "done", want: []string{"text done: done", "thinking done: hm"},
 		},
 		"of a long answer the beginning was kept": {said: []journal.Envelope{said(t, "a", 0, "", text("done and more"))}, answer: "done and", more: `,"truncated":true`},
-		"the answer of another turn":              {said: []journal.Envelope{said(t, "a", 0, `,"turn":"u"`, text("done"))}, answer: "done", want: []string{"text done: done"}},
+		"the answer of another turn":              {said: []journal.Envelope{said(t, "a", s, `,"turn":"u"`, text("done"))}, answer: "done", want: []string{"text done: done"}},
+		"the answer, in a transcript": {
+			said:   []journal.Envelope{said(t, "a", -time.Millisecond, `,"turn":"u"`, text("done")), said(t, "b", 0, `,"turn":"u"`, text("done")), said(t, "c", 0, `,"turn":"u"`, text("more"))},
+			answer: "done", want: []string{"text done: done", "text done: more"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

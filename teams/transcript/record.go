@@ -212,6 +212,7 @@ func textsOf(list []Block, between string) string {
 // Said is what the agent said last: the texts of one message.
 type Said struct {
 	Text    string
+	At      time.Time // of the last record of the text
 	message string
 }
 
@@ -220,5 +221,7 @@ func (s *Said) Add(r *Record) {
 	if r.Message.ID == "" || r.Message.ID != s.message {
 		*s = Said{message: r.Message.ID}
 	}
-	s.Text += Texts(r.Message.Content, "")
+	if text := Texts(r.Message.Content, ""); text != "" {
+		s.Text, s.At = s.Text+text, r.Time()
+	}
 }

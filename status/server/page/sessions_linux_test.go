@@ -41,6 +41,8 @@ func TestSessions(t *testing.T) {
 	p.run(do(`location.hash = "#/"`))
 	p.until(`!document.querySelector("main .needs")?.textContent.includes("And now?")`)
 	p.choose(simsession.Name)
+	// Its transcript is recorded, too, which has the answers once more.
+	p.until(shown("And then") + ` && [...document.querySelectorAll(".bubble")].filter(b => b.textContent.includes("done with")).length === 2`)
 
 	s.Tell("hold")
 	p.write("May I?")

@@ -125,6 +125,15 @@ function merge(r, news) {
   r.readAt ??= news.readAt;
   r.goneAt ??= news.goneAt;
   if (news.receipt && news.receipt.seq > (r.receipt?.seq ?? 0)) r.receipt = news.receipt;
-  if (news.relay && Date.parse(news.relay.at) >= (Date.parse(r.relay?.at) || 0)) r.relay = news.relay;
+  if (news.relay && later(news.relay, r.relay)) r.relay = news.relay;
   return ended;
+}
+
+// What a transcript shows of a message has the times of the transcript, which are those before it was found there.
+const shown = ["given", "finished"];
+
+// later reports whether a state of a relayed message comes after another one.
+function later(news, known) {
+  const steps = shown.indexOf(news.state) - shown.indexOf(known?.state);
+  return steps ? steps > 0 : Date.parse(news.at) >= (Date.parse(known?.at) || 0);
 }

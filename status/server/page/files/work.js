@@ -67,14 +67,18 @@ function isTold(r, steps) {
 const turnOf = (r) => [r.inbox, r.work.session, r.work.turn ?? ""].join("\0");
 
 // answered returns the items with the last text of a turn that is also its answer. While the
-// turn went on, it was not known to be the last.
+// turn went on, it was not known to be the last. A transcript has other names for turns, but
+// the same times.
 function answered(items) {
-  const answers = new Map(); // by turn
-  for (const { records: [r] } of items) if (r.answer) answers.set(r.answer.frame, r);
+  const answers = new Map(); // by turn, and by time
+  const then = (r) => r.inbox + "\0" + r.timestamp;
+  for (const { records: [r] } of items) if (r.answer) answers.set(r.answer.frame, r).set(then(r), r);
   const last = new Map();
   for (const item of items) {
     const [r] = item.records;
-    if (r.work && r.kind === "text" && !r.work.subagent && answers.has(r.work.turn)) last.set(r.work.turn, item);
+    if (!r.work || r.kind !== "text" || r.work.subagent) continue;
+    const turn = [r.work.turn, then(r)].find((key) => answers.has(key));
+    if (turn) last.set(turn, item);
   }
   return new Set([...last].filter(([turn, { records: [r] }]) => {
     const { text, answer } = answers.get(turn);
