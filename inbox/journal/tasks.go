@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,11 +31,14 @@ type Task struct {
 
 // A TaskLook is what a look at a list of tasks found.
 type TaskLook struct {
-	List  string
-	Tasks []Task
-	// Partial says that not all could be read: of those that are missing, nothing is known.
+	List   string
+	Tasks  []Task
+	Unread []string // ids of tasks that are there and could not be read
+	// Partial says that there may be more: of those that are missing, nothing is known.
 	Partial bool
-	At      time.Time
+	// Missed says that the looks before were partial: what is missing may have been deleted since it was seen last.
+	Missed bool
+	At     time.Time
 	// Gap says that changes from before the look may have been missed, since nobody was looking.
 	Gap bool
 }
@@ -265,7 +269,14 @@ func (o *taskObservation) rest() error {
 	if o.Partial {
 		return nil
 	}
+	if o.Missed { // then until is of others
+		defer func(until int64) { o.until = until }(o.until)
+		o.Gap, o.until = true, 0
+	}
 	for id, was := range o.known {
+		if slices.Contains(o.Unread, id) {
+			continue
+		}
 		if err := o.record(id, was.subject, TaskDeleted, was.status, "", o.At, was.changed); err != nil {
 			return err
 		}

@@ -112,3 +112,26 @@ func TestTaskHistory(t *testing.T) {
 		t.Errorf("the last change is %+v", list)
 	}
 }
+
+// A task whose file cannot be read was not deleted; of the others that is known, but for when, where a look did not find all.
+func TestTasksThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	look := func(l TaskLook, ids ...string) {
+		t.Helper()
+		l.List = "l"
+		for _, id := range ids {
+			l.Tasks = append(l.Tasks, taskAt(id, "pending", "", 1))
+		}
+		_, err := j.ObserveTasks(t.Context(), "/r", l)
+		must(t, err)
+	}
+	look(TaskLook{At: at(10), Gap: true}, "1", "2", "3", "4")
+	look(TaskLook{At: at(12), Unread: []string{"3", "4"}}, "1")
+	look(TaskLook{At: at(14), Partial: true})
+	look(TaskLook{At: at(16), Missed: true}, "3", "4")
+	look(TaskLook{At: at(18)}, "4")
+	if got, want := taskHistory(t, j, TaskQuery{}), "2 deleted pending> 12; 1 deleted pending> 1-16; 3 deleted pending> 18"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

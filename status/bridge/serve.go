@@ -109,7 +109,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	s.follower = &follower{Service: s, added: make(chan struct{}, 1)}
 	s.rejoiner = &rejoiner{Service: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
 	s.links = newLinks(s)
-	s.tasks = &taskRecorder{Service: s}
+	s.tasks = &taskRecorder{Service: s, partial: map[string]bool{}}
 	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{

@@ -25,6 +25,8 @@ type taskRecorder struct {
 
 	mu    sync.Mutex // from a look at lists until it is recorded
 	began bool       // what was there at the start is recorded
+
+	partial map[string]bool // lists of which the last look did not find all
 }
 
 // run records after begin until ctx ends. The watcher tells first of what is there, so nothing is missed in between.
@@ -126,6 +128,9 @@ func (r *taskRecorder) look(ctx context.Context, names ...string) error {
 		if err != nil {
 			return err
 		}
+		if !look.Partial {
+			delete(r.partial, name)
+		}
 	}
 	return nil
 }
@@ -141,7 +146,10 @@ func (r *taskRecorder) read(ctx context.Context, name string) (journal.TaskLook,
 	case err != nil:
 		look.Partial = true
 	}
-	look.At, look.Partial = time.Now(), look.Partial || len(list.Problems) > 0
+	look.At, look.Partial, look.Unread = time.Now(), look.Partial || list.Partial, list.Unread
+	if look.Missed = r.partial[name] && !look.Partial; look.Partial {
+		r.partial[name] = true
+	}
 	for _, t := range list.Tasks {
 		if !t.Internal {
 			look.Tasks = append(look.Tasks, journal.Task{ID: t.ID, Subject: t.Subject, Status: t.Status, Owner: t.Owner, BlockedBy: t.BlockedBy, Changed: t.Changed})

@@ -70,29 +70,40 @@ func TestTasksAcrossServices(t *testing.T) {
 		}
 	}
 	write("pending")
+	for name, text := range map[string]string{"2.json": "{}", "3.json": "{"} { // it cannot be read
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	began := time.Now()
 	serve(false, func(context.Context, *bridge.Service) {
 		write("in_progress")
 		if c := changes(1)[0]; c.What != api.TaskStatus || c.Was != "pending" || c.Now != "in_progress" || !c.After.IsZero() || c.At.Before(began.Add(-time.Second)) {
 			t.Errorf("while it runs: %+v", c)
 		}
+		if err := os.Remove(filepath.Join(dir, "2.json")); err != nil {
+			t.Fatal(err)
+		}
+		if c := changes(2)[0]; c.What != api.TaskDeleted || c.ID != "2" || !c.After.IsZero() {
+			t.Errorf("beside a file that cannot be read: %+v", c)
+		}
 	})
 	write("completed")
 	serve(true, func(context.Context, *bridge.Service) {
-		if c := changes(2)[0]; c.Was != "in_progress" || c.Now != "completed" || c.After.IsZero() || c.After.After(c.At) {
+		if c := changes(3)[0]; c.Was != "in_progress" || c.Now != "completed" || c.After.IsZero() || c.After.After(c.At) {
 			t.Errorf("between two services: %+v", c)
 		}
 	})
-	last := changes(2)[0].At
+	last := changes(3)[0].At
 	if err := os.Remove(filepath.Join(dir, "1.json")); err != nil {
 		t.Fatal(err)
 	}
 	serve(false, func(ctx context.Context, s *bridge.Service) {
-		if c := changes(3)[0]; c.What != api.TaskDeleted || c.After.Before(last) || !c.After.Before(c.At) {
+		if c := changes(4)[0]; c.What != api.TaskDeleted || c.After.Before(last) || !c.After.Before(c.At) {
 			t.Errorf("after a service that was killed: %+v", c)
 		}
 		h, err := s.TaskHistory(ctx, api.TaskHistoryQuery{})
-		if err != nil || len(h.Changes) != 3 || h.Since == nil {
+		if err != nil || len(h.Changes) != 4 || h.Since == nil {
 			t.Errorf("%+v, %v", h, err)
 		}
 	})

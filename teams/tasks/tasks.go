@@ -59,9 +59,11 @@ type Task struct {
 // List is what is in a list.
 type List struct {
 	Name     string
-	Tasks    []Task  // by number, as Claude Code lists them; then those whose id is no number
-	Problems []error // what could not be read
-	Bytes    int64   // that were read
+	Tasks    []Task   // by number, as Claude Code lists them; then those whose id is no number
+	Problems []error  // what could not be read
+	Unread   []string // ids of tasks that are there and could not be read
+	Partial  bool     // there may be more tasks than these
+	Bytes    int64    // that were read
 }
 
 // Error is a problem of a list.
@@ -123,6 +125,7 @@ func (l *reading) read(ctx context.Context) error {
 	for _, name := range names {
 		if l.Bytes >= MaxTotal || len(l.Tasks) >= l.tasks {
 			l.problem("", ErrTooMany)
+			l.Partial = true
 			break
 		}
 		if err := l.file(ctx, name); err != nil {
@@ -159,10 +162,11 @@ func (l *reading) names() (names []string, err error) {
 				continue
 			}
 			if !e.Type().IsRegular() {
-				l.problem(e.Name(), lockedfile.ErrNotRegular)
+				l.unread(e.Name(), lockedfile.ErrNotRegular)
 				continue
 			}
 			if names = append(names, e.Name()); len(names) > l.tasks {
+				l.Partial = true
 				return names, nil
 			}
 		}
@@ -184,6 +188,12 @@ func (l *reading) problem(name string, err error) {
 	}
 }
 
+// unread notes that the file of a task is there, and cannot be read.
+func (l *reading) unread(name string, err error) {
+	l.Unread = append(l.Unread, strings.TrimSuffix(name, ".json"))
+	l.problem(name, err)
+}
+
 // file reads the task in the file called name. The error is that of ctx alone.
 func (l *reading) file(ctx context.Context, name string) error {
 	for {
@@ -192,7 +202,7 @@ func (l *reading) file(ctx context.Context, name string) error {
 			return nil // it was deleted since
 		}
 		if err != nil {
-			l.problem(name, err)
+			l.unread(name, err)
 			return nil
 		}
 		task, err := Parse(strings.TrimSuffix(name, ".json"), data)
@@ -205,7 +215,7 @@ func (l *reading) file(ctx context.Context, name string) error {
 			l.until = time.Now().Add(tornWait)
 		}
 		if !errors.Is(err, io.ErrUnexpectedEOF) || time.Since(info.ModTime()) > tornAge || time.Now().After(l.until) {
-			l.problem(name, err)
+			l.unread(name, err)
 			return nil
 		}
 		if l.wait != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -155,6 +156,9 @@ func TestOddFiles(t *testing.T) {
 	if len(got.Problems) != problems {
 		t.Errorf("%d problems, want %d: %v", len(got.Problems), problems, got.Problems)
 	}
+	if slices.Sort(got.Unread); got.Partial || len(got.Unread) < 6 || !cmp.Equal(got.Unread[len(got.Unread)-6:], []string{"4", "5", "6", "7", "8", "9"}) {
+		t.Errorf("unread are %q, partial %t", got.Unread, got.Partial)
+	}
 	two, ten := got.Tasks[1], got.Tasks[2]
 	if two.Status != "odd" || two.Subject != "another id" || !cmp.Equal(two.BlockedBy, []string{"1", "10", "nobody"}) || !cmp.Equal(two.WaitsFor, []string{"1", "nobody"}) || len(two.Blocks) != 0 {
 		t.Errorf("a task with an odd status is %+v", two)
@@ -214,12 +218,12 @@ func TestManyTasks(t *testing.T) {
 	}
 	r := l.reading("list")
 	r.tasks = 10
-	if err := r.read(t.Context()); err != nil || len(r.Tasks) != 10 || len(r.Problems) != 1 || !errors.Is(r.Problems[0], ErrTooMany) {
+	if err := r.read(t.Context()); err != nil || !r.Partial || len(r.Tasks) != 10 || len(r.Problems) != 1 || !errors.Is(r.Problems[0], ErrTooMany) {
 		t.Errorf("%d tasks, problems %v, %v", len(r.Tasks), r.Problems, err)
 	}
 	r = l.reading("list")
 	r.Bytes = MaxTotal - 3
-	if err := r.read(t.Context()); err != nil || len(r.Tasks) != 2 || len(r.Problems) != 1 || !errors.Is(r.Problems[0], ErrTooMany) {
+	if err := r.read(t.Context()); err != nil || !r.Partial || len(r.Tasks) != 2 || len(r.Problems) != 1 || !errors.Is(r.Problems[0], ErrTooMany) {
 		t.Errorf("%d tasks of many bytes, problems %v, %v", len(r.Tasks), r.Problems, err)
 	}
 }
