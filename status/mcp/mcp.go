@@ -618,22 +618,33 @@ func (t *tools) own(ctx context.Context, b Bridge, who caller, q api.SearchQuery
 		return l, nil
 	}
 	q.Limit = cmp.Or(q.Limit, 10)
-	q.Team, q.With, q.MessagesOnly = who.team, who.name, true
-	found, err := b.History(ctx, q)
-	if err != nil {
-		return l, err
+	q.MessagesOnly = true
+	inTeam, elsewhere := q, q
+	inTeam.Team, inTeam.With = who.team, who.name
+	elsewhere.From = address(who.name, who.team) // as other teams know it
+	var hits []api.Hit
+	for _, q := range []api.SearchQuery{inTeam, elsewhere} {
+		found, err := b.History(ctx, q)
+		if err != nil {
+			return l, err
+		}
+		l.More = l.More || found.More
+		hits = append(hits, found.Hits...)
 	}
-	l.More = found.More
-	if found.Hits, err = t.answers(ctx, b, who, found.Hits, q); err != nil {
+	hits = newestFirst(hits)
+	if len(hits) > q.Limit {
+		l.More, hits = true, hits[:q.Limit]
+	}
+	if hits, err = t.answers(ctx, b, who, hits, q); err != nil {
 		return l, err
 	}
 	size := 0
-	for _, h := range found.Hits {
+	for _, h := range hits {
 		m := Message{ID: h.ID, From: address(h.From, h.Team), To: address(h.Inbox, h.Team), At: h.Timestamp, Text: h.Text, Answer: h.Answer != nil}
 		if h.Relay != nil {
 			m.delivery = h.Relay.Delivery
 		}
-		if h.From == who.name {
+		if who.wrote(&h.Record) {
 			m.State = became(&h.Record)
 		}
 		if len(m.Text) > maxText && !all {
@@ -648,16 +659,33 @@ func (t *tools) own(ctx context.Context, b Bridge, who caller, q api.SearchQuery
 	return l, nil
 }
 
+// wrote reports whether the caller has sent a message.
+func (c caller) wrote(m *api.Record) bool {
+	return m.From == c.name && m.Team == c.team || m.From == address(c.name, c.team)
+}
+
+// newestFirst sorts messages, each of which it leaves there once.
+func newestFirst(hits []api.Hit) []api.Hit {
+	slices.SortStableFunc(hits, func(a, b api.Hit) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), cmp.Compare(b.Seq, a.Seq)) })
+	return slices.CompactFunc(hits, func(a, b api.Hit) bool { return a.Seq == b.Seq })
+}
+
 // answers adds to messages of the caller what was said at the end of the turns with them, newest first.
 func (t *tools) answers(ctx context.Context, b Bridge, who caller, hits []api.Hit, q api.SearchQuery) ([]api.Hit, error) {
-	sent := map[string][]string{} // ids, by whom they are to
+	type to struct {
+		team      string
+		createdAt int64
+		inbox     string
+	}
+	sent := map[to][]string{} // ids
 	for _, h := range hits {
-		if h.From == who.name {
-			sent[h.Inbox] = append(sent[h.Inbox], h.ID)
+		if who.wrote(&h.Record) {
+			k := to{h.Team, h.CreatedAt, h.Inbox}
+			sent[k] = append(sent[k], h.ID)
 		}
 	}
-	for to, ids := range sent {
-		q.With, q.From = "", to
+	for k, ids := range sent {
+		q.Team, q.CreatedAt, q.From = k.team, k.createdAt, k.inbox
 		found, err := b.History(ctx, q)
 		if err != nil {
 			return nil, err
@@ -668,8 +696,7 @@ func (t *tools) answers(ctx context.Context, b Bridge, who caller, hits []api.Hi
 			}
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b api.Hit) int { return b.FirstSeen.Compare(a.FirstSeen) })
-	return hits, nil
+	return newestFirst(hits), nil
 }
 
 // became is what became of a message that was sent.

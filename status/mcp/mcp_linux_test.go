@@ -311,6 +311,47 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// An agent finds what it wrote to any team, once, and others do not.
+func TestOwnInAllTeams(t *testing.T) {
+	m := newMachine(t)
+	m.Make("crew", 1, "worker")
+	m.Make("band", 1, "drums")
+	ann, ben := m.serve(t, m.ann.PID()), m.serve(t, m.ben.PID())
+	var sent Sent
+	for _, to := range []string{"worker@crew", "drums@band", m.ben.ID} {
+		ann.must("send_message", args{"to": to, "text": "zebra for " + to, "wait": "delivered"}, &sent)
+	}
+	for tool, in := range map[string]args{"read_messages": {}, "search_history": {"words": "zebra"}} {
+		texts := func(c *client, limit int) (to []string, more bool) {
+			in["limit"] = limit
+			var read Messages
+			c.must(tool, in, &read)
+			for _, one := range read.Messages {
+				switch name, team, _ := strings.Cut(one.To, "@"); {
+				case one.Answer:
+				case team == sessionTeam && strings.HasPrefix(name, "work"): // all are called so
+					to = append(to, "ben")
+				default:
+					to = append(to, one.To)
+				}
+				if one.State == "" && c == ann && !one.Answer {
+					t.Errorf("%s: what became of it is not said: %+v", tool, one)
+				}
+			}
+			return to, read.More
+		}
+		if to, _ := texts(ann, 50); !slices.Equal(to, []string{"ben", "drums@band", "worker@crew"}) {
+			t.Errorf("%s: written to %q", tool, to)
+		}
+		if to, more := texts(ann, 2); !slices.Equal(to, []string{"ben", "drums@band"}) || !more {
+			t.Errorf("%s: of two, written to %q, more %t", tool, to, more)
+		}
+		if to, _ := texts(ben, 50); !slices.Equal(to, []string{"ben"}) {
+			t.Errorf("%s of another: written to %q", tool, to)
+		}
+	}
+}
+
 // A row to a member is from the session, and names the way back; and not from the person.
 func TestRowOfASession(t *testing.T) {
 	m := newMachine(t)
