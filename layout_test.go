@@ -102,7 +102,7 @@ var mayImport = map[string][]string{
 	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket"},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
-	"status/mcp":         {"status/api", "status/view"},
+	"status/mcp":         {"status/api", "status/view", "teams/rawjson"},
 	"status/ssh":         {"relay/shell", "status/api"},
 	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile", "teams/sharedfile"},
 	"setup":              {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},

@@ -73,7 +73,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	add(s, t, "read_messages", `Read the latest messages to you and from you, with what became of those that you sent. New ones come to you by themselves; `+
 		`this is to look up what was said, or whether an answer has come.`, true, t.read)
 	add(s, t, "search_history", `Search all messages to you and from you for words, the newest first.`, true, t.search)
-	conn := &sdk.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}}
+	exact := newExact(in, out)
+	conn := &sdk.IOTransport{Reader: io.NopCloser(exact), Writer: nopCloser{exact}}
 	err := s.Run(ctx, conn)
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -349,6 +350,56 @@ func TestOwnInAllTeams(t *testing.T) {
 		if to, _ := texts(ben, 50); !slices.Equal(to, []string{"ben"}) {
 			t.Errorf("%s of another: written to %q", tool, to)
 		}
+	}
+}
+
+// A call that decoding would change is refused, whatever is changed, and the next one is answered.
+func TestInexact(t *testing.T) {
+	m := newMachine(t)
+	m.Make("crew", 1, "worker")
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- Serve(bridge.WithAgent(t.Context()), in, out, Options{
+			Once: func(ctx context.Context, _ string, do func(Bridge) error) error { return do(m.local) }, Parents: []int{m.ann.PID()}, Dir: t.TempDir(), Version: "test", Rest: func() {},
+		})
+	}()
+	answers := bufio.NewReader(fromServer)
+	write := func(line string) {
+		t.Helper()
+		if _, err := io.WriteString(toServer, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(line string) string {
+		t.Helper()
+		write(line)
+		answer, err := answers.ReadString('\n')
+		if err != nil || !json.Valid([]byte(answer)) {
+			t.Fatalf("%s: answered %q, %v", line, answer, err)
+		}
+		return answer
+	}
+	call(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	write(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"` + "\xff" + `"}}`) // is not answered
+	const head, tail = `{"jsonrpc":"2.0","id":"7","method":"tools/call","params":{"name":"send_message","arguments":{"to":"worker@crew",`, `}}}`
+	for _, arguments := range []string{
+		`"text":"a\ud800b"`, "\"text\":\"a\xff\xfeb\"", `"text":"do not deploy","text":"deploy"`, `"text":"do not deploy"},"arguments":{"to":"worker@crew","text":"deploy"`,
+	} {
+		if answer := call(head + arguments + tail); !strings.Contains(answer, `"id":"7"`) || !strings.Contains(answer, `"error":{`) || !strings.Contains(answer, "nothing was done") {
+			t.Errorf("%q: answered %s", arguments, answer)
+		}
+	}
+	if answer := call(head + `"text":"` + strings.Repeat("\\u00e9", 5000) + `"` + tail); !strings.Contains(answer, `"id":"7"`) || strings.Contains(answer, `"error":{`) {
+		t.Errorf("a long one: answered %s", answer)
+	}
+	if rows, err := m.Inbox("crew", "worker").Read(t.Context()); err != nil || len(rows) != 1 || rows[0].Text != strings.Repeat("é", 5000) {
+		t.Errorf("the inbox has %+v, %v", rows, err)
+	}
+	if err := errors.Join(toServer.Close(), <-done); err != nil {
+		t.Error(err)
 	}
 }
 
