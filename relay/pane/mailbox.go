@@ -174,9 +174,21 @@ func (p *Panes) person() ledger.InboxKey {
 // Said returns what agents of a team wrote to the person, the oldest first. The team is that of the
 // sessions, or one on another machine.
 func (p *Panes) Said(ctx context.Context, team string) (rows []inbox.Row, err error) {
+	said, err := p.said(ctx, func(s ledger.Said) bool { return s.Key.Team == team })
+	return said[team], err
+}
+
+// SaidUnread returns what agents of all such teams wrote to the person, and the person has not read, the
+// oldest first, by team.
+func (p *Panes) SaidUnread(ctx context.Context) (map[string][]inbox.Row, error) {
+	return p.said(ctx, func(s ledger.Said) bool { return !s.Read })
+}
+
+func (p *Panes) said(ctx context.Context, which func(ledger.Said) bool) (rows map[string][]inbox.Row, err error) {
 	list, err := p.opts.Ledger.Said(ctx, p.opts.Root.Path())
+	rows = map[string][]inbox.Row{}
 	for _, s := range list {
-		if s.Key.Team != team {
+		if !which(s) {
 			continue
 		}
 		some, perr := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
@@ -185,7 +197,7 @@ func (p *Panes) Said(ctx context.Context, team string) (rows []inbox.Row, err er
 			continue
 		}
 		some[0].Read = s.Read
-		rows = append(rows, some...)
+		rows[s.Key.Team] = append(rows[s.Key.Team], some...)
 	}
 	return rows, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -78,11 +79,11 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		return nil, false, err
 	}
 	if name == pane.SessionTeam && c.opts.Ledger != nil {
-		unread, err := c.unreadSaid(ctx, name)
+		unread, err := c.unreadSaid(ctx)
 		if err != nil {
 			return nil, false, err
 		}
-		e.waits = append(e.waits, unread...)
+		e.waits = append(e.waits, unread[name]...)
 	}
 	e.waits = slices.Concat(e.waits, e.silentWaits(now, func(i int) time.Time {
 		if at := c.opts.Panes.Written(views[i]); !at.IsZero() {
@@ -94,34 +95,55 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 	return e, true, nil
 }
 
-// unreadSaid returns what agents of a team without inboxes wrote to the person, and the person has not read.
-func (c *Cache) unreadSaid(ctx context.Context, team string) ([]api.Attention, error) {
-	said, err := c.opts.Panes.Said(ctx, team)
-	list := unreadOf(team, mail.User, said, nil)
-	for i := range list {
-		list[i].Team = team
+// unreadSaid returns what agents of teams without inboxes wrote to the person, and the person has not
+// read, by team.
+func (c *Cache) unreadSaid(ctx context.Context) (map[string][]api.Attention, error) {
+	said, err := c.opts.Panes.SaidUnread(ctx)
+	unread := map[string][]api.Attention{}
+	for team, rows := range said {
+		list := unreadOf(team, mail.User, rows, nil)
+		for i := range list {
+			list[i].Team = team
+		}
+		unread[team] = list
 	}
-	return list, err
+	return unread, err
 }
 
-// readMachines returns the teams on other machines that this one may write to. c.mu is held.
+// readMachines returns the teams on other machines that this one may write to, and those that wrote what
+// the person has not read: that stays, whatever becomes of the team and the link. c.mu is held.
 func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error) {
 	if c.opts.Ledger == nil {
 		return nil, nil
 	}
 	machines, err := c.opts.Ledger.Machines(ctx, c.opts.Root.Path())
+	if err != nil {
+		return nil, err
+	}
+	unread, err := c.unreadSaid(ctx)
+	if err != nil {
+		return nil, err
+	}
+	delete(unread, pane.SessionTeam)
+	add := func(m ledger.Machine, t link.Team, states []api.Status) {
+		e := &cachedTeam{team: view.MachineTeam(m, t.Team), createdAt: ledger.MachineTeamCreated, states: states}
+		e.waits = unread[e.team.Team]
+		delete(unread, e.team.Team)
+		markDismissable(e.waits)
+		list = append(list, e)
+	}
 	for _, m := range machines {
 		p, _ := link.PresenceOf(m)
 		for _, t := range p.Teams {
-			e := &cachedTeam{team: view.MachineTeam(m, t.Team), createdAt: ledger.MachineTeamCreated, states: view.MachineStatus(m, t.Team)}
-			if e.waits, err = c.unreadSaid(ctx, e.team.Team); err != nil {
-				return nil, err
-			}
-			markDismissable(e.waits)
-			list = append(list, e)
+			add(m, t, view.MachineStatus(m, t.Team))
 		}
 	}
-	return list, err
+	for _, name := range slices.Sorted(maps.Keys(unread)) {
+		if team, machine, ok := strings.Cut(name, "@"); ok && len(unread[name]) > 0 {
+			add(ledger.Machine{Name: machine}, link.Team{Team: team}, nil)
+		}
+	}
+	return list, nil
 }
 
 // memberPaneWaits returns what waits for a person because of messages that are typed into the

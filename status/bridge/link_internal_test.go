@@ -407,6 +407,66 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
+// What somebody on another machine wrote to the person is unread until it was read, whatever becomes of
+// the team, the sharing and the link.
+func TestUnreadStays(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	if _, err := laptop.say("ci@build", "worker", "", "is it green?"); err != nil {
+		t.Fatal(err)
+	}
+	build.rows("ci", "worker", 1)
+	build.Fixture.Send("ci", "worker", "user-laptop", "no, it is red")
+	unread := func() []api.Attention {
+		list, err := laptop.Attention(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	laptop.until("the answer waits", func() bool { return len(unread()) == 1 })
+	before := unread()[0]
+	stays := func(after string) {
+		t.Helper()
+		if list := unread(); len(list) != 1 || list[0].ID != before.ID || list[0].Team != "ci@build" {
+			t.Errorf("after %s: %+v", after, list)
+		}
+		if one, err := laptop.Attention(t.Context(), "ci@build"); err != nil || len(one) != 1 {
+			t.Errorf("of its team, after %s: %+v, %v", after, one, err)
+		}
+	}
+	if _, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true}); err != nil {
+		t.Fatal(err)
+	}
+	laptop.until("ci is offered no more", func() bool {
+		links, err := laptop.Links(t.Context())
+		return err == nil && len(links.Machines[0].Offers) == 0
+	})
+	stays("the sharing")
+	if _, err := laptop.RemoveMachine(t.Context(), "build"); err != nil {
+		t.Fatal(err)
+	}
+	stays("the link")
+	laptop.restart()
+	stays("a restart")
+	found, err := laptop.Read(t.Context(), "ci@build", api.Reading{Inboxes: []string{mail.User}})
+	if err != nil || len(found.Messages) != 1 || found.Messages[0].Text != "no, it is red" {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if to, err := laptop.Target(t.Context(), api.Scope{Team: "ci@build"}, mail.User); err != nil || to.Team != "ci@build" {
+		t.Errorf("%+v, %v", to, err)
+	}
+	if done, err := laptop.MarkRead(t.Context(), "ci@build", api.MarkRead{IDs: []string{found.Messages[0].ID}}); err != nil || done.Marked != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if list := unread(); len(list) != 0 {
+		t.Errorf("read, and %+v", list)
+	}
+	if _, err := laptop.say("ci@build", "worker", "", "again"); err == nil || !strings.Contains(err.Error(), "there is no link") {
+		t.Errorf("sent: %v", err)
+	}
+}
+
 // A team that is shared no longer cannot be reached any more, even by who has written to it.
 func TestSharedNoLonger(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,25 @@ func (l *Local) split(ctx context.Context, address string) (member, team string,
 func (l *Local) onMachine(ctx context.Context, name string, members []string) (Target, error) {
 	_, machine, _ := elsewhere(name)
 	m, err := l.machine(ctx, machine)
+	if errors.Is(err, api.CodeNotFound) { // what it wrote to the person can be read after the end of its link
+		if said, serr := l.saidBy(ctx, name); serr != nil || said {
+			m, err = ledger.Machine{Name: machine}, serr
+		}
+	}
 	return Target{Members: members, Machine: &m, remote: name}, err
+}
+
+// saidBy reports whether a team on another machine wrote something to the person.
+func (l *Local) saidBy(ctx context.Context, team string) (bool, error) {
+	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
+		return false, err
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return false, err
+	}
+	rows, err := panes.Said(ctx, team)
+	return len(rows) > 0, err
 }
 
 // offered returns the teams on other machines that have a team of that name, or all members, as they said last.
