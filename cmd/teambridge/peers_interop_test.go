@@ -359,7 +359,7 @@ func TestRealKilledSession(t *testing.T) {
 // The agent of a session finds the person, writes first, and gets a reply; what it writes when it is asked is the answer. A
 // stranger does not pass for it.
 func TestRealSessionWrites(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--permission-mode", "default", "--allowedTools", "SendMessage", "ListAgents")
 		s := p.session()
 		state := filepath.Join(p.user.home, ".local", "state", "teambridge")
@@ -750,7 +750,7 @@ const envSessionKills = "TEAMBRIDGE_SESSION_KILLS"
 // Whatever is killed at whatever moment, the session, the service or both: the transcript of the session, which
 // is resumed each time, has each message once.
 func TestRealKilledSessionsAndServices(t *testing.T) {
-	onEach(t, func(t *testing.T, v teams.Version) {
+	onSome(t, func(t *testing.T, v teams.Version) {
 		flags := []string{"--permission-mode", "default", "--allowedTools", "Bash"}
 		p := newSessionUser(t, v, flags...)
 		p.killAll(p.session(), filepath.Join(p.user.home, ".local", "state", "teambridge"), true, func(session string) {

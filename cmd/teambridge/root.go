@@ -98,14 +98,11 @@ type app struct {
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }
 
-// notifyHangUp returns a channel that tells when the terminal is closed, of that size; it tells nothing if the command was to go on
-// then, as with nohup.
-func notifyHangUp(size int) chan os.Signal {
-	c := make(chan os.Signal, size)
+// notifyHangUp has c told when the terminal is closed, unless the command is to go on then, as with nohup.
+func notifyHangUp(c chan<- os.Signal) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(c, syscall.SIGHUP)
 	}
-	return c
 }
 
 // run executes one command line and returns the exit status.
@@ -116,7 +113,8 @@ func run(args []string, h host) int {
 	// A terminal that is closed can say so several times, and must not kill what cleans up.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	hangUp := notifyHangUp(1)
+	hangUp := make(chan os.Signal, 1)
+	notifyHangUp(hangUp)
 	defer signal.Stop(hangUp)
 	go func() {
 		select {

@@ -434,7 +434,8 @@ func (r *agentRun) serve(ctx context.Context) error {
 		stop() // the output has failed already
 	}
 	r.mu.Unlock()
-	signals := notifyHangUp(4)
+	signals := make(chan os.Signal, 4)
+	notifyHangUp(signals)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	go r.signals(running, signals)

@@ -84,7 +84,7 @@ func stored(t testing.TB, tr claude.Transcript, f agent.Frame, is func(agent.Tur
 }
 
 func TestFrameRunsOnce(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
 		o := real(t, v, h)
 		p := start(t, o)
@@ -165,7 +165,7 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 
 // TestKilledAfterTheEcho: the frame is known, its turn was cut, and neither goes on.
 func TestKilledAfterTheEcho(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, standin.StartAPI(t, slowly))
 		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
@@ -354,7 +354,7 @@ func TestRealSessions(t *testing.T) {
 
 // TestOrphan: the bridge goes away, the agent finishes its turn, and a successor that waits for it finds that done.
 func TestOrphan(t *testing.T) {
-	versions(t, func(t *testing.T, v teams.Version) {
+	some(t, func(t *testing.T, v teams.Version) {
 		answer := make(chan struct{})
 		h := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 			if r.Has("[m-1]") {
