@@ -74,7 +74,8 @@ the file api.token of that directory, and "teambridge ui" opens a web page:
 
 The addresses are printed on stdout, the log on stderr. SIGTERM ends the
 service, as does SIGHUP when its terminal is closed: requests are answered
-first, and agents may finish their turns, for 30 s. Under systemd use Type=notify, as "teambridge service install" does.
+first, and agents may finish their turns, for 30 s. Under systemd use
+Type=notify, as "teambridge service install" does.
 
 Exit status: 0 ended by a signal; 1 failed; 2 invalid address or flag; 3 no
 Claude directory; 5 a service already runs for this Claude directory, perhaps
