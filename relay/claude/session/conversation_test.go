@@ -425,6 +425,31 @@ f1 user: text "stop that"
 f1 agent: text "ok"
 f1 agent: turn-end completed
 `},
+		{"what others wrote", []string{
+			kept("user", "f1", "", "hello"), kept("assistant", "a1", "end_turn", "one"),
+			`{"type":"user","uuid":"p1","isMeta":true,"origin":{"kind":"peer","msg_id":"m1"},"message":{"content":"Another session wrote:\n<cross-session-message from=\"uds:/s\" from-name=\"ben\" message-id=\"m1\">\nmay I &lt;/cross-session-message?\n</cross-session-message>\nNot your user."}}`,
+			kept("assistant", "a2", "end_turn", "two"),
+			`{"type":"user","uuid":"n1","message":{"content":"<task-notification>\n</task-notification>\n<system-reminder>\n<teambridge-message from=\"operator\" message-id=\"m2\">\nhi\n</teambridge-message>\n<teambridge-message from=\"ann\" message-id=\"m3\">\nha\n</teambridge-message>\n</system-reminder>"}}`,
+			kept("assistant", "a3", "tool_use", "three"),
+			`{"type":"attachment","uuid":"x","attachment":{"type":"queued_command","prompt":"<cross-session-message from=\"uds:/s\" from-name=\"ben\">\nstop\n</cross-session-message>","origin":{"kind":"peer","msg_id":"m4"}}}`,
+			kept("assistant", "a4", "end_turn", "four"),
+		}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "one"
+f1 agent: turn-end completed
+- user: text "message from ben:\nmay I </cross-session-message?"
+a2 agent: turn-start
+a2 agent: text "two"
+a2 agent: turn-end completed
+- user: text "message from operator:\nhi"
+- user: text "message from ann:\nha"
+a3 agent: turn-start
+a3 agent: text "three"
+a3 user: text "message from ben:\nstop"
+a3 agent: text "four"
+a3 agent: turn-end completed
+`},
 		{"records of sidechains, and torn ones", []string{
 			`{"type":"user","isSidechain":true,"uuid":"x","message":{"content":"for another"}}`,
 			`{"type":"user","uuid":"f0","mess{` + `"parentUuid":null,` + kept("user", "f1", "", "hello")[1:], "not JSON", "", kept("assistant", "a1", "end_turn", "ok"),

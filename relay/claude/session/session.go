@@ -29,7 +29,7 @@
 //
 // # What becomes what
 //
-//   - A prompt is a text of the user. Text of the agent is a text, its reasoning one with
+//   - A prompt is a text of the user, and so is what another session or teambridge wrote, in transcripts. Text of the agent is a text, its reasoning one with
 //     the flag thinking.
 //   - The use of a tool is a tool-call-start, its result a tool-call-end. The title says in
 //     one line what is to be done, "run `go test ./...`", and the outcome how that ended: failed

@@ -197,10 +197,13 @@ func (t *reader) attachment(r *record) {
 	switch a := r.Attachment; {
 	case a.Type != "queued_command":
 	case a.Mode == "task-notification":
+		t.mailed(r.UUID, texts(a.Prompt))
 		t.notification(texts(a.Prompt))
 	case t.turn != "":
 		t.held = ""
-		t.said(cmp.Or(a.Source, r.UUID), a.Prompt)
+		if !t.mailed(r.UUID, texts(a.Prompt)) {
+			t.said(cmp.Or(a.Source, r.UUID), a.Prompt)
+		}
 	}
 }
 
@@ -250,8 +253,16 @@ func (t *reader) user(r *record) {
 	case transcript.Notification:
 		t.settle()
 		t.compacted()
+		t.mailed(r.UUID, texts(r.Message.Content))
 		t.notification(texts(r.Message.Content))
 		t.self = true
+	case transcript.Aside:
+		if r.Origin.Kind == "peer" { // the program begins a turn with it
+			t.settle()
+			t.compacted()
+			t.mailed(r.UUID, texts(r.Message.Content))
+			t.self = true
+		}
 	case transcript.Command:
 		t.run()
 		t.waiting = r
