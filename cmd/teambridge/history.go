@@ -168,6 +168,8 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 		if len(found) == 0 {
 			a.note("no messages match %q", q.Words)
 		}
+	case len(found)+hidden == 0 && o.from+o.inbox+o.with+o.since+o.until+q.Team != "":
+		a.note("no messages match")
 	case len(found)+hidden == 0:
 		a.note("the journal is empty; \"teambridge watch\" records messages")
 	default:
