@@ -70,7 +70,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if o.limit < 0 {
 		return usage("", "--limit %d is negative", o.limit)
 	}
-	to, err := a.target(ctx, names...)
+	to, err := a.targetToRead(ctx, names...)
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ func newStatus(a *app) *cobra.Command {
 One is stuck, too, if it works and nothing new has come from it for 5 minutes,
 or if it and another agent only answer each other (16 times within 10 minutes).
 
-Panes ("teambridge pane add") are shown after the team, and alone with --team
-tmux.
+Panes ("teambridge pane add") and sessions in no team are shown after the team,
+and alone with --team tmux and --team sessions.
 
 -o wide shows how that is known. BY is a message or a turn of the agent, its
 process, its relay, its pane, an open question, or the team's config.json. STATE
@@ -74,7 +74,7 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 		return usage(`"teambridge serve" has a page that shows it`, "--output %s cannot be watched", outputUsage)
 	}
 	wide := output == outputWide
-	to, err := a.target(ctx, args...)
+	to, err := a.targetToRead(ctx, args...)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +65,7 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors.Is(err, api.CodeGone) }
 
 // undecided returns the teams that could be meant, if none is named and there are several.
-// If panes are registered, they are one more.
+// If panes are registered, they are one more, and so are sessions.
 func undecided(ctx context.Context, a *app) (list []string, err error) {
 	if named, err := a.namedTeam(""); err != nil || named != "" {
 		return nil, err
@@ -75,18 +74,20 @@ func undecided(ctx context.Context, a *app) (list []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	panes := slices.ContainsFunc(all, func(t api.Team) bool { return t.Panes })
+	var others []string
+	for _, t := range all {
+		if t.Panes || t.Sessions {
+			others = append(others, t.Team)
+		}
+	}
 	to, err := a.bridge(ctx).Target(ctx, a.scope())
 	switch {
 	case err != nil && view.Explain(err).Code == api.CodeAmbiguousTeam:
 		list = api.Choices(err)
-	case err == nil && panes:
+	case err == nil && len(others) > 0:
 		list = []string{to.Team}
 	}
-	if panes {
-		list = append(list, api.TeamPanes)
-	}
-	return list, nil // another error is one of the command, too
+	return append(list, others...), nil // another error is one of the command, too
 }
 
 // statusesOf prints the statuses in several teams as one list.

@@ -166,7 +166,7 @@ func (a *app) teamOfTasks(ctx context.Context) (string, error) {
 	if name, err := a.namedTeam(""); err != nil || name != "" {
 		return name, err
 	}
-	to, err := a.target(ctx)
+	to, err := a.targetToRead(ctx)
 	if err == nil && to.Way != api.WayInbox {
 		err = api.Decide(api.CodeNotFound, "see those of all teams and sessions with: teambridge tasks --all", "%s have no list of tasks", to.Team)
 	}

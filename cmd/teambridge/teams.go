@@ -120,7 +120,7 @@ not known whether its relays are stopped; 6 config.json is corrupt.`,
 }
 
 func listMembers(ctx context.Context, a *app) error {
-	to, err := a.target(ctx)
+	to, err := a.targetToRead(ctx)
 	if err != nil {
 		return err
 	}

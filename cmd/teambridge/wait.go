@@ -56,7 +56,7 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 	if o.Member != "" {
 		names = []string{o.Member}
 	}
-	to, err := a.target(ctx, names...)
+	to, err := a.targetToRead(ctx, names...)
 	if err != nil {
 		return err
 	}
