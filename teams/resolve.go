@@ -121,21 +121,22 @@ func (c *Config) resolve(name string, known []string) (string, bool) {
 
 // nearest returns the 5 names most like query, the most alike first.
 func nearest(query string, names []string) []string {
-	type scored struct {
-		name  string
-		edits int
-	}
-	q := []rune(strings.ToLower(query))
-	all := make([]scored, len(names))
-	for i, n := range names {
-		all[i] = scored{n, distance(q, []rune(strings.ToLower(n)))}
-	}
-	slices.SortStableFunc(all, func(a, b scored) int { return a.edits - b.edits })
-	var out []string
-	for _, s := range all[:min(5, len(all))] {
-		out = append(out, s.name)
-	}
-	return out
+	names = slices.Clone(names)
+	slices.SortStableFunc(names, func(a, b string) int { return edits(query, a) - edits(query, b) })
+	return names[:min(5, len(names))]
+}
+
+// Alike returns those of the names that query may be meant to be, the most alike first, 5 at most: they begin with it, or differ
+// by few letters.
+func Alike(query string, names []string) []string {
+	return slices.DeleteFunc(nearest(query, names), func(n string) bool {
+		return edits(query, n) > 1+len(query)/4 && !strings.HasPrefix(strings.ToLower(n), strings.ToLower(query))
+	})
+}
+
+// edits is how far a name is from a query, in letters of any case.
+func edits(query, name string) int {
+	return distance([]rune(strings.ToLower(query)), []rune(strings.ToLower(name)))
 }
 
 // distance counts the insertions, deletions and replacements that make a into b

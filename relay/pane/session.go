@@ -36,39 +36,46 @@ func (p Pane) IsSession() bool { return p.Team == SessionTeam }
 // in no team and that no relay runs, and have a socket or the waiting hook. A session that something was sent to before has
 // the name that it had then.
 func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
+	list, _, err := p.sessions(ctx)
+	return list, err
+}
+
+// sessions is Sessions. It also returns the processes of sessions that take no messages.
+func (p *Panes) sessions(ctx context.Context) (list []Pane, refuse []transcript.Process, err error) {
 	root := p.opts.Root
 	living, err := root.Sessions(ctx)
 	if err != nil && living == nil {
-		return nil, err
+		return nil, nil, err
 	}
 	known, err := p.KnownSessions(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ours := map[int]bool{}
 	if p.opts.Ledger != nil {
 		relayed, err := p.opts.Ledger.Sessions(ctx, root.Path())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, s := range relayed {
 			ours[s.PID] = s.PID != 0
 		}
 	}
-	var list []Pane
+	var all []transcript.Process
 	for _, s := range living {
-		if s.Team != "" || p.reach(s.Process) == Nowhere || ours[s.PID] {
-			continue
+		if s.Team == "" && !ours[s.PID] {
+			all = append(all, s.Process)
 		}
-		list = append(list, sessionAmong(known, root.Path(), s.Process))
 	}
-	for _, s := range p.opts.Homes.Processes() {
-		if p.reach(s) != Nowhere {
+	for _, s := range append(all, p.opts.Homes.Processes()...) {
+		if p.reach(s) == Nowhere {
+			refuse = append(refuse, s)
+		} else {
 			list = append(list, sessionAmong(known, root.Path(), s))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Pane) int { return cmp.Compare(a.Inbox, b.Inbox) })
-	return list, nil
+	return list, refuse, nil
 }
 
 // Around returns the sessions that live, and those that have ended while messages to them, or what they wrote to the person,
@@ -148,11 +155,17 @@ type SessionError struct {
 	Name     string
 	Sessions []Pane // all there are, or those that have the name
 	Several  bool
+
+	Refuses string // why the session with the name takes no messages; "": there is none
+	Queue   bool   // it has a queue of its own, for its person
 }
 
 func (e *SessionError) Error() string {
-	if e.Several {
+	switch {
+	case e.Several:
 		return fmt.Sprintf("%d sessions are called %q", len(e.Sessions), e.Name)
+	case e.Refuses != "":
+		return e.Name + ": " + e.Refuses
 	}
 	return fmt.Sprintf("no session that takes messages is called %q", e.Name)
 }
@@ -222,7 +235,7 @@ func Known(known []Pane, process transcript.Process) (of Pane, ok bool) {
 // absolute directory. Only one that something was sent to before need not live. It fails with
 // *[SessionError].
 func (p *Panes) FindSession(ctx context.Context, name string) (Pane, error) {
-	living, err := p.Sessions(ctx)
+	living, refuse, err := p.sessions(ctx)
 	if err != nil {
 		return Pane{}, err
 	}
@@ -236,7 +249,16 @@ func (p *Panes) FindSession(ctx context.Context, name string) (Pane, error) {
 			all = append(all, k)
 		}
 	}
-	return find(name, all, living)
+	found, err := find(name, all, living)
+	if e, ok := errors.AsType[*SessionError](err); ok && !e.Several {
+		for _, s := range refuse {
+			one := []Pane{sessionAmong(known, p.opts.Root.Path(), s)}
+			if _, err := find(name, one, one); err == nil {
+				e.Refuses, e.Queue = Refuses(s), ProgramOf(s) == Codex && s.Interactive
+			}
+		}
+	}
+	return found, err
 }
 
 // find returns the session with a name among all; those that live come first.

@@ -70,7 +70,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	}
 	t := to.Team
 	if member, err = t.Resolve(ctx, member); err != nil {
-		return a, err
+		return a, l.alike(ctx, err, "")
 	}
 	c, err := t.Config(ctx)
 	if err != nil {

@@ -54,7 +54,7 @@ func (l inboxWay) status(ctx context.Context, to *Target) ([]api.Status, error) 
 		i := slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name }) // it may have left
 		if i < 0 {
 			if name, err = to.Team.Resolve(ctx, name); err != nil {
-				return nil, err
+				return nil, l.alike(ctx, err, "")
 			}
 			i = slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name })
 		}

@@ -37,11 +37,8 @@ func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sen
 	}
 	// An agent may write to the person even if those of its team cannot.
 	member, err := box.sender.Resolve(to.Member(), m.Force || Agent(ctx) && to.Member() == mail.User)
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
-		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
-	}
 	if err != nil {
-		return sent, nil, err
+		return sent, nil, l.alike(ctx, err, "list the members with: teambridge members; --force makes an inbox that nobody is known to read")
 	}
 	if m.DryRun {
 		if opts != (promptOptions{}) {

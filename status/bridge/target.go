@@ -118,7 +118,7 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 	}
 	if len(living) == 0 && len(members) > 0 {
 		some, err := l.sessions(ctx, members)
-		if e, ok := errors.AsType[*pane.SessionError](err); err == nil || ok && e.Several || err != nil && !ok {
+		if e, ok := errors.AsType[*pane.SessionError](err); err == nil || ok && (e.Several || e.Refuses != "") || err != nil && !ok {
 			return Target{Members: members, Panes: some}, err
 		}
 	}
@@ -135,6 +135,9 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 		}
 	}
 	t, err := l.Open(ctx, s)
+	if errors.As(err, new(*teams.NotFoundError)) {
+		err = cmp.Or(l.nobody(ctx, members), err)
+	}
 	return Target{Team: t, Members: members}, err
 }
 

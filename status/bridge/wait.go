@@ -88,7 +88,9 @@ func (l inboxWay) prepare(ctx context.Context, w *waiting) (err error) {
 		var all []api.Status
 		all, err = l.statuses(ctx, w.rec, w.to.Team)
 		if err == nil && !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == w.Member }) { // else it may have left
-			w.Member, err = w.to.Team.Resolve(ctx, w.Member)
+			if w.Member, err = w.to.Team.Resolve(ctx, w.Member); err != nil {
+				err = l.alike(ctx, err, "")
+			}
 		}
 	}
 	if err == nil {

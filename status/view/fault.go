@@ -17,6 +17,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/relay/profile"
 	"teambridge/relay/runtimes"
+	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
@@ -143,6 +144,10 @@ func paneFault(err error) (api.Code, string) {
 	switch {
 	case errors.As(err, &session) && session.Several:
 		return api.CodeAmbiguousTeam, "say which by its id: " + strings.Join(session.Choices(), ", ")
+	case errors.As(err, &session) && session.Queue:
+		return api.CodeNotFound, "what you would type yourself goes into its own queue with: teambridge send " + shell.Quote(session.Name) + " TEXT --via queue; what else helps: teambridge doctor"
+	case errors.As(err, &session) && session.Refuses != "":
+		return api.CodeNotFound, "find out what helps with: teambridge doctor"
 	case errors.As(err, &session) && len(session.Sessions) > 0:
 		return api.CodeNotFound, "there are: " + strings.Join(session.Choices(), ", ")
 	case session != nil:
@@ -277,7 +282,7 @@ func Problem(err error) api.Problem {
 			p.Nearest = append(p.Nearest, there.Inbox)
 		}
 	}
-	if s, ok := errors.AsType[*pane.SessionError](err); ok {
+	if s, ok := errors.AsType[*pane.SessionError](err); ok && s.Refuses == "" {
 		p.Nearest = s.Choices()
 	}
 	if nf, ok := errors.AsType[*tmux.NotFoundError](err); ok {

@@ -1,0 +1,125 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox/mail"
+	"teambridge/relay/link"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// addresses returns whom one can write to, by name: sessions, registered panes, members of living teams, and members on
+// other machines. What cannot be read is left out: an error is being explained.
+func (l *Local) addresses(ctx context.Context) map[string][]string {
+	all := map[string][]string{}
+	add := func(name, team string) {
+		if address := name + "@" + team; !slices.Contains(all[name], address) {
+			all[name] = append(all[name], address)
+		}
+	}
+	if list, err := l.sessions(ctx, nil); err == nil {
+		for _, s := range list {
+			add(s.Inbox, pane.SessionTeam)
+		}
+	}
+	if list, err := l.Registered(ctx); err == nil {
+		for _, p := range list {
+			add(p.Inbox, pane.Team)
+		}
+	}
+	if root, err := l.opts.Root(); err == nil {
+		listed, _ := root.Teams()
+		for _, one := range listed {
+			t, err := root.Team(one.Name)
+			if err != nil {
+				continue
+			}
+			if c, err := t.Config(ctx); err == nil && t.LeadState(c, time.Now()) != teams.Gone {
+				for _, m := range c.Members {
+					add(m.Name, t.Name())
+				}
+				inboxes, _ := t.Inboxes()
+				for _, name := range inboxes {
+					add(name, t.Name())
+				}
+			}
+			_ = t.Close() // nothing was written through it
+		}
+	}
+	if list, err := l.machines(ctx); err == nil {
+		for _, m := range list {
+			p, _ := link.PresenceOf(m)
+			for _, t := range p.Teams {
+				for _, member := range t.Members {
+					add(member.Member, t.Team+"@"+m.Name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// mostNamed is how many addresses an error names.
+const mostNamed = 5
+
+// nobody says which of names nobody has, and whom there is, the most alike first. It returns nil if there is nobody at all, or
+// somebody has each name.
+func (l *Local) nobody(ctx context.Context, names []string) error {
+	all := l.addresses(ctx)
+	i := slices.IndexFunc(names, func(name string) bool {
+		return all[name] == nil && name != mail.User && !strings.EqualFold(name, "lead")
+	})
+	if i < 0 || len(all) == 0 {
+		return nil
+	}
+	there := slices.Concat(teams.Alike(names[i], slices.Sorted(maps.Keys(all))), slices.Sorted(maps.Keys(all)))
+	var list []string
+	for _, name := range there {
+		for _, address := range all[name] {
+			if n, team := teams.Split(address); team == pane.SessionTeam || team == pane.Team {
+				address = n // which is enough
+			}
+			if !slices.Contains(list, address) {
+				list = append(list, address)
+			}
+		}
+	}
+	more := ""
+	if len(list) > mostNamed {
+		list, more = list[:mostNamed], ", …; see all with: teambridge"
+	}
+	return api.Decide(api.CodeNotFound, "there are: "+strings.Join(list, ", ")+more, "nobody is called %q", names[i])
+}
+
+// alike adds to the error that a team has no such member whom else the name may mean. hint is what else helps; "": as usual.
+func (l *Local) alike(ctx context.Context, err error, hint string) error {
+	nf, ok := errors.AsType[*teams.NotFoundError](err)
+	if !ok || nf.Kind != "member" {
+		return err
+	}
+	if hint == "" {
+		hint = view.Explain(err).Hint
+	}
+	all := l.addresses(ctx)
+	name, _ := teams.Split(nf.Query)
+	var list []string
+	for _, n := range teams.Alike(name, slices.Sorted(maps.Keys(all))) {
+		for _, address := range all[n] {
+			if _, team := teams.Split(address); team != nf.Team {
+				list = append(list, address)
+			}
+		}
+	}
+	if len(list) > 0 {
+		hint = "did you mean " + strings.Join(list[:min(mostNamed, len(list))], ", ") + "? " + hint
+	}
+	return &api.Decided{Err: err, Code: api.CodeNotFound, Hint: hint}
+}
