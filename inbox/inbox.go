@@ -85,7 +85,7 @@ type Inbox struct {
 }
 
 // Open returns the inbox of a name in team. The file need not exist, nor the name be a
-// member. locker should be the one of the whole process. The error is [teams.ErrBadName].
+// member. locker should be the one of the whole process, made by [lockedfile.New]. The error is [teams.ErrBadName].
 func Open(team *teams.Team, name string, locker *lockedfile.Locker) (*Inbox, error) {
 	if err := teams.CheckName("inbox", name); err != nil {
 		return nil, err

@@ -194,7 +194,7 @@ type Options struct {
 	refused error // for tests: what the file system says to an exchange; nil: its own answer
 }
 
-// Locker takes the locks. A process should have one. It holds no resources between
+// Locker takes the locks. Make one with [New]; a process should have one. It holds no resources between
 // calls.
 type Locker struct {
 	opts Options
