@@ -130,6 +130,9 @@ type endedQuestion struct{ id, outcome string }
 
 const endedQuestions = 256
 
+// minPrefix is how much of the id of a question that has ended is enough for people to name it.
+const minPrefix = 4
+
 // NewPermissionPrompter returns a prompter. changed is called when a question is asked,
 // and again when it is no longer open.
 func NewPermissionPrompter(changed func(q Question, open bool)) *PermissionPrompter {
@@ -192,7 +195,7 @@ func (p *PermissionPrompter) Answer(a Answer) error {
 	w, ok := p.open[a.Question]
 	if !ok {
 		for _, e := range p.ended {
-			if e.id == a.Question {
+			if e.id == a.Question || len(a.Question) >= minPrefix && strings.HasPrefix(e.id, a.Question) {
 				return fail(fmt.Errorf("%w: %s", ErrAnswered, e.outcome))
 			}
 		}

@@ -151,6 +151,11 @@ func TestAnswerTwiceAndLate(t *testing.T) {
 	if err := q.Answer(a); !errors.Is(err, ErrAnswered) {
 		t.Errorf("twice, later: %v", err)
 	}
+	for prefix, want := range map[string]error{q.ID[:4]: ErrAnswered, q.ID[:3]: ErrNoQuestion} {
+		if err := q.Answer(Answer{Question: prefix, Digest: q.Digest}); !errors.Is(err, want) {
+			t.Errorf("twice, by %s: %v", prefix, err)
+		}
+	}
 
 	q = askOf(t, use)
 	q.withdraw()
