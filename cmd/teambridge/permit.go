@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -130,6 +132,11 @@ func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Ques
 	p, err := answer(q.Question)
 	if err != nil {
 		return err
+	}
+	for _, text := range append(slices.Collect(maps.Values(p.Answers)), p.Reason) {
+		if !utf8.ValidString(text) { // as JSON it would become another one
+			return usage("", "the text for the agent is not valid UTF-8")
+		}
 	}
 	p.Question, p.Digest = q.ID, q.Digest
 	if _, err := b.Permit(ctx, q.Relay, p); err != nil {
