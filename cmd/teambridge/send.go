@@ -15,6 +15,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/relay/mode"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -200,7 +201,7 @@ func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOpti
 	sent, err := a.deliver(ctx, to, o.message(body), o)
 	typed := o.typed(to) && sent.State != "" && sent.State != api.Failed
 	if err != nil && !typed {
-		if sent.ID != "" && o.id == "" && !o.dryRun {
+		if sent.ID != "" && o.id == "" && !o.dryRun && !nothingSent(err) {
 			a.note("the id of the message was %s", sent.ID)
 		}
 		return err
@@ -218,6 +219,15 @@ func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOpti
 		a.versionNote(sent)
 	}
 	return nil
+}
+
+// nothingSent reports whether an error says for certain that a message never went anywhere, so that its id is of no use.
+func nothingSent(err error) bool {
+	switch view.Explain(err).Code {
+	case api.CodeNotFound, api.CodeInvalid, api.CodeUsage:
+		return true
+	}
+	return false
 }
 
 // typed reports whether the message is typed into a pane, or written to a session.
