@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"relay/tmux":               {},
 	"relay/wire":               {"teams/rawjson"},
 	"relay/process":            {"relay/agent"},
-	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams/rawjson", "teams/transcript"},
+	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams", "teams/rawjson", "teams/transcript"},
 	"relay/terminal":           {"relay/agent", "relay/process"},
 	"relay/handoff":            {"inbox/ledger", "relay", "relay/agent", "relay/claude/interactive", "relay/terminal", "relay/mode"},
 	"relay/toolcall":           {"relay/wire"},
@@ -96,8 +96,8 @@ var mayImport = map[string][]string{
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "relay", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
-		"status/alert", "status/api", "status/client", "status/plain", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "plugin", "relay", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
+		"status/alert", "status/api", "status/client", "status/plain", "status/systemd", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
 	},
 	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket"},
 	"status/server/page": {}, // files alone
@@ -112,7 +112,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/stdio":          {"status/plain"},
 	"cmd/teambridge":     {"*"},
-	"cmd/teambridge-hub": {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "status/api", "status/ssh", "status/systemd"},
+	"cmd/teambridge-hub": {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "relay/shell", "status/api", "status/ssh", "status/systemd"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the

@@ -85,8 +85,36 @@ func (l *loop) stay(ctx context.Context) error {
 	return l.opts.Ledger.RemoveHandoff(ctx, l.post)
 }
 
+// follow goes on with the session to which the conversation was moved, and waits while another process has it.
+func (l *loop) follow(ctx context.Context) error {
+	movable, ok := l.opts.Runtime.(agent.Movable)
+	for told := ""; ok; {
+		now, holder := movable.Moved(l.session.ID)
+		l.session.ID = now
+		if holder == "" {
+			return nil
+		}
+		if holder != told {
+			told = holder
+			l.set(func(s *Status) { s.State, s.Reason = Waiting, holder })
+			if err := l.session.Keep(ctx, ledger.RelayWaiting, holder); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(l.opts.Timing.Backoff):
+		}
+	}
+	return nil
+}
+
 // start starts the agent in a mode. It resumes its session, if there is one.
 func (l *loop) start(ctx context.Context, mode mode.Mode) error {
+	if err := l.follow(ctx); err != nil {
+		return err
+	}
 	if err := l.session.Begin(ctx, ledger.RelayStarting, l.session.ID); err != nil {
 		return err
 	}

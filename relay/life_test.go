@@ -2,8 +2,10 @@ package relay
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
+	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/sim/simchild"
@@ -38,6 +40,49 @@ func TestSessionIsRecordedFirst(t *testing.T) {
 	}
 	stop := s.run(r)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// movable is a runtime whose conversation a person has moved to another process, which ends when it is told to.
+type movable struct {
+	starting
+	now  string
+	held *atomic.Bool
+}
+
+func (m movable) Moved(session string) (now, holder string) {
+	if m.held.Load() {
+		holder = "process 7 has it"
+	}
+	return m.now, holder
+}
+
+// A conversation that runs in the background is not resumed next to that. Messages wait, and then it is resumed under the id that it
+// has by then.
+func TestConversationIsElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	const now = "0a2fe69c-0000-4000-8000-000000000001"
+	var held atomic.Bool
+	held.Store(true)
+	opts.Runtime = movable{starting{opts.Runtime, func(session string) {
+		if held.Load() || session != now {
+			t.Errorf("session %s is started, held: %t", session, held.Load())
+		}
+	}}, now, &held}
+	r, stop := s.relay(opts)
+	s.send("[m-1]")
+	s.until("waiting", func(st Status) bool { return st.State == Waiting && st.Reason == "process 7 has it" })
+	held.Store(false)
+	if d := s.settled(1)[0]; d.State != ledger.Done {
+		t.Errorf("%s (%s), want done", d.State, d.Reason)
+	}
+	if recorded, _, err := s.ledger.Session(t.Context(), r.Key()); err != nil || recorded.ID != now {
+		t.Errorf("the ledger has %q, %v", recorded.ID, err)
+	}
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -143,10 +143,21 @@ func (t *Team) AgentState(c *Config, name string, now time.Time) Liveness {
 	return state
 }
 
+// leadLiveness says whether a process leads a team. One that only shows a session, or is kept ready, has a team and reads none of it.
+func (t *Team) leadLiveness(lead *LeadProcess) Liveness {
+	state := lead.Liveness()
+	if state == Alive {
+		if p, ok := transcript.ProcessWith(t.root.Path(), lead.PID); ok && p.ProcStart == lead.ProcStart && (p.Spare || p.IsViewer()) {
+			return Gone
+		}
+	}
+	return state
+}
+
 // processState is the part of LeadState that looks at processes.
 func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	if c.LeadProcess != nil {
-		return c.LeadProcess.Liveness(), true
+		return t.leadLiveness(c.LeadProcess), true
 	}
 	if p, ok := t.leader(c); ok {
 		return sessionLiveness(p)

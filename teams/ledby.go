@@ -47,7 +47,7 @@ func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
 // or, of a team that was made at session start, the one at a terminal. pid is 0 if it is not known.
 func (t *Team) Leader(c *Config) (pid int, state Liveness) {
 	if c.LeadProcess != nil {
-		return c.LeadProcess.PID, c.LeadProcess.Liveness()
+		return c.LeadProcess.PID, t.leadLiveness(c.LeadProcess)
 	}
 	p, ok := t.leader(c)
 	if !ok || !c.atStart() {

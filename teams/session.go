@@ -57,6 +57,11 @@ func StateOf(p transcript.Process) Liveness {
 	return (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
 }
 
+// Moved tells where the conversation of a session goes on, in a process that lives: see [transcript.Moved].
+func Moved(root, session string) (now, job string, in transcript.Process) {
+	return transcript.Moved(root, session, func(p transcript.Process) bool { return StateOf(p) != Gone })
+}
+
 // ThisStart returns when this process started, as the file of a session says it of its own; "" if that is not known on
 // this system.
 func ThisStart() string {

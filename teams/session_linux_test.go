@@ -59,6 +59,14 @@ func TestLeadState(t *testing.T) {
 			}
 		})
 	}
+	// What only shows a session, and what is kept ready, lead nothing, though they live.
+	for kind, want := range map[string]Liveness{`"kind":"bg","jobId":"0a2fe69c"`: Alive, `"kind":"interactive","parkedJobId":"0a2fe69c"`: Gone, `"kind":"bg","jobId":"0a2fe69c","spare":true`: Gone} {
+		p, team, c := mixed(t, "2.1.329", "", "", fmt.Sprintf(`,"leadProcess":{"pid":%d,"pidSpace":%q,"procStart":%q}`, me.PID, strings.ReplaceAll(me.PidSpace, `"`, ""), me.ProcStart))
+		p.write(fmt.Sprintf("sessions/%d.json", me.PID), fmt.Sprintf(`{"pid":%d,"sessionId":%q,"procStart":%q,%s}`, me.PID, leadSession, me.ProcStart, kind))
+		if got := team.LeadState(c, time.Now()); got != want {
+			t.Errorf("a process with %s leads, and is %v, want %v", kind, got, want)
+		}
+	}
 	// leadProcess says it better than anything else.
 	_, team, c := mixed(t, "2.1.329", "", "", fmt.Sprintf(`,"leadProcess":{"pid":%d,"pidSpace":%q,"procStart":"1"}`, me.PID, strings.ReplaceAll(me.PidSpace, `"`, "")))
 	if got := team.LeadState(c, time.Now()); got != Gone {

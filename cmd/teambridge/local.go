@@ -212,6 +212,7 @@ func (g *localAgent) Launch(s handoff.Start) (handoff.Launch, error) {
 	}
 	if o.Session != "" {
 		var err error
+		o.Session, _, _ = teams.Moved(g.root.Path(), o.Session) // nobody has it: see Elsewhere
 		t := claude.Transcript{Root: o.Root, Dir: o.Dir, Session: o.Session}
 		if o.Resume, err = t.Resumable(); errors.Is(err, agent.ErrUnusable) {
 			o.Session = ""

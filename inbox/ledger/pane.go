@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -95,8 +96,8 @@ func (l *Ledger) AddPane(ctx context.Context, p Pane, replace bool) (Pane, error
 // AddSession records a session, durably, and returns it with its key: Team and CreatedAt are set here,
 // and a zero At is now. A session that is recorded already, by its id or by its process, keeps its
 // name, and what else is known of it is replaced. A new one gets the name p.Inbox, or, if another
-// session has it, that with the beginning of its id. AddSession fails with *[ValueError].
-func (l *Ledger) AddSession(ctx context.Context, p Pane) (Pane, error) {
+// session has it, that with the beginning of its id. was are ids that the session had before. AddSession fails with *[ValueError].
+func (l *Ledger) AddSession(ctx context.Context, p Pane, was ...string) (Pane, error) {
 	p.Team, p.CreatedAt, p.Server = SessionTeam, SessionTeamCreated, 0
 	if err := p.check(); err != nil {
 		return Pane{}, err
@@ -113,7 +114,7 @@ func (l *Ledger) AddSession(ctx context.Context, p Pane) (Pane, error) {
 		same := -1
 		for i, old := range all {
 			taken[old.Inbox] = true
-			if old.PID == p.PID && old.Start == p.Start || old.ID == p.ID && same < 0 {
+			if old.PID == p.PID && old.Start == p.Start || (old.ID == p.ID || slices.Contains(was, old.ID)) && same < 0 {
 				same = i
 			}
 		}

@@ -43,6 +43,13 @@ type Runtime interface {
 	Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error]
 }
 
+// Movable is a [Runtime] whose conversations can be moved to a process that no relay has started.
+type Movable interface {
+	// Moved returns the id under which a conversation goes on, and, if a process has it that is not ours, who that is and what ends
+	// it, for a person. Until then no agent may be started: there would be two branches of the conversation.
+	Moved(session string) (now, holder string)
+}
+
 // Agent is an agent that runs. It must be brought to an end with End or Kill.
 type Agent interface {
 	// ID identifies its process. It is recorded before the first message is sent.

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"teambridge/relay/mode"
 	"teambridge/relay/process"
 	"teambridge/relay/wire"
+	"teambridge/teams"
 )
 
 // Runtime is Claude Code, or a program that speaks the same lines. Root of its Options must be set; Session, Resume
@@ -48,6 +50,15 @@ func (r Runtime) Start(ctx context.Context, session string, mode mode.Mode) (age
 		return nil, err
 	}
 	return p, nil
+}
+
+// Moved follows a conversation that a person has moved to the background: see [transcript.Moved].
+func (r Runtime) Moved(session string) (now, holder string) {
+	now, job, in := teams.Moved(r.Root, session)
+	if in.PID != 0 {
+		holder = fmt.Sprintf("its conversation runs in the background (process %d); it goes on here after: claude stop %s", in.PID, job)
+	}
+	return now, holder
 }
 
 // Predecessor finds a process that an earlier relay started.

@@ -210,7 +210,7 @@ func (m *machine) alone(ctx context.Context) error {
 			return nil
 		}
 		if pid != told {
-			m.print("Process %d has this session, too; waiting for it to end, since two would not know of each other. Ctrl-C ends the run.", pid)
+			m.print("Process %d has this session, too; waiting for it to end, since two would not know of each other. One in the background ends with claude stop; claude agents lists it. Ctrl-C ends the run.", pid)
 			told = pid
 		}
 		select {

@@ -171,6 +171,7 @@ type Pane struct {
 	Ref             tmux.Ref // of a session: its socket, its id and its process
 	Start           string   // of a session: when its process started, as it says itself; see also [Homes.Processes]
 	Cwd             string   // of a session
+	Job             string   // of a session in the background that lives: what Claude Code calls it
 	Profile         tmux.Profile
 	At              time.Time // when it was recorded
 }

@@ -228,7 +228,15 @@ func Known(known []Pane, process transcript.Process) (of Pane, ok bool) {
 			of, ok = k, true
 		}
 	}
-	return of, ok
+	if ok || process.Job == "" {
+		return of, ok
+	}
+	for _, k := range known { // its conversation may have been moved to this process
+		if _, _, in := teams.Moved(k.Root, k.Ref.ID); in.PID == process.PID && k.Profile == Session {
+			return k, true
+		}
+	}
+	return of, false
 }
 
 // FindSession returns the session with a name, an id or at least 8 characters of one, a process id, or an
@@ -267,6 +275,7 @@ func find(name string, all, living []Pane) (Pane, error) {
 	for _, is := range []func(Pane) bool{
 		func(s Pane) bool { return s.Inbox == name },
 		func(s Pane) bool { return s.Ref.ID == name },
+		func(s Pane) bool { return s.Job != "" && s.Job == name },
 		func(s Pane) bool { return len(name) >= 8 && strings.HasPrefix(s.Ref.ID, name) },
 		func(s Pane) bool {
 			return s.Ref.PID == pid && slices.ContainsFunc(living, func(l Pane) bool { return l.Ref == s.Ref })
@@ -306,9 +315,20 @@ func (p *Panes) sessionWith(ctx context.Context, id string) (Pane, error) {
 	return Pane{}, &SessionError{Name: id}
 }
 
-// recordSession records a session, so that messages to it can be put there.
+// recordSession records a session, so that messages to it can be put there. One that was moved to the background keeps its name, and
+// what waits for it.
 func (p *Panes) recordSession(ctx context.Context, of Pane) (Pane, error) {
-	r, err := p.opts.Ledger.AddSession(ctx, recordOf(of))
+	var was []string
+	if s, ok := transcript.ProcessWith(of.Root, of.Ref.PID); ok && s.Job != "" && of.Profile == Session {
+		known, err := p.KnownSessions(ctx)
+		if err != nil {
+			return Pane{}, err
+		}
+		if k, ok := Known(known, s); ok {
+			was = append(was, k.Ref.ID)
+		}
+	}
+	r, err := p.opts.Ledger.AddSession(ctx, recordOf(of), was...)
 	return paneOf(r), err
 }
 
@@ -320,12 +340,15 @@ func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, er
 		return p.processIn(ctx, program, of)
 	}
 	now, ok := transcript.ProcessWith(root, of.Ref.PID)
-	if !ok || now.ProcStart != of.Start || teams.StateOf(now) == teams.Gone {
+	if !ok || now.ProcStart != of.Start || now.IsViewer() || teams.StateOf(now) == teams.Gone {
 		now = transcript.Process{}
 		for _, other := range transcript.Processes(root) {
 			if other.Session == of.Ref.ID && other.StartedAt >= now.StartedAt && teams.StateOf(other) != teams.Gone {
 				now = other
 			}
+		}
+		if now.PID == 0 {
+			_, _, now = teams.Moved(root, of.Ref.ID)
 		}
 	}
 	if now.PID == 0 || now.PID == of.Ref.PID && now.Session == of.Ref.ID && now.Socket == of.Ref.Socket && now.Cwd == of.Cwd {
@@ -337,6 +360,14 @@ func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, er
 	}
 	_, err := p.recordSession(ctx, *of)
 	return now, err
+}
+
+// over says that no process has a session, and what goes on with it.
+func over(of Pane) string {
+	if _, job, _ := teams.Moved(of.Root, of.Ref.ID); job != "" && of.Profile == Session {
+		return "the session in the background was stopped; it goes on with: claude respawn " + job
+	}
+	return "the session has ended"
 }
 
 // whyBusy explains to people why a session is not idle.
@@ -364,7 +395,7 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 	switch {
 	case err != nil:
 	case s.PID == 0:
-		held, why = tmux.Gone, "the session has ended"
+		held, why = tmux.Gone, over(of)
 	default:
 		held, why = p.closedSession(s)
 	}
@@ -392,7 +423,7 @@ func (p *Panes) Held(ctx context.Context, of Pane, policy tmux.Policy) (held tmu
 		if err != nil {
 			return "", "", err
 		}
-		return p.heldBySession(ctx, s, ledger.PaneMessage{Delivery: ledger.Delivery{InboxKey: of.InboxKey}, Policy: string(policy)})
+		return p.heldBySession(ctx, of, s, ledger.PaneMessage{Delivery: ledger.Delivery{InboxKey: of.InboxKey}, Policy: string(policy)})
 	}
 	held, why, err = p.tmux.held(ctx, of.Ref, of.Profile, policy)
 	if errors.Is(err, tmux.ErrGone) {
@@ -430,7 +461,7 @@ func (p *Panes) Headless(of Pane) bool {
 func sessionPane(root string, s transcript.Process) Pane {
 	return Pane{
 		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: SessionName(s.Name, s.Session)}, Profile: ProgramOf(s),
-		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd,
+		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd, Job: s.Job,
 	}
 }
 
@@ -440,7 +471,7 @@ func (p *Panes) seeSession(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnProcess, Process: s, PID: s.PID, Since: s.Changed}
 	switch {
 	case s.PID == 0:
-		v.State, v.Why, v.Since = tmux.StateGone, "the session has ended", time.Time{}
+		v.State, v.Why, v.Since = tmux.StateGone, over(of), time.Time{}
 	case p.reach(s) == Outdated:
 		v.State, v.Why, v.Since = tmux.StateUnknown, Refuses(s), time.Time{}
 	case s.Status == transcript.ProcessIdle:

@@ -185,6 +185,61 @@ func TestSessionIsGivenEachOnceInOrder(t *testing.T) {
 	s.wants(want...)
 }
 
+// A session that its person moves to the background, with ←, stays one member: it has its name, and what waited in its queue is sent
+// again, once, to where the conversation goes on. Nothing is sent to the process that shows it, or to one that is kept ready.
+func TestSessionIsMovedToTheBackground(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.run()
+	s.until(s.put("first"), "the first", ended)
+	s.Tell("busy")
+	queued := s.put("queued")
+	if m := s.until(queued, "a message to a busy session", func(m ledger.PaneMessage) bool { return m.State == ledger.Done }); m.Task != ledger.TaskSent {
+		t.Errorf("while the session is busy, the task is %s", m.Task)
+	}
+	const moved = "0a2fe69c-0000-4000-8000-000000000001"
+	simsession.StartJob(t, s.Root, "5ba4e000-0000-4000-8000-000000000001", true)
+	s.Tell("move " + moved)
+	early := s.put("early")
+	job := simsession.StartJob(t, s.Root, moved, false)
+	s.until(queued, "what waited", ended)
+	s.until(early, "what was sent in between", ended)
+	s.until(s.put("late"), "what was sent then", ended)
+	list, err := s.Sessions(t.Context())
+	if err != nil || len(list) != 1 || list[0].Inbox != simsession.Name || list[0].Ref.ID != moved {
+		t.Errorf("the sessions are %+v, %v", list, err)
+	}
+	if to, err := s.FindSession(t.Context(), moved[:8]); err != nil || to.Inbox != simsession.Name {
+		t.Errorf("by its key: %+v, %v", to, err)
+	}
+	if known, err := s.KnownSessions(t.Context()); err != nil || len(known) != 1 {
+		t.Errorf("known are %+v, %v", known, err)
+	}
+	// It is stopped, with nobody to show it, and wakes again with another process and id.
+	s.End()
+	job.Tell("clear")
+	job.Kill()
+	stopped := s.put("stopped")
+	if err := os.MkdirAll(filepath.Join(s.Root, "jobs", moved[:8]), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	state := []byte(`{"sessionId":"` + moved + `","resumeSessionId":"5e55104e-0000-4000-8000-00000000000c","state":"stopped"}`)
+	if err := os.WriteFile(filepath.Join(s.Root, "jobs", moved[:8], "state.json"), state, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.until(stopped, "to a stopped one", func(m ledger.PaneMessage) bool {
+		return m.Held == string(tmux.Gone) && strings.HasSuffix(m.Detail, "claude respawn "+moved[:8])
+	})
+	job.ID = "5e55104e-0000-4000-8000-00000000000c"
+	job.Start()
+	s.until(stopped, "to one that was stopped", ended)
+	got := s.Given() // of several transcripts, by their names
+	slices.Sort(got)
+	if want := []string{"early", "first", "late", "queued", "stopped"}; !slices.Equal(got, want) {
+		t.Errorf("the models were given %q, want %q", got, want)
+	}
+}
+
 func TestSessionThatDropsGetsItAgain(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)

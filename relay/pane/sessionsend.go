@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,7 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		}
 		// In this order: what a process wrote before it was seen to have ended is in the transcript.
 		gone := now.PID == 0 || f.Session != sessionAt(now)
-		ends := gone && ending(f.Session, now)
+		ends := gone && p.ending(f.Session, now)
 		if proof.holds(ctx) {
 			return p.confirmSession(keep, frame, m, proof)
 		}
@@ -98,7 +99,7 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		case tries >= mostTries(of):
 			return ignoreMoved(l.FailFrame(keep, frame, Unknown+fmt.Sprintf("the session was sent it %d times and shows nothing of it", tries), ledger.TaskNone), frame)
 		}
-	} else if held, why, err := p.heldBySession(ctx, now, m); err != nil || held != "" {
+	} else if held, why, err := p.heldBySession(ctx, of, now, m); err != nil || held != "" {
 		return cmp.Or(err, hold(held, why, p.again(now, m)))
 	}
 	list, err := p.together(ctx, now, m)
@@ -198,10 +199,15 @@ func Refusal(reason string) bool {
 func sessionAt(s transcript.Process) string { return strconv.Itoa(s.PID) + "@" + s.ProcStart }
 
 // ending reports whether the process at which a message was, as sessionAt names it, still ends: first it removes its file,
-// and then it writes what is missing in its transcript.
-func ending(session string, now transcript.Process) bool {
+// and then it writes what is missing in its transcript. One whose conversation was moved to the background gives its model nothing
+// any more.
+func (p *Panes) ending(session string, now transcript.Process) bool {
 	pid, start, _ := strings.Cut(session, "@")
 	n, err := strconv.Atoi(pid)
+	if viewer, ok := transcript.ProcessWith(p.opts.Root.Path(), n); ok && viewer.IsViewer() && viewer.ProcStart == start {
+		info, err := os.Stat(viewer.Path) // which is not written any more
+		return err == nil && time.Since(info.ModTime()) < p.timing.settle
+	}
 	return err == nil && session != sessionAt(now) && teams.StateOf(transcript.Process{PID: n, ProcStart: start}) == teams.Alive
 }
 
@@ -278,9 +284,9 @@ func (p *Panes) confirmSession(ctx context.Context, frame string, m ledger.PaneM
 }
 
 // heldBySession says why a message must not be written to a session now; "" if it may.
-func (p *Panes) heldBySession(ctx context.Context, s transcript.Process, m ledger.PaneMessage) (tmux.Reason, string, error) {
+func (p *Panes) heldBySession(ctx context.Context, of Pane, s transcript.Process, m ledger.PaneMessage) (tmux.Reason, string, error) {
 	if s.PID == 0 {
-		return tmux.Gone, "the session has ended", nil
+		return tmux.Gone, over(of), nil
 	}
 	if held, why := p.closedSession(s); held != "" && !queues(s, m) {
 		return held, why, nil
@@ -331,7 +337,7 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 		if err != nil {
 			return nil, err
 		}
-		if there && (f.Session == sessionAt(now) || ending(f.Session, now)) {
+		if there && (f.Session == sessionAt(now) || p.ending(f.Session, now)) {
 			others = append(others, m)
 		} else {
 			gone = append(gone, m)
@@ -341,13 +347,23 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 		return others, nil
 	}
 	var again, lost []string
-	found := p.found(paths...) // after they were seen to have ended: all that they wrote
+	found := p.found(paths...)          // after they were seen to have ended: all that they wrote
+	moving, copied := now.Job != "", "" // to where the conversation was moved, with the turn that ran
+	if moving {
+		copied, _ = transcript.Session(p.opts.Root.Path(), now.Cwd, now.Session)
+	} else if now.PID == 0 { // the process in the background may not be there yet
+		moving = slices.ContainsFunc(transcript.Viewers(p.opts.Root.Path()), func(v transcript.Process) bool {
+			return v.Session == of.Ref.ID && teams.StateOf(v) != teams.Gone
+		})
+	}
 	for _, m := range gone {
 		switch s := found[Nonce(m.UUID)]; {
 		case s.over():
 			if err := p.endTasks(ctx, of.InboxKey, gone, found, s, true); err != nil {
 				return nil, err
 			}
+		case s.given && moving && (copied == "" || s.path == copied):
+			others = append(others, m)
 		case s.given, s.kept:
 			lost = append(lost, m.UUID)
 		case !s.removed:

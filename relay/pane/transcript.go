@@ -15,6 +15,7 @@ import (
 	"teambridge/relay/peer"
 	"teambridge/relay/qwen"
 	"teambridge/relay/wake"
+	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
 
@@ -342,17 +343,26 @@ func (p *Panes) Written(v View) (at time.Time) {
 }
 
 // process returns the agent in a pane whose first process is pid: the session of that
-// process or, of its descendants, the nearest one.
+// process or, of its descendants, the nearest one. If that only shows a session, it is the one that is shown.
 func (p *Panes) process(pid int) (nearest transcript.Process) {
 	const deepest = 16
 	depth := deepest
-	for _, s := range transcript.Processes(p.opts.Root.Path()) {
-		for at, n := s.PID, 0; at > 1 && n < depth; at, n = p.tmux.parent(at), n+1 {
-			if at == pid && p.tmux.parent(s.PID) != 0 {
-				nearest, depth = s, n
-				break
+	root := p.opts.Root.Path()
+	look := func(all []transcript.Process) {
+		for _, s := range all {
+			for at, n := s.PID, 0; at > 1 && n < depth; at, n = p.tmux.parent(at), n+1 {
+				if at == pid && p.tmux.parent(s.PID) != 0 {
+					nearest, depth = s, n
+					break
+				}
 			}
 		}
+	}
+	if look(transcript.Processes(root)); nearest.PID != 0 {
+		return nearest
+	}
+	if look(transcript.Viewers(root)); nearest.PID != 0 {
+		_, _, nearest = teams.Moved(root, nearest.Session)
 	}
 	return nearest
 }

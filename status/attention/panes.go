@@ -181,7 +181,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 			if v.Why != "" {
 				what += ": " + v.Why
 			}
-			add(api.WaitsTerminal, v.Since, api.Attention{What: what, Do: "answer it at its terminal"})
+			add(api.WaitsTerminal, v.Since, api.Attention{What: what, Do: whereToAnswer(v.Process.Job)})
 		}
 		waiting := v.Waiting()
 		var first ledger.PaneMessage
@@ -255,6 +255,15 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 		})
 	}
 	return list, err
+}
+
+// whereToAnswer says what a person does about a question that the program itself asks, in the background under a key or, if that is
+// empty, at a terminal.
+func whereToAnswer(job string) string {
+	if job != "" {
+		return "answer it: claude attach " + job
+	}
+	return "answer it at its terminal"
 }
 
 // about returns the beginning of a message, to tell it from others.

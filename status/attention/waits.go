@@ -107,7 +107,11 @@ func (e *cachedTeam) stateWaits(served func(member string) bool) (list []api.Att
 			if s.Why != "" {
 				what += ": " + s.Why
 			}
-			add(s.WordSince, api.Attention{Kind: api.WaitsTerminal, Member: s.Member, What: what, Do: "answer it at its terminal"})
+			job := ""
+			if p := e.known[i].Process; p != nil {
+				job = p.Job
+			}
+			add(s.WordSince, api.Attention{Kind: api.WaitsTerminal, Member: s.Member, What: what, Do: whereToAnswer(job)})
 		case failed && s.Word == api.WordIdle && (s.Relay == nil || s.Relay.DeadLetters == 0): // else the message is here
 			add(ended, api.Attention{Kind: api.WaitsFailed, Member: s.Member, What: "the last turn failed", Do: "read what it said: teambridge history --team " + e.team.Team})
 		}

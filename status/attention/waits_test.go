@@ -8,6 +8,7 @@ import (
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // A relay that stopped waits for a person, but not one that waits for its team.
@@ -117,6 +118,19 @@ func TestWaitsBecauseOfStates(t *testing.T) {
 		}
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%s: %q, want %q", test.what, got, test.want)
+		}
+	}
+}
+
+// A question in the background has no terminal.
+func TestQuestionInTheBackground(t *testing.T) {
+	t.Parallel()
+	for job, want := range map[string]string{"": "answer it at its terminal", "0a2fe69c": "answer it: claude attach 0a2fe69c"} {
+		e := &cachedTeam{team: api.Team{Team: "t", Lead: "lead"}}
+		e.known = []status.Known{{Signs: status.Signs{Process: &teams.AgentProcess{Process: transcript.Process{PID: 7, Job: job}}}}}
+		e.states = []api.Status{{Member: "lead", State: api.StateIdle, Word: api.WordWaiting, Basis: api.BasisProcess}}
+		if got := e.stateWaits(func(string) bool { return false }); len(got) != 1 || got[0].Do != want {
+			t.Errorf("in %q: %+v, want %q", job, got, want)
 		}
 	}
 }

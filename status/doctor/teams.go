@@ -70,7 +70,7 @@ func (x *examination) config(ctx context.Context, path string, t *teams.Team, c 
 	if err != nil {
 		x.add(api.LevelNote, "unknown_relay", c.Team, path, view.Describe(err), "look at the locks in the state directory")
 	}
-	if !served && t.LeadState(c, time.Now()) == teams.Gone {
+	if !served && t.LeadState(c, time.Now()) == teams.Gone && c.LeadProcess.Liveness() != teams.Alive { // else Claude Code removes it with the process
 		process, advice := "", "nobody reads messages to it; remove the directory"
 		if pid, _ := t.Leader(c); pid != 0 {
 			process = fmt.Sprintf(" (%d)", pid)

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"teambridge/teams/sharedfile"
@@ -23,6 +23,11 @@ type Process struct {
 	Cwd       string // with --worktree, the worktree
 	Name      string // that its person gave it, or that Claude Code made of the directory
 	Socket    string // on which other sessions write to it; empty if that is switched off
+
+	// Of sessions in the background, and of what shows them: see [Moved].
+	Job    string // the key of the one that the process has
+	Parked string // the key of the one that the process, at a terminal, only shows
+	Spare  bool   // the process is kept ready, and has nobody's session
 
 	Interactive bool   // it says so, even if it is headless
 	Entrypoint  string // "cli"; "sdk-cli" if it is headless, or was started by one that is
@@ -74,24 +79,16 @@ func (p Process) Started() time.Time {
 }
 
 // Processes returns the processes that have sessions, alive or not.
-func Processes(root string) (list []Process) {
-	folder := filepath.Join(root, "sessions")
-	all, err := sharedfile.ReadDir(folder)
-	if err != nil {
-		return nil
-	}
-	for _, e := range all {
-		if !strings.HasSuffix(e.Name(), ".json") || !e.Type().IsRegular() {
-			continue
-		}
-		if p, ok := readProcess(filepath.Join(folder, e.Name())); ok {
-			list = append(list, p)
-		}
-	}
-	return list
+func Processes(root string) []Process {
+	return slices.DeleteFunc(records(root), func(p Process) bool { return p.Spare || p.IsViewer() })
 }
 
-// ProcessWith returns the process with that id, if it has a session.
+// Viewers returns the processes that only show a session, alive or not.
+func Viewers(root string) []Process {
+	return slices.DeleteFunc(records(root), func(p Process) bool { return p.Spare || !p.IsViewer() })
+}
+
+// ProcessWith returns the process with that id, if there is a file of it. It may be a viewer or a spare one.
 func ProcessWith(root string, pid int) (Process, bool) {
 	return readProcess(ProcessFile(root, pid))
 }
@@ -121,6 +118,10 @@ func readProcess(path string) (Process, bool) {
 		Name      string `json:"name"`
 		Socket    string `json:"messagingSocketPath"`
 
+		Job    string `json:"jobId"`
+		Parked string `json:"parkedJobId"`
+		Spare  bool   `json:"spare"`
+
 		Kind            string `json:"kind"`
 		Entrypoint      string `json:"entrypoint"`
 		Status          string `json:"status"`
@@ -135,6 +136,7 @@ func readProcess(path string) (Process, bool) {
 	p := Process{
 		PID: s.PID, Session: s.SessionID, Version: s.Version, ProcStart: s.ProcStart, Domain: s.PidDomain, StartedAt: s.StartedAt, Cwd: s.Cwd,
 		Interactive: s.Kind == "interactive", Entrypoint: s.Entrypoint, Name: s.Name, Socket: s.Socket, Status: s.Status, WaitingFor: s.WaitingFor, Path: path,
+		Job: key(s.Job), Parked: key(s.Parked), Spare: s.Spare,
 	}
 	if s.StatusUpdatedAt > 0 {
 		p.Changed = ValidTime(time.UnixMilli(s.StatusUpdatedAt))

@@ -13,8 +13,12 @@ import (
 )
 
 // Elsewhere returns the id of a living process, other than ours, that has the session; 0 if there is none. Two processes
-// with one session write two branches of the conversation, and neither sees the other's.
+// with one session write two branches of the conversation, and neither sees the other's. One to which it was moved counts: see
+// [transcript.Moved].
 func Elsewhere(root, session string, ours agent.Process) (pid int) {
+	if _, _, in := teams.Moved(root, session); in.PID != ours.PID && in.PID != 0 {
+		return in.PID
+	}
 	for _, p := range transcript.Processes(root) {
 		if p.PID != ours.PID && p.Session == session && teams.StateOf(p) != teams.Gone {
 			return p.PID
@@ -41,6 +45,9 @@ func Ended(root, session string) bool {
 // that the session belongs to for teambridge, which is not removed; empty if there is none. earlier are the sessions that
 // the program had before.
 func Obstacle(ctx context.Context, root *teams.Root, own, session string, earlier ...string) (reason string, err error) {
+	if _, job, _ := teams.Moved(root.Path(), session); job != "" {
+		return fmt.Sprintf("its conversation was moved to the background, as %s: end the agent, stop that with claude stop %[1]s, and run this again", job), nil
+	}
 	all, err := root.Teams()
 	if err != nil {
 		return "", err

@@ -94,11 +94,18 @@ func New(o Options) (l *Launch, err error) {
 	return l, nil
 }
 
+// noAgentView is the variable with which ← at the prompt does nothing. It would move the conversation to a process in the
+// background, which nobody takes away from there.
+const noAgentView = "CLAUDE_CODE_DISABLE_AGENT_VIEW"
+
 // Cmd is what to start: program, arguments, directory and environment. Each call returns another one.
 func (l *Launch) Cmd() *exec.Cmd {
 	cmd := exec.Command(l.argv[0], l.argv[1:]...)
 	cmd.Dir = l.dir
 	cmd.Env = append(slices.Clone(l.env), "VISUAL="+l.editor(), "EDITOR="+l.editor())
+	if !slices.ContainsFunc(l.env, func(v string) bool { return strings.HasPrefix(v, noAgentView+"=") }) {
+		cmd.Env = append(cmd.Env, noAgentView+"=1")
+	}
 	return cmd
 }
 

@@ -67,6 +67,12 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.name, l.Cmd().Args, test.want)
 		}
 	}
+	if l := start(t, Options{}); !slices.Contains(l.Cmd().Env, noAgentView+"=1") {
+		t.Error("← moves the conversation to the background")
+	}
+	if l := start(t, Options{Env: []string{noAgentView + "=0"}}); !slices.Contains(l.Cmd().Env, noAgentView+"=0") || slices.Contains(l.Cmd().Env, noAgentView+"=1") {
+		t.Error("what the person has set is not kept")
+	}
 	if l := start(t, Options{Prefill: strings.Repeat("x", maxPrefill+1)}); len(l.Paste()) != maxPrefill+1 || len(l.Cmd().Args) != 3 {
 		t.Errorf("a long prefill: %d bytes to paste, %d arguments", len(l.Paste()), len(l.Cmd().Args))
 	}
@@ -282,8 +288,10 @@ func TestLook(t *testing.T) {
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	root, us := t.TempDir(), process.Identify(os.Getpid())
-	if err := os.Mkdir(filepath.Join(root, "sessions"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"sessions", "projects/p"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ended := exec.Command(os.Args[0], "-test.run=^$")
 	if err := ended.Run(); err != nil {
@@ -306,6 +314,11 @@ func TestElsewhere(t *testing.T) {
 		if got := Elsewhere(root, session, test.ours); got != test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
 		}
+	}
+	write(t, filepath.Join(root, "sessions", "1.json"), fmt.Sprintf(`{"pid":%d,"sessionId":"0a2fe69c-1","procStart":%q,"kind":"bg","jobId":"0a2fe69c"}`, us.PID, start))
+	write(t, filepath.Join(root, "projects", "p", session+".jsonl"), fmt.Sprintf(`{"type":"continued-in","sessionId":%q,"continuedInSessionId":"0a2fe69c-1"}`, session)+"\n")
+	if got := Elsewhere(root, session, agent.Process{}); got != us.PID {
+		t.Errorf("its conversation was moved to the background: got %d, want %d", got, us.PID)
 	}
 	if start == "" {
 		return // this system does not tell when a process started
@@ -364,6 +377,17 @@ func TestObstacle(t *testing.T) {
 		if err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%s: got %q, %v, want %q", what, got, err, want)
 		}
+	}
+	for _, dir := range []string{"sessions", "projects/p"} {
+		if err := os.MkdirAll(filepath.Join(root.Path(), dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := filepath.Join(root.Path(), "sessions", "1.json")
+	write(t, moved, fmt.Sprintf(`{"pid":%d,"sessionId":%q,"kind":"interactive","parkedJobId":"0a2fe69c"}`, os.Getpid(), session))
+	check("a conversation in the background", "", "claude stop 0a2fe69c")
+	if err := os.Remove(moved); err != nil {
+		t.Fatal(err)
 	}
 	say(session, worker)
 	check("a teammate", "", "teammate worker of team crew")

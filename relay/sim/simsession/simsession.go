@@ -34,6 +34,8 @@ const (
 	envRoot   = env + "_ROOT"   // of a hook: the Claude directory
 
 	envVersion = env + "_VERSION" // that its file says
+	envJob     = env + "_JOB"     // that it is in the background, and its key
+	envSpare   = env + "_SPARE"   // that it is nobody's
 )
 
 // Name is what they are called in tests.
@@ -63,6 +65,8 @@ type Process struct {
 	Version        string // that its file says; "": [teams.Oldest]; "unknown": it says none
 	Hooked         bool   // its socket is switched off, and it has hooks: see [HookOf]
 	Qwen           bool   // it is one of Qwen Code: see [StartQwen]
+	Job            string // it is in the background, and this is its key
+	Spare          bool   // the same, and it is nobody's yet
 
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -90,6 +94,12 @@ func (p *Process) begin() (err error) {
 	}
 	if p.Hooked {
 		p.cmd.Env = append(p.cmd.Env, envHooked+"=1")
+	}
+	if p.Job != "" {
+		p.cmd.Env = append(p.cmd.Env, envJob+"="+p.Job)
+	}
+	if p.Spare {
+		p.cmd.Env = append(p.cmd.Env, envSpare+"=1")
 	}
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -172,6 +182,12 @@ func StartHooked(t T, root, id string) *Session {
 	return start(t, &Process{Root: root, ID: id, Name: Name, Hooked: true})
 }
 
+// StartJob starts a session in the background, whose key is the beginning of its id. A spare one is nobody's.
+func StartJob(t T, root, id string, spare bool) *Session {
+	t.Helper()
+	return start(t, &Process{Root: root, ID: id, Name: Name, Job: id[:8], Spare: spare})
+}
+
 func start(t T, p *Process) *Session {
 	t.Helper()
 	s := &Session{Process: p, t: t}
@@ -198,7 +214,7 @@ func (s *Session) Start() {
 
 // Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, "tool" gives it that in the turn, and "idle" ends it; with "hold" it asks its
 // person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
-// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "mute" its file does not say what it does, as those of headless ones of 2.1.257; "leave" is
+// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "move ID" its conversation goes on in the background under that id, which [StartJob] starts, and it only shows that; with "mute" its file does not say what it does, as those of headless ones of 2.1.257; "leave" is
 // the first step of its end, after which nobody finds it, although it still writes into its transcript; with "version VERSION" its file says that it is of another version; with "say TEXT" its agent writes to whoever
 // wrote last, and with "write NAME TEXT" to who is listed under a name.
 func (s *Session) Tell(line string) {
@@ -277,6 +293,12 @@ func run(root string) {
 	p.record = object{
 		"pid": os.Getpid(), "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": start, "version": os.Getenv(envVersion),
 		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": os.Args[2], "status": "idle",
+	}
+	if job := os.Getenv(envJob); job != "" {
+		p.record["kind"], p.record["jobId"] = "bg", job
+	}
+	if os.Getenv(envSpare) != "" {
+		p.record["spare"] = true
 	}
 	if p.record["version"] == (teams.Version{}).String() {
 		delete(p.record, "version")
@@ -362,6 +384,10 @@ func (p *program) obey(line string) {
 	}
 	if version, ok := strings.CutPrefix(line, "version "); ok {
 		p.record["version"] = version
+	}
+	if id, ok := strings.CutPrefix(line, "move "); ok {
+		p.write(object{"type": "continued-in", "sessionId": p.record["sessionId"], "continuedInSessionId": id})
+		p.record["parkedJobId"], p.deaf, p.queue = id[:8], true, nil
 	}
 	switch line {
 	case "busy":
