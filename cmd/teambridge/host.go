@@ -186,6 +186,8 @@ func sshFault(e *ssh.Error) (api.Code, string) {
 		return api.CodeError, "install this version there, and restart the service: " + e.Host.Line("systemctl --user restart teambridge", false)
 	case ssh.Lost:
 		return api.CodeTimeout, "try again"
+	case ssh.Silent:
+		return api.CodeTimeout, "see that this works: " + e.Host.Line(e.Remote+" version", false)
 	}
 	return api.CodeError, "see that this works: " + e.Host.Line(e.Remote+" version", false)
 }

@@ -46,6 +46,7 @@ const (
 	OtherVersion                // what is there is an earlier version
 	Ended                       // the program there ended otherwise, before it connected
 	Lost                        // the connection ended later
+	Silent                      // the program there said nothing for a while
 )
 
 // Error says why there is no connection, or no more.
@@ -70,6 +71,8 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("no service is running on %s", e.Host.Name)
 	case OtherVersion:
 		return fmt.Sprintf("teambridge on %s is an earlier version", e.Host.Name)
+	case Silent:
+		return fmt.Sprintf("%s did not answer within %s", e.Host.Name, silence)
 	case Lost:
 		return fmt.Sprintf("the connection to %s was lost: ssh %s", e.Host.Name, e.ended())
 	}
@@ -93,6 +96,9 @@ func (e *Error) ended() string {
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// silence is how long a connection may take, without the time in which ssh asks the person something.
+const silence = 30 * time.Second
+
 // A Dialer connects to a machine. Host is needed. Close ends what it has started.
 type Dialer struct {
 	Host   Host
@@ -105,6 +111,9 @@ type Dialer struct {
 	// it. Without it, that holds for all but the first connection: who asked for the first one is
 	// there.
 	Batch bool
+
+	silence time.Duration                  // of tests; 0: the usual one
+	asks    func(pid int, batch bool) bool // the same: whether ssh asks the person something
 
 	mu     sync.Mutex
 	dialed int
@@ -143,7 +152,16 @@ func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.cmd.Process.Kill() })
 	defer stop()
+	greeted := make(chan struct{})
+	silent := make(chan bool, 1)
+	go func() { silent <- c.impatient(greeted) }()
 	err = c.greeted()
+	close(greeted)
+	if <-silent {
+		e := c.fault
+		e.Why = Silent
+		err = &e
+	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -175,7 +193,7 @@ func (d *Dialer) start() (*conn, error) {
 	if batch {
 		detach(cmd)
 	}
-	c := &conn{of: d, cmd: cmd, fault: e, ended: make(chan struct{})}
+	c := &conn{of: d, batch: batch, cmd: cmd, fault: e, ended: make(chan struct{})}
 	in, theirIn, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -203,9 +221,33 @@ func (d *Dialer) start() (*conn, error) {
 	return c, nil
 }
 
+// impatient kills ssh if it has not greeted in time, and reports whether it did.
+func (c *conn) impatient(greeted <-chan struct{}) bool {
+	left, asks := cmp.Or(c.of.silence, silence), c.of.asks
+	if asks == nil {
+		asks = asking
+	}
+	step := left / 60
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	for left > 0 {
+		select {
+		case <-greeted:
+			return false
+		case <-tick.C:
+		}
+		if !asks(c.cmd.Process.Pid, c.batch) {
+			left -= step
+		}
+	}
+	_ = c.cmd.Process.Kill()
+	return true
+}
+
 // conn is a process of ssh.
 type conn struct {
 	of    *Dialer
+	batch bool // it may not ask the person anything
 	cmd   *exec.Cmd
 	in    *os.File // what it prints
 	out   *os.File // what it reads

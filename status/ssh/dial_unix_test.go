@@ -111,6 +111,34 @@ func TestDialFails(t *testing.T) {
 	})
 }
 
+// A machine that never says anything is not waited for, but a person is whom ssh asks something.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	d := &Dialer{Host: Host{Name: "box"}, Ssh: fake(t, "echo Welcome.; exec sleep 600"), Batch: true, silence: 60 * time.Millisecond}
+	defer d.Close()
+	_, err := d.Dial(t.Context())
+	if got, ok := errors.AsType[*Error](err); !ok || got.Why != Silent || got.Error() != "box did not answer within 30s" {
+		t.Errorf("the error is %v", err)
+	}
+	answer := filepath.Join(t.TempDir(), "answer")
+	asked := 0
+	d = &Dialer{Host: Host{Name: "box"}, Ssh: fake(t, "while [ ! -e "+answer+" ]; do sleep .01; done; echo 'teambridge: connected'; exec cat"), silence: 120 * time.Millisecond}
+	d.asks = func(int, bool) bool {
+		if asked++; asked == 100 { // longer than it may be silent
+			if err := os.WriteFile(answer, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return true
+	}
+	defer d.Close()
+	c, err := d.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+}
+
 // A service of an earlier version answers HTTP/2 with HTTP/1.1.
 func TestWithoutHTTP2(t *testing.T) {
 	t.Parallel()
