@@ -9,6 +9,7 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -73,18 +74,14 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	add(s, t, "read_messages", `Read the latest messages to you and from you, with what became of those that you sent. New ones come to you by themselves; `+
 		`this is to look up what was said, or whether an answer has come.`, true, t.read)
 	add(s, t, "search_history", `Search all messages to you and from you for words, the newest first.`, true, t.search)
-	exact := newExact(in, out)
-	conn := &sdk.IOTransport{Reader: io.NopCloser(exact), Writer: nopCloser{exact}}
+	to := &output{w: out}
+	conn := &sdk.IOTransport{Reader: io.NopCloser(&lines{in: bufio.NewReader(in), refuse: to.refuse}), Writer: to}
 	err := s.Run(ctx, conn)
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
 
 // result is the answer of a tool, which is also said in words.
 type result interface{ String() string }
