@@ -49,8 +49,8 @@ type Status struct {
 // commandTime is how long a command of Claude Code may take.
 const commandTime = 2 * time.Minute
 
-// dir is the marketplace that we write. Each of Claude Code's directories has its own.
-func (i *Installer) dir() string {
+// Dir is the marketplace that we write. Each of Claude Code's directories has its own.
+func (i *Installer) Dir() string {
 	sum := sha256.Sum256([]byte(i.Root))
 	return filepath.Join(i.State, "plugins", hex.EncodeToString(sum[:8]))
 }
@@ -66,7 +66,7 @@ func (i *Installer) Status(ctx context.Context) (s Status, err error) {
 	}
 	for _, m := range markets {
 		if m.Name == name {
-			if s.listed = true; !sameFile(m.Path, i.dir()) {
+			if s.listed = true; !sameFile(m.Path, i.Dir()) {
 				s.Elsewhere = cmp.Or(m.Path, m.Repo, m.URL, "?")
 			}
 		}
@@ -84,16 +84,23 @@ func (i *Installer) Status(ctx context.Context) (s Status, err error) {
 			continue
 		}
 		s.Version, s.Enabled = cmp.Or(p.Version, "?"), p.Enabled
-		for _, dir := range []string{filepath.Join(i.dir(), name), p.InstallPath} {
-			var servers struct {
-				MCPServers map[string]struct{ Command string } `json:"mcpServers"`
-			}
-			if data, err := sharedfile.ReadFile(filepath.Join(dir, serversFile)); err == nil && json.Unmarshal(data, &servers) == nil && s.Program == "" {
-				s.Program = servers.MCPServers[name].Command
-			}
-		}
+		s.Program = cmp.Or(i.Program(), programIn(p.InstallPath))
 	}
 	return s, nil
+}
+
+// Program is what the plugin runs that we have written for the directory; empty if there is none. Claude Code is not asked.
+func (i *Installer) Program() string { return programIn(filepath.Join(i.Dir(), name)) }
+
+// programIn is what the plugin in a folder runs.
+func programIn(dir string) string {
+	var servers struct {
+		MCPServers map[string]struct{ Command string } `json:"mcpServers"`
+	}
+	if data, err := sharedfile.ReadFile(filepath.Join(dir, serversFile)); err != nil || json.Unmarshal(data, &servers) != nil {
+		return ""
+	}
+	return servers.MCPServers[name].Command
 }
 
 // list reads the answer of "claude plugin ARGS --json".
@@ -152,12 +159,12 @@ func (i *Installer) Install(ctx context.Context, program string, flags []string)
 			return now, false, err
 		}
 	}
-	if err := write(i.dir(), all); err != nil {
+	if err := write(i.Dir(), all); err != nil {
 		return now, false, err
 	}
-	steps := [][]string{{"marketplace", "add", i.dir()}, {"install", ID}}
+	steps := [][]string{{"marketplace", "add", i.Dir()}, {"install", ID}}
 	if was.Version != "" {
-		steps = [][]string{{"marketplace", "add", i.dir()}, {"marketplace", "update", name}, {"update", ID}}
+		steps = [][]string{{"marketplace", "add", i.Dir()}, {"marketplace", "update", name}, {"update", ID}}
 		if !was.Enabled {
 			steps = append(steps, []string{"enable", ID})
 		}
@@ -176,7 +183,7 @@ func (i *Installer) Install(ctx context.Context, program string, flags []string)
 // complete reports whether all files are where we have written them.
 func (i *Installer) complete(all map[string][]byte) bool {
 	for file, want := range all {
-		if data, err := sharedfile.ReadFile(filepath.Join(i.dir(), name, filepath.FromSlash(file))); err != nil || !bytes.Equal(data, want) {
+		if data, err := sharedfile.ReadFile(filepath.Join(i.Dir(), name, filepath.FromSlash(file))); err != nil || !bytes.Equal(data, want) {
 			return false
 		}
 	}
@@ -209,9 +216,50 @@ func (i *Installer) Uninstall(ctx context.Context) (removed bool, err error) {
 	}
 	return was.listed || was.Version != "", errors.Join(
 		os.RemoveAll(i.cache()), // Claude Code marks it as unused, and keeps it for a week
-		i.restore(), os.RemoveAll(i.dir()),
+		i.restore(), os.RemoveAll(i.Dir()), i.enableOthers(ctx),
 	)
 }
+
+// enableOthers turns the plugin of other directories on again whose settings are the same file, by a link: what says there that it
+// is on has just gone.
+func (i *Installer) enableOthers(ctx context.Context) error {
+	all, err := filepath.Glob(filepath.Join(i.State, "plugins", "*.json"))
+	if err != nil {
+		return err
+	}
+	here, err := filepath.EvalSymlinks(filepath.Join(i.Root, kept[0]))
+	if err != nil {
+		return nil // there are no settings
+	}
+	var failed []error
+	for _, path := range all {
+		var was map[string]string
+		data, err := sharedfile.ReadFile(path)
+		if err != nil || json.Unmarshal(data, &was) != nil || was[rootKey] == "" || was[rootKey] == i.Root {
+			continue
+		}
+		o := &Installer{Command: i.Command, Env: append(slices.Clone(i.Env), "CLAUDE_CONFIG_DIR="+was[rootKey]), Root: was[rootKey], State: i.State}
+		if there, err := filepath.EvalSymlinks(filepath.Join(o.Root, kept[0])); err != nil || there != here {
+			continue
+		}
+		_, err = o.claude(ctx, "marketplace", "add", o.Dir())
+		if err == nil {
+			var s Status
+			if s, err = o.Status(ctx); err == nil && s.Version == "" {
+				_, err = o.claude(ctx, "install", ID)
+			} else if err == nil && !s.Enabled {
+				_, err = o.claude(ctx, "enable", ID)
+			}
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s has the same settings, and its plugin may be off now: %w", o.Root, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// rootKey is where the record of an installation names the directory that it is in. No file of Claude Code is called so.
+const rootKey = "in the directory"
 
 // kept are the files of Claude Code that an installation changes, below its directory.
 var kept = []string{"settings.json", "plugins/installed_plugins.json", "plugins/known_marketplaces.json"}
@@ -220,14 +268,14 @@ var kept = []string{"settings.json", "plugins/installed_plugins.json", "plugins/
 const inBase64 = " in base64"
 
 // before is the file in which we keep how they were.
-func (i *Installer) before() string { return i.dir() + ".json" }
+func (i *Installer) before() string { return i.Dir() + ".json" }
 
 // remember keeps the files as they are.
 func (i *Installer) remember() error {
 	if err := os.MkdirAll(filepath.Dir(i.before()), 0o700); err != nil {
 		return err
 	}
-	was := map[string]string{}
+	was := map[string]string{rootKey: i.Root}
 	for _, file := range kept {
 		data, err := sharedfile.ReadFile(filepath.Join(i.Root, filepath.FromSlash(file)))
 		if err == nil && utf8.Valid(data) {

@@ -66,3 +66,59 @@ esac
 		t.Errorf("uninstalled again: %t, %v", removed, err)
 	}
 }
+
+// Two directories can have the same settings, by a link. When the plugin is removed from one, it is still on in the other.
+func TestUninstallSharedSettings(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "program")
+	standin.WriteProgram(t, program, `#!/bin/sh
+cd "$CLAUDE_CONFIG_DIR" || exit
+case "$*" in
+"plugin list --json") if [ -e version ]; then printf '[{"id":"teambridge@teambridge","version":"%s","enabled":%s}]' "$(cat version)" "$(grep -o true settings.json || echo false)"; else echo '[]'; fi ;;
+"plugin marketplace list --json") if [ -e market ]; then printf '[{"name":"teambridge","path":"%s"}]' "$(cat market)"; else echo '[]'; fi ;;
+"plugin marketplace add "*) printf %s "$4" >market ;;
+"plugin marketplace remove teambridge") rm market ;;
+"plugin install teambridge@teambridge")
+	sed -n 's/.*"version": "\(.*\)".*/\1/p' "$(cat market)/teambridge/.claude-plugin/plugin.json" >version
+	echo '{"enabledPlugins":{"teambridge@teambridge":true}}' >settings.json ;;
+"plugin enable teambridge@teambridge") echo '{"enabledPlugins":{"teambridge@teambridge":true}}' >settings.json ;;
+"plugin uninstall teambridge@teambridge") rm version; echo '{"enabledPlugins":{}}' >settings.json ;;
+*) echo "unknown: $*" >&2; exit 1 ;;
+esac
+`)
+	of := func(name string) *Installer {
+		root := filepath.Join(dir, name)
+		if err := os.Mkdir(root, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return &Installer{Command: []string{program}, Env: []string{"CLAUDE_CONFIG_DIR=" + root}, Root: root, State: filepath.Join(dir, "state")}
+	}
+	a, b := of("a"), of("b")
+	if err := os.WriteFile(filepath.Join(a.Root, "settings.json"), []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(a.Root, "settings.json"), filepath.Join(b.Root, "settings.json")); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []*Installer{a, b} {
+		if _, _, err := i.Install(t.Context(), "/a/teambridge", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if removed, err := a.Uninstall(t.Context()); err != nil || !removed {
+		t.Errorf("uninstalled: %t, %v", removed, err)
+	}
+	if s, err := b.Status(t.Context()); err != nil || s.Version == "" || !s.Enabled {
+		t.Errorf("in the other directory, it is %+v, %v", s, err)
+	}
+	if removed, err := b.Uninstall(t.Context()); err != nil || !removed {
+		t.Errorf("uninstalled there: %t, %v", removed, err)
+	}
+	if now, err := os.ReadFile(filepath.Join(a.Root, "settings.json")); err != nil || strings.Contains(string(now), "true") {
+		t.Errorf("the settings are %s (%v)", now, err)
+	}
+}

@@ -295,6 +295,9 @@ func (s *Setup) lookTeams(_ context.Context, st *Step) error {
 		value, ok = is.value()
 	}
 	switch {
+	case ok && teams.Enables(value) && s.shares(st) != nil:
+		st.State, st.Detail = Missing, "agent teams are on, by a setup of "+s.shares(st).Target+", which has the same settings"
+		st.Plan = "keep agent teams on when that is undone"
 	case !ok:
 		st.State, st.Detail = Missing, "agent teams are off"
 		st.Plan = "turn agent teams on: " + teams.EnableVariable + `=1 in "env" of ` + s.settings()
@@ -310,6 +313,51 @@ func (s *Setup) invalid(err error) error {
 	return fmt.Errorf("%s: %w; nothing was changed: repair the file by hand, and try again", s.settings(), err)
 }
 
+// sharing returns what was done for another directory whose settings are the same file as those of root, by a link; nil if nothing
+// was. r is what was done for root.
+func (s *Setup) sharing(root string, r record) (*record, error) {
+	list, err := s.records()
+	if err != nil {
+		return nil, err
+	}
+	here, err := filepath.EvalSymlinks(filepath.Join(root, settingsFile))
+	if err != nil {
+		return nil, nil // there is no such file
+	}
+	for _, other := range list {
+		if other.Step != r.Step || other.Target == root {
+			continue
+		}
+		if there, err := filepath.EvalSymlinks(filepath.Join(other.Target, settingsFile)); err == nil && there == here {
+			return &other, nil
+		}
+	}
+	return nil, nil
+}
+
+// shares returns what a setup of another directory with the same settings has done, unless one of this directory has done it, too.
+func (s *Setup) shares(st *Step) *record {
+	if _, ok, err := s.find(st); ok || err != nil {
+		return nil
+	}
+	other, _ := s.sharing(s.Root, record{Step: st.Name})
+	return other
+}
+
+// join records for this directory what was done for another one, which is undone with the last of them.
+func (s *Setup) join(other record) error {
+	var before []byte
+	if other.Existed {
+		var err error
+		if before, err = os.ReadFile(s.copyOf(other, settingsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	r := other
+	r.Target, r.Directory = s.Root, false
+	return s.remember(r, settingsFile, before)
+}
+
 func (s *Setup) enableTeams(ctx context.Context, st *Step) (err error) {
 	f, err := stophook.Open(ctx, s.State, s.settings(), s.Debug)
 	if err != nil {
@@ -322,6 +370,9 @@ func (s *Setup) enableTeams(ctx context.Context, st *Step) (err error) {
 			return s.invalid(err)
 		}
 		if _, ok := is.value(); ok {
+			if other := s.shares(st); other != nil {
+				return s.join(*other)
+			}
 			return nil
 		}
 	}
@@ -360,6 +411,9 @@ func (s *Setup) disableTeams(ctx context.Context, st *Step) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	if other, err := s.sharing(s.Root, r); err != nil || other != nil { // it undoes that later
+		return errors.Join(err, s.forget(r, settingsFile))
+	}
 	if st.Changed, err = s.restore(f, r, settingsFile); err != nil {
 		return err
 	}

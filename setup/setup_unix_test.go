@@ -456,6 +456,47 @@ func TestPlaceOfTheSettings(t *testing.T) {
 	}
 }
 
+// Two directories can have the same settings, by a link. What one undoes stays for the other.
+func TestSharedSettings(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"the file", "the link"} {
+		m := newMachine(t)
+		setup := *m.Setup
+		o := &machine{&setup, t}
+		o.Root = filepath.Join(filepath.Dir(m.Root), "work")
+		if err := os.Mkdir(o.Root, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(m.settings(), o.settings()); err != nil {
+			t.Fatal(err)
+		}
+		a, b := m, o
+		if first == "the link" {
+			a, b = o, m
+		}
+		a.does(a.Look(t.Context()), Teams)
+		b.does(b.Look(t.Context()), Teams)
+		for _, one := range []*machine{a, b} {
+			for _, st := range one.Look(t.Context()) {
+				if st.Name == Teams && st.State != Done {
+					t.Errorf("%s first: the step is %+v", first, st)
+				}
+			}
+		}
+		a.does(a.made())
+		if text := m.read(m.settings()); !strings.Contains(text, teams.EnableVariable) {
+			t.Errorf("%s first: when it was undone, the settings of the other are %s", first, text)
+		}
+		b.does(b.made())
+		if to, err := os.Readlink(o.settings()); err != nil || to != m.settings() || m.read(m.settings()) != settingsBefore {
+			t.Errorf("%s first: the link leads to %q (%v), with %s", first, to, err, m.read(m.settings()))
+		}
+		if len(a.made())+len(b.made()) > 0 {
+			t.Errorf("%s first: something is left to undo", first)
+		}
+	}
+}
+
 // qwen installs one that is a script.
 func (m *machine) qwen() {
 	m.t.Helper()

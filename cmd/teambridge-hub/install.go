@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/relay/link/hub"
+	"teambridge/relay/shell"
 	"teambridge/status/systemd"
 )
 
@@ -69,9 +70,9 @@ func (a *app) install(ctx context.Context, o runOptions, start bool) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	binary, err := os.Executable()
+	binary, err := shell.Program()
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
 	if strings.Contains(filepath.ToSlash(binary), "/go-build") {
 		return usageError{fmt.Errorf("\"go run\" removes this program when it ends: install it first: go install ./cmd/teambridge-hub")}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/relay/pane"
+	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
 	"teambridge/relay/wake"
 	"teambridge/status/api"
@@ -328,9 +329,9 @@ func (a *app) ownFlags() (flags []string) {
 
 // ownBinary is the path of this program, for what runs it later.
 func ownBinary() (string, error) {
-	binary, err := os.Executable()
+	binary, err := shell.Program()
 	if err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
+		return "", err
 	}
 	if strings.Contains(filepath.ToSlash(binary), "/go-build") {
 		return "", usage("install it first: go install ./cmd/teambridge", "\"go run\" removes this program when it ends")
@@ -349,9 +350,13 @@ func uninstallHook(ctx context.Context, a *app, o hookOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	answer := hookRemoved{File: f.Path}
+	answer, others := hookRemoved{File: f.Path}, f.Others()
 	if answer.Removed, err = f.Uninstall(); err != nil {
 		return err
+	}
+	if len(others) > 0 && !a.json {
+		a.note("the hook stays: it was installed for %s, too, which is the same file", escape(others[0], false))
+		return nil
 	}
 	if !answer.Removed && !a.json {
 		a.note("there is no hook of teambridge in %s", f.Path)

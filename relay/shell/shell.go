@@ -1,5 +1,5 @@
 // Package shell quotes words of command lines, for programs that run them and for people who
-// copy them.
+// copy them, and tells how a shell finds this program.
 package shell
 
 import "strings"

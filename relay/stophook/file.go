@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"teambridge/teams/atomicfile"
@@ -26,6 +27,7 @@ var (
 // File is a settings file, which is locked.
 type File struct {
 	Path   string // of the file itself, not of a link to it
+	named  string // the path by which it was opened, perhaps a link
 	record string // the file in which we keep what we made
 	data   []byte // nil: there is no file
 	made   made
@@ -36,6 +38,9 @@ type File struct {
 // directory. If a record there cannot be read, debug gets the error.
 func Open(ctx context.Context, state, path string, debug func(format string, args ...any)) (f *File, err error) {
 	f = &File{made: made{part: part{Hooks: true, Stop: true}}} // of a hook that somebody else copied here, or the state directory is another
+	if f.named, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
 	if f.Path, err = regular(path); err != nil {
 		return nil, err
 	}
@@ -71,8 +76,15 @@ func (f *File) Install(own string, commands Commands) (changed bool, err error) 
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.Path, err)
 	}
+	m.Users = f.made.Users
+	if !slices.Contains(m.Users, f.named) {
+		m.Users = append(m.Users, f.named)
+	}
 	if bytes.Equal(old, data) {
-		return false, nil
+		if len(m.Users) == len(f.made.Users) {
+			return false, nil
+		}
+		return false, f.remember(m)
 	}
 	m.File = m.File || f.data == nil
 	dir := filepath.Dir(f.Path)
@@ -89,8 +101,26 @@ func (f *File) Install(own string, commands Commands) (changed bool, err error) 
 	return true, f.Replace(data)
 }
 
+// Others returns the paths, besides that by which the file was opened, under which the hook was installed, and that still lead to this
+// file: two Claude directories can share their settings by a link. It is empty if the hook was not installed under this path.
+func (f *File) Others() (others []string) {
+	if !slices.Contains(f.made.Users, f.named) {
+		return nil
+	}
+	for _, path := range f.made.Users {
+		if real, err := regular(path); err == nil && real == f.Path && path != f.named {
+			others = append(others, path)
+		}
+	}
+	return others
+}
+
 // Uninstall removes our hooks and what was made for them, and reports whether there was one.
 func (f *File) Uninstall() (removed bool, err error) {
+	if others := f.Others(); len(others) > 0 {
+		f.made.Users = others
+		return false, f.remember(f.made)
+	}
 	own, _ := os.Executable() // else the hook is known by its name
 	data, empty := f.data, false
 	if f.data != nil {

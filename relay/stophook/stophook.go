@@ -103,7 +103,7 @@ func (h hook) programOf(command, own string) (program string, known bool) {
 		program = strings.ReplaceAll(strings.TrimSuffix(in, "'"), `'\''`, "'")
 	}
 	base := strings.TrimSuffix(filepath.Base(program), ".exe")
-	return program, base == "teambridge" || program == own
+	return program, base == "teambridge" || own != "" && shell.Same(program, own)
 }
 
 // made is what [File.Install] added to a settings file besides the hooks, and is removed with
@@ -113,6 +113,8 @@ type made struct {
 	File      bool   `json:"file,omitempty"`
 	part             // with the Stop hook
 	Wait      []part `json:"wait,omitempty"` // with each of the waiting ones
+
+	Users []string `json:"users,omitempty"` // the paths of the file under which the hook was installed
 }
 
 // part is what was added with one hook.
