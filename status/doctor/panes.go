@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -86,7 +84,7 @@ func (x *examination) hooks() {
 		programs := stophook.Programs(path)
 		slices.Sort(programs)
 		for _, program := range slices.Compact(programs) {
-			if _, err := os.Stat(program); filepath.IsAbs(program) && errors.Is(err, fs.ErrNotExist) {
+			if gone(program) {
 				x.add(api.LevelProblem, "hook_gone", "", path, "a hook runs a program that is gone, "+program+": Claude Code reports an error at the end of each turn",
 					"teambridge hook install --file "+shell.Quote(path)+", or uninstall")
 			} else {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/plugin"
 	"teambridge/relay/opencode"
 	"teambridge/relay/pane"
 	"teambridge/relay/runtimes"
@@ -195,7 +196,10 @@ func (x *examination) teamsEnabled() {
 func (x *examination) tools() {
 	if _, err := x.lookPath("claude"); err == nil {
 		settings := stophook.Files(x.Root.Path(), "")[0]
-		if stophook.PluginEnabled(x.Root.Path(), x.Dir) {
+		program := (&plugin.Installer{Root: x.Root.Path(), State: x.State}).Program()
+		if on := stophook.PluginEnabled(x.Root.Path(), x.Dir); on && gone(program) {
+			x.add(api.LevelProblem, "plugin_gone", "", settings, "the plugin runs a program that is gone, "+program+": sessions of Claude Code have neither the tools nor the hooks", "teambridge plugin install, or uninstall")
+		} else if on {
 			x.add(api.LevelOK, "tools", "", settings, "sessions of Claude Code have the tools and the hooks: the plugin is enabled", "")
 		} else {
 			x.add(api.LevelNote, "no_tools", "", settings, "the plugin is not enabled, which gives each session of Claude Code the tools and the hooks", "teambridge setup installs it, if you agree")

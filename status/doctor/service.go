@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"teambridge/inbox/sqlite"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/systemd"
 	"teambridge/status/view"
 )
 
@@ -22,6 +24,9 @@ func (x *examination) service(ctx context.Context) {
 	c, err := client.Find(x.State, x.Root.Path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if x.unitGone() {
+			return
+		}
 		x.add(api.LevelNote, "no_service", "", "", "no service runs: messages of others are recorded only while a command such as watch runs", start)
 		return
 	case err != nil:
@@ -47,6 +52,29 @@ func (x *examination) service(ctx context.Context) {
 			"teambridge service restart, or start it again as you did")
 	}
 	x.add(api.LevelOK, "service", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service runs and records: process %d", card.PID), "")
+}
+
+// unitGone reports a unit of systemd for the service whose program is gone, and whether there is one.
+func (x *examination) unitGone() bool {
+	u, err := systemd.Service().For(x.LookupEnv, func() (string, error) {
+		home, _ := x.LookupEnv("HOME")
+		return home, nil
+	})
+	if err != nil {
+		return false
+	}
+	program, err := u.Program() // there is none, or somebody else has written it
+	if err != nil || !gone(program) {
+		return false
+	}
+	x.add(api.LevelProblem, "service_gone", "", u.Path, "the service cannot start: it runs a program that is gone, "+program, "teambridge service install, or uninstall")
+	return true
+}
+
+// gone reports whether a path is that of a program that is not there any more.
+func gone(program string) bool {
+	_, err := os.Stat(program)
+	return filepath.IsAbs(program) && errors.Is(err, fs.ErrNotExist)
 }
 
 // MovedDatabases returns the process of the service, and which databases in the state

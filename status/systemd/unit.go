@@ -186,6 +186,23 @@ func (u Unit) Read() (string, error) {
 	return string(data), nil
 }
 
+// Program returns what the unit runs.
+func (u Unit) Program() (string, error) {
+	text, err := u.Read()
+	if err != nil {
+		return "", err
+	}
+	_, command, _ := strings.Cut(text, "\nExecStart=\"")
+	word := strings.Builder{}
+	for i := 0; i < len(command) && command[i] != '"' && command[i] != '\n'; i++ {
+		if (command[i] == '\\' || command[i] == '%') && i+1 < len(command) {
+			i++
+		}
+		word.WriteByte(command[i])
+	}
+	return word.String(), nil
+}
+
 // Install makes text the content of the file. With start, systemd starts the unit too, or starts it
 // again if it was another one.
 func (u Unit) Install(ctx context.Context, text string, start bool) (api.Installed, error) {

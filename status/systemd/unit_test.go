@@ -99,3 +99,21 @@ func TestHubDirectory(t *testing.T) {
 		}
 	}
 }
+
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"/usr/bin/teambridge", `/it's "here"/100%/a\b/teambridge`} {
+		u := Service()
+		u.Path = filepath.Join(t.TempDir(), "u.service")
+		text, err := u.Text([]string{program, "serve", "--listen", "x"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(u.Path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := u.Program(); err != nil || got != program {
+			t.Errorf("%q, %v; want %q", got, err, program)
+		}
+	}
+}
