@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -554,6 +555,24 @@ func TestVersionWithoutWhatIsNeeded(t *testing.T) {
 	want := &VersionError{"1.18.33", []string{"GET /api/session/{sessionID}/history"}}
 	if got, ok := errors.AsType[*VersionError](err); !ok || !cmp.Equal(got, want) || !strings.Contains(err.Error(), "install 1.18 or newer") {
 		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// Version 2 answers each path that it does not know with its page.
+func TestLaterVersion(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/info" {
+			_, _ = io.WriteString(w, `{"version":"2.2.7"}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<!doctype html><html></html>")
+	}))
+	defer s.Close()
+	_, err := New(Options{URL: s.URL, Dir: "/d", State: t.TempDir()}).Start(t.Context(), fakeSession, mode.Mode{})
+	if got, ok := errors.AsType[*VersionError](err); !ok || got.Version != "2.2.7" || !strings.Contains(err.Error(), `OpenCode "2.2.7" is not supported yet`) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -131,6 +131,12 @@ func (c *client) health(ctx context.Context) (version string, err error) {
 		Version string
 	}
 	if err := c.call(ctx, http.MethodGet, "/global/health", nil, &h); err != nil {
+		// Version 2 answers with a page, and has other paths.
+		var info struct{ Version string }
+		_, page := errors.AsType[*json.SyntaxError](err)
+		if (page || hasStatus(err, http.StatusNotFound)) && c.call(ctx, http.MethodGet, "/api/info", nil, &info) == nil && info.Version != "" {
+			return "", &VersionError{Version: info.Version}
+		}
 		return "", err
 	}
 	if !h.Healthy || h.Version == "" {

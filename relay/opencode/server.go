@@ -322,10 +322,13 @@ var needed = map[string]string{
 // VersionError says that a version of OpenCode lacks what is needed.
 type VersionError struct {
 	Version string
-	Missing []string
+	Missing []string // empty: it is a later version, and works in another way
 }
 
 func (e *VersionError) Error() string {
+	if len(e.Missing) == 0 {
+		return fmt.Sprintf("opencode: OpenCode %.40q is not supported yet; install 1.18", e.Version)
+	}
 	return fmt.Sprintf("opencode: OpenCode %.40q has no %s; install 1.18 or newer", e.Version, strings.Join(e.Missing, ", "))
 }
 
