@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -34,7 +35,7 @@ type Tail struct {
 func (t *Tail) Left() int64 { return t.info.Size() - t.offset }
 
 // Lines yields the lines that were not read yet, without spaces around them. A line is valid until
-// the next one. One that begins before the offset is left out. The last one may have no newline; it
+// the next one. Of a line with several records, each is yielded. One that begins before the offset is left out. The last one may have no newline; it
 // is read when it is a whole record.
 func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
@@ -85,8 +86,12 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 			}
 			at += size
 			t.offset = at
-			if part = bytes.TrimSpace(part); len(part) > 0 && size <= limit && !half && !yield(part, nil) {
-				return
+			if part = bytes.TrimSpace(part); len(part) > 0 && size <= limit && !half {
+				for record := range split(part) {
+					if !yield(record, nil) {
+						return
+					}
+				}
 			}
 			if t.offset != at { // what was yielded made somebody read on
 				return
@@ -94,6 +99,27 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 			if long, size, half = long[:0], 0, false; cap(long) > 1<<20 {
 				long = nil
 			}
+		}
+	}
+}
+
+// split yields the records of a line. There are several if a newline was lost in a crash.
+func split(line []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for bytes.Contains(line, []byte(`}{"`)) {
+			d := json.NewDecoder(bytes.NewReader(line))
+			var first json.RawMessage
+			if d.Decode(&first) != nil {
+				break // see [Parse]
+			}
+			end := d.InputOffset()
+			if !yield(line[:end]) {
+				return
+			}
+			line = line[end:]
+		}
+		if len(line) > 0 {
+			yield(line)
 		}
 	}
 }

@@ -104,6 +104,38 @@ func TestLastLines(t *testing.T) {
 }
 
 // A line after which a killed process wrote nothing more holds the record of its successor.
+// After a crash, records can share a line, and NULs can stand before one. None is passed over.
+func TestRecordsThatShareALine(t *testing.T) {
+	t.Parallel()
+	const a, b = `{"type":"user","uuid":"a","message":{"content":"}{\"x\" }{"}}`, `{"type":"assistant","uuid":"b"}`
+	for content, want := range map[string]string{
+		a + b + "\n" + b:                           "a b b",
+		a + b + a + "\n":                           "a b a",
+		a + " " + b[:9] + "\n" + b + "\n":          "a b",
+		a + b[:9] + "\n" + b + "\n":                "a b",
+		a + b + b[:9] + b + "\n":                   "a b b",
+		a[:20] + b + "\n":                          "b",
+		strings.Repeat("\x00", 700) + a + "\n" + b: "a b",
+		b + "\n" + strings.Repeat("\x00", 90_000) + a + "\n" + b + "\n": "b a b",
+	} {
+		path := filepath.Join(t.TempDir(), "a.jsonl")
+		put(t, path, content)
+		var got []string
+		tail := Tail{Path: path}
+		for line, err := range tail.Lines() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, ok := Parse(line); ok {
+				got = append(got, r.UUID)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("of %.200q: %q, want %q", content, got, want)
+		}
+	}
+}
+
 func TestTornLines(t *testing.T) {
 	t.Parallel()
 	whole := `{"parentUuid":"a","type":"user","uuid":"b","message":{"content":[{"type":"text","text":"{\"type\":\"x\"}"}]}}`
