@@ -26,17 +26,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// onEach runs a test on each version at the same time.
-func onEach(t *testing.T, test func(t *testing.T, v teams.Version)) {
-	t.Helper()
-	t.Parallel()
-	standin.ForEach(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
-		test(t, v)
-	})
-}
-
-// onSome runs a test on one of them, or on those that are selected.
+// onSome runs a test with one of the versions of Claude Code, or with those that are selected, at once.
 func onSome(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Helper()
 	t.Parallel()
