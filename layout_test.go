@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"relay/sim/standin":        {"relay/sim/model", "relay/sim/simchild", "relay/process", "teams"}, // for versions
 	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                                     // as simagent
 	"relay/sim/simsession":     {"relay/qwen", "teams", "teams/transcript"},                         // the names and lines of its files, and the version in them
-	"relay/link":               {"inbox/ledger"},
+	"relay/link":               {"inbox/ledger", "teams", "teams/rawjson"},
 	"relay/link/nats":          {"relay/link"},
 	"relay/link/nats/admin":    {"relay/link/nats"},
 	"relay/link/hub":           {"relay/link/nats", "relay/link/nats/admin", "teams/atomicfile", "teams/flock"},

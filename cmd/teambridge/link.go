@@ -176,6 +176,8 @@ func newLinkList(a *app) *cobra.Command {
 
 QUEUED are messages that wait here, and UNCONFIRMED those that the hub has and
 the machine has not confirmed. OFFERS are the teams there that you can write to.
+REFUSED is how much of what the machine sent was refused since the service was
+started; doctor says why.
 
 Exit status: 0, even if there are none.`,
 		Example: `  teambridge link list`,
@@ -206,9 +208,9 @@ func listLinks(ctx context.Context, a *app) error {
 		return err
 	}
 	const none = "there are no links; make one with: teambridge link add CARD"
-	return printList(a, links.Machines, none, []string{"MACHINE", "STATE", "HEARD", "SHARED", "OFFERS", "QUEUED", "UNCONFIRMED", "OLDEST"}, func(m api.Machine) []string {
+	return printList(a, links.Machines, none, []string{"MACHINE", "STATE", "HEARD", "SHARED", "OFFERS", "QUEUED", "UNCONFIRMED", "OLDEST", "REFUSED"}, func(m api.Machine) []string {
 		return []string{
-			m.Machine, m.State, clockOf(m.Heard), dash(strings.Join(m.Teams, ",")), dash(strings.Join(m.Offers, ",")), strconv.Itoa(m.Queued), strconv.Itoa(m.Stored), clockOf(m.Oldest),
+			m.Machine, m.State, clockOf(m.Heard), dash(strings.Join(m.Teams, ",")), dash(strings.Join(m.Offers, ",")), strconv.Itoa(m.Queued), strconv.Itoa(m.Stored), clockOf(m.Oldest), strconv.Itoa(m.Refused),
 		}
 	})
 }

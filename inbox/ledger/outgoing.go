@@ -154,6 +154,13 @@ func (l *Ledger) Outgoing(ctx context.Context, uuid string) (Outgoing, bool, err
 	return first(l.outgoing(ctx, "outgoing", "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
 }
 
+// Asked reports whether the person has written to a machine, as far as the ledger remembers. What agents
+// write has the team of its sender.
+func (l *Ledger) Asked(ctx context.Context, machine string) (bool, error) {
+	n, err := l.db.Number(ctx, "asked", "SELECT EXISTS (SELECT 1 FROM outgoing JOIN deliveries USING (seq) WHERE machine=? AND person=1 AND instr(sender, '@')=0)", machine)
+	return n > 0, err
+}
+
 // NextOutgoing returns the next messages that the hub is to store for a machine, in order. It leaves
 // out rows that are not marked yet. It returns at most limit messages whose contents have at most so
 // many bytes in all, but always the first one.

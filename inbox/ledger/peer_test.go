@@ -176,6 +176,17 @@ func TestAddSaid(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 	say(to, "other", "more", "hello", "")
+	// What senders on another machine are called is only its claim: it has one limit, and others have theirs.
+	there := func(team string) InboxKey {
+		return InboxKey{Root: to.Root, Team: team, CreatedAt: MachineTeamCreated, Inbox: "user"}
+	}
+	for i := range MaxUnread {
+		say(there(fmt.Sprint("t", i%3, "@build")), fmt.Sprint("name-", i), fmt.Sprint("b-", i), "hello", "")
+	}
+	if _, err := l.AddSaid(t.Context(), there("new@build"), "new", "b-more", "hello", ""); !errors.Is(err, ErrUnread) {
+		t.Errorf("one more of build: %v", err)
+	}
+	say(there("new@other-build"), "new", "b-more", "hello", "")
 	if events, err := l.Events(t.Context(), 0, 10); err != nil || len(events) != 0 {
 		t.Errorf("events: %+v, %v", events, err)
 	}

@@ -5,13 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
-// MaxUnread is how many messages of one sender can be unread.
+// MaxUnread is how many messages of one sender can be unread, and of all senders on another machine
+// together: what these are called is only a claim of the machine.
 const MaxUnread = 500
 
 // ErrUnread means that [MaxUnread] messages of a sender are unread.
@@ -56,7 +58,12 @@ func (l *Ledger) AddSaid(ctx context.Context, to InboxKey, from, id, text, summa
 		if err != nil {
 			return err
 		}
-		if n, err := c.Number("SELECT count(*) FROM said WHERE sender=? AND read_at=0", from); err != nil || n >= MaxUnread {
+		count, by := "SELECT count(*) FROM said WHERE sender=? AND read_at=0", from
+		if i := strings.IndexByte(to.Team, '@'); i >= 0 && to.CreatedAt == MachineTeamCreated {
+			count, by = `SELECT count(*) FROM said JOIN messages USING (message) JOIN inboxes USING (inbox_id)
+				WHERE read_at=0 AND created_at=1 AND substr(team, instr(team, '@'))=?`, to.Team[i:]
+		}
+		if n, err := c.Number(count, by); err != nil || n >= MaxUnread {
 			return cmp.Or(err, ErrUnread)
 		}
 		n, err := c.Number("INSERT INTO messages (inbox_id, frame, at, raw) VALUES (?, ?, ?, ?) RETURNING message", inboxID, id, at, raw)

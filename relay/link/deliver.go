@@ -107,7 +107,9 @@ func (l *Link) deliverSome(ctx context.Context, list []ledger.Incoming) error {
 		if failed = err; err != nil {
 			break
 		}
-		out.N = in.N
+		if out.N = in.N; out.Stage == ledger.StageRefused {
+			l.leftOut(in.Machine, 1, "a message: "+out.Reason)
+		}
 		done = append(done, out)
 	}
 	if len(done) > 0 {

@@ -3,7 +3,6 @@ package link
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -110,22 +109,14 @@ type Member struct {
 	WaitsSince time.Time `json:"waitsSince,omitzero"`
 }
 
-// PresenceOf reads what a machine said of itself last; ok is false if it never did.
+// PresenceOf reads what a machine said of itself last; ok is false if it never did. It decodes all of
+// it, so it is called once for a machine, and not for each of its teams.
 func PresenceOf(m ledger.Machine) (p Presence, ok bool) {
 	if len(m.Presence) == 0 {
 		return p, false
 	}
-	p, err := readPresence(m.Presence)
+	p, _, err := openPresence(m.Presence)
 	return p, err == nil
-}
-
-// readPresence reads a presence. What a later version says in another way is left out.
-func readPresence(text []byte) (p Presence, err error) {
-	err = json.Unmarshal(text, &p)
-	if errors.As(err, new(*json.UnmarshalTypeError)) && p.Version > Version {
-		err = nil
-	}
-	return p, err
 }
 
 // Away is how long a machine is silent, by our own clock, before it counts as away.

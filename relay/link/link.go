@@ -55,6 +55,10 @@ type Link struct {
 
 	told      map[string]string // what machines were told of this one last
 	instances map[string]string // of machines, as they said last
+	offered   map[string]string // what was left out of what machines said last
+
+	refusals map[string]*Refusals // by machine
+	stuck    string               // why what came last is not recorded; "": it is
 
 	arrived, outcomes, present chan struct{}
 }
@@ -89,6 +93,7 @@ func New(opts Options) *Link {
 	return &Link{
 		opts: opts, instance: uuid.NewString(), peers: map[string]*peer{}, refused: map[string][]ledger.Receipt{}, queries: map[string][]string{},
 		working: map[recipient]bool{}, waiting: map[recipient]time.Time{}, told: map[string]string{}, instances: map[string]string{},
+		offered: map[string]string{}, refusals: map[string]*Refusals{},
 		arrived: make(chan struct{}, 1), outcomes: make(chan struct{}, 1), present: make(chan struct{}, 1),
 	}
 }
@@ -203,6 +208,59 @@ func pause(ctx context.Context, d time.Duration, wake ...<-chan struct{}) bool {
 		return false
 	}
 	return true
+}
+
+// Refusals says what of a machine was refused since the link runs.
+type Refusals struct {
+	Count int    // of messages, frames, and changes of what it says of itself
+	Why   string // the last reason
+}
+
+// Refused returns what of a machine was refused.
+func (l *Link) Refused(machine string) Refusals {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.refusals[machine]; r != nil {
+		return *r
+	}
+	return Refusals{}
+}
+
+// Stuck returns why what came last is not recorded, and keeps all that follows at the hub; "" if
+// nothing is wrong.
+func (l *Link) Stuck() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stuck
+}
+
+// leftOut counts what was refused of a machine.
+func (l *Link) leftOut(machine string, n int, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leave(machine, n, why)
+}
+
+// leave is leftOut. l.mu is held.
+func (l *Link) leave(machine string, n int, why string) {
+	if n == 0 {
+		return
+	}
+	r := l.refusals[machine]
+	if r == nil {
+		r = &Refusals{}
+		l.refusals[machine] = r
+	}
+	r.Count, r.Why = r.Count+n, words(why)
+}
+
+// stays says that what came of a machine is not recorded, or with nil that it is.
+func (l *Link) stays(machine string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stuck = ""; err != nil {
+		l.stuck = fmt.Sprintf("what %s sent stays at the hub, and so does what comes after it: %v", cmp.Or(machine, "the hub"), err)
+	}
 }
 
 // soon is how long the receipt that messages were received waits for a better one: what is

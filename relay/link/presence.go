@@ -12,9 +12,23 @@ func (l *Link) Announce() { signal(l.present) }
 
 // heard records what a machine says of itself. It decides nothing but what is sent again.
 func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
-	p, err := readPresence(text)
-	if err != nil || machine == l.opts.Self.Name {
+	if machine == l.opts.Self.Name {
+		return nil
+	}
+	p, left, err := openPresence(text)
+	if err != nil {
+		l.leftOut(machine, 1, "what it says of itself: "+err.Error())
 		return nil // it comes again
+	}
+	l.mu.Lock()
+	if l.offered[machine] != left { // and not each time that it says the same
+		if l.offered[machine] = left; left != "" {
+			l.leave(machine, 1, "what it says of itself: "+left)
+		}
+	}
+	l.mu.Unlock()
+	if text, err = json.Marshal(p); err != nil { // what is kept is what was opened
+		return err
 	}
 	if lost, err := l.opts.Ledger.HeardFrom(ctx, machine, p.Ledger, text); err != nil {
 		return err

@@ -3,7 +3,6 @@ package link
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,6 +31,7 @@ func (l *Link) read(ctx context.Context) error {
 			default:
 				err = l.changed(ctx)
 			}
+			l.stays(a.From, err)
 			if err == nil || ctx.Err() != nil {
 				break
 			}
@@ -51,9 +51,10 @@ func (l *Link) read(ctx context.Context) error {
 
 // take records a frame, and acknowledges it then.
 func (l *Link) take(ctx context.Context, a Arrival) error {
-	var f frame
-	if err := json.Unmarshal(a.Frame, &f); err != nil || f.Version < 1 {
-		l.opts.Warn(fmt.Errorf("%s sent a frame that is none; it is left out: %w", a.From, cmp.Or(err, errors.New("it has no version"))))
+	f, err := openFrame(a.Frame)
+	if err != nil {
+		l.leftOut(a.From, 1, "a frame that is none: "+err.Error())
+		l.opts.Warn(fmt.Errorf("%s sent a frame that is none; it is left out: %w", a.From, err))
 		return l.ack(ctx, a)
 	}
 	if f.Version > Version {
@@ -86,35 +87,32 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 			return err
 		}
 	}
-	var list []ledger.Incoming
-	var refused []ledger.Receipt
-	for _, m := range f.Messages {
-		if f.For != "" && f.For != l.opts.Self.Incarnation {
-			// Meant for a ledger that this one has replaced, which may have had them. Ours in the
-			// answer tells the sender so.
-			refused = append(refused, ledger.Receipt{ID: m.ID, Stage: ledger.StageReset})
-			continue
+	refused, n := f.refused, len(f.refused)+f.left
+	if f.For != "" && f.For != l.opts.Self.Incarnation {
+		// Meant for a ledger that this one has replaced, which may have had them. Ours in the
+		// answer tells the sender so.
+		for _, in := range f.list {
+			refused = append(refused, ledger.Receipt{ID: in.ID, Stage: ledger.StageReset})
 		}
-		in, err := incoming(m)
-		if err != nil {
-			refused = append(refused, ledger.Receipt{ID: m.ID, Stage: ledger.StageRefused, Reason: err.Error()})
-			continue
-		}
-		list = append(list, in)
+		f.list = nil
 	}
-	if len(list) > 0 {
-		more, err := lg.Receive(ctx, a.From, list...)
+	if len(f.list) > 0 {
+		more, err := l.receive(ctx, a.From, f.list)
 		if errors.Is(err, ledger.ErrNoMachine) {
 			return l.ack(ctx, a)
 		}
 		if err != nil {
 			return err
 		}
-		refused = append(refused, more...)
+		if refused, n = append(refused, more...), n+len(more); len(more) > 0 {
+			f.why = cmp.Or(f.why, "a message: "+more[0].Reason)
+		}
 	}
+	l.leftOut(a.From, n, f.why)
 	if len(refused) > 0 {
 		l.mu.Lock()
-		l.refused[a.From] = append(l.refused[a.From], refused...)
+		all := append(l.refused[a.From], refused...)
+		l.refused[a.From] = all[:min(len(all), maxAnswers)] // the others are sent again, and refused then
 		l.mu.Unlock()
 	}
 	err = l.ack(ctx, a)
@@ -122,6 +120,27 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	signal(l.arrived)
 	l.opts.Changed()
 	return err
+}
+
+// receive records messages. One that the ledger cannot have is refused, and the others are recorded: a
+// frame that failed for ever would hold up all machines.
+func (l *Link) receive(ctx context.Context, machine string, list []ledger.Incoming) (refused []ledger.Receipt, err error) {
+	refused, err = l.opts.Ledger.Receive(ctx, machine, list...)
+	if !errors.As(err, new(*ledger.ValueError)) {
+		return refused, err
+	}
+	if len(list) == 1 {
+		return []ledger.Receipt{{ID: list[0].ID, Stage: ledger.StageRefused, Reason: words(err.Error())}}, nil
+	}
+	refused = nil
+	for _, in := range list {
+		more, err := l.receive(ctx, machine, []ledger.Incoming{in})
+		if err != nil {
+			return nil, err
+		}
+		refused = append(refused, more...)
+	}
+	return refused, nil
 }
 
 // ack acknowledges a frame. If that fails, the frame comes again, and is known.
@@ -136,22 +155,6 @@ func (l *Link) ack(ctx context.Context, a Arrival) error {
 type content struct {
 	Name, Text, Summary string
 }
-
-func incoming(m message) (in ledger.Incoming, err error) {
-	for _, field := range []struct{ what, text string }{{"id", m.ID}, {"team", m.Team}, {"recipient", m.Member}, {"sender", m.From}, {"text", m.Text}} {
-		if field.text == "" {
-			return in, fmt.Errorf("it has no %s", field.what)
-		}
-		if field.what != "text" && len(field.text) > maxName {
-			return in, fmt.Errorf("its %s has %d bytes, over %d", field.what, len(field.text), maxName)
-		}
-	}
-	raw, err := json.Marshal(content{m.Name, m.Text, m.About})
-	return ledger.Incoming{ID: m.ID, Team: m.Team, Member: m.Member, From: m.From, Digest: m.digest(), Raw: raw, Asks: m.Ask, Sent: m.Sent}, err
-}
-
-// maxName is the size of the longest name of anything, in bytes.
-const maxName = 1024
 
 // changed does what is due when the wire was connected, or lost.
 func (l *Link) changed(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/google/uuid"
 )
@@ -56,7 +57,9 @@ func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan stru
 	}
 	l.mu.Lock()
 	refused, query := l.refused[machine], l.queries[machine]
-	delete(l.refused, machine)
+	if delete(l.refused, machine); len(refused) > l.opts.page {
+		refused, l.refused[machine] = refused[:l.opts.page], slices.Clone(refused[l.opts.page:])
+	}
 	if delete(l.queries, machine); len(query) > l.opts.page { // what is lost here is asked again some time
 		query, l.queries[machine] = query[:l.opts.page], query[l.opts.page:]
 	}

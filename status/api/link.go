@@ -33,6 +33,9 @@ type Machine struct {
 	Queued  int        `json:"queued"`           // messages for it that the hub does not have yet
 	Stored  int        `json:"stored"`           // messages for it that it has not confirmed
 	Oldest  *time.Time `json:"oldest,omitempty"` // when the oldest of these was sent
+
+	Refused    int    `json:"refused"`              // what was refused of it since the service was started: messages, frames that are none, offers
+	RefusedWhy string `json:"refusedWhy,omitempty"` // the last reason
 }
 
 // The states of a machine.

@@ -126,7 +126,7 @@ func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error
 	}
 	delete(unread, pane.SessionTeam)
 	add := func(m ledger.Machine, t link.Team, states []api.Status) {
-		e := &cachedTeam{team: view.MachineTeam(m, t.Team), createdAt: ledger.MachineTeamCreated, states: states}
+		e := &cachedTeam{team: view.MachineTeam(m, t), createdAt: ledger.MachineTeamCreated, states: states}
 		e.waits = unread[e.team.Team]
 		delete(unread, e.team.Team)
 		markDismissable(e.waits)
@@ -134,8 +134,9 @@ func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error
 	}
 	for _, m := range machines {
 		p, _ := link.PresenceOf(m)
+		silent := view.Whereabouts(m)
 		for _, t := range p.Teams {
-			add(m, t, view.MachineStatus(m, t.Team))
+			add(m, t, view.MachineStatus(m, t, silent))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unread)) {

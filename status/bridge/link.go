@@ -54,8 +54,17 @@ func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
 		shown.State, shown.Reason = s.links.state(&shown)
 	}
 	list, err := l.machines(ctx)
+	var carrier *link.Link
+	if s := l.service; s != nil && s.links != nil {
+		_, carrier, _ = s.links.get()
+	}
 	for _, m := range list {
-		shown.Machines = append(shown.Machines, view.Machine(m))
+		one := view.Machine(m)
+		if carrier != nil {
+			r := carrier.Refused(m.Name)
+			one.Refused, one.RefusedWhy = r.Count, r.Why
+		}
+		shown.Machines = append(shown.Machines, one)
 	}
 	return shown, err
 }
@@ -333,7 +342,7 @@ func (r *links) poke() {
 
 // state says how the connection with the hub is, and since when.
 func (r *links) state(shown *api.Links) (state, reason string) {
-	w, _, why := r.get()
+	w, carrier, why := r.get()
 	if w == nil {
 		reason = "the service is just starting"
 		if why != nil {
@@ -346,7 +355,7 @@ func (r *links) state(shown *api.Links) (state, reason string) {
 		shown.Since = new(s.Since.UTC())
 	}
 	if s.Connected {
-		return api.LinkConnected, s.Err
+		return api.LinkConnected, cmp.Or(carrier.Stuck(), s.Err)
 	}
 	return api.LinkDisconnected, cmp.Or(s.Err, "it is just connecting")
 }

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
@@ -407,6 +410,75 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
+// forge puts a message into the outbox of a machine as one that is not honest may: from whom, and to
+// what, it likes.
+func (m *linkedMachine) forge(machine, from, member, team, text string) string {
+	m.t.Helper()
+	id := uuid.NewString()
+	o := ledger.Outgoing{Machine: machine, There: member, At: team, Delivery: ledger.Delivery{
+		UUID: id, ID: id, InboxKey: ledger.InboxKey{Root: m.Root.Path(), Team: "any@" + machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
+		From: from, Kind: "message", Raw: []byte(text), Person: true, Isolated: true, At: time.Now(),
+	}}
+	if _, _, err := m.ledger.AddOutgoing(m.t.Context(), o, sha256.Sum256([]byte(text))); err != nil {
+		m.t.Fatal(err)
+	}
+	m.links.poke()
+	return id
+}
+
+// became waits until it is known what became of a message to another machine.
+func (m *linkedMachine) became(id string, want ledger.Stage) (reason string) {
+	m.t.Helper()
+	m.until("a message is "+string(want), func() bool {
+		o, _, err := m.ledger.Outgoing(m.t.Context(), id)
+		if err == nil && o.Stage != want && (o.Stage.Final() || o.Stage == ledger.StageVerified) {
+			m.t.Fatalf("it is %s: %s, want %s", o.Stage, o.Reason, want)
+		}
+		reason = o.Reason
+		return err == nil && o.Stage == want
+	})
+	return reason
+}
+
+// A machine that was shared nothing, and was not asked, writes nothing to the person. What is refused of
+// it is counted.
+func TestPersonIsReachedOnlyIfAsked(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	for _, c := range [][3]string{{"user@sessions@laptop", "user", "sessions"}, {"worker@ci", "user", "sessions"}, {"worker@ci", "user", "ci@build"}, {"x@y@z", "user", "ci@build"}} {
+		if why := build.became(build.forge("laptop", c[0], c[1], c[2], "call this number"), ledger.StageRefused); !strings.Contains(why, "there is no such team") {
+			t.Errorf("%v: %q", c, why)
+		}
+	}
+	waits := func() string {
+		list, err := laptop.Attention(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, a := range list {
+			all = append(all, a.From+" in "+a.Team)
+		}
+		return strings.Join(all, ", ")
+	}
+	if got := waits(); got != "" {
+		t.Errorf("there wait %s", got)
+	}
+	if links, err := laptop.Links(t.Context()); err != nil || links.Machines[0].Refused != 4 || !strings.Contains(links.Machines[0].RefusedWhy, "there is no such team") {
+		t.Errorf("%+v, %v", links, err)
+	}
+	if _, err := laptop.say("ci@build", "worker", "", "who are you?"); err != nil {
+		t.Fatal(err)
+	}
+	build.rows("ci", "worker", 1)
+	build.became(build.forge("laptop", "user@sessions@laptop", "user", "sessions", "its person"), ledger.StageVerified)
+	build.became(build.forge("laptop", "worker@ci", "user", "ci@build", "worker"), ledger.StageVerified)
+	laptop.until("both wait", func() bool {
+		got := waits()
+		return strings.Contains(got, "user in sessions@build") && strings.Contains(got, "worker in ci@build")
+	})
+}
+
 // What somebody on another machine wrote to the person is unread until it was read, whatever becomes of
 // the team, the sharing and the link.
 func TestUnreadStays(t *testing.T) {
@@ -464,6 +536,28 @@ func TestUnreadStays(t *testing.T) {
 	}
 	if _, err := laptop.say("ci@build", "worker", "", "again"); err == nil || !strings.Contains(err.Error(), "there is no link") {
 		t.Errorf("sent: %v", err)
+	}
+}
+
+// Names that a machine makes up fill no team, and who has an entry still gets through.
+func TestInventedSenders(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	var last string
+	for i := range maxStandIns {
+		last = laptop.forge("build", fmt.Sprintf("agent%d@x", i), "worker", "ci", "text")
+	}
+	laptop.became(last, ledger.StageVerified)
+	for range 3 {
+		last = laptop.forge("build", "another"+uuid.NewString()+"@x", "worker", "ci", "text")
+		if why := laptop.became(last, ledger.StageRefused); !strings.Contains(why, "50 members of laptop have entries in ci already") {
+			t.Errorf("%q", why)
+		}
+	}
+	laptop.became(laptop.forge("build", "agent7@x", "worker", "ci", "again"), ledger.StageVerified)
+	c, err := build.Team("ci").Config(t.Context())
+	if err != nil || len(c.Members) != 2+maxStandIns {
+		t.Errorf("%d members, %v", len(c.Members), err)
 	}
 }
 

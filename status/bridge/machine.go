@@ -232,18 +232,18 @@ func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast
 }
 
 func (l machineWay) members(_ context.Context, to *Target) ([]api.Member, error) {
-	team, _, _ := elsewhere(to.remote)
-	return view.MachineMembers(*to.Machine, team), nil
+	offer, _ := to.offer()
+	return view.MachineMembers(*to.Machine, offer), nil
 }
 
 func (l machineWay) detail(_ context.Context, to *Target, _ *ledger.Ledger) (api.TeamDetail, error) {
-	team, _, _ := elsewhere(to.remote)
-	return api.TeamDetail{Team: view.MachineTeam(*to.Machine, team), Ours: []string{mail.User}, From: mail.User}, nil
+	offer, _ := to.offer()
+	return api.TeamDetail{Team: view.MachineTeam(*to.Machine, offer), Ours: []string{mail.User}, From: mail.User}, nil
 }
 
 func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) {
 	offer, _ := to.offer()
-	list := view.MachineStatus(*to.Machine, offer.Team)
+	list := view.MachineStatus(*to.Machine, offer, view.Whereabouts(*to.Machine))
 	for _, name := range to.Members {
 		if there(offer, name) == "" {
 			return nil, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, name)

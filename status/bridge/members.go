@@ -41,7 +41,7 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	for _, m := range machines {
 		p, _ := link.PresenceOf(m)
 		for _, t := range p.Teams {
-			list = view.WithPanes(list, view.MachineTeam(m, t.Team))
+			list = view.WithPanes(list, view.MachineTeam(m, t))
 		}
 	}
 	return list, err

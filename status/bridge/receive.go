@@ -63,12 +63,7 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 	}
 	id := idHere(m.Incoming)
 	if r.forPerson(m) {
-		from, team := teams.Split(m.From)
-		_, err = r.ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
-		r.replicator.Poke()
-		if errors.Is(err, ledger.ErrUnread) {
-			err = api.Decide(api.CodeRefused, "", "the person has not read what came before: %v", err)
-		}
+		err = r.admitted(ctx, m, func() error { return r.tellPerson(ctx, m, id) })
 		return api.Sent{Member: mail.User}, "", err
 	}
 	if err := teams.CheckName("team", m.Team); err != nil {
@@ -79,6 +74,23 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 		return err
 	})
 	return sent, sent.Reach, err
+}
+
+// tellPerson puts a message of another machine into the inbox of the person, as one of a team there.
+func (r *links) tellPerson(ctx context.Context, m link.Message, id string) error {
+	from, team, err := r.recipient(ctx, m.From)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(team, "@") { // a person, who wrote to a team here, and is in none
+		team = pane.SessionTeam
+	}
+	_, err = r.ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
+	r.replicator.Poke()
+	if errors.Is(err, ledger.ErrUnread) {
+		err = api.Decide(api.CodeRefused, "", "the person has not read what came before: %v", err)
+	}
+	return err
 }
 
 // putShared puts a message of another machine into a team that it may write to.
@@ -140,8 +152,25 @@ func (r *links) sentBy(ctx context.Context, to *Target, m link.Message) (string,
 	if slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == to.Name() && s.Inbox == to.Member() }) {
 		return "", api.Decide(api.CodeRefused, "", "%s is a member on a third machine, and messages go over one link only", to.Member())
 	}
+	n := 0
+	for _, s := range all {
+		if s.Machine == m.Machine && s.Team == to.Name() {
+			if s.There == m.From {
+				n = 0
+				break
+			}
+			n++
+		}
+	}
+	if n >= maxStandIns {
+		return "", api.Decide(api.CodeRefused, "", "%d members of %s have entries in %s already, which stay for 30 days after their last message", n, m.Machine, to.Name())
+	}
 	return r.standInFor(ctx, to.Team, m.Machine, m.From, "")
 }
+
+// maxStandIns is how many entries of a team the members of one machine get by writing to it: who writes
+// is only a claim of the machine.
+const maxStandIns = 50
 
 // forPerson reports whether a message is for the person: an answer to what the person sent to a team
 // of that machine, TEAM@MACHINE, or what is sent to the person among the sessions. Its sender is
@@ -155,9 +184,17 @@ func (r *links) forPerson(m link.Message) bool {
 }
 
 // mayWrite returns an error unless the sender of a message may write to its team: the team is shared
-// with the machine, or the sender has a stand-in in it.
+// with the machine, or the sender has a stand-in in it. To the person it may write if the person has
+// written to its machine, or shares the sessions with it.
 func (r *links) mayWrite(ctx context.Context, m link.Message) error {
-	may, err := r.ledger.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), m.Team)
+	team := m.Team
+	if r.forPerson(m) {
+		if asked, err := r.ledger.Asked(ctx, m.Machine); err != nil || asked {
+			return err
+		}
+		team = pane.SessionTeam
+	}
+	may, err := r.ledger.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), team)
 	switch {
 	case errors.Is(err, ledger.ErrNoMachine):
 		return noMachine(m.Machine)
@@ -225,7 +262,11 @@ func (r *links) offers(ctx context.Context, machine string) (list []link.Team, e
 	if err != nil {
 		return nil, err
 	}
+	total := 0
 	for _, name := range m.Teams {
+		if len(list) == link.MaxTeams {
+			break
+		}
 		t := link.Team{Team: name}
 		members, err := r.Members(ctx, name)
 		if err != nil {
@@ -237,7 +278,7 @@ func (r *links) offers(ctx context.Context, machine string) (list []link.Team, e
 		}
 		for _, m := range members {
 			standsIn := slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == name && s.Inbox == m.Member })
-			if standsIn || m.Role != api.RoleAgent && m.Role != api.RoleLead || len(t.Members) == maxOffered {
+			if standsIn || m.Role != api.RoleAgent && m.Role != api.RoleLead || len(t.Members) == link.MaxMembers || total == link.MaxOffered {
 				continue
 			}
 			one := link.Member{Member: m.Member, Lead: m.Role == api.RoleLead}
@@ -248,15 +289,12 @@ func (r *links) offers(ctx context.Context, machine string) (list []link.Team, e
 					one.Waits, one.WaitsSince = s.SectionKind, *s.SectionSince
 				}
 			}
-			t.Members = append(t.Members, one)
+			t.Members, total = append(t.Members, one), total+1
 		}
 		list = append(list, t)
 	}
 	return list, nil
 }
-
-// maxOffered is how many members of a team are told to other machines.
-const maxOffered = 200
 
 // recipient takes the address apart that a message came from, or that a stand-in stands for. That of
 // a person is NAME@TEAM@MACHINE, with the team here that the person wrote to.

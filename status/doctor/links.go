@@ -90,6 +90,12 @@ func (x *examination) hub(ctx context.Context, self ledger.Link, waiting int) {
 		}
 		return // a service that does not answer is reported
 	}
+	for _, m := range k.Machines {
+		if m.Refused > 0 {
+			x.add(api.LevelNote, "machine_refused", "", "", fmt.Sprintf("of what %s sent, %s since the service was started, the last since: %s", m.Machine, refusedTimes(m.Refused), m.RefusedWhy),
+				"its person can tell whether it is a mistake; teambridge link remove "+m.Machine+" ends the link")
+		}
+	}
 	since := ""
 	if k.Since != nil {
 		since = " since " + view.Clock(*k.Since)
@@ -102,6 +108,13 @@ func (x *examination) hub(ctx context.Context, self ledger.Link, waiting int) {
 	default:
 		x.add(api.LevelProblem, "hub", "", self.Hub, "there is no connection with the hub"+since+": "+k.Reason, hubAdvice(self, k.Card))
 	}
+}
+
+func refusedTimes(n int) string {
+	if n == 1 {
+		return "1 thing was refused"
+	}
+	return fmt.Sprintf("%d things were refused", n)
 }
 
 // hubAdvice says what to see to if a hub cannot be reached.

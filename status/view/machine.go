@@ -60,35 +60,32 @@ func Offer(m ledger.Machine, team string) (t link.Team, found bool) {
 }
 
 // MachineTeam shows a team on another machine, which is called TEAM@MACHINE here.
-func MachineTeam(m ledger.Machine, team string) api.Team {
-	offer, _ := Offer(m, team)
+func MachineTeam(m ledger.Machine, offer link.Team) api.Team {
 	return api.Team{
-		Team: team + "@" + m.Name, CreatedAt: time.UnixMilli(ledger.MachineTeamCreated).UTC(), LeadState: teams.Unknown.String(), Members: len(offer.Members), Machine: m.Name,
+		Team: offer.Team + "@" + m.Name, CreatedAt: time.UnixMilli(ledger.MachineTeamCreated).UTC(), LeadState: teams.Unknown.String(), Members: len(offer.Members), Machine: m.Name,
 	}
 }
 
 // MachineMembers shows the members of a team on another machine.
-func MachineMembers(m ledger.Machine, team string) []api.Member {
-	offer, _ := Offer(m, team)
+func MachineMembers(m ledger.Machine, offer link.Team) []api.Member {
 	list := make([]api.Member, 0, len(offer.Members))
 	for _, one := range offer.Members {
 		role := api.RoleAgent
 		if one.Lead {
 			role = api.RoleLead
 		}
-		list = append(list, api.Member{Team: team + "@" + m.Name, Member: one.Member, Role: role, Backend: "machine"})
+		list = append(list, api.Member{Team: offer.Team + "@" + m.Name, Member: one.Member, Role: role, Backend: "machine"})
 	}
 	return list
 }
 
-// MachineStatus says what the members of a team on another machine do, as it said last.
-func MachineStatus(m ledger.Machine, team string) []api.Status {
-	offer, _ := Offer(m, team)
+// MachineStatus says what the members of a team on another machine do, as it said last. silent is what
+// [Whereabouts] says of the machine.
+func MachineStatus(m ledger.Machine, offer link.Team, silent string) []api.Status {
 	list := make([]api.Status, 0, len(offer.Members))
-	silent := Whereabouts(m)
 	for _, one := range offer.Members {
 		s := api.Status{
-			Team: team + "@" + m.Name, Member: one.Member, Word: cmp.Or(one.Word, api.WordUnknown), Why: one.Why, WordSince: one.Since, Since: one.Since, Heard: m.Heard.UTC(),
+			Team: offer.Team + "@" + m.Name, Member: one.Member, Word: cmp.Or(one.Word, api.WordUnknown), Why: one.Why, WordSince: one.Since, Since: one.Since, Heard: m.Heard.UTC(),
 			Basis: api.BasisMachine, State: api.StateIdle, Detail: api.DetailWaiting,
 		}
 		if what := WaitsElsewhere(one.Waits); what != "" && silent == "" {

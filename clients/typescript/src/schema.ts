@@ -4110,6 +4110,10 @@ export interface components {
              * @description when the oldest of these was sent
              */
             oldest?: string;
+            /** @description how much of what it sent was refused since the service was started: messages, frames that are none, changes of what it says of itself */
+            refused: number;
+            /** @description the last reason */
+            refusedWhy?: string;
         };
         NewLink: {
             /** @description the name of this machine: a to z, 0 to 9 and -, 32 at most; default: the one that it has. Another one is refused (409) while there are links */

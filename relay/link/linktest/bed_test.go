@@ -35,7 +35,9 @@ type bed struct {
 	testing.TB
 	dir   string
 	names string // how the network namespaces begin; "" for loopback
-	procs map[string]*process
+
+	fingerprint string // of the hub's certificate
+	procs       map[string]*process
 }
 
 type process struct {
@@ -90,7 +92,7 @@ func newBed(t testing.TB, namespaces bool) *bed {
 			b.kill(name)
 		}
 	})
-	fingerprint := b.certificate()
+	b.fingerprint = b.certificate()
 	cards := map[string]nats.Card{}
 	for _, m := range []string{"a", "b"} {
 		key, err := nats.NewKey()
@@ -105,13 +107,14 @@ func newBed(t testing.TB, namespaces bool) *bed {
 		listen = "0.0.0.0:4222"
 	}
 	at := b.startHub(listen)
+	b.must(os.WriteFile(b.path("listen"), []byte(strings.Replace(listen, "127.0.0.1:0", at, 1)), 0o600)) // there again, when it is restarted
 	for i, m := range []string{"a", "b"} {
 		if namespaces {
 			at = fmt.Sprintf("10.99.%d.1:4222", i+1)
 		}
 		b.ledger(m, func(lg *ledger.Ledger) {
 			peer := peerOf(m)
-			b.must(lg.SetLink(context.Background(), ledger.Link{Name: m, Hub: "tls://" + at, Trust: fingerprint}))
+			b.must(lg.SetLink(context.Background(), ledger.Link{Name: m, Hub: "tls://" + at, Trust: b.fingerprint}))
 			b.must(lg.AddMachine(context.Background(), peer, cards[peer].String(), false))
 		})
 	}
@@ -198,15 +201,18 @@ func (b *bed) startMachine(name string) { b.start(name, b.path(name)) }
 // start starts hub, a or b, and waits until it is ready. It returns what else it says then.
 func (b *bed) start(name string, args ...string) string {
 	b.Helper()
-	child := "machine"
-	if name == "hub" {
+	child, in := "machine", name
+	switch name {
+	case "hub":
 		child = "hub"
+	case dishonest:
+		child, in = "dishonest", "hub" // whose network is not cut
 	}
 	cmd := sqlitetest.Child(context.Background(), child, args...)
 	if b.names != "" {
 		ip, err := exec.LookPath("ip")
 		b.must(err)
-		cmd.Path, cmd.Args = ip, append([]string{"ip", "netns", "exec", b.names + name}, cmd.Args...) // which becomes the process
+		cmd.Path, cmd.Args = ip, append([]string{"ip", "netns", "exec", b.names + in}, cmd.Args...) // which becomes the process
 	}
 	log, err := os.OpenFile(b.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	b.must(err)

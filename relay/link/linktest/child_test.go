@@ -31,7 +31,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sqlitetest.Main(m, map[string]func([]string) error{"hub": runHub, "machine": runMachine})
+	sqlitetest.Main(m, map[string]func([]string) error{"hub": runHub, "machine": runMachine, "dishonest": runDishonest})
 }
 
 // runHub runs a hub until it is killed, or its parent is: DIR LISTEN [CERTIFICATE KEY].
@@ -143,8 +143,8 @@ func (w recordingWire) Next(ctx context.Context) (link.Arrival, error) {
 	}
 	if a.Frame != nil {
 		var f struct{ Messages []struct{ ID string } }
-		if err := json.Unmarshal(a.Frame, &f); err != nil {
-			return a, err
+		if a.From == dishonest || json.Unmarshal(a.Frame, &f) != nil {
+			return a, nil
 		}
 		for _, m := range f.Messages {
 			if err := w.rec.count(ctx, "came", m.ID); err != nil {
@@ -180,6 +180,10 @@ func (r *recorder) count(ctx context.Context, table, id string) error {
 // deliver takes a message once, under its id, as an inbox does.
 func (r *recorder) deliver(ctx context.Context, m link.Message) (ledger.Incoming, error) {
 	out := m.Incoming
+	if m.Machine == dishonest { // with which nothing is shared
+		out.Stage, out.Reason = ledger.StageRefused, "there is no such team"
+		return out, nil
+	}
 	if err := r.count(ctx, "handed", m.ID); err != nil {
 		return out, err
 	}

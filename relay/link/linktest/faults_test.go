@@ -179,7 +179,11 @@ type counts struct {
 	lost, twice, overtaken int
 	wire, handed           int // more than once
 	latency                []time.Duration
+	passages               []passage
 }
+
+// passage is when a message was sent, and when it was recorded.
+type passage struct{ sent, at time.Time }
 
 func (c *counts) add(d counts) {
 	c.lost, c.twice, c.overtaken, c.wire, c.handed = c.lost+d.lost, c.twice+d.twice, c.overtaken+d.overtaken, c.wire+d.wire, c.handed+d.handed
@@ -201,6 +205,7 @@ func (b *bed) count(machine string, n int) (c counts) {
 					c.overtaken++
 				}
 				last[pair] = max(last[pair], i)
+				c.passages = append(c.passages, passage{v.Time(3), v.Time(4)})
 				c.latency = append(c.latency, time.Duration(v.Int(4)-v.Int(3))*time.Microsecond)
 			}, "SELECT sender, member, text, sent, at FROM delivered ORDER BY n")
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,8 +97,11 @@ func (w *Wire) onTold(m *nats.Msg) {
 	}
 	if text, err := w.Key.open(toldKind, card, w.Name, m.Data); err == nil {
 		w.update(func() {
-			if len(w.told) < maxTold {
-				w.told = append(w.told, link.Arrival{From: from, Told: text})
+			a := link.Arrival{From: from, Told: text}
+			if i := slices.IndexFunc(w.told, func(a link.Arrival) bool { return a.From == from }); i >= 0 {
+				w.told[i] = a // the last word of each machine counts
+			} else if len(w.told) < maxTold {
+				w.told = append(w.told, a)
 			}
 		})
 		return

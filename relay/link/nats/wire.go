@@ -70,7 +70,8 @@ type Wire struct {
 
 	mu      sync.Mutex
 	state   link.State
-	told    []link.Arrival
+	told    []link.Arrival // one of each machine
+	heard   bool           // what was handed out last was told
 	frame   *link.Arrival
 	changed bool
 	denied  error // by the hub, after the request
@@ -312,10 +313,10 @@ func (w *Wire) pop() (a link.Arrival, ok bool) {
 	switch {
 	case w.changed:
 		w.changed = false
-	case len(w.told) > 0:
-		a, w.told = w.told[0], w.told[1:]
+	case len(w.told) > 0 && (w.frame == nil || !w.heard): // by turns: who tells something all the time holds up no frame
+		a, w.told, w.heard = w.told[0], w.told[1:], true
 	case w.frame != nil:
-		a, w.frame = *w.frame, nil
+		a, w.frame, w.heard = *w.frame, nil, false
 	default:
 		return a, false
 	}
