@@ -503,6 +503,9 @@ func TestUnreadStays(t *testing.T) {
 		if list := unread(); len(list) != 1 || list[0].ID != before.ID || list[0].Team != "ci@build" {
 			t.Errorf("after %s: %+v", after, list)
 		}
+		if list, err := laptop.Teams(t.Context()); err != nil || !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == "ci@build" }) { // whose messages inbox reads
+			t.Errorf("the teams after %s are %+v, %v", after, list, err)
+		}
 		if one, err := laptop.Attention(t.Context(), "ci@build"); err != nil || len(one) != 1 {
 			t.Errorf("of its team, after %s: %+v, %v", after, one, err)
 		}

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,6 +43,29 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 		p, _ := link.PresenceOf(m)
 		for _, t := range p.Teams {
 			list = view.WithPanes(list, view.MachineTeam(m, t))
+		}
+	}
+	if err != nil {
+		return list, err
+	}
+	return l.withUnread(ctx, list)
+}
+
+// withUnread adds the teams on other machines that are not offered any more, and wrote what the person has
+// not read.
+func (l *Local) withUnread(ctx context.Context, list []api.Team) ([]api.Team, error) {
+	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
+		return list, err
+	}
+	panes, err := l.OpenPanes(ctx)
+	if err != nil {
+		return list, err
+	}
+	unread, err := panes.SaidUnread(ctx)
+	for _, name := range slices.Sorted(maps.Keys(unread)) {
+		team, machine, ok := elsewhere(name)
+		if ok && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == name }) {
+			list = view.WithPanes(list, view.MachineTeam(ledger.Machine{Name: machine}, link.Team{Team: team}))
 		}
 	}
 	return list, err
