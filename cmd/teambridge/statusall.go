@@ -65,7 +65,7 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors.Is(err, api.CodeGone) }
 
 // undecided returns the teams that could be meant, if none is named and there are several.
-// If panes are registered, they are one more, and so are sessions.
+// Registered panes and sessions each count as one more team.
 func undecided(ctx context.Context, a *app) (list []string, err error) {
 	if named, err := a.namedTeam(""); err != nil || named != "" {
 		return nil, err

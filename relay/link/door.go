@@ -19,7 +19,7 @@ import (
 // The door. Whatever another machine says passes here, once, before any of it is used: it is decoded
 // strictly and bounded, and what is wrong is refused by itself, so that it holds nothing else up.
 
-// Limits of what one machine says of itself. More is left out, and its own teams are told up to these.
+// Limits on what one machine may say of itself. Anything beyond them is ignored, and our own offers are cut to them.
 const (
 	MaxTeams   = 100  // that it offers
 	MaxMembers = 200  // of one of them

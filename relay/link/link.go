@@ -259,7 +259,7 @@ func (l *Link) stays(machine string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stuck = ""; err != nil {
-		l.stuck = fmt.Sprintf("what %s sent stays at the hub, and so does what comes after it: %v", cmp.Or(machine, "the hub"), err)
+		l.stuck = fmt.Sprintf("what %s sent cannot be recorded; it stays at the hub, with everything that comes after it: %v", cmp.Or(machine, "the hub"), err)
 	}
 }
 

@@ -82,8 +82,8 @@ func jobSession(root, job string) string {
 	return key(cmp.Or(state.Resume, state.Session))
 }
 
-// nearMove is how much of the end of a transcript is searched for where it is continued. Only what a process that does not know of that
-// adds later stands behind it.
+// nearMove is how many bytes of the end of a transcript are searched for the record that names its continuation. A process that does
+// not know of the move may still append records after that one.
 const nearMove = 4 << 20
 
 var (

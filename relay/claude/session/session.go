@@ -29,8 +29,8 @@
 //
 // # What becomes what
 //
-//   - A prompt is a text of the user, and so is what another session or teambridge wrote, in transcripts. Text of the agent is a text, its reasoning one with
-//     the flag thinking.
+//   - A prompt is a text of the user. In a transcript, a message from another session or from teambridge is one, too. Text of
+//     the agent is a text; its reasoning is one with the flag thinking.
 //   - The use of a tool is a tool-call-start, its result a tool-call-end. The title says in
 //     one line what is to be done, "run `go test ./...`", and the outcome how that ended: failed
 //     if the result is an error, denied if the tool was not allowed, cut if there is no result.
