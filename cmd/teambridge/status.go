@@ -29,7 +29,8 @@ func newStatus(a *app) *cobra.Command {
   unknown          it was at work, but nothing was heard for 5 minutes
 
 One is stuck, too, if it works and nothing new has come from it for 5 minutes,
-or if it and another agent only answer each other (16 times within 10 minutes).
+or if it and another agent only answer each other (16 times within 10 minutes,
+or 100 times within 24 hours).
 
 Panes ("teambridge pane add") and sessions in no team are shown after the team,
 and alone with --team tmux and --team sessions.

@@ -152,6 +152,10 @@ func TestLoops(t *testing.T) {
 		{"enough answers", time.Second, turns(loopExchanges), "a b 16"},
 		{"one less", time.Second, turns(loopExchanges - 1), ""},
 		{"too slow", time.Minute, turns(loopExchanges), ""},
+		{"slow, but for hours", 41 * time.Second, turns(slowExchanges), "a b 100"},
+		{"not for long enough", 41 * time.Second, turns(slowExchanges - 1), ""},
+		{"not on one day", 15 * time.Minute, turns(slowExchanges), ""},
+		{"slow, with others", 41 * time.Second, slices.Concat(turns(slowExchanges/2), []string{"c>a"}, turns(slowExchanges/2)), ""},
 		{"a burst is none", time.Second, slices.Repeat([]string{"a>b"}, 40), ""},
 		{"a burst in each turn", time.Second, slices.Repeat([]string{"a>b", "a>b", "b>a"}, 12), "a b 23"},
 		{"the person wrote to one", time.Second, slices.Concat(turns(9), []string{"user>a"}, turns(9)), ""},
@@ -181,10 +185,16 @@ func TestNoLoop(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1795000000000).UTC()
 	e := &cachedTeam{states: []api.Status{{Member: "a"}, {Member: "b"}}, tools: map[string]task{}}
-	l := loop{exchanges: 20, since: now, ends: now.Add(loopWindow)}
+	l := loop{exchanges: 20, window: loopWindow, since: now, ends: now.Add(loopWindow)}
 	waits := func(p pair) int {
 		e.loops = map[pair]loop{p: l}
 		return len(e.loopWaits())
+	}
+	slow := l
+	slow.window = slowWindow
+	e.loops = map[pair]loop{pairOf("a", "b"): slow}
+	if list := e.loopWaits(); len(list) != 2 || list[0].What != "a and b only answer each other: 20 times within 24 hours" {
+		t.Errorf("in a slow loop waits %+v", list)
 	}
 	if a, b := waits(pairOf("a", "b")), waits(pairOf("a", "user")); a != 2 || b != 0 {
 		t.Errorf("%d and %d wait", a, b)
@@ -212,7 +222,7 @@ func TestLoopIsHeldWhereThereIsARelay(t *testing.T) {
 		{"at a terminal", local, nil, "", "tell one of them to stop", "20 times"},
 	} {
 		e := &cachedTeam{team: api.Team{Team: "t"}, states: []api.Status{{Member: "a", Relay: test.a}, {Member: "b", Relay: test.b}}, tools: map[string]task{},
-			loops: map[pair]loop{pairOf("a", "b"): {exchanges: 20, since: now, ends: now.Add(loopWindow)}}}
+			loops: map[pair]loop{pairOf("a", "b"): {exchanges: 20, window: loopWindow, since: now, ends: now.Add(loopWindow)}}}
 		list := e.loopWaits()
 		i := slices.IndexFunc(list, func(one api.Attention) bool { return one.Member == "a" })
 		if len(list) != 2 {

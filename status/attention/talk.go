@@ -21,9 +21,14 @@ const lately = 200
 // to or heard from anybody else, or called a tool, in between. A turn in which something is read, changed or
 // tested takes a minute or more, so agents at work answer each other ten times in that window at most. A relay, which holds what
 // its agents write, waits for 20 within a minute: see [relay.MaxExchanges].
+//
+// However slowly they go on, they are in a loop after slowExchanges within a day. Not all tools are known that agents at
+// terminals call, so that is more than a pair at work needs for fifty tasks.
 const (
 	loopExchanges = 16
 	loopWindow    = 10 * time.Minute
+	slowExchanges = 100
+	slowWindow    = 24 * time.Hour
 )
 
 // talk returns the last messages of a team, the newest first.
@@ -45,9 +50,10 @@ func pairOf(a, b string) pair { return pair{min(a, b), max(a, b)} }
 
 // A loop is what two agents wrote each other in turn, and nothing else.
 type loop struct {
-	exchanges int       // how often one answered the other within the window
-	since     time.Time // the first of these messages that is known
-	ends      time.Time // when it counts no more, unless they go on
+	exchanges int           // how often one answered the other within the window
+	window    time.Duration // loopWindow or slowWindow
+	since     time.Time     // the first of these messages that is known
+	ends      time.Time     // when it counts no more, unless they go on
 }
 
 // loopsOf finds the loops in the last messages of a team, the newest first. What is no message of an
@@ -55,8 +61,10 @@ type loop struct {
 func loopsOf(talk []journal.Record, now time.Time) map[pair]loop {
 	type run struct {
 		loop
-		from   string // who wrote the last message that was looked at
-		closed bool
+		slow     int       // exchanges within a day
+		slowEnds time.Time // when those are too few, unless they go on
+		from     string    // who wrote the last message that was looked at
+		closed   bool
 	}
 	runs := map[pair]*run{}
 	with := map[string]pair{} // the pair in which an agent wrote or got its newest message
@@ -80,7 +88,7 @@ func loopsOf(talk []journal.Record, now time.Time) map[pair]loop {
 		switch r := runs[p]; {
 		case from == m.Inbox:
 		case r == nil:
-			runs[p] = &run{loop: loop{since: m.FirstSeen}, from: from, closed: other}
+			runs[p] = &run{loop: loop{since: m.FirstSeen, window: loopWindow}, from: from, closed: other}
 		case r.closed || other:
 			r.closed = true
 		default:
@@ -90,13 +98,22 @@ func loopsOf(talk []journal.Record, now time.Time) map[pair]loop {
 					r.ends = m.FirstSeen.Add(loopWindow)
 				}
 			}
+			if r.from != from && now.Sub(m.FirstSeen) <= slowWindow {
+				r.slow++
+				if r.slow == slowExchanges {
+					r.slowEnds = m.FirstSeen.Add(slowWindow)
+				}
+			}
 			r.from, r.since = from, m.FirstSeen
 		}
 	}
 	found := map[pair]loop{}
 	for p, r := range runs {
-		if r.exchanges >= loopExchanges {
+		switch {
+		case r.exchanges >= loopExchanges:
 			found[p] = r.loop
+		case r.slow >= slowExchanges:
+			found[p] = loop{exchanges: r.slow, window: slowWindow, since: r.since, ends: r.slowEnds}
 		}
 	}
 	return found
@@ -132,7 +149,7 @@ func (e *cachedTeam) loopWaits() (list []api.Attention) {
 		if held(p[0], p[1]) || held(p[1], p[0]) {
 			continue // it is over, and what is held waits by itself
 		}
-		if began := l.ends.Add(-loopWindow); e.tools[p[0]].at.After(began) || e.tools[p[1]].at.After(began) {
+		if began := l.ends.Add(-l.window); e.tools[p[0]].at.After(began) || e.tools[p[1]].at.After(began) {
 			continue
 		}
 		var holdable []string
@@ -143,7 +160,7 @@ func (e *cachedTeam) loopWaits() (list []api.Attention) {
 		}
 		for i, name := range p {
 			other := p[1-i]
-			what := fmt.Sprintf("%s and %s only answer each other: %d times within %d minutes", name, other, l.exchanges, int(loopWindow.Minutes()))
+			what := fmt.Sprintf("%s and %s only answer each other: %d times within %s", name, other, l.exchanges, windowText(l.window))
 			do := "teambridge relay hold " + name + "@" + e.team.Team + " " + other + " holds back what they write each other"
 			switch len(holdable) {
 			case 0:
@@ -160,6 +177,13 @@ func (e *cachedTeam) loopWaits() (list []api.Attention) {
 	}
 	slices.SortFunc(list, func(a, b api.Attention) int { return cmp.Compare(a.ID, b.ID) })
 	return list
+}
+
+func windowText(window time.Duration) string {
+	if window == slowWindow {
+		return "24 hours"
+	}
+	return fmt.Sprintf("%d minutes", int(window.Minutes()))
 }
 
 // A task is what an agent was last told.

@@ -4149,7 +4149,7 @@ export interface components {
             /** @description the same as long as it waits, and another when it waits again */
             id: string;
             /**
-             * @description silent: an agent works, and nothing new has come from it for 5 minutes; loop: two agents only answer each other, 16 times within 10 minutes; lead: a member asks its lead, and is answered at the lead's terminal; terminal: an interactive agent waits for its person, who answers at its terminal; draft: messages to a pane wait because somebody has typed something there; done: the agent of a pane has finished the task of a message
+             * @description silent: an agent works, and nothing new has come from it for 5 minutes; loop: two agents only answer each other, 16 times within 10 minutes or 100 times within 24 hours; lead: a member asks its lead, and is answered at the lead's terminal; terminal: an interactive agent waits for its person, who answers at its terminal; draft: messages to a pane wait because somebody has typed something there; done: the agent of a pane has finished the task of a message
              * @enum {string}
              */
             kind: "permission" | "plan" | "question" | "lead" | "terminal" | "unread" | "failed" | "ended" | "stopped" | "lost" | "unknown" | "held" | "idle" | "draft" | "done" | "silent" | "loop";
