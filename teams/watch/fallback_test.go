@@ -222,30 +222,32 @@ func TestWatchesAreSetOnceTheLimitAllows(t *testing.T) {
 func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "the time of creation of a directory changes with what is made in it")
-	// A sweep lists the teams if the time of their directory has changed. The kernel's clock can tick too seldom for that.
-	tick := func(p *claude, n int) {
+	// A sweep lists a directory if its time has changed. The kernel's clock can tick too seldom for that.
+	tick := func(p *claude, dir string, n int) {
 		at := time.Unix(int64(n), 0)
-		p.must(os.Chtimes(p.path("teams"), at, at))
+		p.must(os.Chtimes(p.path(dir), at, at))
 	}
 	for name, change := range map[string]func(p *claude, n int) (want Event){
 		"inboxes": func(p *claude, n int) Event {
 			p.replace(p.inbox("a/alice"), fmt.Sprintf("[%d]", n))
+			tick(p, "teams/a/inboxes", n)
 			return Event{Kind: Changed, Team: "a", Inbox: "alice"}
 		},
 		"config.json": func(p *claude, n int) Event {
 			p.write(p.path("teams/a/config.json"), strings.Repeat("x", n))
+			tick(p, "teams/a", n)
 			return Event{Kind: ConfigChanged, Team: "a"}
 		},
 		"teams that come": func(p *claude, n int) Event {
 			team := fmt.Sprintf("t%d", n)
 			p.mkdir("teams/" + team)
-			tick(p, n)
+			tick(p, "teams", n)
 			return Event{Kind: TeamAppeared, Team: team}
 		},
 		"teams that go": func(p *claude, n int) Event {
 			team := fmt.Sprintf("old%d", n)
 			p.must(os.Remove(p.path("teams/" + team)))
-			tick(p, n)
+			tick(p, "teams", n)
 			return Event{Kind: TeamGone, Team: team}
 		},
 	} {
@@ -297,6 +299,50 @@ func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Without events, what changes a directory is found by the next sweep, and what is written in place within 30 s: the sweeps
+// between look at no files. The clock is the test's.
+func TestMostSweepsLookAtNoFiles(t *testing.T) {
+	t.Parallel()
+	winetest.Skip(t, "the time of creation of a directory changes with what is made in it, so that a sweep begins a new watch")
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	p.write(p.inbox("a/alice"), "[]")
+	p.write(p.path("teams/a/config.json"), "{}")
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{Root: p.root})
+		w.open = newSilent().open
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		begun := time.Now()
+		go func() { ended <- w.Run(ctx) }()
+		view{}.follow(t, w, view{"a": "", "a/alice": "[]"})
+		p.write(p.inbox("a/alice"), "[1]")
+		p.write(p.path("teams/a/config.json"), "{ }")
+		for _, kind := range []Kind{ConfigChanged, Changed} {
+			e := next(t, w)
+			e.Close()
+			if took := time.Since(begun).Round(time.Second); e.Kind != kind || took != 30*time.Second {
+				t.Errorf("%+v after %v, want kind %v after 30 s", e, took, kind)
+			}
+		}
+		begun = time.Now() // the next sweep looks at all files, and those after it not
+		time.Sleep(3 * time.Second)
+		p.write(p.inbox("a/alice"), "[1,2]")
+		time.Sleep(time.Second)
+		at := time.Unix(1, 0)
+		p.must(os.Chtimes(p.path("teams/a/inboxes"), at, at)) // as a lock directory does
+		e := next(t, w)
+		e.Close()
+		if took := time.Since(begun).Round(time.Second); e.Kind != Changed || took != 7*time.Second {
+			t.Errorf("%+v after %v, want it with the sweep after 7 s", e, took)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Events that come are proof that a directory has them: sweeps that are ahead of

@@ -43,6 +43,7 @@ func (d *dir) polled() bool { return d.here && (!d.watched || d.noEvents) }
 // event, the next sweep should find it soon.
 func (w *Watcher) suspect(d *dir) {
 	d.suspect = true
+	w.files = 1 // it looks at all files
 	w.again(w.opts.resweep)
 }
 
@@ -294,24 +295,30 @@ func (w *Watcher) scan(t *team, sweep bool) {
 		return
 	}
 	if t.inboxes == t.dir {
-		w.scanFiles(t, changed, sweep && heard)
+		w.scanFiles(t, changed, sweep && heard, sweep)
 		return
 	}
-	if w.lookConfig(t, swept) && sweep && heard {
+	if (changed || !w.passes(t.dir, sweep)) && w.lookConfig(t, swept) && sweep && heard {
 		w.suspect(t.dir)
 	}
 	w.scanInboxes(t, sweep)
 }
 
+// passes reports whether the files in d, which is unchanged, are not looked at now: events tell of them.
+func (w *Watcher) passes(d *dir, sweep bool) bool { return sweep && w.quick && !d.polled() }
+
 // scanInboxes looks at the inboxes of a team.
 func (w *Watcher) scanInboxes(t *team, sweep bool) {
 	heard := sweep && t.inboxes.watched
 	changed, ok := w.visit(t.inboxes)
-	w.scanFiles(t, ok && changed, heard)
+	w.scanFiles(t, ok && changed, heard, sweep)
 }
 
 // scanFiles looks at the inboxes of a team, of whose directory events were heard, and with list at new ones.
-func (w *Watcher) scanFiles(t *team, list, heard bool) {
+func (w *Watcher) scanFiles(t *team, list, heard, sweep bool) {
+	if !list && w.passes(t.inboxes, sweep) {
+		return
+	}
 	found := false
 	if list {
 		names, _ := w.list(t.inboxes)

@@ -39,12 +39,16 @@ type Options struct {
 	Warn func(error)
 
 	// For tests.
-	sweep     time.Duration // how often everything is looked at; 0: 5 s
+	sweep     time.Duration // how often directories are looked at, and each 6th time their files; 0: 5 s
 	resweep   time.Duration // how soon again after a sweep that found something; 0: 2 s
 	poll      time.Duration // how often without kernel events; 0: 250 ms
 	settle    time.Duration // how long an event waits for more of its kind; 0: 2 ms
 	maxSettle time.Duration // how long it waits at most; 0: 20 ms
 }
+
+// filesEvery is which sweep looks at the files of directories that are unchanged. Files are replaced, or written while
+// there is a lock directory beside them, and both change their directory.
+const filesEvery = 6
 
 // What [Options.Warn] is called with.
 var (
@@ -75,6 +79,8 @@ type Watcher struct {
 	dirs   map[string]*dir // by path, those that exist
 	todo   []*team         // still to be looked at
 	sweep  bool            // todo is a sweep, and not the poll of what has no events
+	quick  bool            // it looks at no files of a directory that is unchanged
+	files  int             // sweeps until one looks at all files
 	next   *time.Timer     // when the next sweep begins
 	lost   bool            // events were lost: look at everything
 	last   time.Time       // when everything was last looked at for that
@@ -99,6 +105,7 @@ func New(opts Options) *Watcher {
 		queue:  newQueue(opts.settle, opts.maxSettle),
 		open:   openKernel,
 		faults: make(chan struct{}, 1),
+		files:  filesEvery,
 		teams:  map[string]*team{},
 		dirs:   map[string]*dir{},
 		warned: map[string]bool{},
@@ -188,6 +195,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.connect()
 			w.again(w.opts.sweep)
 			w.findEventless()
+			if w.files--; w.files <= 0 {
+				w.files = filesEvery
+			}
+			w.quick = w.files < filesEvery
 			w.sweep = true
 			w.todo = slices.Collect(maps.Values(w.teams))
 			w.scanTop(false, true)
