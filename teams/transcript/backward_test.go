@@ -40,3 +40,35 @@ func TestBackward(t *testing.T) {
 		}
 	}
 }
+
+// A line of 144 MB, as one was seen, takes no more memory than the longest that is read.
+func TestBackwardOverALongLine(t *testing.T) {
+	t.Parallel()
+	file := &longLine{size: 144 << 20}
+	n, longest := 0, 0
+	for line := range transcript.Backward(file, file.size) {
+		n, longest = n+1, max(longest, len(line))
+	}
+	if file.largest > 1<<20 || longest > 64<<20 || n != 3 {
+		t.Errorf("%d lines, the longest of %d bytes, and %d bytes were read at once; want 3, at most 64 MB, and at most 1 MB", n, longest, file.largest)
+	}
+}
+
+// longLine is a file of a short line, a long one and a short one.
+type longLine struct {
+	size    int64
+	largest int // that was asked for at once
+}
+
+func (l *longLine) ReadAt(data []byte, at int64) (int, error) {
+	l.largest = max(l.largest, len(data))
+	for i := range data {
+		data[i] = 'x'
+	}
+	for _, newline := range []int64{9, l.size - 10, l.size - 1} {
+		if i := newline - at; i >= 0 && i < int64(len(data)) {
+			data[i] = '\n'
+		}
+	}
+	return len(data), nil
+}

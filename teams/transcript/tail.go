@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"slices"
 
 	"teambridge/teams/sharedfile"
 )
@@ -157,27 +158,34 @@ func Lines(path string, last int64) iter.Seq2[[]byte, error] {
 // conversation before what is looked for costs nothing.
 func backward(file io.ReaderAt, size int64) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
-		var rest []byte // the end of a line whose beginning was not read yet
+		var rest [][]byte // the end of a line whose beginning was not read yet, its last piece first
+		long := 0         // its size
 		for end, piece := size, int64(64<<10); end > 0; piece = min(4*piece, 1<<20) {
 			start := max(0, end-piece)
-			data := make([]byte, end-start, int(end-start)+len(rest))
+			data := make([]byte, end-start)
 			if _, err := file.ReadAt(data, start); err != nil && !errors.Is(err, io.EOF) {
 				return
 			}
-			data = append(data, rest...)
 			end = start
 			for {
 				i := bytes.LastIndexByte(data, '\n')
 				if i < 0 && start > 0 {
 					break
 				}
-				if !yield(start+int64(i+1), data[i+1:]) || i < 0 {
+				line := data[i+1:]
+				if len(rest) > 0 {
+					rest = append(rest, line)
+					slices.Reverse(rest)
+					line = bytes.Join(rest, nil)
+				}
+				rest, long = nil, 0
+				if !yield(start+int64(i+1), line) || i < 0 {
 					return
 				}
 				data = data[:i]
 			}
-			if rest = data; len(rest) > longestLine {
-				rest = nil
+			if rest, long = append(rest, data), long+len(data); long > longestLine {
+				rest, long = nil, 0
 			}
 		}
 	}
