@@ -42,6 +42,9 @@ type fake struct {
 	prompt   func(id string) (status int, promoted int) // called with mu held
 	onActive func()                                     // called with mu held, after the answer was decided
 	missing  string                                     // a path that its description lacks
+	cuts     int                                        // how often the stream is still cut before the newest event
+	question string                                     // that waits, of a session whose parent is the agent's
+	reply    string                                     // to it
 }
 
 func newFake(t *testing.T) *fake {
@@ -85,7 +88,9 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	defer f.mu.Unlock()
 	rest := r.URL.Path
 	if session, found := strings.CutPrefix(rest, "/api/session/ses_"); found {
-		_, rest, _ = strings.Cut(session, "/")
+		if _, rest, _ = strings.Cut(session, "/"); session == "child" {
+			rest = session
+		}
 	}
 	f.calls[rest]++
 	after, _ := strconv.Atoi(r.URL.Query().Get("after"))
@@ -108,8 +113,16 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"model":"p/m1"}`)
 	case "/api/session":
 		fmt.Fprint(w, `{"data":{}}`)
-	case "/api/permission/request", "/api/question/request":
+	case "/api/permission/request":
 		fmt.Fprint(w, `{"data":[]}`)
+	case "/api/question/request":
+		fmt.Fprintf(w, `{"data":[%s]}`, f.question)
+	case "question/que_1/reply":
+		body, _ := io.ReadAll(r.Body)
+		f.question, f.reply, f.active = "", string(body), false
+		w.WriteHeader(http.StatusNoContent)
+	case "child":
+		fmt.Fprintf(w, `{"data":{"parentID":%q}}`, f.sessionID())
 	case "/api/session/active":
 		data := ""
 		if f.active {
@@ -149,6 +162,14 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 
 // follow writes the events after a number, and waits for more.
 func (f *fake) follow(w http.ResponseWriter, r *http.Request, after int) (told int, more bool) {
+	if f.cuts > 0 && after < len(f.events) {
+		f.cuts--
+		for _, e := range f.events[after : len(f.events)-1] {
+			fmt.Fprintf(w, "data: %s\n\n", e)
+		}
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
 	told = max(after, len(f.events))
 	for _, e := range f.events[min(after, len(f.events)):] {
 		fmt.Fprintf(w, "data: %s\n\n", e)
@@ -273,6 +294,47 @@ func TestEndOfTurn(t *testing.T) {
 				t.Errorf("the turn ended while the session was active")
 			}
 		})
+	}
+}
+
+// The stream is cut before the last event of a turn, again and again. The turn ends anyway, since its history is read too.
+func TestEventsLostInReconnects(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.cuts = 3
+	f.prompt = f.runs(func() {
+		f.answer("stop", "yes")
+		f.active = false
+	})
+	_, a := f.start()
+	states, got := until(t, a, send(t, a))
+	if want := []agent.State{agent.Accepted, agent.Done}; !slices.Equal(states, want) || got.Text != "yes" {
+		t.Errorf("got %v %+v, want %v and the answer", states, got, want)
+	}
+}
+
+// A subagent asks in a session of its own: the person is asked, and the answer goes there.
+func TestQuestionOfAChildSession(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.prompt = f.runs(func() {
+		f.question = `{"id":"que_1","sessionID":"ses_child","questions":[{"question":"Which?","header":"h","options":[{"label":"Red"},{"label":"Blue"}]}]}`
+	})
+	var asked agent.Use
+	r := New(Options{URL: f.url, Dir: t.TempDir(), State: t.TempDir(), Permission: &agent.Permission{Ask: func(_ context.Context, u agent.Use) agent.Decision {
+		asked = u
+		return agent.Decision{Allow: true, Answers: map[string]string{"Which?": "Blue"}}
+	}}})
+	a, err := r.start(t.Context(), fakeSession, mode.Mode{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Kill() })
+	until(t, a, send(t, a))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if asked.Kind != agent.AsksPerson || asked.Subagent != "ses_child" || f.reply != `{"answers":[["Blue"]]}` {
+		t.Errorf("asked %+v, and answered %s; want the question of ses_child, and Blue", asked, f.reply)
 	}
 }
 
