@@ -12,6 +12,9 @@ func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	return j.db.Number(ctx, "last", "SELECT seq FROM counter")
 }
 
+// Poll returns a function that tells a loop whether anything was committed: see [sqlite.DB.Poll].
+func (j *Journal) Poll() func(context.Context) (version string, err error) { return j.db.Poll() }
+
 // Changes returns at most limit changes with numbers higher than after, in their order and
 // with the epoch of each. It has a receipt once, with its last number. It fails with
 // [ErrPruned] if some of the changes were pruned.

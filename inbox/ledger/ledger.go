@@ -113,3 +113,6 @@ func (l *Ledger) Close() error { return l.db.Close() }
 // Version returns an opaque text that changes whenever something is recorded, as
 // [sqlite.DB.Version] does.
 func (l *Ledger) Version(ctx context.Context) (string, error) { return l.db.Version(ctx) }
+
+// Poll returns a function that is [Ledger.Version] for a loop: see [sqlite.DB.Poll].
+func (l *Ledger) Poll() func(context.Context) (string, error) { return l.db.Poll() }

@@ -256,6 +256,36 @@ func (d *DB) Version(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
+// settled is how long the log has to stay as it is before a poll believes that nothing was committed.
+const settled = 10 * time.Second
+
+// Poll returns a function that is [DB.Version] for one goroutine that calls it all the time. Where the
+// system tells when the log was written last, it asks SQLite only for 10 s after that, since a commit
+// becomes visible after its fsync, and every 10 s otherwise. Each call notices that the file was moved.
+func (d *DB) Poll() func(context.Context) (version string, err error) {
+	var log logStamp
+	var written, asked time.Time
+	var version string
+	return func(ctx context.Context) (string, error) {
+		now, known := stampOfLog(d.path + "-wal")
+		if !known || now != log {
+			log, written = now, time.Now()
+		}
+		if version != "" && time.Since(written) >= settled && time.Since(asked) < settled {
+			return version, d.moved("version")
+		}
+		asked = time.Now()
+		next, err := d.Version(ctx)
+		if err == nil {
+			version = next
+		}
+		return next, err
+	}
+}
+
+// logStamp changes when the log is written.
+type logStamp struct{ size, modTime int64 }
+
 // Transaction is [Conn.Transaction] as a call of its own of [DB.Do].
 func (d *DB) Transaction(ctx context.Context, op, begin string, f func(*Conn) error) error {
 	return d.Do(ctx, op, func(c *Conn) error {

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"teambridge/teams/winetest"
 )
 
 func aFormat() Format {
@@ -120,6 +124,93 @@ func TestVersion(t *testing.T) {
 	write(other, func() { version(false, "what was not committed") })
 	version(true, "a commit of another")
 	version(false, "nothing")
+}
+
+// A poll asks SQLite only while something may have been committed. The clock is the test's.
+func TestPoll(t *testing.T) {
+	t.Parallel()
+	winetest.Skip(t, "Windows does not tell when an open file was written, so that SQLite is always asked")
+	path := filepath.Join(t.TempDir(), "diary.db")
+	synctest.Test(t, func(t *testing.T) {
+		d, other := newDB(t, path), newDB(t, path)
+		poll, last := d.Poll(), ""
+		look := func() (changed bool) {
+			t.Helper()
+			now, err := poll(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed, last = now != last, now
+			return changed
+		}
+		quiet := func(seconds int) {
+			t.Helper()
+			for range seconds {
+				time.Sleep(time.Second)
+				if look() {
+					t.Fatal("it has changed")
+				}
+			}
+		}
+		look()
+		quiet(12)
+		for _, by := range []*DB{d, other} {
+			addDay(t, by)
+			if !look() {
+				t.Error("a commit was not noticed at once")
+			}
+			quiet(12)
+		}
+
+		begun := time.Now()
+		<-d.turn // whoever asks SQLite waits for it
+		time.AfterFunc(7*time.Second, func() { d.turn <- struct{}{} })
+		quiet(5)
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Error("SQLite was asked though the log is as it was")
+		}
+		time.Sleep(3 * time.Second)
+
+		// A commit becomes visible after its fsync, however long that takes: then the log is as it was.
+		if err := other.Do(t.Context(), "begin the log again", func(c *Conn) error {
+			return c.Query(func(Row) {}, "PRAGMA wal_checkpoint(RESTART)")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		look()
+		quiet(12)
+		before, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addDay(t, other)
+		if err := os.Chtimes(path+"-wal", time.Time{}, before.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := os.Stat(path + "-wal"); err != nil || now.Size() != before.Size() {
+			t.Fatalf("the log has %v, want the size of before (%v)", now, err)
+		}
+		if look() {
+			t.Fatal("SQLite was asked though the log is as it was")
+		}
+		for n := 0; !look(); n++ {
+			if n == 10 {
+				t.Fatal("a commit was not noticed within 10 s")
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+func addDay(t *testing.T, d *DB) {
+	t.Helper()
+	err := d.Transaction(t.Context(), "write", "IMMEDIATE", func(c *Conn) error {
+		_, err := c.Exec("INSERT INTO days (text) VALUES (?)", "long")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestQueriesAreKept(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 // Watch looks at the registered panes and at the sessions that are in no team, so that no request has to. While there
 // are none, it only looks whether the ledger or a file of a process has changed.
 type Watch struct {
-	panes  *pane.Panes
-	ledger *ledger.Ledger
-	files  func() string // of processes: see [pane.Panes.Processes]
+	panes *pane.Panes
+	poll  func(context.Context) (version string, err error) // of the ledger
+	files func() string                                     // of processes: see [pane.Panes.Processes]
 
 	ledgerVersion string // when list was read
 	list          []pane.Pane
@@ -55,7 +55,7 @@ const (
 
 // NewWatch returns a Watch of the panes that a ledger has.
 func NewWatch(panes *pane.Panes, l *ledger.Ledger) *Watch {
-	return &Watch{panes: panes, ledger: l, files: panes.Processes}
+	return &Watch{panes: panes, poll: l.Poll(), files: panes.Processes}
 }
 
 // view returns what was seen of a pane at the last look, without its messages.
@@ -89,7 +89,7 @@ func (w *Watch) sessions() []pane.Pane {
 
 // relist lists the panes and sessions if the ledger or the file of a process has changed.
 func (w *Watch) relist(ctx context.Context) error {
-	version, err := w.ledger.Version(ctx)
+	version, err := w.poll(ctx)
 	if err != nil {
 		return err
 	}

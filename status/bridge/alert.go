@@ -49,7 +49,7 @@ func (s *Service) alert(ctx context.Context, to alert.Destination) {
 		case <-time.After(5 * s.opts.Tick):
 		}
 	}
-	shown, done := s.shown.subscribe()
+	shown, done := s.watchStates()
 	defer done()
 	var running sync.WaitGroup
 	running.Go(func() { a.Run(ctx) })

@@ -74,7 +74,7 @@ func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	}
 	s := &Stream{l: l, q: q, rec: rec, root: root.Path(), done: func() {}}
 	if service := l.service; service != nil {
-		s.shown, s.done = service.shown.subscribe()
+		s.shown, s.done = service.watchStates()
 	}
 	if s.at, s.known, err = locate(ctx, rec.journal, at, q.IsID); err != nil {
 		return nil, errors.Join(err, s.close())

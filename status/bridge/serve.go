@@ -283,23 +283,34 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 		return err != nil
 	}
 	var last int64
-	var version string
-	var checked time.Time
+	var recorded, version string
+	var checked, looked time.Time
+	journalVersion, ledgerVersion := s.reader.Poll(), s.ledger.Poll()
 	every := min(recheck, s.opts.Tick/2) // other processes record too, without a signal
 	err := loop(looking, nil, look, every, func() {
-		seq, err := s.reader.Last(ctx)
+		now, err := journalVersion(ctx)
+		if err == nil && now != recorded {
+			var seq int64
+			if seq, err = s.reader.Last(ctx); err == nil {
+				recorded = now
+			}
+			if err == nil && seq != last {
+				last = seq
+				s.news.tell()
+			}
+		}
 		if failed(err) && moved == nil && ctx.Err() == nil {
 			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
-		}
-		if seq != last {
-			last = seq
-			s.news.tell()
 		}
 		if time.Since(checked) < every/2 { // not at all news
 			return
 		}
 		checked = time.Now()
-		if now, err := s.ledger.Version(ctx); !failed(err) && now != version {
+		if checked.Sub(looked) > s.opts.Tick-every/2 { // at a wake-up that there is anyway
+			looked = checked
+			signal(s.paneNews)
+		}
+		if now, err := ledgerVersion(ctx); !failed(err) && now != version {
 			version = now
 			// What reads the ledger.
 			s.replicator.Poke()
@@ -333,12 +344,20 @@ func (s *Service) changed(team string) {
 	signal(s.dirty)
 }
 
-// refreshStates keeps the states of all teams up to date while there are streams.
+// watchStates returns a channel for a signal whenever a snapshot shows something else. Call done at the end.
+func (s *Service) watchStates() (shown <-chan struct{}, done func()) {
+	shown, done = s.shown.subscribe()
+	signal(s.dirty) // refreshStates has waited for that
+	return shown, done
+}
+
+// refreshStates keeps the states of all teams up to date while somebody watches them.
 func (s *Service) refreshStates(ctx context.Context) error {
 	news, done := s.news.subscribe()
 	defer done()
-	return loop(ctx, news, s.dirty, s.opts.Tick, func() {
-		if s.shown.size() == 0 {
+	watched := func() bool { return s.shown.size() > 0 }
+	return loopWhile(ctx, news, s.dirty, s.opts.Tick, watched, func() {
+		if !watched() {
 			return
 		}
 		if err := s.states.Refresh(ctx); err != nil && ctx.Err() == nil {
@@ -352,11 +371,12 @@ func (s *Service) refreshStates(ctx context.Context) error {
 	})
 }
 
-// lookAtPanes looks at the registered panes every few seconds, so that no request has to.
+// lookAtPanes looks at the registered panes every few seconds, when pump says so, so that no request has to.
 func (s *Service) lookAtPanes(ctx context.Context) error {
 	signal(s.paneNews)
 	warned := false
-	return loop(ctx, nil, s.paneNews, s.opts.Tick, func() {
+	never := func() bool { return false }
+	return loopWhile(ctx, nil, s.paneNews, s.opts.Tick, never, func() {
 		changed, err := s.watch.Look(ctx)
 		if err != nil && !warned && ctx.Err() == nil {
 			s.log.Warn("the panes cannot be listed for now", "err", view.Describe(err))

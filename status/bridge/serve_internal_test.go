@@ -1,0 +1,113 @@
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+	"teambridge/teams/teamstest"
+)
+
+// bubble calls do with a service of which no part runs, and with the clock of the test.
+func bubble(t *testing.T, do func(*testing.T, *Service)) {
+	t.Helper()
+	f := teamstest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := OpenService(t.Context(), ServiceOptions{Root: f.Root, State: f.State, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		do(t, s)
+	})
+}
+
+// signalled reports an error unless there is a signal in time.
+func signalled(t *testing.T, d time.Duration, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(d + time.Millisecond): // a tick can be at the same instant
+		t.Errorf("%s: no signal within %v", what, d)
+	}
+}
+
+// What another process records is noticed within a second, also after a long time in which nothing happened, and panes are looked at
+// every 2 s.
+func TestPumpNoticesOtherProcesses(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *Service) {
+		l, err := ledger.Open(t.Context(), filepath.Join(s.opts.State, "ledger.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		j, err := journal.Open(t.Context(), filepath.Join(s.opts.State, "journal.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		news, done := s.news.subscribe()
+		defer done()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.pump(ctx, nil) }()
+		time.Sleep(time.Minute)
+		for _, c := range []<-chan struct{}{news, s.rejoiner.dirty, s.paneNews} {
+			select {
+			case <-c:
+			default:
+			}
+		}
+
+		if err := l.SetLink(t.Context(), ledger.Link{Name: "laptop"}); err != nil {
+			t.Fatal(err)
+		}
+		signalled(t, time.Second, "the ledger", s.rejoiner.dirty)
+		time.Sleep(time.Minute)
+		rows, err := inbox.Parse([]byte(`[{"from":"alice","text":"hello"}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Observe(t.Context(), journal.Snapshot{Root: s.opts.Root.Path(), Team: teams.Instance{Team: "team"}, Inbox: "bob", Rows: rows, At: time.Now(), Done: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		signalled(t, time.Second, "the journal", news)
+
+		signalled(t, 2*time.Second, "panes", s.paneNews)
+		signalled(t, 2*time.Second, "panes", s.paneNews)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// States change by time alone. They are refreshed from when somebody begins to watch them, even if nothing else happens.
+func TestStatesAreRefreshedForAStream(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *Service) {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.refreshStates(ctx) }()
+		time.Sleep(time.Minute)
+		shown, done := s.watchStates()
+		defer done()
+		signalled(t, 3*time.Second, "the states", shown)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
