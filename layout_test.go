@@ -105,8 +105,8 @@ var mayImport = map[string][]string{
 	"status/mcp":         {"status/api", "status/view", "teams/rawjson"},
 	"status/ssh":         {"relay/shell", "status/api"},
 	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile", "teams/sharedfile"},
-	"setup":              {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
-	"demo": {
+	"cmd/setup":          {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
+	"cmd/demo": {
 		"inbox", "inbox/journal", "inbox/ledger", "relay/sim/simagent", "relay", "relay/claude", "relay/sim/simchild", "relay/sim/simsession", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",
 	},

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"teambridge/demo"
+	"teambridge/cmd/demo"
 	"teambridge/status/view"
 )
 

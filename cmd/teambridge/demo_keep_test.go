@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/demo"
+	"teambridge/cmd/demo"
 )
 
 // startPlayground starts a playground, and returns what it prints, and how to run teambridge in it. It

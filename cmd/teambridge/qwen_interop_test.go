@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/cmd/setup"
 	"teambridge/relay/process"
 	"teambridge/relay/qwen"
 	"teambridge/relay/shell"
 	"teambridge/relay/sim/standin"
-	"teambridge/setup"
 	"teambridge/status/api"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/cmd/setup"
 	"teambridge/relay/codex"
 	"teambridge/relay/qwen"
-	"teambridge/setup"
 	"teambridge/status/view"
 	"teambridge/teams"
 )

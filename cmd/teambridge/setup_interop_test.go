@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"teambridge/cmd/setup"
 	"teambridge/relay/sim/standin"
-	"teambridge/setup"
 	"teambridge/teams"
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"teambridge/cmd/setup"
 	"teambridge/cmd/stdio"
 	"teambridge/relay/sim/standin"
-	"teambridge/setup"
 	"teambridge/teams"
 )
 

@@ -10,7 +10,7 @@ import (
 	"teambridge/relay/sim/standin"
 )
 
-// TestRealTypeScriptClient runs testdata/script/typescript: it builds the client in clients/typescript, compares
+// TestRealTypeScriptClient runs testdata/script/typescript: it builds the client in status/client/typescript, compares
 // its types with openapi.json, and runs its tests and its example in Node.js, with a service and a simulated agent.
 func TestRealTypeScriptClient(t *testing.T) {
 	t.Parallel()
@@ -24,13 +24,13 @@ func TestRealTypeScriptClient(t *testing.T) {
 			return err
 		}
 		// Node.js looks for packages next to the sources, where the test writes nothing.
-		top, here := filepath.Join("..", ".."), filepath.Join(env.WorkDir, "clients", "typescript")
+		top, here := filepath.Join("..", ".."), filepath.Join(env.WorkDir, "status", "client", "typescript")
 		for _, dir := range []string{"src", "test", "example"} {
-			if err := os.CopyFS(filepath.Join(here, dir), os.DirFS(filepath.Join(top, "clients", "typescript", dir))); err != nil {
+			if err := os.CopyFS(filepath.Join(here, dir), os.DirFS(filepath.Join(top, "status", "client", "typescript", dir))); err != nil {
 				return err
 			}
 		}
-		for _, file := range []string{"clients/typescript/package.json", "clients/typescript/tsconfig.json", "status/server/openapi.json"} {
+		for _, file := range []string{"status/client/typescript/package.json", "status/client/typescript/tsconfig.json", "status/server/openapi.json"} {
 			data, err := os.ReadFile(filepath.Join(top, file))
 			if err != nil {
 				return err

@@ -124,7 +124,7 @@ func RequireTypeScript(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile(filepath.Join(top, "clients", "typescript", "package-lock.json"))
+	want, err := os.ReadFile(filepath.Join(top, "status", "client", "typescript", "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
