@@ -36,3 +36,16 @@ func TestColourful(t *testing.T) {
 		}
 	}
 }
+
+// Nobody types at a null device.
+func TestIsTerminal(t *testing.T) {
+	t.Parallel()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if IsTerminal(null) {
+		t.Errorf("%s is a terminal", os.DevNull)
+	}
+}

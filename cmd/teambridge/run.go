@@ -74,6 +74,8 @@ resumes the session. The flags that stream-json needs are added to the command.
 Messages from the inbox reach the agent as a teammate's messages. Each line of
 standard input is your own prompt, and goes ahead of messages that wait.
 
+A note on standard error says that the agent runs, and how to write to it.
+
 What the agent's own rules leave open is denied; --permissions ask lets you
 decide, with y or n.
 
@@ -222,7 +224,8 @@ type agentRun struct {
 	failed  error // of the output
 	status  relay.Status
 	eof     bool
-	dropped int // payloads of standard input
+	dropped int  // payloads of standard input
+	told    bool // the person that it runs
 
 	open []fleet.Question // asks the person at the terminal: one at a time, so that it is clear what y and n answer
 	stop context.CancelFunc
@@ -594,7 +597,12 @@ func (r *agentRun) fail(err error) {
 func (r *agentRun) report(s relay.Status) {
 	r.mu.Lock()
 	r.status = s
+	tell := !r.told && (s.State == relay.Idle || s.State == relay.Working)
+	r.told = r.told || tell
 	r.mu.Unlock()
+	if tell {
+		r.tellRunning()
+	}
 	if r.opts.output == outEvents {
 		r.printJSON(map[string]any{"status": s.State, "queue": s.Queue, "inFlight": s.InFlight, "pid": s.PID, "session": s.Session, "reason": s.Reason})
 	}
@@ -602,6 +610,19 @@ func (r *agentRun) report(s relay.Status) {
 		r.app.note("waiting: %s", s.Reason)
 	}
 	r.over()
+}
+
+// tellRunning tells a person that the agent runs, and how to write to it: nothing else is printed until it says
+// something. Who reads the other forms of output, or gives all messages on standard input, need not be told.
+func (r *agentRun) tellRunning() {
+	if r.opts.output != outText || r.opts.exitOnEOF {
+		return
+	}
+	member, how := r.key.Inbox+"@"+r.key.Team, "with"
+	if r.app.keyboard && r.opts.input == inLines {
+		how = "here, or with"
+	}
+	r.app.note("%s runs; write to it %s: teambridge send %s \"…\"", member, how, member)
 }
 
 // ownTeam makes the team --team with the agent as its lead, or takes it back from a run
