@@ -32,8 +32,8 @@ killed teambridge processes. What was changed within 10 s, is locked, is open in
 a process (seen on Linux), or names a process that runs, is in use and stays.
 It also makes teambridge's own directory private. It never changes an inbox.
 
-Exit status: 0 no problems, or all are fixed; 1 problems were found; 3 there is
-no Claude directory, or no such team.`,
+Exit status: 0 no problems, or all are fixed; 1 problems were found; 3 no such
+team, or no such directory as --claude-dir names.`,
 		Example: `  teambridge doctor --fix`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return examine(cmd.Context(), a, fix) },
 	}
@@ -51,6 +51,11 @@ func examine(ctx context.Context, a *app, fix bool) error {
 	find := a.local().Findings // what is started from this shell counts, not what a service has
 	if fix {
 		find = a.local().Fix
+	}
+	if a.claudeDir != "" { // a mistake in the command line is no finding
+		if _, err := a.root(); err != nil {
+			return err
+		}
 	}
 	report, err := find(ctx, team)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/attention"
 	"teambridge/status/bridge"
@@ -132,6 +133,18 @@ func (a *app) warnOnce(format string, args ...any) {
 	a.warned.Do(func() { a.warn(format, args...) })
 }
 
+// warnOf warns of err. That a database is damaged is said once and in short: doctor says what to do.
+func (a *app) warnOf(err error) {
+	text := view.Describe(err)
+	if e, ok := errors.AsType[*ledger.Error](err); ok && errors.Is(err, ledger.ErrCorrupt) {
+		if _, again := a.damaged.LoadOrStore(e.Path, true); again {
+			return
+		}
+		text = fmt.Sprintf("the %s cannot be used: %s is %v; see what to do with: teambridge doctor", e.Name, e.Path, ledger.ErrCorrupt)
+	}
+	a.warn("%s", text)
+}
+
 // serviceRuns reports whether a service runs; it may have ended just now.
 func (a *app) serviceRuns() bool {
 	root, err := a.root()
@@ -246,7 +259,7 @@ func (a *app) local() *bridge.Local {
 		a.files = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait, Version: build(),
-			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Debug: a.debug,
+			Warn: a.warnOf, Debug: a.debug,
 			Idle: func() string {
 				a.choosing.Lock()
 				defer a.choosing.Unlock()

@@ -93,7 +93,8 @@ type app struct {
 	leaveOpen bool // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
 	helpAll   bool // --help-all
 
-	warned sync.Once // see warnOnce
+	warned  sync.Once // see warnOnce
+	damaged sync.Map  // by path; see warnOf
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }

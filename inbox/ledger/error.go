@@ -26,6 +26,9 @@ var (
 	ErrBusy   = sqlite.ErrBusy
 	ErrMoved  = sqlite.ErrMoved
 	ErrFull   = sqlite.ErrFull
+
+	// ErrCorrupt: the file is not a database, or a damaged one.
+	ErrCorrupt = sqlite.ErrCorrupt
 )
 
 type (

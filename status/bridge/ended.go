@@ -52,7 +52,7 @@ func (l *Local) refresh(ctx context.Context, j *journal.Journal, inboxes func() 
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		l.opts.Warn(fmt.Errorf("%s; the latest messages may be missing", view.Describe(err)))
+		l.opts.Warn(fmt.Errorf("%w; the latest messages may be missing", err))
 	}
 }
 

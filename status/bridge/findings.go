@@ -2,10 +2,12 @@ package bridge
 
 import (
 	"context"
+	"errors"
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/doctor"
+	"teambridge/teams"
 )
 
 // Findings returns what keeps messages from arriving; see [api.Bridge].
@@ -20,7 +22,12 @@ func (l *Local) Fix(ctx context.Context, team string) (api.Report, error) {
 
 func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report, error) {
 	root, err := l.opts.Root()
-	if err != nil {
+	missing, ok := errors.AsType[*teams.NoRootError](err)
+	if ok && team == "" {
+		if root, err = teams.OpenExpected(missing.Dir); err == nil {
+			defer root.Close()
+		}
+	} else if err != nil {
 		return api.Report{}, err
 	}
 	read := l.recorded
@@ -28,7 +35,7 @@ func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report,
 		read = func(context.Context) (*journal.Journal, error) { return s.reader, nil }
 	}
 	return doctor.Checkup{
-		Root: root, State: l.opts.State, Locker: l.opts.Locker, LookupEnv: l.opts.LookupEnv, Dir: l.opts.Dir, Wait: l.opts.AnswerWithin, Version: l.opts.Version,
+		Root: root, NoRoot: missing, State: l.opts.State, Locker: l.opts.Locker, LookupEnv: l.opts.LookupEnv, Dir: l.opts.Dir, Wait: l.opts.AnswerWithin, Version: l.opts.Version,
 		Ledger: l.Ledger, Journal: read,
 	}.Run(ctx, team, fix)
 }

@@ -281,7 +281,7 @@ func (r *Recorder) news(list []journal.Change) []journal.Change {
 func (r *Recorder) Ledger(ctx context.Context) *ledger.Ledger {
 	l, err := r.l.opts.Ledger(ctx)
 	if err != nil && !r.warned && ctx.Err() == nil {
-		r.l.opts.Warn(fmt.Errorf("%s; sent messages are not known", view.Describe(err)))
+		r.l.opts.Warn(fmt.Errorf("%w; sent messages are not known", err))
 		r.warned = true
 	}
 	return l

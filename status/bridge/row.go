@@ -141,7 +141,7 @@ func (l *Local) unrecorded(err error) {
 	l.warned = true
 	l.mu.Unlock()
 	if !warned {
-		l.opts.Warn(fmt.Errorf("%s; the history may lack this message", view.Describe(err)))
+		l.opts.Warn(fmt.Errorf("%w; the history may lack this message", err))
 	}
 }
 

@@ -58,7 +58,9 @@ func (x *examination) databases(ctx context.Context) error {
 		return path, fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)), there
 	}
 	if path, text, there := size("ledger.db"); there {
-		x.add(api.LevelOK, "ledger_size", "", path, "the ledger has "+text, "")
+		if _, err := x.Ledger(ctx); err == nil { // else state reports it
+			x.add(api.LevelOK, "ledger_size", "", path, "the ledger has "+text, "")
+		}
 	}
 	path, text, there := size("journal.db")
 	if !there {

@@ -10,7 +10,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 // Checkup is what is looked at, and with what. All fields but Dir and Wait are needed.
 type Checkup struct {
 	Root   *teams.Root
+	NoRoot *teams.NoRootError // why there is no Claude directory, which is a problem; then Root is where it would be, or nil
 	State  string             // the state directory; "" if there is none, which is a problem
 	Locker *lockedfile.Locker // of the inboxes
 
@@ -44,8 +47,13 @@ type Checkup struct {
 // be listed or that there is no such team.
 func (c Checkup) Run(ctx context.Context, team string, fix bool) (api.Report, error) {
 	x := &examination{Checkup: c}
-	if err := x.examine(ctx, team); err != nil {
-		return api.Report{}, err
+	if c.NoRoot != nil {
+		x.noRoot()
+	}
+	if c.Root != nil {
+		if err := x.examine(ctx, team); err != nil {
+			return api.Report{}, err
+		}
 	}
 	r := api.Report{Findings: make([]api.Finding, 0, len(x.findings)), Teams: x.teams, Inboxes: x.inboxes}
 	for _, f := range x.findings {
@@ -113,6 +121,18 @@ func (x *examination) examine(ctx context.Context, only string) error {
 	}
 	x.state(ctx)
 	return nil
+}
+
+// noRoot reports that there is no Claude directory, or none that can be read.
+func (x *examination) noRoot() {
+	message, advice := "the Claude directory cannot be used: "+x.NoRoot.Err.Error(), "name another with --claude-dir or $CLAUDE_CONFIG_DIR"
+	switch {
+	case errors.Is(x.NoRoot, fs.ErrNotExist):
+		message, advice = "there is no Claude directory: Claude Code has not run here yet", "run claude once; if it has another directory, name that with --claude-dir or $CLAUDE_CONFIG_DIR"
+	case errors.Is(x.NoRoot, fs.ErrPermission):
+		advice = "run teambridge as the user who runs Claude Code, or make the directory readable for this user"
+	}
+	x.add(api.LevelProblem, "no_claude_directory", "", x.NoRoot.Dir, message, advice)
 }
 
 // add adds a finding. team and path may be empty.
