@@ -26,10 +26,10 @@ func newCompletion(a *app) *cobra.Command {
 		Short: "Print a shell completion script",
 		Long: `Print a script that completes teambridge command lines in a shell.
 
-It completes commands, flags, the current names of teams and members, and the
-ids of questions, messages, deliveries and relays. The
-script for bash needs the package bash-completion (2 or later): without it, each
-TAB prints that _get_comp_words_by_ref is not found.
+It completes commands, flags, names of teams and members, and ids of questions,
+messages, deliveries and relays. The script for bash needs the package
+bash-completion (2 or later): without it, each TAB prints that
+_get_comp_words_by_ref is not found.
 
 Exit status: 0; 2 no such shell.`,
 		Example: `  source <(teambridge completion bash)                  # also in ~/.bashrc

@@ -137,7 +137,7 @@ func setDefaults(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && cmd.HasParent() {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
-	if first, rest, ok := strings.Cut(cmd.Long, "\n\n"); ok {
+	if first, rest, ok := strings.Cut(cmd.Long, "\n\n"); ok && cmd.Example != "" {
 		cmd.Long, cmd.Example = first+"\n\n"+cmd.Example+"\n\n"+rest, ""
 	}
 	for _, sub := range cmd.Commands() {

@@ -7,7 +7,7 @@ import (
 
 const (
 	gap       = 2  // columns between two cells
-	narrowest = 10 // no column of a table is folded to less,
+	narrowest = 10 // no column of a table is folded to less, unless rows would wrap: then to half,
 	headRoom  = 16 // or to less than its head, up to this
 )
 
@@ -63,22 +63,33 @@ func narrow(widths []int, head []string, columns int) {
 		widths[i] = min(w, max(columns, narrowest))
 		excess += widths[i]
 	}
+	excess = shrink(widths, excess, func(i int) int {
+		if i < len(head) {
+			return max(narrowest, min(Width(head[i]), headRoom))
+		}
+		return narrowest
+	})
+	// Else each row would wrap. Where that does not help, they can be read better as they are.
+	if excess > 0 && len(widths)*(narrowest/2+gap)-gap <= columns {
+		shrink(widths, excess, func(int) int { return narrowest / 2 })
+	}
+}
+
+// shrink makes the widest columns narrower by so many in all, but none narrower than least, and returns what is left.
+func shrink(widths []int, excess int, least func(int) int) int {
 	for ; excess > 0; excess-- {
 		widest := -1
 		for i, w := range widths {
-			least := narrowest
-			if i < len(head) {
-				least = max(least, min(Width(head[i]), headRoom))
-			}
-			if w > least && (widest < 0 || w > widths[widest]) {
+			if w > least(i) && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
 		if widest < 0 {
-			return
+			break
 		}
 		widths[widest]--
 	}
+	return excess
 }
 
 // fold breaks s, a single line, into lines of so many columns, between words where it can.

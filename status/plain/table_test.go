@@ -47,6 +47,13 @@ worker  blocked     /home/dev/
 			}
 		}
 	}
+	// In a narrow terminal, rows do not wrap.
+	five := Table([][]string{{"NAME", "KIND", "STATE", "REACH", "DIRECTORY"}, {"team-lead@session-78f3e919", "headless member", "waiting for you", "inbox", "/home/dev/project"}}, 40, 1)
+	for line := range strings.Lines(five) {
+		if w := Width(strings.TrimSuffix(line, "\n")); w > 40 {
+			t.Errorf("a line of %d columns: %q", w, line)
+		}
+	}
 }
 
 func TestFold(t *testing.T) {
