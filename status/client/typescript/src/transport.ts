@@ -88,8 +88,8 @@ export class Transport {
   }
 }
 
-/** The codes of a service that has no such request. */
-const skewed = new Set<Code>(["no_route", "method", "body"]);
+/** The codes of a service that has no such request. That it has the path, but not the method, is a mistake of who asks: the service says it. */
+const skewed = new Set<Code>(["no_route", "body"]);
 
 function mediaType(response: globalThis.Response): string {
   return (response.headers.get("Content-Type") ?? "").split(";")[0]!.trim().toLowerCase();

@@ -126,6 +126,8 @@ for (const [name, flags] of [["unix socket", []], ["TCP", ["--listen", "127.0.0.
       await assert.rejects(client.post("/v1/relays/{relay}/interrupt", idle), { status: 409, code: "not_in_flight" });
       // @ts-expect-error: there is no such path
       await assert.rejects(client.get("/v1/nothing"), SkewError);
+      // @ts-expect-error: it cannot be posted to
+      await assert.rejects(client.post("/v1/teams"), { name: "ServiceError", status: 405, code: "method", hint: "allowed: GET, HEAD" });
     });
 
     test("a signal ends a stream and a request", async () => {
