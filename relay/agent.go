@@ -22,6 +22,7 @@ type agentProcess struct {
 	reading sync.WaitGroup
 	started time.Time
 	mode    mode.Mode // that it works with; differs from Life.Kept only while a frame is made
+	lost    bool      // it has told that it lost writes
 	spoke   bool      // it has printed something of a turn
 	version string    // of Claude Code, once it has printed it
 }
@@ -170,6 +171,10 @@ func (l *loop) forget() error {
 	if l.frame != nil {
 		l.frame.sent = false
 	}
+	if !l.lost {
+		l.session.Lost = "" // there is room again
+	}
+	l.lost = false
 	if err == nil {
 		err = errors.New("it exited with status 0")
 	}
@@ -209,7 +214,7 @@ func (l *loop) agentExited(ctx context.Context) error {
 	if err := l.session.Keep(ctx, ledger.RelayBackOff, why.Error()); err != nil {
 		return err
 	}
-	l.set(func(s *Status) { s.State, s.Reason = BackOff, why.Error() })
+	l.set(func(s *Status) { s.State, s.Reason = BackOff, reasons(why.Error(), l.session.Lost) })
 	l.opts.Warn(fmt.Errorf("relay: %s ended (%w) and is started again in %s", l.opts.Member, why, l.backoff))
 	return nil
 }

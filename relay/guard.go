@@ -133,5 +133,5 @@ func (l *loop) released(ctx context.Context) (bool, error) {
 
 // why is the reason that the status gives, the first that there is; more come last.
 func (l *loop) why(more ...string) string {
-	return cmp.Or(append([]string{l.claimErr, l.ledgerErr, l.heldReason()}, more...)...)
+	return cmp.Or(append([]string{l.claimErr, l.ledgerErr, l.heldReason(), l.session.Lost}, more...)...)
 }

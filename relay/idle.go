@@ -145,7 +145,7 @@ func (l *loop) closed(ctx context.Context) error {
 }
 
 func (l *loop) slept() string {
-	return fmt.Sprintf("the agent was idle for %s and was ended; the next message starts it", l.opts.IdleExit)
+	return reasons(fmt.Sprintf("the agent was idle for %s and was ended; the next message starts it", l.opts.IdleExit), l.session.Lost)
 }
 
 // wakes reports whether the agent is to be started again: it has exited, and

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -17,6 +19,7 @@ import (
 type Life struct {
 	ledger.Session
 	Kept    mode.Mode // that it is to work with
+	Lost    string    // what its last process could not write, as [agent.Event.Lost] has it
 	Earlier []string  // the sessions that its process had: /clear and /resume change it
 
 	runtime agent.Runtime
@@ -100,9 +103,16 @@ func (l *Life) Process() agent.Process {
 	return agent.Process{PID: l.PID, Group: l.Group, Start: l.Start}
 }
 
+// reasons joins what is not empty.
+func reasons(list ...string) string {
+	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), "; ")
+}
+
 // Keep records the session, and what state it is in.
 func (l *Life) Keep(ctx context.Context, state ledger.RelayState, reason string) (err error) {
-	l.State, l.Reason, l.Relay = state, reason, os.Getpid()
+	if l.State, l.Reason, l.Relay = state, reason, os.Getpid(); !strings.Contains(reason, l.Lost) {
+		l.Reason = reasons(reason, l.Lost)
+	}
 	if l.Mode, err = l.Kept.MarshalJSON(); err != nil {
 		return err
 	}

@@ -257,9 +257,24 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 		}
 		l.opts.Recorded()
 	}
+	if e.Lost != "" {
+		if err := l.writesLost(ctx, e.Lost); err != nil {
+			return err
+		}
+	}
 	l.recorder.hear(l.session.ID, e)
 	l.opts.Events(e)
 	return nil
+}
+
+// writesLost notes what the agent could not write. A turn that began may not be in its transcript, and would be run again.
+func (l *loop) writesLost(ctx context.Context, what string) error {
+	l.lost, l.session.Lost = true, what
+	l.opts.Warn(fmt.Errorf("relay: %s: %s", l.opts.Member, what))
+	if l.frame == nil || !l.began {
+		return nil
+	}
+	return l.finish(ctx, failed("its turn began, and whether it ended is not known; teambridge relay retry sends it again: "+what))
 }
 
 func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {

@@ -63,6 +63,10 @@ type Event struct {
 	Recipients     []string    // members to whom the agent writes; "*" is all of them
 	Background     *Background // what the agent does besides turns, if that has changed; else nil
 
+	// Lost says, for people, what the agent could not write to disk, with [LostWrites] first; empty for all but a last event.
+	// What it told before stands, but the conversation may lack it.
+	Lost string
+
 	// Missed says that something that the agent told before has no event, or has one without
 	// a line: it was too large, or too much was not read.
 	Missed bool
@@ -71,6 +75,9 @@ type Event struct {
 	// crash has the same ids.
 	Envelopes []wire.Envelope
 }
+
+// LostWrites is how each [Event.Lost] begins.
+const LostWrites = "not all could be written to disk: "
 
 // Start is the beginning of a turn.
 type Start struct {

@@ -71,6 +71,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 		settings: make(chan struct{}, 1),
 		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
 		done: make(chan struct{}), adapter: session.New(),
+		signals:     signals{root: options.Root},
 		permissions: permissions{mode: l.mode, limit: l.mode, setting: map[string]string{}},
 	}
 	cmd := exec.Command(l.argv[0], l.argv[1:]...)

@@ -3,6 +3,7 @@ package claude
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"teambridge/relay/agent"
@@ -11,6 +12,7 @@ import (
 
 // signals puts into events what a relay wants to know of them, whatever the runtime.
 type signals struct {
+	root   string          // of Claude Code
 	tasks  map[string]bool // background tasks that run, by id
 	crons  int             // what the agent has scheduled to be repeated
 	wakeup bool            // it has scheduled a turn of its own
@@ -39,6 +41,9 @@ func (s *signals) add(e *agent.Event) {
 	case Other:
 		if p.Type == "system" {
 			s.task(p.Subtype, e.Line)
+			if p.Subtype == writesLost {
+				e.Lost = s.lost(e.Line)
+			}
 		}
 	}
 	if now := s.background(); now != before {
@@ -48,6 +53,26 @@ func (s *signals) add(e *agent.Event) {
 
 func (s *signals) background() agent.Background {
 	return agent.Background{Tasks: len(s.tasks), Scheduled: s.crons > 0 || s.wakeup}
+}
+
+// writesLost is the subtype of the last line of a process that could not write all that it wanted to keep.
+const writesLost = "session_writes_lost"
+
+// lost says what Claude Code could not write. It tells so once, as it exits, with status 0.
+func (s *signals) lost(line []byte) string {
+	var l struct {
+		Code string   `json:"error_code"`
+		Lost []string `json:"lost"`
+	}
+	_ = json.Unmarshal(line, &l) // a part of it is more than nothing
+	why, what := fmt.Sprintf("the disk is full (%.40s)", l.Code), "changes of its configuration"
+	if l.Code == "EDQUOT" {
+		why = "the disk quota is used up (EDQUOT)"
+	}
+	if len(l.Lost) == 0 || slices.Contains(l.Lost, "transcript") {
+		what = "a part of its transcript, which it does not remember"
+	}
+	return fmt.Sprintf("%s%s: the agent lost %s; make room on the disk of %s", agent.LostWrites, why, what, s.root)
 }
 
 // toolUses are the uses of tools in a line that the agent printed.

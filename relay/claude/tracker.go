@@ -96,8 +96,22 @@ func (t *Tracker) Observe(p Payload) []agent.Progress {
 		return t.echo(p)
 	case Result:
 		return t.result(p)
+	case Other:
+		if p.Subtype == writesLost {
+			return t.exits()
+		}
 	}
 	return nil
+}
+
+// exits ends the frames whose results were printed, and whose ends will not be.
+func (t *Tracker) exits() (all []agent.Progress) {
+	for _, uuid := range t.InFlight() {
+		if f := t.frames[uuid]; f.state == agent.Accepted && f.result != nil {
+			all = append(all, t.end(uuid, agent.Done)...)
+		}
+	}
+	return all
 }
 
 func (t *Tracker) lifecycle(p Lifecycle) []agent.Progress {

@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/shell"
 	"teambridge/status/api"
@@ -94,6 +95,10 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Sess
 	c, err := t.Config(ctx)
 	if err != nil || c.Instance().CreatedAt != s.CreatedAt {
 		return err
+	}
+	if _, lost, ok := strings.Cut(s.Reason, agent.LostWrites); ok {
+		x.add(api.LevelProblem, "lost_writes", s.Team, s.Command, s.Inbox+": "+agent.LostWrites+lost,
+			"make room there; it begins again with what its transcript has, so say again what it should remember")
 	}
 	if s.Dead != "" {
 		x.add(api.LevelProblem, "dead_relay", s.Team, s.Command, "the agent that is "+s.Inbox+" does not stay alive: "+s.Dead,

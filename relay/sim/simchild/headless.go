@@ -105,7 +105,16 @@ func (c *child) loop() int {
 	if c.failed {
 		return 1
 	}
+	c.lost()
 	return 0
+}
+
+// lost says what did not go into the transcript, if anything.
+func (c *child) lost() {
+	if c.memory.full {
+		c.print(object{"type": "system", "subtype": "session_writes_lost", "error_code": "ENOSPC", "lost": []string{"transcript"},
+			"transcript_session_ids": []string{c.memory.session}, "session_id": c.memory.session})
+	}
 }
 
 // read hands lines on until the end of stdin, or until the child is deaf.
@@ -277,6 +286,11 @@ func (c *child) fault(at Point) {
 		case Exit:
 			fmt.Fprintln(os.Stderr, "simchild: told to exit at", at)
 			panic(stopped(1))
+		case Full:
+			c.memory.full = true
+		case Quit:
+			c.lost()
+			panic(stopped(0))
 		case Hang:
 			if c.deafen != nil {
 				c.deafen()

@@ -21,6 +21,7 @@ type memory struct {
 	session string
 	known   map[string]bool // frames that are not run again
 	last    string          // uuid of the last record, the parent of the next
+	full    bool            // nothing more can be written
 }
 
 // transcriptPath is where the real ones have it, as long as the directory's name has under 200 plain characters.
@@ -48,10 +49,18 @@ func alphanumeric(r rune) rune {
 func (m *memory) echoedPath() string { return strings.TrimSuffix(m.path, ".jsonl") + ".echoed" }
 
 // echoed notes that a frame is known from now on, also to later processes.
-func (m *memory) echoed(uuid string) error { return appendLine(m.echoedPath(), uuid) }
+func (m *memory) echoed(uuid string) error {
+	if m.full {
+		return nil
+	}
+	return appendLine(m.echoedPath(), uuid)
+}
 
 // note appends a record that is no part of the conversation.
 func (m *memory) note(fields object) error {
+	if m.full {
+		return nil
+	}
 	r := object{"sessionId": m.session, "timestamp": time.Now().UTC().Format(stamp)}
 	maps.Copy(r, fields)
 	return appendLine(m.path, r)

@@ -102,6 +102,8 @@ const (
 	Hold  Action = "hold"  // logs "hold", and waits until the file of that Name is in the State; it reads nothing meanwhile
 	Widen Action = "widen" // goes over to the permission mode bypassPermissions
 	Task  Action = "task"  // starts a background task, which ends when the file of that Name is in the State; then a turn of its own follows, up to the file of that Name with ".end"
+	Full  Action = "full"  // the disk is full: nothing more goes into the transcript, which it says when it exits by itself
+	Quit  Action = "quit"  // exit code 0
 	Other Action = "other" // prints a turn that nobody asked for: init, assistant and result, as of a background task
 )
 
