@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "plugin", "relay", "relay/agent", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "plugin", "relay", "relay/agent", "relay/claude", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
 		"status/alert", "status/api", "status/client", "status/plain", "status/systemd", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
 	},
 	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket"},

@@ -116,6 +116,7 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 	}
 	if a.there == nil {
 		profileNote(a, ledger.Relay{Root: a.where(), Runtime: e.Runtime, Profile: e.Profile, Dir: e.Dir})
+		nobodyAskedNote(a, a.where(), ledger.Relay{Runtime: e.Runtime, Dir: e.Dir, Command: e.Command, Permissions: e.Permissions})
 	}
 	switch {
 	case a.silent != nil:

@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
+	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
 	"teambridge/relay/reply"
 	"teambridge/relay/runtimes"
@@ -351,6 +352,7 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
 	profileNote(a, o.Relay)
+	nobodyAskedNote(a, root.Path(), o.Relay)
 	if run.key, err = fleet.Key(ctx, t, opts.Member); err != nil {
 		return err
 	}
@@ -376,6 +378,17 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 	}
 	keep = waits > 0 && !shutDown || more != nil || local != nil && local.goesOn
 	return errors.Join(err, more)
+}
+
+// nobodyAskedNote warns that --permissions decides nothing, since the agent's settings keep it from asking.
+func nobodyAskedNote(a *app, root string, r ledger.Relay) {
+	kind, _ := runtimes.Find(r.Runtime)
+	if r.Permissions == "" || r.Permissions == "deny" || kind.Name != runtimes.Claude {
+		return
+	}
+	if where := claude.NobodyAsked(root, r.Dir, r.Command); where != "" {
+		a.warn("--permissions %s has no effect, and nobody is asked: %s has permissions.denyInsteadOfPrompting, so Claude Code denies what its rules leave open", r.Permissions, escape(where, false))
+	}
 }
 
 // programFault explains a *[runtimes.ProgramError].

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"teambridge/plugin"
+	"teambridge/relay/claude"
 	"teambridge/relay/opencode"
 	"teambridge/relay/pane"
 	"teambridge/relay/runtimes"
@@ -32,6 +33,10 @@ func (x *examination) environment(ctx context.Context, listings []teams.Listing)
 		x.openCode(path)
 	}
 	x.teamsEnabled()
+	if path := claude.NobodyAsked(x.Root.Path(), x.Dir, nil); path != "" {
+		x.add(api.LevelNote, "nobody_asked", "", path, "Claude Code asks nobody for permission: permissions.denyInsteadOfPrompting is in these settings",
+			"what its rules leave open is denied, with --permissions ask too; take it out, or add rules that allow what agents need")
+	}
 	x.tools()
 	x.service(ctx)
 	return x.databases(ctx)

@@ -1,0 +1,51 @@
+package claude
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// NobodyAsked returns the settings that keep an agent of Claude Code from asking anybody for permission, as people know
+// them; empty: none do. With permissions.denyInsteadOfPrompting, what its rules leave open is denied, and even
+// --permission-prompt-tool is not asked. It counts in the settings of the user, whose directory root is, in --settings of the
+// command, and in managed settings, but not in those of a project. Managed settings that are in no file are not looked at.
+func NobodyAsked(root, dir string, command []string) string {
+	return nobodyAsked(root, dir, command, managedSettings)
+}
+
+func nobodyAsked(root, dir string, command []string, managed string) string {
+	drops, _ := filepath.Glob(filepath.Join(managed, "managed-settings.d", "*.json")) // the pattern is valid
+	for _, path := range slices.Concat([]string{filepath.Join(root, "settings.json"), filepath.Join(managed, "managed-settings.json")}, drops) {
+		if data, err := os.ReadFile(path); err == nil && deniesPrompts(data) {
+			return path
+		}
+	}
+	_, args := split(command)
+	value, _ := args.value("--settings")
+	if strings.HasPrefix(strings.TrimSpace(value), "{") {
+		if deniesPrompts([]byte(value)) {
+			return "--settings"
+		}
+	} else if value != "" {
+		if !filepath.IsAbs(value) {
+			value = filepath.Join(dir, value)
+		}
+		if data, err := os.ReadFile(value); err == nil && deniesPrompts(data) {
+			return value
+		}
+	}
+	return ""
+}
+
+func deniesPrompts(settings []byte) bool {
+	var s struct {
+		Permissions struct {
+			DenyInsteadOfPrompting bool `json:"denyInsteadOfPrompting"`
+		} `json:"permissions"`
+	}
+	_ = json.Unmarshal(settings, &s) // what cannot be read sets nothing
+	return s.Permissions.DenyInsteadOfPrompting
+}
