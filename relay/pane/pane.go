@@ -172,6 +172,7 @@ type Pane struct {
 	Start           string   // of a session: when its process started, as it says itself; see also [Homes.Processes]
 	Cwd             string   // of a session
 	Job             string   // of a session in the background that lives: what Claude Code calls it
+	Title           string   // of a session that lives: what it is called now, which Inbox may once have been
 	Profile         tmux.Profile
 	At              time.Time // when it was recorded
 }

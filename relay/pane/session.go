@@ -269,11 +269,16 @@ func (p *Panes) FindSession(ctx context.Context, name string) (Pane, error) {
 	return found, err
 }
 
-// find returns the session with a name among all; those that live come first.
+// find returns the session with a name among all; those that live come first. A session keeps the name under which it was recorded.
+// If it is called otherwise by now, and another one has its name, none of the two is meant.
 func find(name string, all, living []Pane) (Pane, error) {
 	pid, _ := strconv.Atoi(name)
+	called := func(s Pane) bool { return s.Title == name }
 	for _, is := range []func(Pane) bool{
-		func(s Pane) bool { return s.Inbox == name },
+		func(s Pane) bool {
+			return s.Inbox == name || called(s) && slices.ContainsFunc(living, func(l Pane) bool { return l.Inbox == name && l.Title != name })
+		},
+		called,
 		func(s Pane) bool { return s.Ref.ID == name },
 		func(s Pane) bool { return s.Job != "" && s.Job == name },
 		func(s Pane) bool { return len(name) >= 8 && strings.HasPrefix(s.Ref.ID, name) },
@@ -459,8 +464,9 @@ func (p *Panes) Headless(of Pane) bool {
 
 // sessionPane is a session that nothing was sent to.
 func sessionPane(root string, s transcript.Process) Pane {
+	name := SessionName(s.Name, s.Session)
 	return Pane{
-		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: SessionName(s.Name, s.Session)}, Profile: ProgramOf(s),
+		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: name}, Profile: ProgramOf(s), Title: name,
 		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd, Job: s.Job,
 	}
 }
