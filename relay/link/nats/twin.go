@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,14 +95,7 @@ func (w *Wire) onTold(m *nats.Msg) {
 		return
 	}
 	if text, err := w.Key.open(toldKind, card, w.Name, m.Data); err == nil {
-		w.update(func() {
-			a := link.Arrival{From: from, Told: text}
-			if i := slices.IndexFunc(w.told, func(a link.Arrival) bool { return a.From == from }); i >= 0 {
-				w.told[i] = a // the last word of each machine counts
-			} else if len(w.told) < maxTold {
-				w.told = append(w.told, a)
-			}
-		})
+		w.update(func() { w.keep(link.Arrival{From: from, Told: text}) })
 		return
 	}
 	if from != w.Name {

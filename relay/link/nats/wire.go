@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -321,6 +322,15 @@ func (w *Wire) pop() (a link.Arrival, ok bool) {
 		return a, false
 	}
 	return a, true
+}
+
+// keep adds what was told, with the mutex held. The last word of each machine counts.
+func (w *Wire) keep(a link.Arrival) {
+	if i := slices.IndexFunc(w.told, func(b link.Arrival) bool { return b.From == a.From }); i >= 0 {
+		w.told[i] = a
+	} else if len(w.told) < maxTold {
+		w.told = append(w.told, a)
+	}
 }
 
 // State implements [link.Wire].
