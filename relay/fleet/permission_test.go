@@ -134,6 +134,41 @@ func TestAnswerRefused(t *testing.T) {
 	}
 }
 
+// An agent and its subagent ask to approve their plans at once. Each question has its own plan, and an answer is to it alone.
+func TestTwoPlansAtOnce(t *testing.T) {
+	t.Parallel()
+	open := make(chan Question, 2)
+	p := NewPermissionPrompter(func(q Question, asked bool) {
+		if asked {
+			open <- q
+		}
+	})
+	decisions := map[string]chan agent.Decision{"": make(chan agent.Decision, 1), "a1": make(chan agent.Decision, 1)}
+	for subagent, decision := range decisions {
+		body := `{"tool_name":"ExitPlanMode","input":{"plan":"that of ` + subagent + `"},"tool_use_id":"t` + subagent + `","agent_id":"` + subagent + `"}`
+		go func() { decision <- p.ask(t.Context(), claude.NewUse([]byte(body), "plan")) }()
+	}
+	for range decisions {
+		q := <-open
+		if q.Kind != agent.AsksPlan || q.Plan != "that of "+q.Subagent {
+			t.Errorf("%q asks about the plan %q", q.Subagent, q.Plan)
+		}
+	}
+	list := p.Questions()
+	later, first := list[1], list[0]
+	must(t, p.Answer(Answer{Question: later.ID, Digest: later.Digest, Allow: true}))
+	if d := <-decisions[later.Subagent]; !d.Allow {
+		t.Errorf("the later plan: got %+v, want that it is allowed", d)
+	}
+	if left := p.Questions(); len(left) != 1 || left[0].ID != first.ID {
+		t.Errorf("still open: %+v, want the first one", left)
+	}
+	must(t, p.Answer(Answer{Question: first.ID, Digest: first.Digest, Reason: "no"}))
+	if d := <-decisions[first.Subagent]; d.Allow {
+		t.Errorf("the first plan: got %+v, want that it is denied", d)
+	}
+}
+
 // An answer that comes twice or late is refused, and says what became of the question.
 func TestAnswerTwiceAndLate(t *testing.T) {
 	t.Parallel()
