@@ -67,6 +67,9 @@ type peer struct {
 	wake  chan struct{} // there may be something to write
 	retry chan struct{} // what could not be written may be now
 	stop  context.CancelFunc
+
+	full    bool                 // the last frame took no more messages
+	unheard map[string]time.Time // when messages were given to the hub that the machine has said nothing of
 }
 
 type recipient struct{ team, member string }
@@ -164,7 +167,7 @@ func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 				there[m.Name] = true
 				if l.peers[m.Name] == nil {
 					writing, stop := context.WithCancel(ctx)
-					p := &peer{make(chan struct{}, 1), make(chan struct{}, 1), stop}
+					p := &peer{wake: make(chan struct{}, 1), retry: make(chan struct{}, 1), stop: stop, unheard: map[string]time.Time{}}
 					l.peers[m.Name] = p
 					parts.Go(func() { l.write(writing, m.Name, p) })
 					signal(l.present)

@@ -205,6 +205,7 @@ type machine struct {
 	ahead    time.Duration // of its clock, when it sends
 	warned   []string
 	every    time.Duration   // between presences
+	retry    time.Duration   // see [Options]
 	page     int             // see [Options]
 	wire     func(Wire) Wire // what it uses in place of its wire to the hub; nil: that
 }
@@ -255,7 +256,7 @@ func (m *machine) start() {
 			in.Stage = ledger.StageSeen
 			return in, nil
 		},
-		Every: cmp.Or(m.every, 20*time.Millisecond), Late: 20 * time.Millisecond, Retry: time.Millisecond, page: m.page,
+		Every: cmp.Or(m.every, 20*time.Millisecond), Late: 20 * time.Millisecond, Retry: cmp.Or(m.retry, time.Millisecond), page: m.page,
 		Changed: func() {
 			signal(m.changed)
 			if m.every != 0 {

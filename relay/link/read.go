@@ -81,6 +81,13 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 		if err := lg.Confirm(ctx, a.From, f.Receipts...); err != nil {
 			return err
 		}
+		l.mu.Lock()
+		if p := l.peers[a.From]; p != nil {
+			for _, r := range f.Receipts {
+				delete(p.unheard, r.ID)
+			}
+		}
+		l.mu.Unlock()
 	}
 	if len(f.Query) > 0 {
 		if err := lg.Tell(ctx, a.From, f.Query...); err != nil {

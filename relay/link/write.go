@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -16,7 +17,7 @@ import (
 func (l *Link) write(ctx context.Context, machine string, p *peer) {
 	said := ""
 	for {
-		sent, err := l.writeFrame(ctx, machine, p.retry)
+		sent, err := l.writeFrame(ctx, machine, p)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -31,6 +32,9 @@ func (l *Link) write(ctx context.Context, machine string, p *peer) {
 		case sent:
 			said = ""
 			l.opts.Changed()
+			if !p.full && l.behind(p) && !pause(ctx, l.opts.Retry) {
+				return
+			}
 		default:
 			select {
 			case <-p.wake:
@@ -41,8 +45,21 @@ func (l *Link) write(ctx context.Context, machine string, p *peer) {
 	}
 }
 
+// behind reports whether a machine is away, or takes its queue more slowly than it grows. Messages to it then gather for a while:
+// it takes one frame at a time, and a frame of ten messages as fast as one of one.
+func (l *Link) behind(p *peer) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range p.unheard {
+		if time.Since(at) > l.opts.Retry {
+			return true
+		}
+	}
+	return false
+}
+
 // writeFrame publishes one frame, if there is something to say.
-func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan struct{}) (sent bool, err error) {
+func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bool, err error) {
 	lg := l.opts.Ledger
 	if !l.opts.Wire.State().Connected {
 		return false, nil // all are woken when it is
@@ -74,6 +91,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan stru
 	if len(list)+len(untold)+len(refused)+len(query) == 0 {
 		return false, nil
 	}
+	p.full = len(list) == maxMessages
 	f := frame{Version: Version, Ledger: l.opts.Self.Incarnation, Receipts: refused, Query: query}
 	if f.For, err = lg.Incarnation(ctx, machine); err != nil {
 		return false, err
@@ -97,6 +115,13 @@ func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan stru
 		if err := lg.Sending(ctx, ids...); err != nil {
 			return false, err
 		}
+		l.mu.Lock()
+		for _, id := range ids {
+			if len(p.unheard) < l.opts.page {
+				p.unheard[id] = time.Now()
+			}
+		}
+		l.mu.Unlock()
 	}
 	id, said, unsure := uuid.NewString(), "", false
 	for { // the same frame until it is known to be stored
@@ -106,6 +131,11 @@ func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan stru
 		}
 		refused := errors.Is(err, ErrPeer) || errors.Is(err, ErrFull)
 		if refused && !unsure { // no hub has it
+			l.mu.Lock()
+			for _, id := range ids {
+				delete(p.unheard, id)
+			}
+			l.mu.Unlock()
 			return false, cmp.Or(lg.Unsent(context.WithoutCancel(ctx), ids...), err)
 		}
 		if errors.Is(err, ErrPeer) || ctx.Err() != nil {
@@ -116,7 +146,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, retry <-chan stru
 			said = text
 			l.failed(ctx, "messages to "+machine+" wait", err)
 		}
-		if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), retry) {
+		if !pause(ctx, l.opts.Retry+rand.N(l.opts.Retry), p.retry) {
 			return false, context.Cause(ctx)
 		}
 	}
