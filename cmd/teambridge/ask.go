@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -80,6 +82,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	}
 	answer, err := once(ctx, a, a.bridge(ctx), id, true, func(b api.Bridge, id string) (api.Answered, error) {
 		answer, err := b.Ask(ctx, to.Team, to.Member(), id, q)
+		answer.Sent.ID = cmp.Or(answer.Sent.ID, id) // a service that is left alone has it, too
 		return answer, a.unsure(err, id)
 	})
 	done()
@@ -90,7 +93,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		a.reachNote(answer.Sent)
 	}
 	if err != nil {
-		return err
+		return a.stillSent(ctx, answer.Sent, err)
 	}
 	if a.json {
 		answer.Joined = ""
@@ -100,4 +103,16 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		a.note("this answer may belong to another task of %s", answer.Sent.Member)
 	}
 	return a.printf("%s\n", escape(answer.Text, true))
+}
+
+// stillSent adds to the error of who stops waiting that the question stays sent, and its id.
+func (a *app) stillSent(ctx context.Context, sent api.Sent, err error) error {
+	if ctx.Err() == nil || sent.ID == "" || sent.State == api.Failed || sent.State == api.NotSent || view.Explain(err).Code != api.CodeInterrupted {
+		return err
+	}
+	stays := "the message " + sent.ID + " stays sent"
+	if sent.State == "" { // the service has not said so
+		stays = "if the message " + sent.ID + " was sent, it stays sent"
+	}
+	return api.Decide(api.CodeInterrupted, stays+"; the answer will be in: teambridge history", "%w", err)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,11 +115,18 @@ func (p *Panes) Expiry(m ledger.PaneMessage) time.Duration {
 	return p.timing.expire
 }
 
-// Await waits until a message has an outcome: it is done, failed or dropped. The caller
+// Await waits until a message has an outcome: it is done, failed or dropped. It also returns
+// if the message waits for a session to be resumed that has ended. The caller
 // knows that a service runs the queue. If ctx ends first, Await returns the record as it is,
 // and the error of ctx.
 func (p *Panes) Await(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) { return m.State.Ended(), nil })
+	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
+		if m.State.Ended() || m.Team != SessionTeam {
+			return m.State.Ended(), nil
+		}
+		all, err := p.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+		return slices.ContainsFunc(all, func(of ledger.PaneMessage) bool { return !of.State.Ended() && of.Held == string(tmux.Gone) }), err
+	})
 }
 
 // until looks at a message again and again until done.

@@ -293,6 +293,13 @@ func TestKilledSession(t *testing.T) {
 	s.Kill()
 	s.until(queued, "after the kill", func(m ledger.PaneMessage) bool { return m.State == ledger.Claimed && m.Held == string(tmux.Gone) })
 	later := s.put("later")
+	for _, m := range []ledger.PaneMessage{queued, later} { // who waits for them is told at once
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if m, err := s.Await(ctx, m.UUID); err != nil || m.State.Ended() {
+			t.Errorf("to a session that has ended: %s, %v", m.State, err)
+		}
+		cancel()
+	}
 	s.Start()
 	s.until(queued, "after it was resumed", ended)
 	s.until(later, "what came while nobody was there", ended)

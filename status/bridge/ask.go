@@ -57,7 +57,24 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 		return a, err
 	}
 	n.Follow = true
-	return w.ask(ctx, &to, message{n.NewMessage, id}, n.Dir, timeout)
+	a, err = w.ask(ctx, &to, message{n.NewMessage, id}, n.Dir, timeout)
+	return a, whileAsked(ctx, w, &to, err)
+}
+
+// whileAsked adds to the error that there is no answer in time that the agent waits for its person.
+func whileAsked(ctx context.Context, w way, to *Target, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	f := view.Explain(err)
+	if f.Code != api.CodeTimeout {
+		return err
+	}
+	list, serr := w.status(ctx, to)
+	if serr != nil || len(list) != 1 || list[0].Word != api.WordWaiting {
+		return err
+	}
+	return api.Decide(f.Code, f.Hint, "%w; %s waits for you: %s", err, list[0].Member, cmp.Or(list[0].Why, "it asks something"))
 }
 
 func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, timeout time.Duration) (a api.Answered, err error) {
