@@ -30,7 +30,8 @@ The answer is what the agent says after it took your message: a message to you,
 or the result of its turn, which newer agents report when the turn ends. Agents
 take messages between two turns, so what was said before belongs to another
 task. If a result may be from before, it counts when nothing follows it for
-10 s; "certain" is false then.
+10 s; "certain" is false then. A message to you counts as read once it is
+printed.
 
 Of an agent in a pane, it is the last text of the turn that your message was
 given in, from its transcript or its Stop hook.
@@ -95,6 +96,19 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	if err != nil {
 		return a.stillSent(ctx, answer.Sent, err)
 	}
+	if err := a.printAnswer(answer); err != nil {
+		return err
+	}
+	if answer.Via == api.ViaMessage && to.Way != api.WayPane { // a result is in the inbox of the lead
+		if to.Way != api.WayInbox {
+			answer.Reply.Inbox = "" // it has that of the session
+		}
+		a.markSeen(ctx, to.Team, answer.Reply)
+	}
+	return nil
+}
+
+func (a *app) printAnswer(answer api.Answered) error {
 	if a.json {
 		answer.Joined = ""
 		return a.printJSON(answer)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/plain"
 	"teambridge/status/view"
 )
 
@@ -157,7 +159,7 @@ func newReply(a *app) *cobra.Command {
 "last" is the newest message to you, of all teams or that of --team. Of an ID,
 the first 4 characters are enough if no other id begins with them. TEXT is "-"
 for standard input. The message is sent as by "teambridge send", and the message
-that it answers stays as it is.
+that it answers is marked as read.
 
 Exit status: 0 verified; 2 several messages match, or the text is invalid; 3 no
 such message, or its sender is no longer in the team. Others are as for
@@ -226,7 +228,24 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 			return err
 		}
 	}
-	return a.sendTo(ctx, target, body, o)
+	if err := a.sendTo(ctx, target, body, o); err != nil {
+		return err
+	}
+	at := ""
+	if sent, ok := (&inbox.Row{Timestamp: to.Timestamp}).Time(); ok {
+		at = " " + clock(sent)
+	}
+	a.note("it answers what %s wrote%s: %s", to.From, at, plain.Cut(escape(strings.Join(strings.Fields(to.Text), " "), false), 60))
+	a.markSeen(ctx, team, to)
+	return nil
+}
+
+// markSeen marks a message that the person has answered, or has been shown as an answer, as read. If that fails, it stays
+// unread, which the person is told.
+func (a *app) markSeen(ctx context.Context, team string, m api.Message) {
+	if err := a.markRead(ctx, team, []api.Message{m}); err != nil {
+		a.warn("the message %s stays unread: %s", m.ID, view.Describe(err))
+	}
 }
 
 // newest returns the last message of the team that has the newest one.
