@@ -75,6 +75,8 @@ type Wire struct {
 	heard   bool           // what was handed out last was told
 	frame   *link.Arrival
 	changed bool
+	conn    context.Context // ends with the connection
+	ended   context.CancelFunc
 	denied  error // by the hub, after the request
 	twins   twins
 }
@@ -95,7 +97,7 @@ func Dial(ctx context.Context, o Options) (*Wire, error) {
 	o.answer, o.expires, o.retry = cmp.Or(o.answer, 500*time.Millisecond), cmp.Or(o.expires, 5*time.Second), cmp.Or(o.retry, time.Second)
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Wire{Options: o, cancel: cancel, twins: newTwins(), state: link.State{Since: time.Now().UTC(), Waiting: -1},
-		relinked: make(chan struct{}, 1), yield: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+		conn: context.Background(), ended: func() {}, relinked: make(chan struct{}, 1), yield: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 	opts := []nats.Option{
 		nats.Name("teambridge " + o.Name), nats.Nkey(o.Key.userPub, o.Key.user.Sign), nats.CustomInboxPrefix(inbox(o.Name)),
 		nats.Timeout(3 * time.Second), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.IgnoreDiscoveredServers(),
@@ -221,12 +223,22 @@ func (w *Wire) Publish(ctx context.Context, peer, id string, frame []byte) error
 		ctx, cancel = context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 	}
+	// An answer that was not sent before the connection ended never comes.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.mu.Lock()
+	conn := w.conn
+	w.mu.Unlock()
+	defer context.AfterFunc(conn, func() { cancel(nats.ErrDisconnected) })()
 	m := nats.NewMsg("tb.m." + peer + "." + w.Name)
 	m.Data = sealed
 	// The hub keeps the ids of all machines together.
 	m.Header.Set(nats.MsgIdHdr, w.Name+"/"+peer+"/"+id)
 	r, err := w.nc.RequestMsgWithContext(ctx, m)
 	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(err, context.Canceled) {
+			err = cause
+		}
 		return fmt.Errorf("frame for %s: %w", peer, w.describe(err))
 	}
 	var ack struct {
@@ -361,12 +373,17 @@ func notify(c chan struct{}) {
 }
 
 func (w *Wire) connected() {
-	w.update(func() { w.state.Connected, w.state.Since, w.state.Err = true, time.Now().UTC(), "" })
+	w.update(func() {
+		w.ended()
+		w.conn, w.ended = context.WithCancel(context.Background())
+		w.state.Connected, w.state.Since, w.state.Err = true, time.Now().UTC(), ""
+	})
 	notify(w.relinked)
 }
 
 func (w *Wire) disconnected(err error) {
 	w.update(func() {
+		w.ended()
 		if w.state.Connected {
 			w.state.Connected, w.state.Since, w.state.Waiting = false, time.Now().UTC(), -1
 			w.state.Err = "the connection to the hub was lost"

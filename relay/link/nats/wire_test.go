@@ -1,6 +1,7 @@
 package nats_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -444,6 +446,53 @@ func TestNothingOvertakesAfterCuts(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d came twice", twice)
+}
+
+// A frame is not waited for after its connection has ended: nobody answers any more, and it can be sent again.
+func TestPublishEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "a", "b")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var cut atomic.Bool
+	go func() { // passes everything on, but for the first frame: then it cuts the connection
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			d, err := net.Dial("tcp", b.listen)
+			if err != nil {
+				c.Close()
+				continue
+			}
+			go pipe(c, d)
+			go func() {
+				defer c.Close()
+				defer d.Close()
+				for buf := make([]byte, 64<<10); ; {
+					n, err := c.Read(buf)
+					if err != nil || bytes.Contains(buf[:n], []byte("HPUB tb.m.")) && !cut.Swap(true) {
+						return
+					}
+					d.Write(buf[:n])
+				}
+			}()
+		}
+	}()
+	o := b.options("a")
+	o.Hub = "nats://" + l.Addr().String()
+	w := b.dial(o)
+	until(t, w, func(s link.State) bool { return s.Connected })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := w.Publish(ctx, "b", "1", []byte("lost")); err == nil || ctx.Err() != nil || !cut.Load() {
+		t.Errorf("a frame whose connection was cut: %v, %v", err, ctx.Err())
+	}
+	send(t, w, "b", "1", "again")
 }
 
 func TestHubIsRestarted(t *testing.T) {
