@@ -348,7 +348,7 @@ const (
 
 func (t *tools) send(ctx context.Context, c *call, in sending) (s Sent, err error) {
 	if in.ID == "" {
-		in.ID = uuid.NewString()
+		in.ID = c.messageID(in.To, in.Text)
 	} else if _, err := uuid.Parse(in.ID); err != nil {
 		return s, api.Decide(api.CodeInvalid, "leave it out to get a new one", "the id %.60q is no UUID", in.ID)
 	}
@@ -360,6 +360,16 @@ func (t *tools) send(ctx context.Context, c *call, in sending) (s Sent, err erro
 		s, err = t.deliver(ctx, c, b, who, in)
 		return err
 	})
+}
+
+// messageID returns the id of the message that a call sends. Claude Code names its calls. If it makes one again, since the server was
+// killed in it, the message has the same id, and is sent once.
+func (c *call) messageID(to, text string) string {
+	use, _ := c.req.Params.Meta["claudecode/toolUseId"].(string)
+	if use == "" {
+		return uuid.NewString()
+	}
+	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(strings.Join([]string{"teambridge/status/mcp", use, to, text}, "\n"))).String()
 }
 
 // deliver sends a message of the caller, and waits for what it asked for.
@@ -498,7 +508,7 @@ type replying struct {
 }
 
 func (t *tools) reply(ctx context.Context, c *call, in replying) (s Sent, err error) {
-	id := uuid.NewString()
+	id := c.messageID(in.ID, in.Text)
 	return s, t.Once(ctx, id, func(b Bridge) error {
 		who, err := t.caller(ctx, c, b)
 		if err != nil {

@@ -248,6 +248,29 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	}
 }
 
+// A server is killed in a call, and its program makes the call again at the next server: the message is sent once. Another call
+// with the same text sends another one.
+func TestCallMadeAgain(t *testing.T) {
+	m := newMachine(t)
+	first, next := m.serve(t, m.ann.PID()), m.serve(t, m.ann.PID())
+	ids := map[string]bool{}
+	for _, call := range []struct {
+		at  *client
+		use string
+	}{{first, "toolu_1"}, {next, "toolu_1"}, {next, "toolu_2"}} {
+		r, err := call.at.CallTool(t.Context(), &sdk.CallToolParams{
+			Meta: sdk.Meta{"claudecode/toolUseId": call.use}, Name: "send_message", Arguments: args{"to": m.ben.ID, "text": "go", "wait": "seen"},
+		})
+		if err != nil || r.IsError {
+			t.Fatalf("%s: %+v, %v", call.use, r, err)
+		}
+		ids[r.StructuredContent.(map[string]any)["id"].(string)] = true
+	}
+	if given := m.ben.Given(); len(ids) != 2 || !slices.Equal(given, []string{"go", "go"}) {
+		t.Errorf("%d ids, and the models were given %q; want two of each", len(ids), given)
+	}
+}
+
 // What is wrong or hostile is refused, and nothing is sent.
 func TestRefused(t *testing.T) {
 	m := newMachine(t)
