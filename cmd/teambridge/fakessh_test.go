@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,6 +20,7 @@ import (
 //	refused    fails as ssh does
 //	noise      prints something first, as a start file of a shell may do
 //	cut FILE TEXT  ends when something comes from the machine and FILE there has TEXT
+//	mute TEXT  ends when something comes from the machine after it was told TEXT
 //	held FILE  prints nothing until FILE there exists
 func fakeSSH() {
 	there := os.Getenv("TEST_SSH_THERE")
@@ -48,6 +51,9 @@ func fakeSSH() {
 			fmt.Println("Welcome to box.")
 		case "cut":
 			cmd.Stdout = &cutting{filepath.Join(there, mode[1]), mode[2]}
+		case "mute":
+			told := &told{text: mode[1]}
+			cmd.Stdin, cmd.Stdout = io.TeeReader(os.Stdin, told), told.mute()
 		case "held":
 			for {
 				if _, err := os.Stat(filepath.Join(there, mode[1])); err == nil {
@@ -75,3 +81,32 @@ func (c *cutting) Write(b []byte) (int, error) {
 	}
 	return os.Stdout.Write(b)
 }
+
+// told is an input that is told a text, after which its output is cut.
+type told struct {
+	text string
+	mu   sync.Mutex
+	got  []byte
+}
+
+func (t *told) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.got = append(t.got, b...)
+	return len(b), nil
+}
+
+func (t *told) mute() io.Writer {
+	return writerFunc(func(b []byte) (int, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if bytes.Contains(t.got, []byte(t.text)) {
+			os.Exit(255)
+		}
+		return os.Stdout.Write(b)
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

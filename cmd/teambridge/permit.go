@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/plain"
 )
 
@@ -140,6 +142,10 @@ func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Ques
 	}
 	p.Question, p.Digest = q.ID, q.Digest
 	if _, err := b.Permit(ctx, q.Relay, p); err != nil {
+		if u, ok := errors.AsType[*client.UnreachableError](err); ok && u.Sent {
+			return api.Decide(api.CodeUnknown, "answer it again; if the first answer arrived, the second one is refused and says what was decided",
+				"it is not known whether the answer to question %s arrived: %w", q.ID, err)
+		}
 		return err
 	}
 	q.State = api.QuestionDenied
