@@ -185,6 +185,55 @@ func TestSessionIsGivenEachOnceInOrder(t *testing.T) {
 	s.wants(want...)
 }
 
+// A turn that runs while its session is moved to the background ends there: what it was given is neither lost nor sent again.
+func TestTurnIsMovedToTheBackground(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.run()
+	s.until(s.put("first"), "the first", ended)
+	s.Tell("busy")
+	given := s.put("in a turn")
+	s.until(given, "a message to a busy session", func(m ledger.PaneMessage) bool { return m.State == ledger.Done })
+	s.Tell("tool")
+	const moved = "0a2fe69c-0000-4000-8000-000000000001"
+	paths, err := filepath.Glob(filepath.Join(s.Root, "projects", "*", "*.jsonl"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%q, %v", paths, err)
+	}
+	data, err := os.ReadFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(filepath.Dir(paths[0]), moved+".jsonl")
+	if err := os.WriteFile(copied, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Tell("move " + moved)
+	viewer := filepath.Join(s.Root, "sessions", strconv.Itoa(s.PID())+".json")
+	if err := os.Chtimes(viewer, time.Time{}, time.Now().Add(-time.Minute)); err != nil { // it writes nothing any more
+		t.Fatal(err)
+	}
+	job := simsession.StartJob(t, s.Root, moved, false)
+	job.Tell("busy")
+	after := s.put("after it")
+	s.until(after, "a message after the move", func(m ledger.PaneMessage) bool { return m.State == ledger.Done })
+	if m := s.until(given, "what it was given", func(ledger.PaneMessage) bool { return true }); !m.Task.Open() {
+		t.Errorf("while its turn goes on in the background, its task is %s", m.Task)
+	}
+	const end = `{"type":"assistant","message":{"id":"a","stop_reason":"end_turn","content":[{"type":"text","text":"done"}]}}` + "\n" + `{"type":"system","subtype":"turn_duration"}` + "\n"
+	f, err := os.OpenFile(copied, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString(end)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.until(given, "its end", ended)
+	job.Tell("idle")
+	s.until(after, "the end of the next", ended)
+}
+
 // A session that its person moves to the background, with ←, stays one member: it has its name, and what waited in its queue is sent
 // again, once, to where the conversation goes on. Nothing is sent to the process that shows it, or to one that is kept ready.
 func TestSessionIsMovedToTheBackground(t *testing.T) {
@@ -233,6 +282,9 @@ func TestSessionIsMovedToTheBackground(t *testing.T) {
 	job.ID = "5e55104e-0000-4000-8000-00000000000c"
 	job.Start()
 	s.until(stopped, "to one that was stopped", ended)
+	if to, err := s.FindSession(t.Context(), moved[:8]); err != nil || to.Inbox != simsession.Name {
+		t.Errorf("by its key, which its id does not begin with any more: %+v, %v", to, err)
+	}
 	got := s.Given() // of several transcripts, by their names
 	slices.Sort(got)
 	if want := []string{"early", "first", "late", "queued", "stopped"}; !slices.Equal(got, want) {
