@@ -2,6 +2,9 @@ package doctor_test
 
 import (
 	"context"
+	"encoding/json"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,6 +99,12 @@ func TestLinks(t *testing.T) {
 			_, err := w.HeardFrom(w.Context(), "build", "one", []byte(`{"v":0}`))
 			must(w.T, err)
 		}, []string{"problem no_link " + noLink + "; here wait 1 message", "note machine_waits build has an earlier teambridge, and takes messages once it is upgraded, and has not confirmed 1 message"}},
+		"what a machine says is refused": {func(w *world) {
+			linked(w, "ssh://box")
+			serveLinks(w.T, w.State, w.Root.Path(), api.Links{State: api.LinkConnected, Machines: []api.Machine{
+				{Machine: "build", Refused: 2, RefusedWhy: "it offers a team of another machine"}, {Machine: "laptop"},
+			}})
+		}, []string{"note machine_refused of what build sent, 2 things were refused since the service was started, the last since: it offers a team of another machine", "ok hub this machine, laptop, is connected"}},
 		"refused": {func(w *world) {
 			linked(w, "ssh://box")
 			send(w, "m1")
@@ -115,7 +124,7 @@ func TestLinks(t *testing.T) {
 			}.Run(t.Context(), "", false)
 			must(t, err)
 			var got []string
-			codes := []string{"no_hub", "no_link", "hub", "link_key", "machine_waits", "machine_newer", "machine_unknown", "dead_letters"}
+			codes := []string{"no_hub", "no_link", "hub", "link_key", "machine_waits", "machine_newer", "machine_refused", "machine_unknown", "dead_letters"}
 			for _, f := range r.Findings {
 				if slices.Contains(codes, f.Code) {
 					got = append(got, f.Level+" "+f.Code+" "+f.Message)
@@ -128,5 +137,41 @@ func TestLinks(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
 		})
+	}
+}
+
+// serveLinks is a service that answers how its links are.
+func serveLinks(t *testing.T, state, root string, links api.Links) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tb") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(links) // or the test fails
+	})}
+	go func() { _ = s.Serve(l) }() // until it is closed
+	release, err := lockedfile.Hold(filepath.Join(state, "locks"), api.LockKey(root))
+	t.Cleanup(func() {
+		s.Close()
+		os.RemoveAll(dir)
+		if err == nil {
+			release()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	card, err := json.Marshal(api.Card{PID: os.Getpid(), Listen: []string{"unix:" + l.Addr().String()}, API: api.Level})
+	if err == nil {
+		err = os.WriteFile(api.CardPath(state, root), card, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
