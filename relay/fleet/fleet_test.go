@@ -255,6 +255,30 @@ func TestOutdatedProgram(t *testing.T) {
 	}
 }
 
+// A program that has gone since, or the interpreter that it needs, is named with what to do. Once it is back, the relay goes on.
+func TestProgramThatHasMoved(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	h.Make("red", 1, "worker")
+	h.send("red", "worker", "[m-1]")
+	e := h.entry("red", "worker")
+	program := e.Command[0]
+	e.Command = []string{filepath.Join(t.TempDir(), "claude")}
+	f, _ := h.sail()
+	id := h.add(f, e)
+	named := func(part string) func(Status) bool {
+		return func(s Status) bool {
+			return strings.Contains(s.Now.Reason, e.Command[0]) && strings.Contains(s.Now.Reason, part) && strings.Contains(s.Now.Reason, "teambridge service install")
+		}
+	}
+	h.until(f, id, "it is gone", named("no such file"))
+	must(t, os.WriteFile(e.Command[0], []byte("#!/bin/sh\necho 'env: node: No such file or directory' >&2\nexit 127\n"), 0o700))
+	h.until(f, id, "its interpreter is gone", named("env: node: No such file"))
+	must(t, os.Remove(e.Command[0]))
+	must(t, os.Symlink(program, e.Command[0]))
+	h.until(f, id, "it is back", state(relay.Idle))
+}
+
 // A relay waits for its team, goes with it, and comes again with the next one of
 // its name.
 func TestTeamComesAndGoes(t *testing.T) {

@@ -90,6 +90,9 @@ func (m *runner) run(ctx context.Context) {
 			backoff = min(max(2*backoff, backoffMin), backoffMax)
 			wait = backoff
 			s.Reason = err.Error()
+			if errors.As(err, new(*runtimes.ProgramError)) { // as after an update of Node.js, by which the directory has another name
+				s.Reason += "; if it was moved, install the service again from a shell that finds it: teambridge service install; or add the relay again with its path"
+			}
 		}
 		m.set(s)
 		select {

@@ -92,7 +92,13 @@ func CheckProgram(ctx context.Context, r ledger.Relay, env []string) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return &ProgramError{fmt.Errorf("ask %s for its version: %w", command[0], err)}
+		said := ""
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok { // such as env that does not find node
+			if said, _, _ = strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n"); said != "" {
+				said = fmt.Sprintf(": %.200s", said)
+			}
+		}
+		return &ProgramError{fmt.Errorf("ask %s for its version: %w%s", command[0], err, said)}
 	}
 	version, _ := teams.ParseVersion(string(out))
 	return version.Check(strings.Join(command[:n], " "))
