@@ -86,8 +86,8 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile", "teams/tasks",
 	},
 	"status/attention": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/link", "relay/pane", "relay/tmux",
-		"status", "status/api", "status/view", "teams", "teams/lockedfile", "teams/tasks",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/link", "relay/pane", "relay/tmux", "relay/toolcall",
+		"status", "status/api", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript",
 	},
 	"status/alert": {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile"},
 	"status/bridge": {

@@ -24,6 +24,18 @@ func sessionLiveness(p transcript.Process) (state Liveness, looked bool) {
 	return state, true
 }
 
+// Terminal returns the terminal of a process of Claude Code, such as "/dev/pts/3"; "" if it has none, or that is not known.
+func Terminal(p transcript.Process) string {
+	if state, looked := sessionLiveness(p); !looked || state != Alive {
+		return ""
+	}
+	name, err := os.Readlink("/proc/" + strconv.Itoa(p.PID) + "/fd/0")
+	if err != nil || !strings.HasPrefix(name, "/dev/pts/") && !strings.HasPrefix(name, "/dev/tty") {
+		return ""
+	}
+	return name
+}
+
 // domain names the machine and the pid namespace as Claude does in sessions/<pid>.json.
 func domain(space string) string {
 	id, err := os.ReadFile("/etc/machine-id")

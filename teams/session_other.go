@@ -16,3 +16,6 @@ func thisProcess() (space, start string) { return "", "" }
 
 // bootTime is not known: nothing is counted from it here.
 func bootTime() time.Time { return time.Time{} }
+
+// Terminal is not known here.
+func Terminal(transcript.Process) string { return "" }

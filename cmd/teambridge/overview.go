@@ -186,7 +186,7 @@ func doing(s api.Status) string {
 	case s.Section == api.SectionNeedsYou && s.SectionKind != "" && s.Word != api.WordWaiting:
 		return "needs you: " + s.SectionWhy
 	case s.Why != "" && (s.Word == api.WordWaiting || s.Word == api.WordBlocked):
-		return s.Word + ": " + s.Why
+		return s.Word + ": " + waitsFor(s)
 	}
 	return s.Word
 }

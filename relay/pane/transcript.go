@@ -327,19 +327,32 @@ func (p *Panes) transcripts(of Pane, dir string, since time.Time) (paths []strin
 // Written returns when the transcript of the session in a pane, as it was looked at, was last written; zero if that is
 // not known.
 func (p *Panes) Written(v View) (at time.Time) {
-	id, dir := v.Process.Session, v.Process.Cwd
-	if v.Pane.IsSession() && id == "" {
-		id, dir = v.Pane.Ref.ID, v.Pane.Cwd
-	}
-	if id == "" || p.opts.Homes.of(v.Pane.Profile) != nil { // other programs write elsewhere
-		return at
-	}
-	if path, ok := transcript.Session(p.opts.Root.Path(), dir, id); ok {
+	if path, ok := p.conversation(v); ok {
 		if info, err := os.Stat(path); err == nil {
 			at = transcript.ValidTime(info.ModTime())
 		}
 	}
 	return at
+}
+
+// Asked returns the use of a tool that the agent in a pane or a session asks its person about, as far as its transcript tells.
+func (p *Panes) Asked(v View) (call transcript.Block, ok bool) {
+	if path, found := p.conversation(v); found {
+		call, ok = transcript.Asked(path)
+	}
+	return call, ok
+}
+
+// conversation returns the path of the transcript of the agent in a pane or a session.
+func (p *Panes) conversation(v View) (path string, ok bool) {
+	id, dir := v.Process.Session, v.Process.Cwd
+	if v.Pane.IsSession() && id == "" {
+		id, dir = v.Pane.Ref.ID, v.Pane.Cwd
+	}
+	if id == "" || p.opts.Homes.of(v.Pane.Profile) != nil { // other programs write elsewhere
+		return "", false
+	}
+	return transcript.Session(p.opts.Root.Path(), dir, id)
 }
 
 // process returns the agent in a pane whose first process is pid: the session of that

@@ -496,7 +496,7 @@ func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, no
 	if err != nil {
 		return err
 	}
-	e.waits = slices.Concat(e.messageWaits, waits, typed, e.stateWaits(served), silent, e.loopWaits())
+	e.waits = slices.Concat(e.messageWaits, waits, typed, e.stateWaits(c.opts.Root.Path(), now, served), silent, e.loopWaits())
 	markDismissable(e.waits)
 	return nil
 }

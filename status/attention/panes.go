@@ -15,8 +15,11 @@ import (
 	"teambridge/relay/link"
 	"teambridge/relay/pane"
 	"teambridge/relay/tmux"
+	"teambridge/relay/toolcall"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // readPanes returns the team of the registered panes, or that of the sessions, by its name, and whether it was read again. It
@@ -178,11 +181,11 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 			list = append(list, a)
 		}
 		if v.State == tmux.StateDialog {
-			what := "waits for you"
-			if v.Why != "" {
-				what += ": " + v.Why
+			do := whereToAnswer(v.Process)
+			if !v.Pane.IsSession() && v.Terminal.Session != "" {
+				do = "answer it in the pane " + v.Terminal.Target()
 			}
-			add(api.WaitsTerminal, v.Since, api.Attention{What: what, Do: whereToAnswer(v.Process.Job)})
+			add(api.WaitsTerminal, v.Since, api.Attention{What: e.whatWaits(v.Why, v.Since, now, func() (transcript.Block, bool) { return c.opts.Panes.Asked(v) }), Do: do})
 		}
 		waiting := v.Waiting()
 		var first ledger.PaneMessage
@@ -258,11 +261,29 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 	return list, err
 }
 
-// whereToAnswer says what a person does about a question that the program itself asks, in the background under a key or, if that is
-// empty, at a terminal.
-func whereToAnswer(job string) string {
-	if job != "" {
-		return "answer it: claude attach " + job
+// whatWaits says that an agent waits for its person, why, and what it wants to do, if that is known. Only the person on this machine is
+// told: the words of a state go to other machines and agents, too.
+func (e *cachedTeam) whatWaits(why string, since, now time.Time, asked func() (transcript.Block, bool)) string {
+	const lag = 2 * time.Second // how much later the transcript may have it
+	what := "waits for you"
+	if why != "" {
+		what += ": " + why
+	}
+	if call, ok := asked(); ok {
+		what += ", to " + beginning(toolcall.Describe(call.Name, call.Input).Title)
+	} else if now.Before(since.Add(lag)) {
+		e.dueAt(since.Add(lag))
+	}
+	return what
+}
+
+// whereToAnswer says what a person does about a question that a program itself asks, in the background under a key or at a terminal.
+func whereToAnswer(p transcript.Process) string {
+	if p.Job != "" {
+		return "answer it: claude attach " + p.Job
+	}
+	if name := teams.Terminal(p); name != "" {
+		return "answer it at its terminal, " + name
 	}
 	return "answer it at its terminal"
 }

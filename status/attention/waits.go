@@ -17,6 +17,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // dismissable lists the kinds that a person can dismiss. The others are answered, read or
@@ -81,8 +82,8 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 }
 
 // stateWaits returns what waits for a person because of the states of the members. served
-// reports whether this service runs the relay of a member.
-func (e *cachedTeam) stateWaits(served func(member string) bool) (list []api.Attention) {
+// reports whether this service runs the relay of a member. root is the Claude directory.
+func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member string) bool) (list []api.Attention) {
 	add := func(at time.Time, a api.Attention) {
 		a.Team = e.team.Team
 		parts := []string{a.Team}
@@ -103,15 +104,16 @@ func (e *cachedTeam) stateWaits(served func(member string) bool) (list []api.Att
 		lost = lost || status.LeadGone(s)
 		switch {
 		case s.Word == api.WordWaiting && s.Basis == api.BasisProcess && !(isLead && asked): // else that is what it waits for
-			what := "waits for you"
-			if s.Why != "" {
-				what += ": " + s.Why
-			}
-			job := ""
+			var of transcript.Process
 			if p := e.known[i].Process; p != nil {
-				job = p.Job
+				of = p.Process
 			}
-			add(s.WordSince, api.Attention{Kind: api.WaitsTerminal, Member: s.Member, What: what, Do: whereToAnswer(job)})
+			add(s.WordSince, api.Attention{Kind: api.WaitsTerminal, Member: s.Member, What: e.whatWaits(s.Why, s.WordSince, now, func() (call transcript.Block, ok bool) {
+				if path, found := transcript.Session(root, of.Cwd, of.Session); found && of.Session != "" {
+					call, ok = transcript.Asked(path)
+				}
+				return call, ok
+			}), Do: whereToAnswer(of)})
 		case failed && s.Word == api.WordIdle && (s.Relay == nil || s.Relay.DeadLetters == 0): // else the message is here
 			add(ended, api.Attention{Kind: api.WaitsFailed, Member: s.Member, What: "the last turn failed", Do: "read what it said: teambridge history --team " + e.team.Team})
 		}

@@ -20,10 +20,21 @@ func (l *Local) asking() (*fleet.Fleet, error) {
 	return nil, api.Decide(api.CodeNotFound, `agents of "teambridge run" ask at the terminal that it runs in`, "no service runs agents, and so none waits for an answer")
 }
 
+// atTerminals is err, of there being no agent that can be answered here, or names those that wait for the person elsewhere.
+func (l *Local) atTerminals(ctx context.Context, team string, err error) error {
+	list, aerr := l.Attention(ctx, team)
+	for _, w := range list {
+		if aerr == nil && w.Kind == api.WaitsTerminal {
+			return api.Decide(api.CodeNotFound, w.Do, "no service runs agents, so none can be answered here; %s %s", w.Member+"@"+w.Team, w.What)
+		}
+	}
+	return err
+}
+
 // Questions returns what agents ask; see [api.Bridge].
 func (l *Local) Questions(ctx context.Context, team string) ([]api.Asked, error) {
 	if _, err := l.asking(); err != nil {
-		return nil, err
+		return nil, l.atTerminals(ctx, team, err)
 	}
 	relays, err := l.Relays(ctx, team)
 	list := []api.Asked{}

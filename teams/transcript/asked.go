@@ -1,0 +1,40 @@
+package transcript
+
+import (
+	"io"
+	"slices"
+)
+
+// Asked returns the use of a tool that a session has begun last and that has no result yet: what it asks its person about, if it
+// waits for one. It is not known if there are several, of which some may run, or if a subagent may ask.
+func Asked(path string) (call Block, ok bool) {
+	file, info, err := open(path)
+	if err != nil {
+		return Block{}, false
+	}
+	defer file.Close()
+	start := max(0, info.Size()-longTail)
+	var done []string // calls with results
+	var calls []Block
+	for _, line := range backward(io.NewSectionReader(file, start, longTail), info.Size()-start) {
+		r, valid := Parse(line)
+		if !valid || r.Sidechain {
+			continue
+		}
+		if r.Type == "user" && r.Kind() != Results && r.Kind() != Aside {
+			break // before that was another turn
+		}
+		for _, b := range Blocks(r.Message.Content) {
+			switch {
+			case b.Type == "tool_result":
+				done = append(done, b.ToolUseID)
+			case r.Type == "assistant" && b.Type == "tool_use" && !slices.Contains(done, b.ID):
+				calls = append(calls, b)
+			}
+		}
+	}
+	if len(calls) != 1 || calls[0].Name == "Agent" || calls[0].Name == "Task" {
+		return Block{}, false
+	}
+	return calls[0], true
+}

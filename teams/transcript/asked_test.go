@@ -1,0 +1,46 @@
+package transcript
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	const (
+		prompt = `{"type":"user","uuid":"u","message":{"role":"user","content":"do it"}}`
+		bash   = `{"type":"assistant","uuid":"a","message":{"content":[{"type":"tool_use","id":"1","name":"Bash","input":{"command":"touch x"}}]}}`
+		read   = `{"type":"assistant","uuid":"b","message":{"content":[{"type":"tool_use","id":"2","name":"Read","input":{"file_path":"x"}}]}}`
+		agent  = `{"type":"assistant","uuid":"c","message":{"content":[{"type":"tool_use","id":"3","name":"Agent","input":{}}]}}`
+		result = `{"type":"user","uuid":"r","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"2","content":"x"}]}}`
+		ran    = `{"type":"user","uuid":"s","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":""}]}}`
+		other  = `{"type":"system","uuid":"y","content":"z"}`
+	)
+	for _, c := range []struct {
+		what  string
+		lines []string
+		want  string
+	}{
+		{"one", []string{prompt, bash, other}, "Bash"},
+		{"after one with a result", []string{prompt, read, result, bash}, "Bash"},
+		{"before one with a result", []string{prompt, bash, read, result}, "Bash"},
+		{"several", []string{prompt, bash, read}, ""},
+		{"none any more", []string{prompt, bash, ran}, ""},
+		{"one of an earlier turn", []string{prompt, bash, prompt}, ""},
+		{"that of a subagent, perhaps", []string{prompt, agent}, ""},
+		{"none", nil, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "s.jsonl")
+		if err := os.WriteFile(path, []byte(strings.Join(c.lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := Asked(path); got.Name != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q, %t, want %q", c.what, got.Name, ok, c.want)
+		}
+	}
+	if got, ok := Asked(filepath.Join(t.TempDir(), "none")); ok {
+		t.Errorf("without a transcript: %+v", got)
+	}
+}
