@@ -86,13 +86,13 @@ func BenchmarkLinkIdle(b *testing.B) {
 	}
 	before := map[string]time.Duration{}
 	for name, pid := range pids {
-		before[name] = onCore(b, pid)
+		before[name] = processorTime(b, pid)
 	}
 	begun := time.Now()
 	for b.Loop() {
 		<-second.C
 	}
 	for name, pid := range pids {
-		b.ReportMetric(100*(onCore(b, pid)-before[name]).Seconds()/time.Since(begun).Seconds(), name+"-%core")
+		b.ReportMetric(100*(processorTime(b, pid)-before[name]).Seconds()/time.Since(begun).Seconds(), name+"-%core")
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay/process"
 	"teambridge/status/alert"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
@@ -139,6 +141,8 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 		}
 		a.stderr = log // to the end of the process: its last lines are written later than here
 	}
+	usual := debug.SetGCPercent(50) // until it has settled, so that its start takes no more memory than what follows
+	defer debug.SetGCPercent(usual)
 	a.queueErrors() // neither relays nor requests wait for whoever reads the log
 	root, err := a.root()
 	if err != nil {
@@ -168,7 +172,10 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	defer stop()
 	told := make(chan error, 1)
 	go func() {
-		told <- tellServing(running, a, s)
+		told <- tellServing(running, a, s, func() {
+			debug.SetGCPercent(usual)
+			process.GiveBack() // what only the start needed
+		})
 		stop() // if nothing could be printed, nobody knows where it is
 	}()
 	err = s.Run(running)
@@ -211,9 +218,12 @@ func agentEnvironment(all []string, alerts []alert.Destination) []string {
 	})
 }
 
-// tellServing prints where the service listens, and notifies systemd when it is ready and
+// settles is how long a service is left alone after its start before it has settled.
+const settles = 5 * time.Second
+
+// tellServing prints where the service listens, calls settled a while later, and notifies systemd when it is ready and
 // when ctx ends.
-func tellServing(ctx context.Context, a *app, s *server.Server) error {
+func tellServing(ctx context.Context, a *app, s *server.Server, settled func()) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -242,6 +252,11 @@ func tellServing(ctx context.Context, a *app, s *server.Server) error {
 	socket, _ := a.lookup("NOTIFY_SOCKET")
 	if err := systemd.Notify(socket, "READY=1"); err != nil {
 		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(settles):
+		settled()
 	}
 	<-ctx.Done()
 	return systemd.Notify(socket, "STOPPING=1")

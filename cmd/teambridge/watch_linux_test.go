@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
@@ -29,7 +31,7 @@ func BenchmarkWatchIdle(b *testing.B) {
 }
 
 // BenchmarkServeIdle measures the same of the service, with 100 teams of 4 and of 10
-// inboxes. The bars are 0.2 % of a core, and 30 MiB, with 4 on an idle machine.
+// inboxes. The bars are 0.2 % of a core and 30 MiB with 4, also at its start.
 //
 //	go test -run '^$' -bench ServeIdle -benchtime 60x ./cmd/teambridge
 func BenchmarkServeIdle(b *testing.B) {
@@ -83,23 +85,17 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	go io.Copy(io.Discard, stderr)
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	<-second.C // what the start leaves behind
-	before := onCore(b, cmd.Process.Pid)
+	for range 2 * settles / time.Second { // what the start leaves behind
+		<-second.C
+	}
+	before := processorTime(b, cmd.Process.Pid)
 	start := time.Now()
 	for b.Loop() {
 		<-second.C
 	}
-	cpu := (onCore(b, cmd.Process.Pid) - before).Seconds() / time.Since(start).Seconds()
-	proc, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	_, rss, _ := strings.Cut(string(proc), "VmRSS:")
-	kib, err := strconv.Atoi(strings.Fields(rss)[0])
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(kib)/1024, "MiB")
+	cpu := (processorTime(b, cmd.Process.Pid) - before).Seconds() / time.Since(start).Seconds()
+	b.ReportMetric(memory(b, cmd.Process.Pid, "VmRSS"), "MiB")
+	b.ReportMetric(memory(b, cmd.Process.Pid, "VmHWM"), "peak-MiB")
 	b.ReportMetric(100*cpu, "%core")
 	b.ReportMetric(milliseconds(started), "start-ms")
 	if err := cmd.Process.Signal(end); err != nil {
@@ -110,25 +106,59 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	}
 }
 
-// onCore is how long the threads of a process have been running on a core. Unlike
-// /proc/PID/stat it counts in nanoseconds, and not in hundredths of a second. A thread that
-// ended is not counted; those of Go stay.
-func onCore(b *testing.B, pid int) (sum time.Duration) {
+// processorTime is what a process has used, in all its threads, those that have ended too. It counts in nanoseconds, and
+// /proc/PID/stat in hundredths of a second.
+func processorTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // proc(5)
-	if err != nil || len(threads) == 0 {
-		b.Fatalf("the threads of process %d are not known: %v", pid, err)
+	var t unix.Timespec
+	clock := int32(^pid<<3 | 2) // clock_getcpuclockid(3)
+	if err := unix.ClockGettime(clock, &t); err != nil {
+		b.Fatalf("the processor time of process %d is not known: %v", pid, err)
 	}
-	for _, thread := range threads {
-		stat, err := os.ReadFile(thread)
-		if err != nil {
-			b.Fatal(err)
-		}
-		n, err := strconv.ParseInt(strings.Fields(string(stat))[0], 10, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		sum += time.Duration(n)
+	return time.Duration(t.Nano())
+}
+
+// memory returns what /proc/PID/status says of the memory of a process, in MiB.
+func memory(t testing.TB, pid int, field string) float64 {
+	t.Helper()
+	proc, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return sum
+	_, text, _ := strings.Cut(string(proc), field+":")
+	kib, err := strconv.Atoi(strings.Fields(text + " -")[0])
+	if err != nil {
+		t.Fatalf("%s of process %d: %v", field, pid, err)
+	}
+	return float64(kib) / 1024
+}
+
+// A service gives back what only its start needed.
+func TestServiceGivesMemoryBack(t *testing.T) {
+	t.Parallel()
+	f := teamstest.New(t)
+	svc := exec.Command("teambridge", "serve", "--listen", "unix:"+filepath.Join(f.State, "s")) // that of the scripts
+	svc.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+f.Root.Path(), "TEAMBRIDGE_STATE="+f.State)
+	said, err := svc.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
+	if _, err := said.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		now, most := memory(t, svc.Process.Pid, "VmRSS"), memory(t, svc.Process.Pid, "VmHWM")
+		if now < most*3/4 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it has %.1f MiB, and had %.1f at its start", now, most)
+		}
+		time.Sleep(50 * time.Millisecond) // another process changes it
+	}
 }
