@@ -43,6 +43,7 @@ type host struct {
 	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
 	quiet          time.Duration              // how long probe waits for what should not come; 0: the default
+	settles        time.Duration              // how long a service has been running when it has settled; 0: the default
 
 	supervised func(*app) (supervisor, error) // for tests; nil: that of this system
 }

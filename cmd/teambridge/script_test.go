@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 			h := ownProcess()
 			h.wait, _ = time.ParseDuration(os.Getenv("TEST_LOCK_WAIT"))
 			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
+			h.settles, _ = time.ParseDuration(os.Getenv("TEST_SETTLES"))
 			h.quiet, _ = time.ParseDuration(os.Getenv("TEST_PROBE_QUIET"))
 			if d, err := time.ParseDuration(os.Getenv("TEST_TMUX_WAIT")); err == nil {
 				tmux.Relax(d)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,7 +219,7 @@ func agentEnvironment(all []string, alerts []alert.Destination) []string {
 	})
 }
 
-// settles is how long a service is left alone after its start before it has settled.
+// settles is how long a service has been running when it has settled.
 const settles = 5 * time.Second
 
 // tellServing prints where the service listens, calls settled a while later, and notifies systemd when it is ready and
@@ -255,7 +256,7 @@ func tellServing(ctx context.Context, a *app, s *server.Server, settled func()) 
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(settles):
+	case <-time.After(cmp.Or(a.settles, settles)):
 		settled()
 	}
 	<-ctx.Done()

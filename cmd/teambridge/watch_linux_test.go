@@ -138,7 +138,7 @@ func TestServiceGivesMemoryBack(t *testing.T) {
 	t.Parallel()
 	f := teamstest.New(t)
 	svc := exec.Command("teambridge", "serve", "--listen", "unix:"+filepath.Join(f.State, "s")) // that of the scripts
-	svc.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+f.Root.Path(), "TEAMBRIDGE_STATE="+f.State)
+	svc.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+f.Root.Path(), "TEAMBRIDGE_STATE="+f.State, "TEST_SETTLES=100ms")
 	said, err := svc.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
