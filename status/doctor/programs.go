@@ -37,9 +37,18 @@ func (x *examination) environment(ctx context.Context, listings []teams.Listing)
 		x.add(api.LevelNote, "nobody_asked", "", path, "Claude Code asks nobody for permission: permissions.denyInsteadOfPrompting is in these settings",
 			"what its rules leave open is denied, with --permissions ask too; take it out, or add rules that allow what agents need")
 	}
+	x.fileSystem(eventless(x.Root.Path()))
 	x.tools()
 	x.service(ctx)
 	return x.databases(ctx)
+}
+
+// fileSystem reports that the Claude directory is on a kind of file system without events; "": it is not.
+func (x *examination) fileSystem(kind string) {
+	if kind != "" {
+		x.add(api.LevelNote, "no_events", "", x.Root.Path(), "the Claude directory is on "+kind+": changes may come without an event of the kernel, and are then found by looking, every 5 s at first",
+			"nothing is lost by that; for less delay, keep it on a disk of this system: $CLAUDE_CONFIG_DIR")
+	}
 }
 
 // claudeCode reports the versions that are installed, and that agents run.

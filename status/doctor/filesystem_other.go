@@ -1,0 +1,6 @@
+//go:build !linux
+
+package doctor
+
+// eventless is about Linux.
+func eventless(string) string { return "" }
