@@ -108,6 +108,13 @@ func TestDemoKeep(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not among the commands: %v", want)
 	}
+	// What the first screen says of inboxes holds of the simulated agents, too.
+	if out, err := command("teambridge").CombinedOutput(); err != nil || !strings.Contains(string(out), "--wait consumed waits until it is taken") {
+		t.Errorf("the first screen: %v\n%s", err, out)
+	}
+	if out, err := command("teambridge", "send", "worker", "hello", "--wait", "consumed").CombinedOutput(); err != nil {
+		t.Errorf("send --wait consumed: %v\n%s", err, out)
+	}
 	var asked []struct{ ID string }
 	out, err := command("teambridge", "permit", "--json").Output()
 	if err == nil {

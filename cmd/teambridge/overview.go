@@ -34,7 +34,7 @@ var promises = []struct {
 	text string
 }{
 	{[]string{api.WaySession, api.WayHook, api.WayCodex}, "each message once, proven by the session's transcript"},
-	{[]string{api.WayInbox}, "each message verified in the inbox; --wait seen waits for its model"},
+	{[]string{api.WayInbox}, "each message verified in the inbox; --wait consumed waits until it is taken"},
 	{[]string{api.WayPane}, "each message typed once or not at all, or reported as unknown"},
 	{[]string{api.WayMachine}, "each message kept here until the other machine has it, and delivered there once"},
 	{[]string{""}, "cannot be written to; teambridge doctor says why"},
