@@ -40,9 +40,10 @@ Unless you have joined the team, you join it as "operator" first, because agents
 can only write to members. "teambridge leave" undoes it.
 
 Exit status: 0 an answer; 3 no such team or member, or the team has ended; 4 no
-answer within --timeout; 5 its Claude Code is too old; 8 the agent's turn with
-the message ended without an answer, failed or was interrupted. With 4 and 8 the
-message stays sent. Others are as for "teambridge send".`,
+answer within --timeout; 5 its Claude Code is too old, or it is you; 8 the
+agent's turn with the message ended without an answer, failed or was
+interrupted. With 4 and 8 the message stays sent. Others are as for "teambridge
+send".`,
 		Example: `  teambridge ask worker "is the build green?"
   teambridge ask worker - --timeout 20m < question.txt`,
 		Args:              exactly(2),

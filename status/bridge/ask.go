@@ -89,6 +89,15 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	if member, err = t.Resolve(ctx, member); err != nil {
 		return a, l.alike(ctx, err, "")
 	}
+	if !Agent(ctx) {
+		ours, err := l.Ours(ctx, t)
+		if err != nil {
+			return a, err
+		}
+		if slices.Contains(ours, member) {
+			return a, api.Decide(api.CodeRefused, "nothing was sent; list the agents with: teambridge members", "%s is you, and cannot answer", member)
+		}
+	}
 	c, err := t.Config(ctx)
 	if err != nil {
 		return a, err
