@@ -162,6 +162,9 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 		}
 	}
 	for _, d := range h.deliveries(l) {
+		if d.State == ledger.Skipped && strings.Contains(string(d.Raw), "idle_notification") {
+			continue // it says nothing else, and is not for the agent
+		}
 		if d.State != ledger.Done {
 			t.Errorf("%s to %s is %s (%s)", d.Raw, d.Inbox, d.State, d.Reason)
 		}
