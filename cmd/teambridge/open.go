@@ -140,7 +140,8 @@ func (a *app) warnOf(err error) {
 		if _, again := a.damaged.LoadOrStore(e.Path, true); again {
 			return
 		}
-		text = fmt.Sprintf("the %s cannot be used: %s is %v; see what to do with: teambridge doctor", e.Name, e.Path, ledger.ErrCorrupt)
+		_, follows, _ := strings.Cut(err.Error(), e.Error()) // what does not work because of it
+		text = fmt.Sprintf("the %s cannot be used: %s is %v (teambridge doctor says what to do)%s", e.Name, e.Path, ledger.ErrCorrupt, follows)
 	}
 	a.warn("%s", text)
 }
