@@ -110,9 +110,10 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "relay/sim/simagent", "relay", "relay/claude", "relay/sim/simchild", "relay/sim/simsession", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",
 	},
-	"cmd/stdio":          {"status/plain"},
-	"cmd/teambridge":     {"*"},
-	"cmd/teambridge-hub": {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "relay/shell", "status/api", "status/ssh", "status/systemd"},
+	"cmd/stdio":            {"status/plain"},
+	"cmd/teambridge":       {"*"},
+	"cmd/teambridge-probe": {"cmd/stdio", "relay/probe", "status/api", "status/doctor", "status/plain", "teams"},
+	"cmd/teambridge-hub":   {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "relay/shell", "status/api", "status/ssh", "status/systemd"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the
@@ -126,7 +127,7 @@ var onlyUser = map[string][]string{
 	"github.com/fsnotify/fsnotify":                {"teams/watch"},
 	"github.com/google/renameio":                  {"teams/atomicfile"},
 	"modernc.org/sqlite":                          {"inbox/sqlite"},
-	"github.com/spf13/cobra":                      {"cmd/teambridge", "cmd/teambridge-hub"},
+	"github.com/spf13/cobra":                      {"cmd/teambridge", "cmd/teambridge-hub", "cmd/teambridge-probe"},
 	"github.com/spf13/pflag":                      {"cmd/teambridge", "cmd/teambridge-hub"},
 	"github.com/yuin/goldmark":                    {"status/markdown"},
 	"github.com/modelcontextprotocol/go-sdk":      {"status/mcp"},

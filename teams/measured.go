@@ -2,7 +2,7 @@ package teams
 
 import "fmt"
 
-// Measured is the newest Claude Code that "teambridge probe" has measured for this release. A newer one is taken to do what
+// Measured is the newest Claude Code that "teambridge-probe" has measured for this release. A newer one is taken to do what
 // this one does.
 var Measured = Version{2, 1, 332}
 

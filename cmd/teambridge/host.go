@@ -53,7 +53,6 @@ var onlyOnes = []struct{ command, why string }{
 	{"service", "it is about the service of this machine"},
 	{"dial-stdio", "it is what runs there"},
 	{"doctor", "it looks at files and programs of this machine"},
-	{"probe", "it runs a program here"},
 	{"gc", "it cleans up files of this machine"},
 	{"export", "it reads the journal of this machine"},
 	{"demo", "it runs here"},

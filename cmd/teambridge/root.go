@@ -42,7 +42,6 @@ type host struct {
 	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
-	quiet          time.Duration              // how long probe waits for what should not come; 0: the default
 	settles        time.Duration              // how long a service has been running when it has settled; 0: the default
 
 	supervised func(*app) (supervisor, error) // for tests; nil: that of this system
@@ -476,27 +475,10 @@ func (a *app) findState(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
-	if dir, ok := a.lookup("TEAMBRIDGE_STATE"); ok && dir != "" {
-		return filepath.Abs(dir)
-	}
-	if dir, ok := a.lookup("XDG_STATE_HOME"); ok && filepath.IsAbs(dir) {
-		return filepath.Join(dir, "teambridge"), nil
-	}
-	home, err := a.home()
-	if err != nil {
-		return "", fmt.Errorf("find the state directory: %w; set $TEAMBRIDGE_STATE", err)
-	}
-	return filepath.Join(home, ".local", "state", "teambridge"), nil
+	return api.StateDir(a.lookup)
 }
 
-func (a *app) home() (string, error) {
-	for _, name := range []string{"HOME", "USERPROFILE"} {
-		if dir, _ := a.lookup(name); dir != "" {
-			return dir, nil
-		}
-	}
-	return "", errors.New("there is no home directory")
-}
+func (a *app) home() (string, error) { return api.HomeDir(a.lookup) }
 
 func (a *app) locks() *lockedfile.Locker {
 	if a.locker == nil {

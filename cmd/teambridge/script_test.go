@@ -16,7 +16,6 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/probe/probetest"
 	"teambridge/relay/sim/simchild"
 	"teambridge/relay/sim/simcodex"
 	"teambridge/relay/sim/simsession"
@@ -47,7 +46,6 @@ func TestMain(m *testing.M) {
 			h.wait, _ = time.ParseDuration(os.Getenv("TEST_LOCK_WAIT"))
 			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
 			h.settles, _ = time.ParseDuration(os.Getenv("TEST_SETTLES"))
-			h.quiet, _ = time.ParseDuration(os.Getenv("TEST_PROBE_QUIET"))
 			if d, err := time.ParseDuration(os.Getenv("TEST_TMUX_WAIT")); err == nil {
 				tmux.Relax(d)
 			}
@@ -58,7 +56,6 @@ func TestMain(m *testing.M) {
 		"claude":    simulated,           // for the commands of the README
 		"prompt":    func() { prompt() }, // for panes
 		"mcpserver": mcpServer,
-		"oddclaude": func() { probetest.Run(os.Args[1:]) }, // for probe
 		"ssh":       fakeSSH,
 	})
 }

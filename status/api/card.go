@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,32 @@ type Card struct {
 	Listen  []string `json:"listen"`  // unix:PATH, and HOST:PORT for TCP
 	API     int      `json:"api"`     // [Level] of the service
 	Version string   `json:"version"` // of the service
+}
+
+// StateDir returns the directory of teambridge's own files that the environment says: $TEAMBRIDGE_STATE, else
+// $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge. There may be none.
+func StateDir(lookup func(string) (string, bool)) (string, error) {
+	if dir, _ := lookup("TEAMBRIDGE_STATE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "teambridge"), nil
+	}
+	home, err := HomeDir(lookup)
+	if err != nil {
+		return "", fmt.Errorf("find the state directory: %w; set $TEAMBRIDGE_STATE", err)
+	}
+	return filepath.Join(home, ".local", "state", "teambridge"), nil
+}
+
+// HomeDir returns the home directory of the user, by $HOME or $USERPROFILE.
+func HomeDir(lookup func(string) (string, bool)) (string, error) {
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		if dir, _ := lookup(name); dir != "" {
+			return dir, nil
+		}
+	}
+	return "", errors.New("there is no home directory")
 }
 
 // CardPath returns the path of the card of the service for root, the real path of a

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Probe is what "teambridge probe" found of a Claude Code.
+// Probe is what "teambridge-probe" found of a Claude Code.
 type Probe struct {
 	Version string       `json:"version"`
 	Listed  bool         `json:"listed"`  // it is not newer than the versions that teambridge was measured with

@@ -22,7 +22,7 @@ func measuredPath(state string, version string) string {
 	return filepath.Join(Measured(state), version+".json")
 }
 
-// Keep writes what "teambridge probe" has found of a version into a state directory, where [Examine] finds it. It replaces what was
+// Keep writes what "teambridge-probe" has found of a version into a state directory, where [Examine] finds it. It replaces what was
 // found before.
 func Keep(state string, p api.Probe) error {
 	data, err := json.MarshalIndent(p, "", "  ")

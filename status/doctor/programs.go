@@ -93,7 +93,7 @@ func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) 
 
 // known reports a version, and what was measured of it here.
 func (x *examination) known(v teams.Version, where string) {
-	const probe = "teambridge probe measures it"
+	const probe = "teambridge-probe measures it"
 	level, message, advice := api.LevelOK, "Claude Code "+v.String(), ""
 	p, err := measured(x.State, v)
 	switch {

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"teambridge/cmd/stdio"
+	"teambridge/relay/probe"
+	"teambridge/status/api"
+	"teambridge/status/plain"
+	"teambridge/teams"
+)
+
+// show prints what was found.
+func show(p api.Probe, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(os.Stdout).Encode(p)
+	}
+	colour := func(code, s string) string { return s }
+	if stdio.Colourful(os.Stdout, os.LookupEnv) {
+		colour = func(code, s string) string { return "\x1b[" + code + "m" + s + "\x1b[0m" }
+	}
+	word := func(s string) string {
+		if s == probe.Unsure.String() {
+			return "?"
+		}
+		return s
+	}
+	rows := [][]string{{"POINT", "EXPECTED", "FOUND", "WHAT IT MEANS"}}
+	changed, missing := 0, 0
+	for _, f := range p.Points {
+		found, means := word(f.Found), f.Means
+		if f.Found == probe.Unsure.String() {
+			means = "not measured: " + plain.Escape(f.Why, false)
+		}
+		switch {
+		case f.Changed:
+			changed++
+			found, means = colour("31", found), "CHANGED: "+means
+		case unmeasured(f):
+			missing++
+			found = colour("33", found)
+		}
+		rows = append(rows, []string{f.Says, word(f.Expected), found, means})
+	}
+	what := "all as expected"
+	if changed > 0 || missing > 0 {
+		what = strings.TrimPrefix(fmt.Sprintf("%d as expected", len(p.Points)-changed-missing), "0 as expected, ")
+		if changed > 0 {
+			what += fmt.Sprintf(", %d changed", changed)
+		}
+		if missing > 0 {
+			what += fmt.Sprintf(", %d not measured", missing)
+		}
+	}
+	listed := ""
+	if !p.Listed {
+		listed = ", which is newer than " + teams.Measured.String() + ","
+	}
+	_, err := fmt.Printf("%s\nClaude Code %s%s in %s: %s, %s\n", plain.Table(rows, stdio.Columns(os.Stdout), 3),
+		p.Version, listed, time.Duration(p.Seconds*float64(time.Second)), plain.Plural(len(p.Points), "point"), what)
+	return err
+}
