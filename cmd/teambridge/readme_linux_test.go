@@ -67,7 +67,7 @@ var readmeRecipes = map[string][]recipe{
 		{command: `teambridge ask worker "is the build green?"`, says: `it is green`},
 		{command: "teambridge status", says: `(?m)^worker +`},
 		{command: "teambridge tasks", says: `no tasks`},
-		{command: "teambridge inbox", says: `it is green`},
+		{command: "teambridge inbox", says: `nothing needs you`}, // ask has shown the answer
 		{command: `teambridge reply last "yes, go ahead"`, says: `verified +worker@session-2de3961d`},
 		{command: `git diff | teambridge send lead - --summary "the diff"`, says: `verified +team-lead@session-2de3961d`},
 		{command: "teambridge watch", until: `there is news`, interrupts: []string{"teambridge watch"}, meanwhile: func(r *reader) {
