@@ -135,7 +135,8 @@ func (h *headless) let(t *testing.T) {
 }
 
 func in(state relay.State) func(api.RelayEntry) bool {
-	return func(e api.RelayEntry) bool { return e.State == string(state) }
+	// One that was only added has no process yet, and the state that it begins with.
+	return func(e api.RelayEntry) bool { return e.State == string(state) && (e.Running || state != relay.Idle) }
 }
 
 // worked waits until a turn held text, and returns all that the turns held, each as

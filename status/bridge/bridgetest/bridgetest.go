@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -223,6 +224,9 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			for _, id := range []string{"read-1", "read-2"} {
 				_, err := w.b.Send(w.Context(), newer, "user", id, api.NewMessage{Text: id, Force: true})
 				w.must(err)
+			}
+			for sent := time.Now(); time.Now().UnixMilli() == sent.UnixMilli(); { // messages of two inboxes are in the order of their times, in milliseconds
+				runtime.Gosched()
 			}
 			_, err := w.b.Send(w.Context(), newer, "a, b", "read-3", api.NewMessage{Text: "to a name with a comma", Force: true})
 			w.must(err)
