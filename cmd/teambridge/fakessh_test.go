@@ -82,7 +82,7 @@ func (c *cutting) Write(b []byte) (int, error) {
 	return os.Stdout.Write(b)
 }
 
-// told is an input that is told a text, after which its output is cut.
+// told wraps an input, and cuts its output once a given text has been written.
 type told struct {
 	text string
 	mu   sync.Mutex

@@ -240,8 +240,8 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 	return nil
 }
 
-// markSeen marks a message that the person has answered, or has been shown as an answer, as read. If that fails, it stays
-// unread, which the person is told.
+// markSeen marks as read a message that the person has answered, or has been shown as an answer. If that fails, it warns
+// that the message stays unread.
 func (a *app) markSeen(ctx context.Context, team string, m api.Message) {
 	if err := a.markRead(ctx, team, []api.Message{m}); err != nil {
 		a.warn("the message %s stays unread: %s", m.ID, view.Describe(err))

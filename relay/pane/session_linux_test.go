@@ -345,7 +345,7 @@ func TestKilledSession(t *testing.T) {
 	s.Kill()
 	s.until(queued, "after the kill", func(m ledger.PaneMessage) bool { return m.State == ledger.Claimed && m.Held == string(tmux.Gone) })
 	later := s.put("later")
-	for _, m := range []ledger.PaneMessage{queued, later} { // who waits for them is told at once
+	for _, m := range []ledger.PaneMessage{queued, later} { // neither keeps a caller waiting
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if m, err := s.Await(ctx, m.UUID); err != nil || m.State.Ended() {
 			t.Errorf("to a session that has ended: %s, %v", m.State, err)
