@@ -1,6 +1,6 @@
-// Package teambridge_test checks the whole repository: the direction of imports, how fast the
+// Package cmd_test checks the whole repository: the direction of imports, how fast the
 // program starts, and whether the documents name what exists.
-package teambridge_test
+package cmd_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,14 @@ import (
 	"strings"
 	"testing"
 )
+
+// The tests run at the top of the module, which the paths in them begin at.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(".."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // The direction of imports, from the inside out: what a package may import of
 // ours. One that is not listed may import nothing of ours.

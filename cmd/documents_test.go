@@ -1,4 +1,4 @@
-package teambridge_test
+package cmd_test
 
 import (
 	"io/fs"

@@ -1,0 +1,153 @@
+package cmd_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The limits keep the repository from growing where it should shrink. They are only ever lowered, which is due as soon as a
+// count is more than a twentieth below its limit.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	product, tests := productAndTests(t)
+	for _, l := range []struct {
+		of           string
+		count, limit int
+	}{
+		{"lines of teams", product.lines("teams"), 9_600},
+		{"lines of inbox", product.lines("inbox"), 12_700},
+		{"lines of relay", product.lines("relay"), 42_900},
+		{"lines of status", product.lines("status"), 27_500},
+		{"lines of cmd", product.lines("cmd", "plugin"), 16_400},
+		{"lines of tests", tests, 110_200},
+		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 7_400},
+		{"methods of status/bridge.Local", product.methods("status/bridge", "Local"), 182},
+		{"methods of inbox/ledger.Ledger", product.methods("inbox/ledger", "Ledger"), 163},
+		{"methods of cmd/teambridge.app", product.methods("cmd/teambridge", "app"), 145},
+		{"methods of relay/pane.Panes", product.methods("relay/pane", "Panes"), 110},
+		{"methods of status/client.Client", product.methods("status/client", "Client"), 82},
+		{"words for the state of a message", product.stateWords(), 128},
+		{"routes of the API", routesOfTheAPI(t), 64},
+	} {
+		t.Logf("%6d %s", l.count, l.of)
+		switch {
+		case l.count > l.limit:
+			t.Errorf("%d %s: the limit is %d", l.count, l.of, l.limit)
+		case l.count < l.limit-l.limit/20:
+			t.Errorf("%d %s, well under the limit: lower it from %d", l.count, l.of, l.limit)
+		}
+	}
+}
+
+// packages are the texts of the Go files of packages, by the path from the top of the module.
+type packages map[string][]string
+
+// productAndTests returns what the programs are built from, and how many lines the tests of all packages have.
+func productAndTests(t *testing.T) (product packages, tests int) {
+	t.Helper()
+	module := modulePath(t)
+	product = packages{}
+	for _, args := range [][]string{{"-deps", "./cmd/..."}, {"./..."}} {
+		dec := json.NewDecoder(strings.NewReader(runGo(t, append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles"}, args...)...)))
+		for {
+			var p struct {
+				ImportPath, Dir                    string
+				GoFiles, TestGoFiles, XTestGoFiles []string
+			}
+			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			name, ours := strings.CutPrefix(p.ImportPath, module)
+			if !ours {
+				continue
+			}
+			if len(args) == 2 {
+				for _, file := range p.GoFiles {
+					product[name] = append(product[name], textOf(t, filepath.Join(p.Dir, file)))
+				}
+				continue
+			}
+			for _, file := range append(p.TestGoFiles, p.XTestGoFiles...) {
+				tests += strings.Count(textOf(t, filepath.Join(p.Dir, file)), "\n")
+			}
+		}
+	}
+	return product, tests
+}
+
+// lines returns how many lines the packages in some top-level folders have.
+func (p packages) lines(folders ...string) (n int) {
+	for name, files := range p {
+		for _, folder := range folders {
+			if name == folder || strings.HasPrefix(name, folder+"/") {
+				n += strings.Count(strings.Join(files, ""), "\n")
+			}
+		}
+	}
+	return n
+}
+
+// methods returns how many methods a type of a package has.
+func (p packages) methods(name, of string) int {
+	return len(regexp.MustCompile(`(?m)^func \(\w+ \*?`+of+`\)`).FindAllString(strings.Join(p[name], ""), -1))
+}
+
+// stateWords returns how many constants name a state that a message, or what carries it, can be in.
+func (p packages) stateWords() (n int) {
+	word := regexp.MustCompile(`(?m)^\s+\w+\s+\w*(?:State|Stage|Status|Task|Result|Reason|Outcome|Fate|Kind|Basis)\s+= "`)
+	for name, files := range p {
+		if strings.HasPrefix(name, "inbox") || strings.HasPrefix(name, "relay") {
+			n += len(word.FindAllString(strings.Join(files, ""), -1))
+		}
+	}
+	return n
+}
+
+// routesOfTheAPI returns how many operations openapi.json describes.
+func routesOfTheAPI(t *testing.T) (n int) {
+	t.Helper()
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(textOf(t, "status/server/openapi.json")), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, operations := range document.Paths {
+		for method := range operations {
+			if method != "parameters" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// linesOf returns how many lines the files have that match a pattern.
+func linesOf(t *testing.T, pattern string) (n int) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		n += strings.Count(textOf(t, file), "\n")
+	}
+	return n
+}
+
+func textOf(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
