@@ -59,6 +59,7 @@ var mayImport = map[string][]string{
 	"relay/claude":             {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/wire", "teams", "teams/rawjson", "teams/transcript"},
 	"relay/terminal":           {"relay/agent", "relay/process"},
 	"relay/handoff":            {"inbox/ledger", "relay", "relay/agent", "relay/claude/interactive", "relay/terminal", "relay/mode"},
+	"relay/claim":              {"inbox", "inbox/ledger"},
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
@@ -79,7 +80,7 @@ var mayImport = map[string][]string{
 	"relay/probe/probetest":    {"relay/probe", "relay/process", "teams", "teams/transcript"}, // of tests alone
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
-	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
+	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claim", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
 	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/mode", "relay/pipe", "relay/reply", "relay/runtimes", "relay/wire", "teams", "teams/lockedfile"},
 	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/process", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
@@ -99,7 +100,7 @@ var mayImport = map[string][]string{
 	},
 	"status/alert": {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile"},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claim", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
 		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/plain", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone

@@ -99,14 +99,14 @@ func trackRow(rows []Row, i int) *Tracked {
 	return &Tracked{ID: rows[i].ID(), Row: bytes.Clone(rows[i].Raw), Ahead: Ahead(rows[:i]), Kept: Kept(rows)}
 }
 
-// relayedBy is the key that a relay of ours adds to the rows it takes.
-const relayedBy = "relayedBy"
+// RelayedBy is the key that we add to a row that we take for somebody else. Its value is the UUID of the delivery.
+const RelayedBy = "relayedBy"
 
 // Kept reports whether one of rows, which are a whole inbox, is marked as read, and not by a
 // relay of ours. Old agents mark rows that they took and keep them; current ones remove them.
 func Kept(rows []Row) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool {
-		_, relayed := r.Extra[relayedBy]
+		_, relayed := r.Extra[RelayedBy]
 		return r.Read && !relayed
 	})
 }

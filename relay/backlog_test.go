@@ -9,11 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"teambridge/relay/claude"
 	"testing"
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claim"
+	"teambridge/relay/claude"
 	"teambridge/relay/sim/simchild"
 	"teambridge/teams/lockedfile"
 )
@@ -79,8 +80,8 @@ func TestBacklog(t *testing.T) {
 		t.Errorf("%d messages were said, not the %d in their order", len(said), rows)
 	}
 	left, err := r.box.Read(t.Context())
-	if limit := KeptRows + KeptRows/2 + 2*MaxAhead; err != nil || len(left) > limit || len(left) < KeptRows {
-		t.Errorf("%d rows are left in the file, %v; want %d to %d", len(left), err, KeptRows, limit)
+	if limit := claim.KeptRows + claim.KeptRows/2 + 2*MaxAhead; err != nil || len(left) > limit || len(left) < claim.KeptRows {
+		t.Errorf("%d rows are left in the file, %v; want %d to %d", len(left), err, claim.KeptRows, limit)
 	}
 	t.Logf("%d rows in %d turns and %d writings of the file: %.1f s", rows, len(turns), writes.Load(), took.Seconds())
 }

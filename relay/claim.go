@@ -2,26 +2,19 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"time"
-
-	"github.com/google/uuid"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claim"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
-
-// relayedBy is the key under which a row says which delivery took it.
-const relayedBy = "relayedBy"
 
 // inboxState is what the loop knows of the inbox between two claims.
 type inboxState struct {
@@ -33,32 +26,6 @@ type inboxState struct {
 	claimErr  string          // why claiming fails; empty if it does not
 
 	holds []ledger.Hold // senders whose rows are left in the inbox, see guard
-}
-
-// A claimer claims rows of the inbox: plan says which, by a look at the file without
-// its lock, and mark marks those in one edit.
-type claimer struct {
-	*loop
-	config *teams.Config
-	limit  int // how many more may be claimed
-
-	// The plan.
-	work        bool                // there is something to do in the file
-	fresh       []ledger.Delivery   // not claimed before
-	skipped     int                 // how many of fresh are not for the agent; limit is for the others
-	unmarked    map[string]string   // keys of the rows of claimed deliveries that are not known to be marked
-	marks       map[string][]string // by key: the deliveries that its rows are marked with, in order
-	occurrences map[string]int      // by key: of its deliveries, with those of the plan
-	dropped     map[string][]string // by key: deliveries that were given up before their row was marked
-	compact     bool                // rows that are done are to be removed
-	open        []string            // deliveries whose rows stay then
-	guard       *guard
-
-	// What mark did.
-	mine  []string // unmarked deliveries whose rows say so now
-	taken []string // those whose rows somebody else has marked as read
-	gone  []string // those without a row
-	more  bool     // rows wait for which there was no room
 }
 
 // look is what an inbox was like when nothing in it was left to claim.
@@ -92,7 +59,6 @@ func (l *loop) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := &claimer{loop: l, config: config, limit: MaxAhead - open}
 	// Before the file is read: what comes later is seen next time.
 	now, err := l.stat()
 	if err != nil {
@@ -102,35 +68,36 @@ func (l *loop) claim(ctx context.Context) error {
 		l.dirty = false
 		return nil
 	}
-	if err := c.plan(ctx, unmarked); err != nil {
+	plan, err := l.plan(ctx, config, MaxAhead-open, unmarked)
+	if err != nil {
 		return err
 	}
-	if !c.work {
+	if !plan.Work {
 		l.dirty, l.more, l.seen = false, false, &look{info: now}
 		return nil
 	}
 	// In the ledger before in the file: a row that says it was taken, and of
 	// which the ledger knows nothing, would be lost.
-	if len(c.fresh) > 0 {
-		err := l.ledger.Claim(ctx, c.fresh...)
+	if len(plan.Fresh) > 0 {
+		err := l.ledger.Claim(ctx, plan.Fresh...)
 		if errors.Is(err, ledger.ErrHeld) {
 			return l.claim(ctx) // a person has held a sender since that was read; nothing was claimed
 		}
 		if err != nil {
 			return err
 		}
-		for _, d := range c.fresh {
+		for _, d := range plan.Fresh {
 			l.unwritten[d.UUID] = true
 		}
 	}
-	if err := l.box.Edit(ctx, c.mark); err != nil {
+	if err := l.box.Edit(ctx, plan.Mark); err != nil {
 		if errors.Is(err, lockedfile.ErrReplaced) || errors.Is(err, lockedfile.ErrClobbered) {
 			clear(l.unwritten)
 		}
 		return err
 	}
 	l.at(claimed)
-	if err := c.record(ctx); err != nil {
+	if err := l.recordMarks(ctx, plan); err != nil {
 		return err
 	}
 	clear(l.unwritten)
@@ -138,32 +105,54 @@ func (l *loop) claim(ctx context.Context) error {
 		return err
 	}
 	// Our own writing is a change too, and is looked at once.
-	l.dirty, l.more, l.seen = false, c.more, nil
+	l.dirty, l.more, l.seen = false, plan.More, nil
 	return nil
 }
 
-// record tells the ledger what became of the rows.
-func (c *claimer) record(ctx context.Context) error {
+// plan says which rows of the inbox are to be marked with which deliveries. At most limit may be claimed.
+func (l *loop) plan(ctx context.Context, config *teams.Config, limit int, unmarked []ledger.Delivery) (*claim.Plan, error) {
+	rows, err := l.box.Read(ctx)
+	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
+		return nil, err
+	}
+	if err := l.tell(ctx, rows); err != nil {
+		return nil, err
+	}
+	g, err := newGuard(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return claim.New(ctx, l.ledger, l.post, rows, unmarked, claim.Rules{
+		Limit: limit,
+		Skip:  func(row *inbox.Row) bool { return l.skips(config, row) != "" },
+		Held:  func(row *inbox.Row) bool { return g.held[row.From] },
+		Admit: g.count,
+		Now:   l.opts.Now,
+	})
+}
+
+// recordMarks tells the ledger what became of the rows.
+func (l *loop) recordMarks(ctx context.Context, plan *claim.Plan) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	var err error
-	if len(c.mine) > 0 {
-		err = c.ledger.Mark(ctx, c.mine...)
+	if len(plan.Mine) > 0 {
+		err = l.ledger.Mark(ctx, plan.Mine...)
 	}
 	if errors.Is(err, ledger.ErrUnknown) {
 		err = nil
-		for _, id := range c.mine {
-			err = errors.Join(err, ignoreDropped(c.ledger.Mark(ctx, id), id))
+		for _, id := range plan.Mine {
+			err = errors.Join(err, ignoreDropped(l.ledger.Mark(ctx, id), id))
 		}
 	}
 	settle := func(state ledger.DeliveryState, reason, id string) {
-		err = errors.Join(err, ignoreDropped(c.ledger.EndDeliveries(ctx, state, reason, id), id))
+		err = errors.Join(err, ignoreDropped(l.ledger.EndDeliveries(ctx, state, reason, id), id))
 	}
-	for _, id := range c.taken {
+	for _, id := range plan.Taken {
 		settle(ledger.TakenByAgent, "its row was read by somebody else before it was claimed", id)
 	}
-	for _, id := range c.gone {
-		if c.unwritten[id] {
+	for _, id := range plan.Gone {
+		if l.unwritten[id] {
 			settle(ledger.TakenByAgent, "its row was removed by somebody else before it was claimed", id)
 			continue
 		}
@@ -202,159 +191,29 @@ func (l *loop) stat() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// plan reads the inbox and says which rows are to be marked, with which deliveries.
-func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
-	rows, err := c.box.Read(ctx)
-	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
-		return err
-	}
-	if err := c.tell(ctx, rows); err != nil {
-		return err
-	}
-	if c.guard, err = newGuard(ctx, c); err != nil {
-		return err
-	}
-	c.unmarked, c.marks = map[string]string{}, map[string][]string{}
-	c.occurrences, c.dropped = map[string]int{}, map[string][]string{}
-	pending := map[string][]string{} // by key: unmarked deliveries whose row was not met
-	for _, d := range unmarked {
-		c.unmarked[d.UUID] = d.Key
-		pending[d.Key] = append(pending[d.Key], d.UUID)
-	}
-	met := func(key, id string) {
-		pending[key] = slices.DeleteFunc(pending[key], func(other string) bool { return other == id })
-		if len(pending[key]) == 0 {
-			delete(pending, key)
-		}
-	}
-	c.work = len(unmarked) > 0
-	relayed := 0
-	for i := range rows {
-		row := &rows[i]
-		if by := deliveryOf(row); by != "" {
-			if key, ok := c.unmarked[by]; ok {
-				met(key, by)
-			}
-			if row.Read {
-				relayed++
-			}
-			continue
-		}
-		if row.Read {
-			continue
-		}
-		key, skip := row.Key(), c.skips(c.config, row) != ""
-		id := ""
-		if len(pending[key]) > 0 { // claimed by us before, and not marked
-			id = pending[key][0]
-			met(key, id)
-		} else if c.guard.held[row.From] {
-			continue
-		} else if !skip && len(c.fresh)-c.skipped >= c.limit {
-			c.work = true
-			if len(pending) == 0 {
-				break // 10,000 rows are not looked through each time
-			}
-			continue
-		} else if id, err = c.assign(ctx, row, key, skip); err != nil {
-			return err
-		}
-		if id != "" {
-			c.work = true
-			c.marks[key] = append(c.marks[key], id)
-		}
-	}
-	if c.compact = c.work && relayed >= KeptRows+KeptRows/2; c.compact {
-		c.open, err = c.ledger.Open(ctx, c.post)
-		return err
-	}
-	return nil
-}
-
-// assign returns the delivery that a row is to be marked with: that which claimed it
-// before, one of the same text that was dropped before its row was marked, or a new one.
-// It is empty if the row is held.
-func (c *claimer) assign(ctx context.Context, row *inbox.Row, key string, skip bool) (uuid string, err error) {
-	if again, err := c.again(ctx, row); again != "" || err != nil {
-		return again, err
-	}
-	hops := 0
-	if !skip { // what the agent does not get is no exchange
-		var held bool
-		if hops, held, err = c.guard.count(ctx, row); held || err != nil {
-			return "", err
-		}
-	}
-	if c.occurrences[key] == 0 {
-		if c.occurrences[key], err = c.ledger.Occurrences(ctx, c.post, key); err != nil {
-			return "", err
-		}
-		if c.occurrences[key] > 0 {
-			if c.dropped[key], err = c.ledger.DroppedUnmarked(ctx, c.post, key); err != nil {
-				return "", err
-			}
-		}
-	}
-	if left := c.dropped[key]; len(left) > 0 {
-		c.dropped[key], c.unmarked[left[0]] = left[1:], key
-		return left[0], nil
-	}
-	c.occurrences[key]++
-	d := ledger.Delivery{
-		UUID: deliveryUUID(c.post, key, c.occurrences[key]), InboxKey: c.post, Key: key, Occurrence: c.occurrences[key], Hops: hops,
-		ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: slices.Clone(row.Raw), State: ledger.Claimed, At: c.opts.Now(),
-	}
-	if c.fresh = append(c.fresh, d); skip {
-		c.skipped++
-	}
-	c.unmarked[d.UUID] = key
-	return d.UUID, nil
-}
-
-// again returns the delivery of a row that has an id of its own and that was taken before,
-// or "". A program that writes back what it read earlier brings such a row back.
-func (c *claimer) again(ctx context.Context, row *inbox.Row) (uuid string, err error) {
-	if !row.HasID() {
-		return "", nil
-	}
-	before, err := c.ledger.Marked(ctx, c.post, row.ID())
-	if err != nil {
-		return "", err
-	}
-	for _, d := range slices.Concat(before, c.fresh) {
-		if d.ID != row.ID() {
-			continue
-		}
-		if was := rowOf(d); was != nil && was.Digest() == row.Digest() {
-			return d.UUID, nil
-		}
-	}
-	return "", nil
-}
-
 // tell warns of rows that name deliveries which were never in the ledger, each once.
-func (c *claimer) tell(ctx context.Context, rows []inbox.Row) error {
+func (l *loop) tell(ctx context.Context, rows []inbox.Row) error {
 	named := map[string]bool{}
 	var asked []string
 	for i := range rows {
-		by := deliveryOf(&rows[i])
+		by := claim.Of(&rows[i])
 		if by == "" {
 			continue
 		}
-		if named[by] = true; !c.named[by] {
+		if named[by] = true; !l.named[by] {
 			asked = append(asked, by)
 		}
 	}
-	unknown, err := c.ledger.Missing(ctx, c.post, asked...)
+	unknown, err := l.ledger.Missing(ctx, l.post, asked...)
 	if err != nil {
 		return err
 	}
-	if unknown, err = c.notPruned(ctx, rows, unknown); err != nil {
+	if unknown, err = l.notPruned(ctx, rows, unknown); err != nil {
 		return err
 	}
-	c.named = named
+	l.named = named
 	if len(unknown) > 0 {
-		c.opts.Warn(&UnknownDeliveryError{Inbox: c.box.Path(), Deliveries: unknown})
+		l.opts.Warn(&UnknownDeliveryError{Inbox: l.box.Path(), Deliveries: unknown})
 	}
 	return nil
 }
@@ -362,7 +221,7 @@ func (c *claimer) tell(ctx context.Context, rows []inbox.Row) error {
 // notPruned returns those of the missing deliveries that were never in the ledger. Of one
 // that was pruned the ledger keeps the key of its row and its occurrence, from which its
 // UUID is derived.
-func (c *claimer) notPruned(ctx context.Context, rows []inbox.Row, missing []string) ([]string, error) {
+func (l *loop) notPruned(ctx context.Context, rows []inbox.Row, missing []string) ([]string, error) {
 	if len(missing) == 0 {
 		return nil, nil
 	}
@@ -372,17 +231,17 @@ func (c *claimer) notPruned(ctx context.Context, rows []inbox.Row, missing []str
 	}
 	asked := map[string]bool{}
 	for i := range rows {
-		if !unknown[deliveryOf(&rows[i])] || asked[rows[i].Key()] {
+		if !unknown[claim.Of(&rows[i])] || asked[rows[i].Key()] {
 			continue
 		}
 		key := rows[i].Key()
 		asked[key] = true
-		n, err := c.ledger.Occurrences(ctx, c.post, key)
+		n, err := l.ledger.Occurrences(ctx, l.post, key)
 		if err != nil {
 			return nil, err
 		}
 		for k := range n {
-			delete(unknown, deliveryUUID(c.post, key, k+1))
+			delete(unknown, claim.UUID(l.post, key, k+1))
 		}
 	}
 	return slices.DeleteFunc(missing, func(id string) bool { return !unknown[id] }), nil
@@ -401,83 +260,13 @@ func (e *UnknownDeliveryError) Error() string {
 		e.Inbox, len(e.Deliveries), e.Deliveries[0])
 }
 
-// mark marks the rows that were planned, in a draft of the inbox. It may run several
-// times. What has come since the plan was made is left for the next one.
-func (c *claimer) mark(d *inbox.Draft) error {
-	c.mine, c.taken, c.gone, c.more = nil, nil, nil, false
-	unmarked, marks, left := maps.Clone(c.unmarked), maps.Clone(c.marks), 0
-	for _, ids := range marks {
-		left += len(ids)
-	}
-	marked := func(id string) {
-		if _, ok := unmarked[id]; ok {
-			c.mine = append(c.mine, id)
-			delete(unmarked, id)
-		}
-	}
-	read := map[string]bool{} // keys of rows that others have marked
-	var done []int            // rows that may be removed
-	for i, row := range d.All() {
-		by := deliveryOf(&row)
-		switch {
-		case by != "":
-			marked(by)
-			if c.compact && row.Read && !slices.Contains(c.open, by) {
-				done = append(done, i)
-			}
-			continue
-		case row.Read:
-			if len(unmarked) > 0 {
-				read[row.Key()] = true
-			}
-			continue
-		}
-		key := row.Key()
-		if ids := marks[key]; len(ids) == 0 {
-			if !c.guard.held[row.From] {
-				c.more = true
-			}
-			if c.more && left == 0 && len(unmarked) == 0 {
-				break // nothing that follows is of the plan
-			}
-			continue
-		}
-		if err := d.Set(i, "read", true); err != nil {
-			return err
-		}
-		id := marks[key][0]
-		if err := d.Set(i, relayedBy, id); err != nil {
-			return err
-		}
-		marked(id)
-		marks[key], left = marks[key][1:], left-1
-	}
-	for id, key := range unmarked {
-		if read[key] {
-			c.taken = append(c.taken, id)
-		} else {
-			c.gone = append(c.gone, id)
-		}
-	}
-	// Rows that are done are removed, but for the last [KeptRows] of them.
-	for _, i := range done[:max(0, len(done)-KeptRows)] {
-		d.Remove(i)
-	}
-	return nil
-}
-
-// deliveryUUID derives the UUID of a delivery from the row that it is of.
-func deliveryUUID(p ledger.InboxKey, key string, occurrence int) string {
-	return derive(keyName(p), key, strconv.Itoa(occurrence))
-}
-
 // waiting returns the deliveries that can go into a frame. Those of rows that are not for the
 // agent end here, as skipped: a crash before that leaves them claimed, and they come here again.
 func (l *loop) waiting(ctx context.Context, config *teams.Config) (list []ledger.Delivery, err error) {
 	all, err := l.ledger.Waiting(ctx, l.post)
 	for _, d := range all {
 		reason := ""
-		if row := rowOf(d); row != nil && !d.Person {
+		if row := claim.Row(d); row != nil && !d.Person {
 			reason = l.skips(config, row)
 		}
 		if reason == "" {
@@ -517,21 +306,4 @@ func (l *loop) skips(config *teams.Config, row *inbox.Row) string {
 		return "an idle report without a result"
 	}
 	return ""
-}
-
-// deliveryOf returns the delivery that a row says it was taken by.
-func deliveryOf(row *inbox.Row) string {
-	raw, ok := row.Extra[relayedBy]
-	if !ok {
-		return ""
-	}
-	// As we write it: faster, and asked of each row each time.
-	if n := len(raw); n >= 2 && uuid.Validate(string(raw[1:n-1])) == nil && raw[0] == '"' && raw[n-1] == '"' {
-		return string(raw[1 : n-1])
-	}
-	var id string
-	if json.Unmarshal(raw, &id) != nil {
-		return ""
-	}
-	return id
 }

@@ -13,6 +13,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claim"
 	"teambridge/relay/sim/simchild"
 	"teambridge/teams/lockedfile"
 )
@@ -130,7 +131,7 @@ func (s *station) inbox() []byte {
 // is lost.
 func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
 	t.Parallel()
-	const rows = 2*(KeptRows+KeptRows/2) + 10
+	const rows = 2*(claim.KeptRows+claim.KeptRows/2) + 10
 	s := newStation(t, simchild.Script{})
 	lock := s.agent().path + ".lock"
 	var texts []string
@@ -173,7 +174,7 @@ func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
 			t.Errorf("%s was worked on %d times", text, counts[text])
 		}
 	}
-	if left := strings.Count(string(s.inbox()), relayedBy); left >= rows || edits < 4 {
+	if left := strings.Count(string(s.inbox()), inbox.RelayedBy); left >= rows || edits < 4 {
 		t.Errorf("%d rows are left after %d edits; nothing was removed", left, edits)
 	}
 }
@@ -219,7 +220,7 @@ func TestRowsWrittenBack(t *testing.T) {
 				t.Errorf("worked on %d times, want %d", n, tc.want)
 			}
 			for _, by := range strings.Split(string(s.inbox()), "},{") {
-				if !strings.Contains(by, `"read":true`) || !strings.Contains(by, relayedBy) {
+				if !strings.Contains(by, `"read":true`) || !strings.Contains(by, inbox.RelayedBy) {
 					t.Errorf("a row is not marked: %s", by)
 				}
 			}

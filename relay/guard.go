@@ -19,26 +19,26 @@ const (
 	exchangeWindow = time.Minute
 )
 
-// guard notices agents that answer each other for ever. It belongs to one plan of a
-// claimer: the messages of a sender that are claimed together share their hop count.
+// guard notices agents that answer each other for ever. It belongs to one plan: the messages
+// of a sender that are claimed together share their hop count.
 type guard struct {
-	*claimer
+	*loop
 	held   map[string]bool // by sender
 	hops   map[string]int  // by sender, of those that were counted
 	people []string        // who is no agent; nil if that was not asked
 }
 
 // newGuard asks what is held.
-func newGuard(ctx context.Context, c *claimer) (*guard, error) {
-	holds, err := c.ledger.Held(ctx, c.post)
+func newGuard(ctx context.Context, l *loop) (*guard, error) {
+	holds, err := l.ledger.Held(ctx, l.post)
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{claimer: c, held: map[string]bool{}, hops: map[string]int{}}
+	g := &guard{loop: l, held: map[string]bool{}, hops: map[string]int{}}
 	for _, h := range holds {
 		g.held[h.Sender] = true
 	}
-	c.holds = holds
+	l.holds = holds
 	return g, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
+	"teambridge/relay/claim"
 	"teambridge/relay/claude"
 	"teambridge/relay/sim/simchild"
 )
@@ -342,7 +343,7 @@ func TestHeldByAPersonDuringAClaim(t *testing.T) {
 	var order []string
 	for _, d := range slices.Backward(all) {
 		if d.From == "worker" {
-			order = append(order, rowOf(d).Text)
+			order = append(order, claim.Row(d).Text)
 		}
 	}
 	if !slices.Equal(order, []string{"[w-0]", "[w-1]", "[w-2]", "[w-3]"}) {

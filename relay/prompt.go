@@ -13,6 +13,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claim"
 	"teambridge/relay/mode"
 )
 
@@ -108,7 +109,7 @@ func (in *Input) delivery(p ledger.InboxKey) (ledger.Delivery, error) {
 	if in.ID == "" {
 		d.ID = d.UUID
 	} else {
-		d.UUID = derive("said", keyName(p), in.ID)
+		d.UUID = claim.Derive("said", claim.Name(p), in.ID)
 	}
 	if in.Mode != (mode.Mode{}) {
 		var err error

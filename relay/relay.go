@@ -69,8 +69,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
@@ -91,16 +89,11 @@ const (
 	MaxDeaths  = 3        // of the agent with a frame in flight, before that counts as failed; one of several is split at 2, and its rows have 2 more
 	MaxNudges  = 3        // for one frame whose turns are cut
 	MaxStarts  = 5        // of an agent that dies at once, before the relay gives up
-	KeptRows   = 100      // rows that are done and stay in the file
 	deadWithin = 10 * time.Second
 )
 
 // Nudge is the prompt for an agent whose turn was cut off by a crash.
 const Nudge = "The session was restarted. If the message above is finished, do nothing; else go on."
-
-// namespace is the UUID namespace of deliveries and nudges: the version 5 UUID
-// of this package's path in the DNS namespace.
-var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge/relay"))
 
 var (
 	// ErrBusy means that another process relays this inbox already.

@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
+	"teambridge/relay/claim"
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/opencode"
@@ -855,7 +856,7 @@ func TestCompacts(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	_, stop := s.relay(s.options())
 	// Two batches, so that there is something to go when the second is marked.
-	const n = 2 * KeptRows
+	const n = 2 * claim.KeptRows
 	for i := range 2 {
 		texts := make([]string, n/2)
 		for j := range texts {
@@ -872,8 +873,8 @@ func TestCompacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := box.Read(t.Context())
-	if err != nil || len(rows) < KeptRows || len(rows) >= n {
-		t.Errorf("%d rows, %v; want from %d to %d", len(rows), err, KeptRows, n-1)
+	if err != nil || len(rows) < claim.KeptRows || len(rows) >= n {
+		t.Errorf("%d rows, %v; want from %d to %d", len(rows), err, claim.KeptRows, n-1)
 	}
 }
 

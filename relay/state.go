@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claim"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -50,16 +47,7 @@ func lockOf(state, path string) (dir, key string) {
 
 // RunID is the id of a relay that no service was told to run: a version 5 UUID of its
 // post, so that it stays the same from run to run.
-func RunID(p ledger.InboxKey) string { return derive("run", keyName(p)) }
-
-func keyName(p ledger.InboxKey) string {
-	return strings.Join([]string{p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox}, "\n")
-}
-
-// derive makes a version 5 UUID of a name in parts.
-func derive(parts ...string) string {
-	return uuid.NewSHA1(namespace, []byte(strings.Join(parts, "\n"))).String()
-}
+func RunID(p ledger.InboxKey) string { return claim.Derive("run", claim.Name(p)) }
 
 // Running reports whether a relay of ours serves an inbox now. state is our state
 // directory.

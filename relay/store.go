@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claim"
 )
 
 // store is what the loop needs of a [ledger.Ledger]. Tests make its calls fail.
 type store interface {
 	// For claiming. None of it is called while the lock of the inbox is held.
-	Open(context.Context, ledger.InboxKey) (uuids []string, err error)
+	claim.Ledger
 	Unmarked(context.Context, ledger.InboxKey) ([]ledger.Delivery, error)
-	Marked(ctx context.Context, p ledger.InboxKey, id string) ([]ledger.Delivery, error)
-	DroppedUnmarked(ctx context.Context, p ledger.InboxKey, key string) (uuids []string, err error)
-	Occurrences(ctx context.Context, p ledger.InboxKey, key string) (int, error)
 	Missing(ctx context.Context, p ledger.InboxKey, uuids ...string) (missing []string, err error)
 	Claim(context.Context, ...ledger.Delivery) error
 	Held(context.Context, ledger.InboxKey) ([]ledger.Hold, error)

@@ -6,6 +6,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
+	"teambridge/relay/claim"
 	"teambridge/relay/sim/simchild"
 )
 
@@ -41,11 +42,11 @@ func TestRemovedByTheRelayIsConsumed(t *testing.T) {
 	s.settled(1)
 	n := 1
 	for there := true; there; {
-		if n > 4*KeptRows {
+		if n > 4*claim.KeptRows {
 			t.Fatalf("after %d messages the relay has removed none", n)
 		}
 		var texts []string
-		for i := range KeptRows / 2 {
+		for i := range claim.KeptRows / 2 {
 			texts = append(texts, fmt.Sprintf("[f-%d-%d]", n, i))
 		}
 		s.agent().write(texts...) // at once

@@ -8,6 +8,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claim"
 	"teambridge/teams"
 )
 
@@ -54,7 +55,7 @@ func text(verified func(sender string) bool, d ledger.Delivery) string {
 	if d.Person {
 		return string(d.Raw)
 	}
-	row := rowOf(d)
+	row := claim.Row(d)
 	if row == nil { // it was one when it was claimed
 		return Wrap(&inbox.Row{From: d.From, Text: string(d.Raw)}, false)
 	}
@@ -73,17 +74,8 @@ func verifies(config *teams.Config, team ledger.InboxKey, standIns []ledger.Stan
 
 // TextOf is what was written in a delivery, as its author wrote it.
 func TextOf(d ledger.Delivery) string {
-	if row := rowOf(d); row != nil && !d.Person {
+	if row := claim.Row(d); row != nil && !d.Person {
 		return row.Text
 	}
 	return string(d.Raw)
-}
-
-// rowOf is the row that a delivery is of; nil if it is none.
-func rowOf(d ledger.Delivery) *inbox.Row {
-	rows, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
-	if err != nil || len(rows) != 1 {
-		return nil
-	}
-	return &rows[0]
 }

@@ -20,6 +20,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/claim"
 	natshub "teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
@@ -366,7 +367,7 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	rows, err := laptop.Inbox("dev", "worker-build").Read(t.Context())
-	if err != nil || rows[0].Read || !rows[1].Read || claimedBy(rows[1]) != "" || claimedBy(rows[2]) == "" {
+	if err != nil || rows[0].Read || !rows[1].Read || claim.Of(&rows[1]) != "" || claim.Of(&rows[2]) == "" {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	if _, err := laptop.ledger.Release(t.Context(), standIns[0].InboxKey, "mallory@dev"); err != nil {

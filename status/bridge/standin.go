@@ -3,7 +3,6 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,11 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/claim"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -213,13 +211,6 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	if err != nil {
 		return err
 	}
-	pending := map[string][]string{} // by key
-	for _, d := range unmarked {
-		pending[d.Key] = append(pending[d.Key], d.UUID)
-	}
-	marks := map[string][]string{} // by key, in order
-	counts := map[string]int{}
-	var fresh []ledger.Outgoing
 	member, team, err := r.recipient(ctx, s.There)
 	if err != nil {
 		return err
@@ -228,52 +219,24 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	if err != nil {
 		return err
 	}
-	var marked []string
-	more := false
-	for _, row := range rows { // those that were marked by a process that could not say so any more
-		if i := slices.Index(pending[row.Key()], claimedBy(row)); i >= 0 {
-			marked, pending[row.Key()] = append(marked, pending[row.Key()][i]), slices.Delete(pending[row.Key()], i, i+1)
-		}
+	plan, err := claim.New(ctx, r.ledger, s.InboxKey, rows, unmarked, claim.Rules{
+		Limit: claimedAtOnce,
+		// What is of Claude Code's protocol goes nowhere.
+		Discard: func(row *inbox.Row) bool { return row.Kind() != "message" || inbox.ProtocolType(row.Text) != "" },
+		Held: func(row *inbox.Row) bool {
+			return slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Sender == row.From || h.Sender == row.From+"@"+s.Team })
+		},
+		Now: time.Now,
+	})
+	if err != nil {
+		return err
 	}
-	for _, row := range rows {
-		key := row.Key()
-		switch {
-		case row.Read || claimedBy(row) != "":
-			continue
-		case len(pending[key]) > 0:
-			marks[key], pending[key] = append(marks[key], pending[key][0]), pending[key][1:]
-			continue
-		case row.Kind() != "message" || inbox.ProtocolType(row.Text) != "": // it goes nowhere, so no ledger has it
-			marks[key] = append(marks[key], "")
-			continue
-		case slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Sender == row.From || h.Sender == row.From+"@"+s.Team }):
-			continue // until they are released; what others wrote goes on
+	if len(plan.Fresh) > 0 {
+		var fresh []ledger.Outgoing
+		for _, d := range plan.Fresh {
+			d.From += "@" + s.Team
+			fresh = append(fresh, ledger.Outgoing{Delivery: d, Machine: s.Machine, There: member, At: team})
 		}
-		again, err := r.writtenBack(ctx, s.InboxKey, &row, fresh)
-		if err != nil {
-			return err
-		}
-		if again != "" {
-			marks[key] = append(marks[key], again)
-			continue
-		}
-		if more = len(fresh) == claimedAtOnce; more {
-			break
-		}
-		if counts[key] == 0 {
-			if counts[key], err = r.ledger.Occurrences(ctx, s.InboxKey, key); err != nil {
-				return err
-			}
-		}
-		counts[key]++
-		d := ledger.Delivery{
-			UUID:     uuid.NewSHA1(linked, fmt.Appendf(nil, "%q %d", []string{s.Root, s.Team, fmt.Sprint(s.CreatedAt), s.Inbox, key}, counts[key])).String(),
-			InboxKey: s.InboxKey, Key: key, Occurrence: counts[key], ID: row.ID(), From: row.From + "@" + s.Team, Kind: row.Kind(), Raw: slices.Clone(row.Raw), At: time.Now(),
-		}
-		marks[key] = append(marks[key], d.UUID)
-		fresh = append(fresh, ledger.Outgoing{Delivery: d, Machine: s.Machine, There: member, At: team})
-	}
-	if len(fresh) > 0 {
 		if err := r.ledger.ClaimOutgoing(ctx, fresh...); err != nil {
 			return err
 		}
@@ -281,43 +244,16 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	if err := r.at("claimed"); err != nil {
 		return err
 	}
-	if len(marks) > 0 {
-		before := len(marked)
-		err = box.Edit(ctx, func(d *inbox.Draft) error {
-			marked = marked[:before]
-			left := map[string][]string{}
-			for key, ids := range marks {
-				left[key] = slices.Clone(ids)
-			}
-			for i, row := range d.All() {
-				ids := left[row.Key()]
-				if row.Read || claimedBy(row) != "" || len(ids) == 0 {
-					continue
-				}
-				left[row.Key()] = ids[1:]
-				if err := d.Set(i, "read", true); err != nil {
-					return err
-				}
-				if ids[0] == "" {
-					continue
-				}
-				if err := d.Set(i, "relayedBy", ids[0]); err != nil {
-					return err
-				}
-				marked = append(marked, ids[0])
-			}
-			return nil
-		})
-		if err != nil {
+	if plan.Work {
+		if err := box.Edit(ctx, plan.Mark); err != nil {
 			return err
 		}
 	}
 	if err := r.at("marked"); err != nil {
 		return err
 	}
-	for _, ids := range pending { // whose rows are gone, or were read by somebody else
-		marked = append(marked, ids...)
-	}
+	// Rows that are gone, or were read by somebody else, are in the outbox, too.
+	marked := slices.Concat(plan.Mine, plan.Taken, plan.Gone)
 	for _, id := range marked {
 		if err := r.ledger.Mark(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
 			return err
@@ -326,7 +262,7 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	if len(marked) > 0 {
 		r.poke()
 	}
-	if more {
+	if plan.Work { // our own writing is a change, too, and there may be more
 		signal(r.looked)
 		return nil
 	}
@@ -339,37 +275,10 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 // claimedAtOnce is how many rows of a stand-in are put into the outbox in one commit.
 const claimedAtOnce = 500
 
-// writtenBack returns the delivery of a row that has an id of its own and was taken before, or "". A
-// program that writes back what it read earlier brings such a row back.
-func (r *links) writtenBack(ctx context.Context, k ledger.InboxKey, row *inbox.Row, fresh []ledger.Outgoing) (uuid string, err error) {
-	if !row.HasID() {
-		return "", nil
-	}
-	before, err := r.ledger.Marked(ctx, k, row.ID())
-	for _, o := range fresh {
-		if o.ID == row.ID() {
-			before = append(before, o.Delivery)
-		}
-	}
-	for _, d := range before {
-		was, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
-		if err == nil && len(was) == 1 && was[0].Digest() == row.Digest() {
-			return d.UUID, nil
-		}
-	}
-	return "", err
-}
-
 // at is where a test ends it.
 func (r *links) at(step string) error {
 	if r.fault == nil {
 		return nil
 	}
 	return r.fault(step)
-}
-
-// claimedBy returns the delivery that has taken a row, or "".
-func claimedBy(row inbox.Row) (uuid string) {
-	_ = json.Unmarshal(row.Extra["relayedBy"], &uuid) // another value is none of ours
-	return uuid
 }
