@@ -11,7 +11,7 @@ import (
 	"teambridge/relay/sim/standin"
 )
 
-// envMessages is how many messages TestRealOpenCodeEachOnceInOrder sends; the default is 20.
+// envMessages is how many messages TestRealOpenCodeEachOnceInOrder sends; the default is 8.
 const envMessages = "RELAY_TEST_MESSAGES"
 
 // Messages to a real OpenCode, one by one and in bursts, a long turn among them, and the
@@ -20,7 +20,7 @@ const envMessages = "RELAY_TEST_MESSAGES"
 func TestRealOpenCodeEachOnceInOrder(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
-	messages, long := 20, "SLEEP:3"
+	messages, long := 8, "SLEEP:3"
 	if n, err := strconv.Atoi(os.Getenv(envMessages)); err == nil {
 		messages, long = n, "SLEEP:60"
 	}
