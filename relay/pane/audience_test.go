@@ -37,6 +37,10 @@ func TestAudience(t *testing.T) {
 			t.Errorf("from %q, except %q: %q, %v; want %q", c.from, c.except, names, err, c.want)
 		}
 	}
+	sessions := []Pane{{InboxKey: ledger.InboxKey{Team: SessionTeam, Inbox: "web"}}, {InboxKey: ledger.InboxKey{Team: SessionTeam, Inbox: "api"}}}
+	if to, err := Audience(sessions, "web@"+SessionTeam, nil); err != nil || len(to) != 1 || to[0].Inbox != "api" {
+		t.Errorf("from a session: %+v, %v", to, err)
+	}
 	if len(list) != 3 || list[0].Inbox != "build" {
 		t.Errorf("the list was changed: %+v", list)
 	}

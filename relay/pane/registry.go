@@ -195,10 +195,10 @@ func Audience(list []Pane, from string, except []string) ([]Pane, error) {
 			return nil, &NotFoundError{Name: name, Panes: list}
 		}
 	}
-	if sender, team := teams.Split(from); (team == "" || team == Team) && from != mail.User {
-		except = append(slices.Clone(except), sender)
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(p Pane) bool { return slices.Contains(except, p.Inbox) }), nil
+	sender, team := teams.Split(from)
+	return slices.DeleteFunc(slices.Clone(list), func(p Pane) bool {
+		return slices.Contains(except, p.Inbox) || p.Inbox == sender && (team == "" || team == p.Team) && from != mail.User
+	}), nil
 }
 
 // Member records the pane of a member of a team, as its config.json names it, and returns

@@ -134,7 +134,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	name := cmp.Or(there(offer, to.Member()), to.Member())
 	sent.Member = name
 	if known && there(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
-		return sent, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, to.Member())
+		return sent, noMemberThere(to, to.Member())
 	}
 	root, err := l.opts.Root()
 	if err != nil {
@@ -217,10 +217,21 @@ func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast
 	if !known {
 		return api.Decide(api.CodeNotFound, "send to one by name: teambridge send MEMBER@"+to.remote, "the members of %s are not known: %s", to.remote, cmp.Or(view.Whereabouts(*to.Machine), to.Machine.Name+" does not share it"))
 	}
-	for _, member := range offer.Members {
-		if member.Lead && !m.IncludeLead || slices.Contains(m.Except, member.Member) {
-			continue
+	var except []string
+	for _, name := range m.Except {
+		member := there(offer, name)
+		if member == "" {
+			return noMemberThere(to, name)
 		}
+		except = append(except, member)
+	}
+	members := slices.DeleteFunc(slices.Clone(offer.Members), func(o link.Member) bool {
+		return o.Lead && !m.IncludeLead || slices.Contains(except, o.Member)
+	})
+	if len(members) == 0 {
+		return nobodyToSendTo(to)
+	}
+	for _, member := range members {
 		one(member.Member, func(id string) (api.Sent, error) {
 			each := *to
 			each.Members = []string{member.Member}
@@ -229,6 +240,11 @@ func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast
 		})
 	}
 	return nil
+}
+
+// noMemberThere says that a team on another machine has no member of that name.
+func noMemberThere(to *Target, name string) error {
+	return api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, name)
 }
 
 func (l machineWay) members(_ context.Context, to *Target) ([]api.Member, error) {
@@ -246,7 +262,7 @@ func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) 
 	list := view.MachineStatus(*to.Machine, offer, view.Whereabouts(*to.Machine))
 	for _, name := range to.Members {
 		if there(offer, name) == "" {
-			return nil, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, name)
+			return nil, noMemberThere(to, name)
 		}
 	}
 	return slices.DeleteFunc(list, func(s api.Status) bool {

@@ -71,7 +71,7 @@ func (l paneWay) members(ctx context.Context, to *Target) ([]api.Member, error) 
 }
 
 func (l paneWay) detail(ctx context.Context, to *Target, lg *ledger.Ledger) (api.TeamDetail, error) {
-	ours, err := mail.OursIn(ctx, lg, to.Panes[0].Root, teams.Instance{Team: pane.Team, CreatedAt: to.Panes[0].CreatedAt})
+	ours, err := mail.OursIn(ctx, lg, to.Panes[0].Root, teams.Instance{Team: to.Panes[0].Team, CreatedAt: to.Panes[0].CreatedAt})
 	return api.TeamDetail{Team: view.PaneTeam(to.Panes), Ours: ours, From: mail.User}, err
 }
 

@@ -77,8 +77,7 @@ func (l inboxWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, 
 		return err
 	}
 	if len(members) == 0 {
-		return api.Decide(api.CodeNotFound, "list the members with: teambridge members; --include-lead, or includeLead in the API, sends to the lead too",
-			"there is nobody to send to in %s", to.Name())
+		return nobodyToSendTo(to)
 	}
 	defer box.follow()
 	for _, member := range members {
@@ -88,6 +87,12 @@ func (l inboxWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, 
 		})
 	}
 	return nil
+}
+
+// nobodyToSendTo says that a broadcast leaves out all members.
+func nobodyToSendTo(to *Target) error {
+	return api.Decide(api.CodeNotFound, "list the members with: teambridge members; --include-lead, or includeLead in the API, sends to the lead too",
+		"there is nobody to send to in %s", to.Name())
 }
 
 // row is a row for a member's inbox that is on its way.

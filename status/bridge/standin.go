@@ -94,7 +94,7 @@ func (l *Local) joinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (join
 	}
 	offer, known := to.offer()
 	if known && there(offer, member) == "" {
-		return joined, api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, member)
+		return joined, noMemberThere(&to, member)
 	}
 	joined = api.Membership{Team: t.Name()}
 	joined.Member, err = l.standInFor(ctx, t, machine, cmp.Or(there(offer, member), member)+"@"+offer.Team, n.As)
