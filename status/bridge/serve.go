@@ -68,8 +68,8 @@ type Service struct {
 	journal *journal.Journal // written by the tap and, so that they do not collide, for receipts
 	reader  *journal.Journal // the same file, so that a long search does not delay the tap
 
-	news     hub           // the journal has more
-	shown    hub           // a snapshot shows something else
+	news     subscribers   // the journal has more
+	shown    subscribers   // a snapshot shows something else
 	dirty    chan struct{} // something that it shows may have changed, and is not in the journal
 	paneNews chan struct{} // something was recorded about messages to panes
 

@@ -40,39 +40,39 @@ func loopWhile(ctx context.Context, news, wake <-chan struct{}, every time.Durat
 	}
 }
 
-// hub sends a signal to all its subscribers.
-type hub struct {
+// subscribers are told that there is something new.
+type subscribers struct {
 	mu   sync.Mutex
 	subs map[chan struct{}]bool
 }
 
 // subscribe returns a channel for the signals from now on. Call done at the end.
-func (h *hub) subscribe() (news <-chan struct{}, done func()) {
+func (s *subscribers) subscribe() (news <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.subs == nil {
-		h.subs = map[chan struct{}]bool{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.subs == nil {
+		s.subs = map[chan struct{}]bool{}
 	}
-	h.subs[c] = true
+	s.subs[c] = true
 	return c, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.subs, c)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.subs, c)
 	}
 }
 
-func (h *hub) tell() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c := range h.subs {
+func (s *subscribers) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.subs {
 		signal(c)
 	}
 }
 
 // size returns the number of subscribers.
-func (h *hub) size() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.subs)
+func (s *subscribers) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.subs)
 }
