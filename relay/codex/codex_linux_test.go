@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/delivery"
 	"teambridge/relay/sim/simcodex"
 )
 
@@ -74,21 +75,21 @@ func TestSend(t *testing.T) {
 	}
 	other := c.Thread("vscode")
 	c.Release(other)
-	if err := Send(t.Context(), c.Home, other, "hello"); !errors.Is(err, ErrUnsent) || !strings.Contains(err.Error(), "thread not found: "+other) {
+	if err := Send(t.Context(), c.Home, other, "hello"); !errors.As(err, new(*delivery.UnsentError)) || !strings.Contains(err.Error(), "thread not found: "+other) {
 		t.Errorf("to a thread that is not there: %v", err)
 	}
 	c.Turn = func(string, string) error { return simcodex.ErrKilled }
-	if err := Send(t.Context(), c.Home, id, "hello"); err == nil || errors.Is(err, ErrUnsent) {
+	if err := Send(t.Context(), c.Home, id, "hello"); err == nil || errors.As(err, new(*delivery.UnsentError)) {
 		t.Errorf("to a server that is killed: %v", err)
 	}
-	if err := Send(t.Context(), c.Home, id, "hello"); !errors.Is(err, ErrUnsent) {
+	if err := Send(t.Context(), c.Home, id, "hello"); !errors.As(err, new(*delivery.UnsentError)) {
 		t.Errorf("without a server: %v", err)
 	}
 	c.Serve()
 	c.Hold(id)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Turn = func(string, string) error { cancel(); <-t.Context().Done(); return simcodex.ErrKilled }
-	if err := Send(ctx, c.Home, id, "hello"); err == nil || errors.Is(err, ErrUnsent) {
+	if err := Send(ctx, c.Home, id, "hello"); err == nil || errors.As(err, new(*delivery.UnsentError)) {
 		t.Errorf("given up: %v", err)
 	}
 }

@@ -25,7 +25,7 @@ const queueWithin = 30 * time.Second
 // recorded tells. The process that holds the thread takes it out within seconds once it is idle, and records it with the id.
 //
 // That there is no error means that it is in the queue, or was. It stays there if the holder is killed, until the thread is resumed, and
-// is lost if the holder is killed between taking it out and recording it. The error is [ErrUnsent] if this call has put nothing there.
+// is lost if the holder is killed between taking it out and recording it. The error is a [*delivery.UnsentError] if this call has put nothing there.
 //
 // An app server of our own does it, which is the program of the holder. It is not given the thread.
 func Enqueue(ctx context.Context, home string, holder int, thread, id, text string, recorded func() bool) error {
@@ -33,18 +33,18 @@ func Enqueue(ctx context.Context, home string, holder int, thread, id, text stri
 	defer cancel()
 	c, err := start(ctx, home, holder)
 	if err != nil {
-		return fmt.Errorf("%w: an app server of Codex: %w", ErrUnsent, err)
+		return unsent("an app server of Codex", err)
 	}
 	defer c.close()
 	err = c.initialize(ctx, map[string]any{"experimentalApi": true})
 	if err != nil {
-		return fmt.Errorf("%w: an app server of Codex: %w", ErrUnsent, err)
+		return unsent("an app server of Codex", err)
 	}
 	// What is in neither was not there at one moment only if the queue is looked at twice: it goes from there into the transcript.
 	for range 2 {
 		there, err := c.queued(ctx, thread, id)
 		if err != nil {
-			return fmt.Errorf("%w: the queue of Codex: %w", ErrUnsent, err)
+			return unsent("the queue of Codex", err)
 		}
 		if there || recorded() {
 			return nil
@@ -54,7 +54,7 @@ func Enqueue(ctx context.Context, home string, holder int, thread, id, text stri
 		"threadId": thread, "clientUserMessageId": id, "input": []any{map[string]any{"type": "text", "text": Queued + text}},
 	}, nil)
 	if errors.As(err, new(*refusal)) {
-		return fmt.Errorf("%w: the queue of Codex: %w", ErrUnsent, err)
+		return unsent("the queue of Codex", err)
 	}
 	if err != nil {
 		return fmt.Errorf("the queue of Codex: %w", err)

@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-)
 
-// ErrUnsent means that a message certainly did not come to the thread.
-var ErrUnsent = errors.New("not sent")
+	"teambridge/relay/delivery"
+)
 
 // MaxText is how many bytes a text may have. The transcript has longer ones as they are, but their middle is cut out of what the model
 // is given, which is at most 3,000 tokens of 4 bytes.
@@ -35,29 +34,33 @@ func socket(home string) string {
 // after its call of the model or of a tool.
 //
 // That there is no error means that the server has it, and no more: it is lost if the server is killed, or if the turn is interrupted, before the
-// transcript has it. The error is [ErrUnsent] if it cannot have it.
+// transcript has it. The error is a [*delivery.UnsentError] if it cannot have it.
 func Send(ctx context.Context, home, thread, text string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
 	c, err := dial(ctx, home)
 	if err != nil {
-		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
+		return unsent("the shared server of Codex", err)
 	}
 	defer c.close()
 	if err := c.initialize(ctx, map[string]any{}); err != nil {
-		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
+		return unsent("the shared server of Codex", err)
 	}
 	err = c.call(ctx, "turn/start", map[string]any{
 		"threadId": thread, "input": []any{}, "turnTrigger": namespace,
 		"toolOutput": map[string]any{"name": "message", "namespace": namespace, "output": text, "retain": true},
 	}, nil)
 	if errors.As(err, new(*refusal)) {
-		return fmt.Errorf("%w: the shared server of Codex: %w", ErrUnsent, err)
+		return unsent("the shared server of Codex", err)
 	}
 	if err != nil {
 		return fmt.Errorf("the shared server of Codex: %w", err)
 	}
 	return nil
+}
+
+func unsent(by string, err error) error {
+	return &delivery.UnsentError{Err: fmt.Errorf("%s: %w", by, err)}
 }
 
 // conn is a connection to a server of Codex. It speaks JSON-RPC without the version: one object in each text frame, or line.

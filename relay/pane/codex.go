@@ -2,9 +2,7 @@ package pane
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -129,18 +127,13 @@ func (codexIn) check(m Message) error {
 	return nil
 }
 
-func (home codexIn) write(ctx context.Context, p *Panes, to transcript.Process, _ string, m ledger.PaneMessage) (err error) {
+func (home codexIn) write(ctx context.Context, p *Panes, to transcript.Process, _ string, m ledger.PaneMessage) error {
 	text := codexText(m.UUID, m.From, string(m.Raw))
 	if queues(to, m) {
 		proof := p.proof(sessionPane(p.opts.Root.Path(), to), m)
-		err = codex.Enqueue(ctx, string(home), to.PID, to.Session, m.UUID, text, func() bool { return proof.holds(ctx) })
-	} else {
-		err = codex.Send(ctx, string(home), to.Session, text)
+		return codex.Enqueue(ctx, string(home), to.PID, to.Session, m.UUID, text, func() bool { return proof.holds(ctx) })
 	}
-	if errors.Is(err, codex.ErrUnsent) {
-		return fmt.Errorf("%w: %s", peer.ErrUnsent, strings.TrimPrefix(err.Error(), codex.ErrUnsent.Error()+": "))
-	}
-	return err
+	return codex.Send(ctx, string(home), to.Session, text)
 }
 
 // rollout takes one line of a transcript of Codex. A message is recorded when it is in the conversation, and given with the next answer of the

@@ -3,10 +3,8 @@ package pane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -129,7 +127,8 @@ func uuids(messages []ledger.PaneMessage) (list []string) {
 	return list
 }
 
-// write writes messages of a frame to a session, those to a socket for the try-th time. The error is [peer.ErrUnsent] if they certainly did not come there.
+// write writes messages of a frame to a session, those to a socket for the try-th time. The error is a
+// [*delivery.UnsentError] if they certainly did not come there.
 func (p *Panes) write(ctx context.Context, root string, to transcript.Process, frame string, messages []ledger.PaneMessage, try int) error {
 	if program := p.opts.Homes.of(ProgramOf(to)); program != nil {
 		return program.write(ctx, p, to, frame, messages[0])
@@ -141,11 +140,7 @@ func (p *Panes) write(ctx context.Context, root string, to transcript.Process, f
 	for _, m := range messages {
 		list = append(list, wake.Message{ID: m.UUID, From: m.From, Text: string(m.Raw)})
 	}
-	err := wake.Hand(ctx, p.opts.State, to.PID, wake.Text(list))
-	if errors.Is(err, wake.ErrUnsent) {
-		err = fmt.Errorf("%w: %s", peer.ErrUnsent, strings.TrimPrefix(err.Error(), wake.ErrUnsent.Error()+": "))
-	}
-	return err
+	return wake.Hand(ctx, p.opts.State, to.PID, wake.Text(list))
 }
 
 // wakes says why nothing can be handed to the hook of a session now; "" if it waits, or the session has no hook.

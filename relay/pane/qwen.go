@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/delivery"
 	"teambridge/relay/peer"
 	"teambridge/relay/qwen"
 	"teambridge/relay/tmux"
@@ -72,7 +73,7 @@ func (home qwenIn) write(ctx context.Context, p *Panes, to transcript.Process, f
 	// An agent always has a name.
 	token, ok := qwen.Token(p.opts.State, to.Path, to.Session, m.From == "")
 	if !ok {
-		return fmt.Errorf("%w: the session has just ended, or has another conversation now", peer.ErrUnsent)
+		return &delivery.UnsentError{Err: errors.New("the session has just ended, or has another conversation now")}
 	}
 	text := fmt.Sprintf("[teambridge %s] %s", Nonce(m.UUID), m.Raw)
 	return p.mailbox.SendQwen(ctx, peer.QwenSession{PID: to.PID, Socket: to.Socket, ID: to.Session, Token: token}, peer.Message{ID: frame, From: m.From, Text: text})

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/delivery"
 	"teambridge/relay/peer"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
@@ -127,8 +128,8 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		return err
 	}
 	err = p.write(ctx, of.Root, now, frame, list, max(m.Tries, tries)+1)
-	if errors.Is(err, peer.ErrUnsent) && tries == 0 {
-		why := strings.TrimPrefix(err.Error(), peer.ErrUnsent.Error()+": ")
+	if unsent, ok := errors.AsType[*delivery.UnsentError](err); ok && tries == 0 {
+		why := unsent.Err.Error()
 		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.again(now, m)))
 	}
 	return errors.Join(err, p.settle(ctx, keep, of, frame, m, notYet(tries+1), proof))

@@ -34,6 +34,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/relay/delivery"
 	"teambridge/teams/socket"
 	"teambridge/teams/transcript"
 )
@@ -213,13 +214,10 @@ func (b *Mailbox) Forget(id string) {
 	delete(b.to, id)
 }
 
-// ErrUnsent means that certainly nothing of a message came to the session.
-var ErrUnsent = errors.New("nothing was sent")
+func unsent(err error) error { return &delivery.UnsentError{Err: err} }
 
-func unsent(err error) error { return fmt.Errorf("%w: %w", ErrUnsent, err) }
-
-// Send writes a message to a session that listens. The error is [ErrUnsent] if that certainly came to nothing,
-// and otherwise the session may have the message. It must have been checked.
+// Send writes a message, which must have been checked, to a session that listens. After an error other than a
+// [*delivery.UnsentError], the session may have the message.
 func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, m Message) error {
 	return b.send(ctx, root, to, func(from string) frame {
 		return frame{ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next"}

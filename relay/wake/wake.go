@@ -14,7 +14,7 @@
 //
 // [Wait] is that process: one for each session, which listens on a socket in the state directory and sleeps until it has
 // a message, or the session ends. [Hand] gives it one. It says that it has the message right before it
-// ends with it. If it does not say so, the session certainly has nothing: see [ErrUnsent]. If it does, the transcript
+// ends with it. If it does not say so, the session certainly has nothing: see [Hand]. If it does, the transcript
 // shows within a moment that the session has the message, unless one of the two was killed in between.
 package wake
 
@@ -35,6 +35,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/relay/delivery"
 	"teambridge/relay/process"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/flock"
@@ -175,13 +176,10 @@ func take(c net.Conn) (text string, ok bool) {
 	return e.Text, err == nil
 }
 
-// ErrUnsent means that certainly nothing of a message came to the session.
-var ErrUnsent = errors.New("nothing was handed over")
+func unsent(err error) error { return &delivery.UnsentError{Err: err} }
 
-func unsent(err error) error { return fmt.Errorf("%w: %w", ErrUnsent, err) }
-
-// Hand hands a text to the hook that waits at the side of a session. The error is [ErrUnsent] if it certainly did not
-// come there, and otherwise it may have.
+// Hand hands a text to the hook that waits at the side of a session. After an error other than a [*delivery.UnsentError], it
+// may have come there.
 func Hand(ctx context.Context, state string, pid int, text string) error {
 	line, err := json.Marshal(envelope{text})
 	if err != nil {

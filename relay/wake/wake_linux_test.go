@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/delivery"
 	"teambridge/relay/process"
 	"teambridge/teams/transcript"
 )
@@ -76,7 +77,7 @@ func stateDir(t *testing.T) string {
 func TestMessageIsHandedOver(t *testing.T) {
 	t.Parallel()
 	state, pid := stateDir(t), os.Getpid()
-	if err := Hand(t.Context(), state, pid, "nobody"); !errors.Is(err, ErrUnsent) {
+	if err := Hand(t.Context(), state, pid, "nobody"); !errors.As(err, new(*delivery.UnsentError)) {
 		t.Errorf("without a hook: %v", err)
 	}
 	for _, text := range []string{"hello", strings.Repeat("\"x\n", 50_000)} {
@@ -176,12 +177,12 @@ func TestTornMessage(t *testing.T) {
 			}
 		}
 	}()
-	if err := Hand(t.Context(), state, 1, "x"); !errors.Is(err, ErrUnsent) {
+	if err := Hand(t.Context(), state, 1, "x"); !errors.As(err, new(*delivery.UnsentError)) {
 		t.Errorf("to one that is killed: %v", err)
 	}
 	ctx, silent := context.WithTimeout(t.Context(), 2*time.Second) // in which it is connected
 	defer silent()
-	if err := Hand(ctx, state, 1, "x"); err == nil || errors.Is(err, ErrUnsent) {
+	if err := Hand(ctx, state, 1, "x"); err == nil || errors.As(err, new(*delivery.UnsentError)) {
 		t.Errorf("to one that says nothing: %v", err)
 	}
 	close(said)
