@@ -214,6 +214,22 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 	}
 }
 
+// Scripts start the test program of cmd/teambridge more than a thousand times. So it has nothing that
+// takes long before main runs: these three took a third of the time of a start.
+func TestScriptsStartQuickly(t *testing.T) {
+	t.Parallel()
+	slow := map[string]string{
+		"github.com/nats-io/nats-server/v2/server": "build teambridge-hub, as buildHub does",
+		"github.com/google/go-cmp/cmp":             "compare with slices.Equal or reflect.DeepEqual",
+		"github.com/russross/blackfriday/v2":       "write without Markdown",
+	}
+	for dep := range strings.FieldsSeq(runGo(t, "list", "-test", "-deps", "./cmd/teambridge")) {
+		if instead, ok := slow[dep]; ok {
+			t.Errorf("the tests of cmd/teambridge are built with %s: %s", dep, instead)
+		}
+	}
+}
+
 // modulePath is the path of the module, with a slash at the end.
 func modulePath(t *testing.T) string {
 	t.Helper()

@@ -46,7 +46,7 @@ func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
 	})
 }
 
-var delivered = regexp.MustCompile(`<m-[0-9]+>`)
+var delivered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<m-[0-9]+>`) })
 
 // each fails unless the worker was given each of n messages once, and nothing of
 // them comes any more: a last one marks the end, as an agent takes rows in the
@@ -61,7 +61,7 @@ func (u *user) each(ctx context.Context, n int) {
 	for i := range n {
 		want[fmt.Sprintf("<m-%d>", i)] = 1
 	}
-	got := u.team.API.Counts(u.team.Member, delivered)
+	got := u.team.API.Counts(u.team.Member, delivered())
 	for m := range want {
 		if got[m] != 1 {
 			u.t.Errorf("%s was given to %s %d times, want once", m, u.team.Member, got[m])

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -46,7 +47,7 @@ func TestRealScreenIsTheProgramsOwn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return took.ReplaceAllString(visible(out), "")
+			return took().ReplaceAllString(visible(out), "")
 		}
 		act := func(x *standin.Terminal, api *standin.API) {
 			t.Helper()
@@ -86,7 +87,7 @@ func visible(screen string) string {
 	attributes := [10]bool{} // 1 bold, 2 dim, 7 reverse and so on
 	shown := ""
 	for len(screen) > 0 {
-		if m := colors.FindStringSubmatch(screen); m != nil {
+		if m := colors().FindStringSubmatch(screen); m != nil {
 			screen = screen[len(m[0]):]
 			for codes := strings.Split(m[1], ";"); len(codes) > 0; codes = codes[1:] {
 				switch n, _ := strconv.Atoi(codes[0]); {
@@ -131,7 +132,7 @@ func visible(screen string) string {
 	return out.String()
 }
 
-var colors = regexp.MustCompile(`^\x1b\[([0-9;]*)m`)
+var colors = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\x1b\[([0-9;]*)m`) })
 
 // took is the line that tells how long a turn took, in a word of many.
-var took = regexp.MustCompile(`(?m)^.*[A-Z][\pL-]+ed for [0-9].*$`)
+var took = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^.*[A-Z][\pL-]+ed for [0-9].*$`) })

@@ -76,7 +76,7 @@ func TestRealIdleReportsStartNoTurn(t *testing.T) {
 				t.Errorf("the model was asked %.200q", r.Text())
 			}
 		}
-		if n := h.home.API.Counts(standin.Any, relayed)["<m-1>"]; turns != 1 || n != 1 {
+		if n := h.home.API.Counts(standin.Any, relayed())["<m-1>"]; turns != 1 || n != 1 {
 			t.Errorf("%d turns, the message %d times; want one of each\n%s", turns, n, h)
 		}
 		var list []api.Delivery

@@ -163,7 +163,7 @@ func (u *user) clean() {
 	}
 }
 
-var marker = regexp.MustCompile(`\bflood-[0-9]+\b`)
+var marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bflood-[0-9]+\b`) })
 
 // flood sends n messages to the worker at a rate, and returns how many never
 // reached its model and how many did more than once.
@@ -188,7 +188,7 @@ func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, 
 	if err := u.team.API.WaitCount(ctx, u.team.Member, "[flood-end]", 1); err != nil {
 		u.t.Fatal(err)
 	}
-	counts := u.team.API.Counts(u.team.Member, marker)
+	counts := u.team.API.Counts(u.team.Member, marker())
 	for i := range n {
 		switch c := counts[fmt.Sprintf("flood-%d", i)]; {
 		case c == 0:

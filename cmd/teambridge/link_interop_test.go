@@ -1,14 +1,14 @@
 package main
 
 import (
-	"context"
-	"log/slog"
+	"encoding/json"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"teambridge/relay/link/hub"
-	"teambridge/relay/link/nats"
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/status/mcp"
@@ -19,20 +19,7 @@ import (
 // to each other and answer. The person at one of them can do the same.
 func TestRealMachines(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
-		dir := t.TempDir()
-		h, err := hub.Open(t.Context(), hub.Options{Dir: dir, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		over := make(chan error, 1)
-		go func() { over <- h.Run(ctx) }()
-		t.Cleanup(func() {
-			stop()
-			if err := <-over; err != nil {
-				t.Error(err)
-			}
-		})
+		address, add := runHub(t)
 		machine := func(name string) (p *sessionUser, card string) {
 			home := standin.NewHome(t, nil)
 			home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
@@ -41,14 +28,8 @@ func TestRealMachines(t *testing.T) {
 			serve(t, home, state, &stderr)
 			p = newAgentUser(t, v, home, state)
 			card = strings.TrimSpace(p.must("link", "card", "--name", name))
-			parsed, err := nats.ParseCard(card)
-			if err == nil {
-				err = hub.Add(t.Context(), dir, parsed, hub.AddOptions{})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.must("link", "hub", "nats://"+h.Addr().String())
+			add(card)
+			p.must("link", "hub", "nats://"+address)
 			return p, card
 		}
 		ann, annCard := machine("laptop")
@@ -99,4 +80,52 @@ func TestRealMachines(t *testing.T) {
 			}
 		}
 	})
+}
+
+// buildHub builds teambridge-hub. This program has none of it: it would start slower for each command
+// of a script.
+func buildHub(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "teambridge-hub")
+	if out, err := exec.Command("go", "build", "-o", program, "../teambridge-hub").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+// runHub runs a hub until the test ends. add lets a machine in.
+func runHub(t *testing.T) (address string, add func(card string)) {
+	t.Helper()
+	program, dir := buildHub(t), t.TempDir()
+	hub := exec.Command(program, "run", "--dir", dir, "--listen", "127.0.0.1:0")
+	var said lockedBuffer
+	hub.Stderr = &said
+	if err := hub.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := hub.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := hub.Wait(); err != nil {
+			t.Errorf("the hub ended with %v: %s", err, said.String())
+		}
+	})
+	var card struct {
+		Address string `json:"address"`
+	}
+	for end := time.Now().Add(patience); card.Address == ""; time.Sleep(10 * time.Millisecond) {
+		if data, err := os.ReadFile(filepath.Join(dir, "hub.json")); err == nil {
+			_ = json.Unmarshal(data, &card) // or it is not whole yet
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the hub does not run: %s", said.String())
+		}
+	}
+	return card.Address, func(card string) {
+		t.Helper()
+		if out, err := exec.Command(program, "add", "--dir", dir, card).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,9 +20,9 @@ import (
 )
 
 var (
-	beginMark    = regexp.MustCompile(`BEGIN (\d+)`)
-	questionMark = regexp.MustCompile(`<Q-(\d+)>`)
-	answerMark   = regexp.MustCompile(`<A-(\d+)>`)
+	beginMark    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`BEGIN (\d+)`) })
+	questionMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<Q-(\d+)>`) })
+	answerMark   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<A-(\d+)>`) })
 )
 
 // talking is the model of two agents that talk to each other. The lead asks <Q-1> after
@@ -51,7 +52,7 @@ func talking(ctx context.Context, r standin.Request) standin.Answer {
 		return standin.Answer{Calls: []standin.Call{{Name: "SendMessage", Input: input}}}
 	}
 	if openCodeAsks(r) {
-		if n := number(questionMark); n > 0 {
+		if n := number(questionMark()); n > 0 {
 			return standin.Answer{Text: fmt.Sprintf("<A-%d>", n)}
 		}
 		return standin.Script(ctx, r)
@@ -59,10 +60,10 @@ func talking(ctx context.Context, r standin.Request) standin.Answer {
 	if strings.Contains(text, "STOP") {
 		return call(map[string]string{"type": "shutdown_request", "reason": "bye"})
 	}
-	if n := number(beginMark); n > 0 {
+	if n := number(beginMark()); n > 0 {
 		return call(fmt.Sprintf("<Q-%d>", n))
 	}
-	if n := number(answerMark); n%10 > 0 {
+	if n := number(answerMark()); n%10 > 0 {
 		return call(fmt.Sprintf("<Q-%d>", n+1))
 	}
 	return standin.Script(ctx, r)

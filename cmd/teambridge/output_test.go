@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"teambridge/teams/teamstest"
 )
 
@@ -51,8 +49,8 @@ func TestColourOnlyOnATerminal(t *testing.T) {
 		}
 		// Each run has a directory of its own.
 		path := regexp.MustCompile(`/\S*/`)
-		if diff := cmp.Diff(path.ReplaceAllString(off, ""), path.ReplaceAllString(sgr.ReplaceAllString(on, ""), "")); diff != "" {
-			t.Errorf("%s: colour is not all that differs (-without +with):\n%s", args, diff)
+		if want, got := path.ReplaceAllString(off, ""), path.ReplaceAllString(sgr.ReplaceAllString(on, ""), ""); got != want {
+			t.Errorf("%s: colour is not all that differs; without:\n%s\nwith:\n%s", args, want, got)
 		}
 	}
 }

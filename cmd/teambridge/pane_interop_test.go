@@ -35,7 +35,7 @@ type realPane struct {
 	open map[string]chan struct{}
 }
 
-var holdMark = regexp.MustCompile(`HOLD-(\w+)`)
+var holdMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`HOLD-(\w+)`) })
 
 func newRealPane(t *testing.T, v teams.Version) *realPane {
 	t.Helper()
@@ -57,7 +57,7 @@ func startRealPane(t *testing.T, v teams.Version, args ...string) *realPane {
 	p := &realPane{t: t, dir: t.TempDir(), ctx: deadline(t, 5*time.Minute), open: map[string]chan struct{}{}}
 	p.home = standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 		if !r.Side {
-			for _, m := range holdMark.FindAllStringSubmatch(r.Text(), -1) {
+			for _, m := range holdMark().FindAllStringSubmatch(r.Text(), -1) {
 				select {
 				case <-p.hold(m[1]):
 				case <-ctx.Done():

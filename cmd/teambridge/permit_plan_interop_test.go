@@ -98,7 +98,7 @@ func bashLine(command string) string {
 	return standin.CallLine("Bash", map[string]string{"command": command, "description": "d"})
 }
 
-var planFile = regexp.MustCompile(`/[^\s()"'` + "`" + `]+/plans/[\w.-]+\.md`)
+var planFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/[^\s()"'` + "`" + `]+/plans/[\w.-]+\.md`) })
 
 // author is a model that writes its plan into the file that Claude Code names, asks to leave
 // plan mode, and then uses a tool, at each message that holds <plan>.
@@ -113,7 +113,7 @@ const plan = "# Plan of the file\n\n1. touch planned\n"
 func (p *author) respond(ctx context.Context, r standin.Request) standin.Answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if file := planFile.FindString(strings.Join(r.Uncut, "\n") + r.System); file != "" {
+	if file := planFile().FindString(strings.Join(r.Uncut, "\n") + r.System); file != "" {
 		p.file = file
 	}
 	call := func(name string, input map[string]string) {

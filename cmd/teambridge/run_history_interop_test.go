@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -87,8 +85,8 @@ func TestRealHistory(t *testing.T) {
 			"user to team-lead: <m-3>", "team-lead answers <m-3>", "user to someone: <other>",
 			"user to team-lead: <m-4>", "team-lead answers <m-4>", "user to team-lead: <typed>", "team-lead answers <typed>",
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("history (-want +got):\n%s", diff)
+		if !slices.Equal(got, want) {
+			t.Errorf("the history is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
 }

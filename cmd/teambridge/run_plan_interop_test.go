@@ -25,7 +25,7 @@ type planner struct {
 	left []standin.Call
 }
 
-var try = regexp.MustCompile(`<try-\d+>`)
+var try = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<try-\d+>`) })
 
 func (p *planner) respond(ctx context.Context, r standin.Request) standin.Answer {
 	if r.Side {
@@ -33,7 +33,7 @@ func (p *planner) respond(ctx context.Context, r standin.Request) standin.Answer
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := try.FindString(r.Text()); m != "" && len(r.Results) == 0 {
+	if m := try().FindString(r.Text()); m != "" && len(r.Results) == 0 {
 		n := strings.Trim(m, "<try->")
 		p.left = nil
 		for _, c := range []struct {

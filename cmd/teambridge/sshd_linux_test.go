@@ -33,10 +33,7 @@ func TestRealSSHD(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hub := filepath.Join(t.TempDir(), "teambridge-hub")
-	if out, err := exec.Command("go", "build", "-o", hub, "../teambridge-hub").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	hub := buildHub(t)
 	p := scripts("sshd")
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {

@@ -92,11 +92,11 @@ func (c *command) end(ctx context.Context) {
 	}
 }
 
-var requestID = regexp.MustCompile(`shutdown-[0-9]+@worker`)
+var requestID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`shutdown-[0-9]+@worker`) })
 
 // obliging is Script, but for teammates who are asked to shut down, and do.
 func obliging(ctx context.Context, r standin.Request) standin.Answer {
-	id := requestID.FindString(r.Text())
+	id := requestID().FindString(r.Text())
 	if r.Agent == standin.Worker && !r.Side && len(r.Results) == 0 && id != "" {
 		r.Texts = []string{standin.CallLine("SendMessage", map[string]any{"to": "team-lead",
 			"message": map[string]any{"type": "shutdown_response", "request_id": id, "approve": true}})}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,13 +20,13 @@ import (
 	"teambridge/teams"
 )
 
-var tell = regexp.MustCompile(`TELL (\S+) m-(\d+)`)
+var tell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`TELL (\S+) m-(\d+)`) })
 
 // telling is a model that does what it is told: after "TELL worker m-1" it sends the
 // message <M-1> to worker.
 func telling(ctx context.Context, r standin.Request) standin.Answer {
 	if len(r.Texts) > 0 && !r.Side {
-		if m := tell.FindStringSubmatch(r.Texts[len(r.Texts)-1]); m != nil {
+		if m := tell().FindStringSubmatch(r.Texts[len(r.Texts)-1]); m != nil {
 			input, err := json.Marshal(map[string]string{"to": m[1], "message": "<M-" + m[2] + ">", "summary": "a message"})
 			if err != nil {
 				panic(err) // strings
