@@ -14,9 +14,9 @@ import (
 // However many agents there are, and however narrow the terminal is, the overview fits on a screen.
 func TestOverviewIsShort(t *testing.T) {
 	t.Parallel()
-	var list []listedAgent
+	var list []api.Agent
 	for i := range 50 {
-		list = append(list, listedAgent{name: fmt.Sprint("app-", i), kind: "session", word: "idle", way: "session", dir: "/" + strings.Repeat("deep/", 40)})
+		list = append(list, api.Agent{Name: fmt.Sprint("app-", i), Kind: "session", Does: "idle", Way: "session", Overview: api.Overview{Cwd: "/" + strings.Repeat("deep/", 40)}})
 	}
 	text := overviewText(list, 80)
 	if n := strings.Count(text, "\n"); n > 30 || !strings.Contains(text, "\nand 30 more: ") || strings.Contains(text, "app-20") {
@@ -35,11 +35,11 @@ func TestOverviewIsShort(t *testing.T) {
 // A name that starts a flag, or cannot be shown as it is, is in no command to paste.
 func TestOverviewExamples(t *testing.T) {
 	t.Parallel()
-	list := []listedAgent{{name: "-rf", way: "session"}, {name: "a\u202eb", way: "session"}, {name: "unheard"}}
+	list := []api.Agent{{Name: "-rf", Way: "session"}, {Name: "a\u202eb", Way: "session"}, {Name: "unheard"}}
 	if text := overviewText(list, 0); strings.Contains(text, "teambridge send") || !strings.Contains(text, `a\u202eb`) {
 		t.Errorf("it is\n%s", text)
 	}
-	if text := overviewText(append(list, listedAgent{name: "two words", way: "inbox"}), 0); !strings.Contains(text, "teambridge send 'two words' ") {
+	if text := overviewText(append(list, api.Agent{Name: "two words", Way: "inbox"}), 0); !strings.Contains(text, "teambridge send 'two words' ") {
 		t.Errorf("it is\n%s", text)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 func newStatus(a *app) *cobra.Command {
@@ -136,17 +136,9 @@ func statusText(s api.Status) string {
 	case s.SectionKind == api.WaitsSilent, s.SectionKind == api.WaitsLoop:
 		return s.Word + ", stuck (" + s.SectionWhy + ")"
 	case s.Why != "":
-		return s.Word + " (" + waitsFor(s) + ")"
+		return s.Word + " (" + view.WaitsFor(s) + ")"
 	}
 	return s.Word
-}
-
-// waitsFor is what an agent waits for, with what it wants to do, if that is known.
-func waitsFor(s api.Status) string {
-	if what, ok := strings.CutPrefix(s.SectionWhy, "waits for you: "); ok && s.SectionKind == api.WaitsTerminal {
-		return what
-	}
-	return s.Why
 }
 
 // statusUsage is a status with what the agent has used.

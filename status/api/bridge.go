@@ -33,6 +33,9 @@ type Bridge interface {
 	// oldest process first.
 	Sessions(ctx context.Context) ([]Session, error)
 
+	// Agents returns all agents that live, on this machine and on others, those that can be written to first.
+	Agents(ctx context.Context) (Agents, error)
+
 	// Tasks returns tasks of teams, and of sessions in none, as they are now. The error is [CodeNotFound] if there is no
 	// such team or session, or nobody and nothing in it with the name or id that was asked for.
 	Tasks(ctx context.Context, q TaskQuery) (Tasks, error)

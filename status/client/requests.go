@@ -53,6 +53,11 @@ func (c *Client) Sessions(ctx context.Context) (list []api.Session, err error) {
 	return list, c.get(ctx, "/v1/sessions", nil, &list)
 }
 
+// Agents returns all agents; see [api.Bridge].
+func (c *Client) Agents(ctx context.Context) (all api.Agents, err error) {
+	return all, c.get(ctx, "/v1/agents", nil, &all)
+}
+
 // Changes returns the files that an agent has changed; see [api.Bridge].
 func (c *Client) Changes(ctx context.Context, team, who string, q api.ChangesQuery) (list []api.FileChanges, err error) {
 	path := "/v1/transcripts/" + segment(who)

@@ -31,9 +31,9 @@ import (
 // Bridge is what agents may do of [api.Bridge].
 type Bridge interface {
 	Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error)
-	Teams(ctx context.Context) ([]api.Team, error)
 	Team(ctx context.Context, team string) (api.TeamDetail, error)
 	Sessions(ctx context.Context) ([]api.Session, error)
+	Agents(ctx context.Context) (api.Agents, error)
 	Status(ctx context.Context, team string, members ...string) ([]api.Status, error)
 	Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error)
 	Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error)
@@ -232,47 +232,22 @@ func (t *tools) list(ctx context.Context, c *call, _ nothing) (l Listed, err err
 			return err
 		}
 		l.You = who.address
-		sessions, err := b.Sessions(ctx)
+		all, err := b.Agents(ctx)
 		if err != nil {
 			return err
 		}
-		named := map[string]int{} // how many sessions have a name
-		for _, s := range sessions {
-			named[cmp.Or(s.As, s.Name)]++
+		for _, unknown := range all.Unknown {
+			l.Unknown = append(l.Unknown, fmt.Sprintf("%s are not known: %s", unknown.Team, unknown.Why))
 		}
-		if i := slices.IndexFunc(sessions, func(s api.Session) bool { return s.Session == who.session }); i >= 0 && who.team == sessionTeam {
-			if name := cmp.Or(sessions[i].As, sessions[i].Name); named[name] == 1 {
-				l.You = name + "@" + sessionTeam
-			}
-		}
-		all, err := b.Teams(ctx)
-		if err != nil {
-			return err
-		}
-		for _, team := range all {
+		for _, a := range all.Agents {
 			switch {
-			case team.Problem != "":
-				l.Unknown = append(l.Unknown, fmt.Sprintf("%s are not known: %s", team.Team, team.Problem))
-				continue
-			case team.Panes, team.LeadState == "gone":
-				continue // what is typed into a pane counts as a person's words
-			}
-			known, err := b.Status(ctx, team.Team)
-			if ctx.Err() != nil {
-				return err
-			}
-			if err != nil { // the others can be written to
-				l.Unknown = append(l.Unknown, fmt.Sprintf("%s are not known: %s", team.Team, view.Describe(err)))
-			}
-			for _, m := range known {
-				s := sessionOf(sessions, m)
-				if m.Word == api.WordEnded && !team.Sessions || m.Team == who.team && (m.Member == who.name || who.session != "" && s.Session == who.session) {
-					continue
+			case a.Team == who.team && (a.Member == who.name || who.session != "" && a.Session == who.session):
+				if a.Team == sessionTeam {
+					l.You = a.Member + "@" + a.Team
 				}
-				if team.Sessions && s.Session != "" && named[m.Member] > 1 {
-					m.Member = s.Session
-				}
-				l.Agents = append(l.Agents, Agent{To: m.Member + "@" + m.Team, Does: m.Word, Why: m.Why, Directory: cmp.Or(s.Cwd, team.Cwd), Way: cmp.Or(s.Way, api.WayInbox)})
+			case a.Way == "", a.Way == api.WayPane: // what is typed into a pane counts as a person's words
+			default:
+				l.Agents = append(l.Agents, Agent{To: a.Member + "@" + a.Team, Does: a.Word, Why: a.Why, Directory: a.Cwd, Way: a.Way})
 			}
 		}
 		return nil

@@ -35,6 +35,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/teams", handle: plain(l.Teams), agents: true},
 		{method: "GET", path: "/v1/ended-teams", handle: plain(l.EndedTeams)},
 		{method: "GET", path: "/v1/sessions", handle: plain(l.Sessions), agents: true},
+		{method: "GET", path: "/v1/agents", handle: plain(l.Agents), agents: true},
 		{method: "GET", path: "/v1/tasks", handle: s.tasks, stream: followsTasks, large: true},
 		{method: "GET", path: "/v1/teams/{team}", handle: one(l.Team, "team"), agents: true},
 		{method: "GET", path: "/v1/teams/{team}/members", handle: one(l.Members, "team"), agents: true},

@@ -447,6 +447,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			}
 			w.must(os.Remove(filepath.Join(w.Root.Path(), "sessions", "2.json")))
 		},
+		"agents":  agents,
 		"changes": changes,
 		"usage":   usage,
 		"findings": func(w *world) {

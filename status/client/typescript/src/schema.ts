@@ -242,6 +242,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List all agents that live, in teams or not, on the machine of the service and, as far as they are shared, on others: what each does, how a message reaches it, and what that way can promise. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description agents */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Agents"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tasks": {
         parameters: {
             query?: never;
@@ -3142,6 +3179,76 @@ export interface components {
             place?: components["schemas"]["Place"];
             /** @description the problem with the inbox file */
             problem?: string;
+        };
+        Agents: {
+            /** @description those that can be written to first; of these, those that need the person, are stuck, work, are idle */
+            agents: components["schemas"]["Agent"][];
+            /** @description teams whose agents are not all in agents */
+            unknown?: components["schemas"]["UnknownTeam"][];
+        };
+        UnknownTeam: {
+            team: string;
+            why: string;
+        };
+        Agent: {
+            /** @description as /v1/target takes it, if no team is named */
+            name: string;
+            /** @description sessions for a session in no team */
+            team: string;
+            /** @description its name in team; the id of a session if another one has its name */
+            member: string;
+            /** @description the id of its session, if that is known */
+            session?: string;
+            /** @description in words: member, headless member, pane, session, or with the program, such as codex session */
+            kind: string;
+            /**
+             * @description as of Status
+             * @enum {string}
+             */
+            word: "working" | "waiting for you" | "idle" | "blocked" | "ended" | "unknown";
+            /** @description as of Status */
+            why?: string;
+            /** @description in words, with the reason if that concerns the person */
+            does: string;
+            /**
+             * @description how a message reaches it; missing if none does
+             * @enum {string}
+             */
+            way?: "inbox" | "pane" | "session" | "hook" | "codex" | "machine";
+            /** @description what that way can promise, in words */
+            promise: string;
+            /**
+             * @description where an overview lists it: stuck cannot go on, or goes on in vain; of idle, nothing may be known. Missing in the result of a wait, as are those below
+             * @enum {string}
+             */
+            section?: "needs-you" | "stuck" | "working" | "idle" | "ended";
+            /** @description what needs the person, why it is stuck, or why; can have text of an agent */
+            sectionWhy?: string;
+            /**
+             * Format: date-time
+             * @description missing if unknown
+             */
+            sectionSince?: string;
+            /** @description the kind of the Attention that decided; missing if its word did */
+            sectionKind?: string;
+            /** @description the directory that it works in; missing if unknown */
+            cwd?: string;
+            /** @description the subject, summary or beginning of the newest message to it; cut if it is long */
+            doing?: string;
+            /** @description who wrote that */
+            doingFrom?: string;
+            /** Format: date-time */
+            doingSince?: string;
+            /** @description the last tool call that was recorded of it, in words; cut if it is long */
+            tool?: string;
+            /** Format: date-time */
+            toolSince?: string;
+            /** @description the list of Claude Code that has its tasks: the name of the team or, of a session, its id; missing if there is none */
+            taskList?: string;
+            /** @description its task in progress, in the words for that time if it has any; cut if it is long */
+            task?: string;
+            /** @description of that task, in its list */
+            taskId?: string;
         };
         Status: {
             team: string;
