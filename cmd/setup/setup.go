@@ -30,12 +30,12 @@ import (
 // Setup is a machine, for one user.
 type Setup struct {
 	Root    string   // Claude Code's directory, which need not exist
-	Env     []string // what Claude Code needs in its environment to use Root, besides our own
+	Named   bool     // Root is not the one that Claude Code and Program find by themselves
 	Codex   string   // Codex's directory, which need not exist
 	Qwen    string   // Qwen Code's
 	State   string   // ours
 	Program string   // teambridge, by its absolute path
-	Flags   []string // of Program
+	Flags   []string // of Program, in whatever Claude directory it runs
 	Path    string   // as $PATH: where programs are looked for
 
 	// Debug gets what went wrong without consequences. It must not be nil.
@@ -90,16 +90,24 @@ type Step struct {
 // Programs are those that are looked for, in the order of their steps.
 func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
 
+// Names are what steps can be chosen by: the names of programs and of steps.
+func Names() []string { return append(Programs(), Plugin, Teams, Tools, Rights) }
+
+// chosen reports whether a step is one of those with these names; without names, all are.
+func (st *Step) chosen(names []string) bool {
+	return len(names) == 0 || slices.Contains(names, st.Name) || slices.Contains(names, st.Program)
+}
+
 var steps = []Step{
 	{Program: Claude, Name: Plugin}, {Program: Claude, Name: Teams}, {Program: Codex, Name: Tools},
 	{Program: OpenCode, Name: Run, State: Done, Detail: "nothing to set up: run an agent with teambridge run --runtime opencode"},
 	{Program: Qwen, Name: Tools}, {Program: Qwen, Name: Rights, Grants: true},
 }
 
-// Look returns how the steps of the programs in $PATH stand. It changes nothing.
-func (s *Setup) Look(ctx context.Context) (list []*Step) {
+// Look returns how the steps of the programs in $PATH stand, or those of [Names] alone. It changes nothing.
+func (s *Setup) Look(ctx context.Context, names ...string) (list []*Step) {
 	for _, st := range steps {
-		if st.Path = s.lookPath(st.Program); st.Path != "" {
+		if st.Path = s.lookPath(st.Program); st.Path != "" && st.chosen(names) {
 			s.look(ctx, &st)
 			list = append(list, &st)
 		}
@@ -107,12 +115,12 @@ func (s *Setup) Look(ctx context.Context) (list []*Step) {
 	return list
 }
 
-// Made returns the steps that [Setup.Do] has done, to be undone in this order: the last one comes first.
-func (s *Setup) Made() (list []*Step, err error) {
+// Made returns the steps that [Setup.Do] has done, or those of [Names] alone, to be undone in this order: the last one comes first.
+func (s *Setup) Made(names ...string) (list []*Step, err error) {
 	records, err := s.records()
 	for _, r := range slices.Backward(records) {
 		for _, st := range steps {
-			if s.same(r, &st) {
+			if s.same(r, &st) && st.chosen(names) {
 				st.Path, st.State, st.undo, st.Grants = s.lookPath(st.Program), Done, true, false
 				st.Plan = map[string]string{
 					Plugin: "remove the plugin",
@@ -209,7 +217,11 @@ func (s *Setup) needs(st *Step) error {
 }
 
 func (s *Setup) installer(st *Step) *plugin.Installer {
-	return &plugin.Installer{Command: []string{st.Path}, Env: s.Env, Root: s.Root, State: s.State}
+	i := &plugin.Installer{Command: []string{st.Path}, Root: s.Root, State: s.State}
+	if s.Named {
+		i.Env = []string{"CLAUDE_CONFIG_DIR=" + s.Root}
+	}
+	return i
 }
 
 func (s *Setup) lookPlugin(ctx context.Context, st *Step) error {

@@ -70,8 +70,14 @@ func quoted(command []string) string {
 	return strings.Join(words, " ")
 }
 
-// command is what a program is to run.
-func (s *Setup) command() []string { return append([]string{s.Program, "mcp"}, s.Flags...) }
+// command is what a program is to run. It does not have the environment of sessions of Claude Code, which have their own directory.
+func (s *Setup) command() []string {
+	command := append([]string{s.Program, "mcp"}, s.Flags...)
+	if s.Named {
+		command = append(command, "--claude-dir", s.Root)
+	}
+	return command
+}
 
 // mcp runs the command "mcp" of a program, and returns what it prints.
 func (s *Setup) mcp(ctx context.Context, st *Step, args ...string) ([]byte, error) {

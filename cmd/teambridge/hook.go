@@ -314,17 +314,13 @@ func openHooks(ctx context.Context, a *app, o hookOptions) (*stophook.File, erro
 	return stophook.Open(ctx, a.state, path, a.debug)
 }
 
-// ownFlags are the flags for the directories that this program would not find by itself later.
-func (a *app) ownFlags() (flags []string) {
+// ownFlags are the flags for the state directory, if this program would not find it by itself later. The Claude directory is not one of
+// them: hooks and tools of a session of Claude Code have its environment, and so use the directory that it uses.
+func (a *app) ownFlags() []string {
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
-		flags = append(flags, "--state-dir", a.state)
+		return []string{"--state-dir", a.state}
 	}
-	if a.claudeDir != "" {
-		if dir, err := filepath.Abs(a.claudeDir); err == nil {
-			flags = append(flags, "--claude-dir", dir)
-		}
-	}
-	return flags
+	return nil
 }
 
 // ownBinary is the path of this program, for what runs it later.

@@ -75,6 +75,7 @@ func newPluginUser(t *testing.T, v teams.Version) *pluginUser {
 	for _, w := range standin.Require(t, v) {
 		words = append(words, shell.Quote(w))
 	}
+	home.Extra = append(home.Extra, "PATH="+dir+":"+os.Getenv("PATH"))
 	standin.WriteProgram(t, p.claude, "#!/bin/sh\nexec "+strings.Join(words, " ")+` "$@"`+"\n")
 	return p
 }
@@ -91,9 +92,10 @@ func (p *pluginUser) runs(program string, args ...string) string {
 	return string(out)
 }
 
-func (p *pluginUser) plugin(verb string) string {
+// setUpPlugin runs "teambridge setup plugin" with flags.
+func (p *pluginUser) setUpPlugin(flags ...string) string {
 	p.t.Helper()
-	return p.runs(p.program, "plugin", verb, "--claude", p.claude)
+	return p.runs(p.program, append([]string{"setup", "plugin", "--yes"}, flags...)...)
 }
 
 // commands has the session send a text to the person by the command of the plugin, which asks for no permission.
@@ -126,11 +128,10 @@ func TestRealPlugin(t *testing.T) {
 		}
 		p.runs(p.claude, "plugin", "list") // it writes what it always does
 		before := pluginFiles(t, p.home.Root)
-		if said := p.plugin("install"); !strings.Contains(said, "installed") {
-			t.Errorf("it said %s", said)
-		}
-		if said := p.plugin("install"); !strings.HasPrefix(said, "unchanged") {
-			t.Errorf("the second time, it said %s", said)
+		for i, changed := range []string{`"changed":true`, `"changed":false`} {
+			if said := p.setUpPlugin("--json"); !strings.Contains(said, `"state":"done"`) || !strings.Contains(said, changed) {
+				t.Errorf("call %d said %s; want %s", i, said, changed)
+			}
 		}
 		p.terminal = standin.StartSession(t, v, p.home)
 		p.team.Lead = p.terminal
@@ -161,7 +162,7 @@ func TestRealPlugin(t *testing.T) {
 		if err := os.Rename(p.program+"-gone", p.program); err != nil {
 			t.Fatal(err)
 		}
-		p.plugin("uninstall")
+		p.setUpPlugin("--undo")
 		after := pluginFiles(t, p.home.Root)
 		for file, sum := range after {
 			if before[file] != sum {
@@ -184,7 +185,7 @@ func TestRealPluginOfTheRepository(t *testing.T) {
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		p := newPluginUser(t, v)
-		p.home.Extra = append(p.home.Extra, "PATH="+filepath.Dir(p.program)+":"+os.Getenv("PATH"), "TEAMBRIDGE_STATE="+p.state)
+		p.home.Extra = append(p.home.Extra, "PATH="+filepath.Dir(p.program)+":"+filepath.Dir(p.claude)+":"+os.Getenv("PATH"), "TEAMBRIDGE_STATE="+p.state)
 		root, err := filepath.Abs("../..")
 		if err != nil {
 			t.Fatal(err)
@@ -198,7 +199,7 @@ func TestRealPluginOfTheRepository(t *testing.T) {
 		if said := p.runs(p.claude, "mcp", "list"); !strings.Contains(said, "Connected") {
 			t.Errorf("Claude Code says of its servers:\n%s", said)
 		}
-		cmd := exec.CommandContext(p.ctx, p.program, "plugin", "install", "--claude", p.claude)
+		cmd := exec.CommandContext(p.ctx, p.program, "setup", "plugin", "--yes")
 		cmd.Env = append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state)
 		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != int(api.CodeRefused.Exit()) || !strings.Contains(string(out), root) {
 			t.Errorf("beside a plugin from elsewhere: %v, %s", cmd.ProcessState, out)

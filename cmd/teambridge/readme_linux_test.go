@@ -78,7 +78,7 @@ var readmeRecipes = map[string][]recipe{
 		{command: "teambridge history --with worker", says: `yes, go ahead`},
 		{command: "teambridge search build", says: `is the build green\?`},
 		{command: "teambridge usage --by day,team", says: `no agent has used any tokens`},
-		{command: "teambridge plugin install", skip: "the simulated claude has no such command; TestRealPlugin runs it"},
+		{command: "teambridge setup plugin", skip: "the simulated claude has no such command; TestRealPlugin runs it"},
 	},
 	"Run a headless team": {
 		{command: "teambridge run --create-team --team myteam -- claude --model sonnet", until: ""},

@@ -27,14 +27,15 @@ type setupOptions struct {
 func newSetup(a *app) *cobra.Command {
 	var o setupOptions
 	cmd := &cobra.Command{
-		Use:   "setup",
+		Use:   "setup [STEP|PROGRAM]...",
 		Short: "Give the programs of agents what they need for teambridge",
 		Long: `Find the programs of agents in $PATH, and set up what they lack.
 
 It asks before each step. Without a terminal and without --yes, it only says
-what it would do.
+what it would do. With names of steps or programs, it does those alone.
 
-  claude    plugin  what "teambridge plugin install" installs
+  claude    plugin  tools, hooks and commands for each session, and a page that
+                    tells the model when to write to whom
             teams   CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 in "env" of
                     settings.json, which turns agent teams on
   codex     tools   the MCP server teambridge, by "codex mcp add"
@@ -44,6 +45,9 @@ what it would do.
                     its sessions: teambridge becomes a controller there. --yes
                     does not agree to this
   opencode          nothing; it says what works
+
+All of them run this program by its path in $PATH. If that is gone, the hooks do
+nothing, and Claude Code shows that the server teambridge failed.
 
 The state of a step is "done", "missing", "declined", "other" (somebody else has
 set it up in another way, or there is nothing to set up; it stays as it is) or
@@ -56,17 +60,30 @@ kept in the folder setup of the state directory, or, of the files that the
 plugin changes, in plugins.
 
 Exit status: 0, even if you decline; 1 a step failed, which does not keep others
-from being done; 2 nothing can be set up, since "go run" runs this program.`,
+from being done; 2 nothing can be set up, since "go run" runs this program; 3 no
+program of the steps that were named is in $PATH; 5 somebody else has set up
+such a step in another way.`,
 		Example: `  teambridge setup
-  teambridge setup --dry-run
+  teambridge setup plugin --dry-run
   teambridge setup --undo --yes`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
+			for _, name := range args {
+				if !slices.Contains(setup.Names(), name) {
+					return usage("there are "+strings.Join(setup.Names(), ", "), "there is no step or program %q", name)
+				}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return setup.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, names []string) error {
 			o.dryRun = o.dryRun || !o.yes && !a.keyboard
 			s, err := a.setup(o.dryRun)
 			if err != nil {
 				return err
 			}
-			return runSetup(cmd.Context(), a, s, o)
+			return runSetup(cmd.Context(), a, s, o, names...)
 		},
 	}
 	f := cmd.Flags()
@@ -76,17 +93,17 @@ from being done; 2 nothing can be set up, since "go run" runs this program.`,
 	return cmd
 }
 
-func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions) error {
+func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names ...string) error {
 	list := []*setup.Step{}
 	if o.undo {
-		made, err := s.Made()
+		made, err := s.Made(names...)
 		if err != nil {
 			return err
 		}
 		list = append(list, made...)
 	} else {
 		done := a.working("asking the programs what they have")
-		list = append(list, s.Look(ctx)...)
+		list = append(list, s.Look(ctx, names...)...)
 		done()
 	}
 	answers := bufio.NewReader(a.stdin)
@@ -118,6 +135,9 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions) error
 				st.Decline()
 			}
 		}
+		if st.State == setup.Other && len(names) > 0 && !o.undo {
+			failed = errors.Join(failed, refuse("", "%s, %s: %s", st.Program, st.Name, st.Detail))
+		}
 		if st.State == setup.Failed {
 			failed = errors.Join(failed, fmt.Errorf("%s, %s: %s", st.Program, st.Name, st.Detail))
 		}
@@ -125,6 +145,8 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions) error
 	none := "none of these programs is in $PATH: " + strings.Join(setup.Programs(), ", ")
 	if o.undo {
 		none = "there is nothing to undo"
+	} else if len(list) == 0 && len(names) > 0 {
+		return notFound("install it, or add its directory to $PATH", "no program is in $PATH that has the step: %s", strings.Join(names, ", "))
 	}
 	if err := printList(a, list, none, []string{"PROGRAM", "STEP", "STATE", "DETAIL"}, func(st *setup.Step) []string {
 		first, _, _ := strings.Cut(st.Detail, "\n")
@@ -140,7 +162,11 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions) error
 		}
 		a.note("sessions that run already %s it when they are started again", verb)
 	case planned > 0 && only:
-		a.note("nothing was changed; to agree to all: teambridge setup%s --yes", map[bool]string{true: " --undo"}[o.undo])
+		again := append([]string{"teambridge setup"}, names...)
+		if o.undo {
+			again = append(again, "--undo")
+		}
+		a.note("nothing was changed; to agree to all: %s --yes", strings.Join(again, " "))
 	}
 	return failed
 }
@@ -188,8 +214,6 @@ func (a *app) setup(dry bool) (*setup.Setup, error) {
 	}
 	s := &setup.Setup{Root: root, Codex: codex.Home(a.lookup), Qwen: qwen.Home(a.lookup), State: a.state, Program: own, Flags: a.ownFlags(), Debug: a.debug}
 	s.Path, _ = a.lookup("PATH")
-	if a.claudeDir != "" {
-		s.Env = []string{"CLAUDE_CONFIG_DIR=" + root}
-	}
+	s.Named = a.claudeDir != ""
 	return s, nil
 }

@@ -27,7 +27,6 @@ func newSetupUser(t *testing.T, v teams.Version) *setupUser {
 	if err := os.Symlink(p.codex, filepath.Join(bin, setup.Codex)); err != nil {
 		t.Fatal(err)
 	}
-	p.home.Extra = append(p.home.Extra, "PATH="+bin+":"+os.Getenv("PATH"))
 	return p
 }
 

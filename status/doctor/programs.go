@@ -212,7 +212,7 @@ func (x *examination) tools() {
 		settings := stophook.Files(x.Root.Path(), "")[0]
 		program := (&plugin.Installer{Root: x.Root.Path(), State: x.State}).Program()
 		if on := stophook.PluginEnabled(x.Root.Path(), x.Dir); on && gone(program) {
-			x.add(api.LevelProblem, "plugin_gone", "", settings, "the plugin runs a program that is gone, "+program+": sessions of Claude Code have neither the tools nor the hooks", "teambridge plugin install, or uninstall")
+			x.add(api.LevelProblem, "plugin_gone", "", settings, "the plugin runs a program that is gone, "+program+": sessions of Claude Code have neither the tools nor the hooks", "teambridge setup plugin; or remove it: teambridge setup plugin --undo")
 		} else if on {
 			x.add(api.LevelOK, "tools", "", settings, "sessions of Claude Code have the tools and the hooks: the plugin is enabled", "")
 		} else {
