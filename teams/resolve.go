@@ -139,23 +139,25 @@ func edits(query, name string) int {
 	return distance([]rune(strings.ToLower(query)), []rune(strings.ToLower(name)))
 }
 
-// distance counts the insertions, deletions and replacements that make a into b
-// (Levenshtein).
+// distance counts the insertions, deletions, replacements and swaps of neighbors that make a into b (Levenshtein, with the swaps of
+// Damerau in their restricted form).
 func distance(a, b []rune) int {
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range a {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range b {
-			cost := diagonal
+			cost := last[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				cost = min(cost, before[j-1]+1)
+			}
+			row[j+1] = min(cost, row[j]+1, last[j+1]+1)
 		}
 	}
 	return row[len(b)]

@@ -97,7 +97,7 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"é", "e", 1},
+		{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"wbe", "web", 1}, {"wroker", "worker", 1}, {"ca", "abc", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"é", "e", 1},
 	} {
 		if got := distance([]rune(tc.a), []rune(tc.b)); got != tc.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tc.a, tc.b, got, tc.want)

@@ -251,11 +251,11 @@ func matching(names, args []string, prefix string) []string {
 
 // taskWords lists the ids and the owners of the tasks of a team.
 func (a *app) taskWords(ctx context.Context) (words []string) {
-	team, err := a.teamOfTasks(ctx)
+	q, err := a.tasksOf(ctx, "")
 	if err != nil {
 		return nil
 	}
-	found, err := a.bridge(ctx).Tasks(ctx, api.TaskQuery{Team: team})
+	found, err := a.bridge(ctx).Tasks(ctx, q)
 	if err != nil {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{i.Member, statusText(i), clock(i.WordSince), ago(time.Since(i.Heard)), strconv.Itoa(i.Unread),
+		rows = append(rows, []string{i.Member, statusText(i), clock(i.WordSince), heardAgo(i.Heard), strconv.Itoa(i.Unread),
 			permissionMode(i.Relay), i.State, i.Detail, relayText(i.Relay), basisText(i)})
 	}
 	for n, r := range rows {
@@ -183,6 +183,14 @@ func basisText(s api.Status) string {
 		return "process " + strconv.Itoa(s.PID)
 	}
 	return s.Basis
+}
+
+// heardAgo shows when an agent was heard; "-" if it is not known.
+func heardAgo(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return ago(time.Since(at))
 }
 
 // ago shows how long ago something was.

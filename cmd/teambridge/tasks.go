@@ -23,14 +23,15 @@ type tasksOptions struct {
 func newTasks(a *app) *cobra.Command {
 	var o tasksOptions
 	cmd := &cobra.Command{
-		Use:   "tasks [MEMBER|ID]",
+		Use:   "tasks [NAME|ID]",
 		Short: "List the tasks of a team or a session",
 		Long: `List the tasks that agents keep with Claude Code's own tools for tasks.
 
 They are those of a team: who has each, what it waits for, and since when it is
 as it is. With the name of a member or the id of a task, only those are listed.
 
-Claude Code keeps a list for each team, and one for each session in no team. The
+Claude Code keeps a list for each team, and one for each session in no team,
+whose name selects it. Without a team, those of all sessions are listed. The
 list of a team stays, and can be named with --team after the team has ended.
 --session selects the list of a
 session by its id (or the first 8 characters), and --all every list.
@@ -81,7 +82,7 @@ func (a *app) tasks(ctx context.Context, who string, o tasksOptions) error {
 		return usage("omit all but one of them", "--team, --session and --all cannot be used together")
 	case !o.all && o.session == "":
 		var err error
-		if q.Team, err = a.teamOfTasks(ctx); err != nil {
+		if q, err = a.tasksOf(ctx, who); err != nil {
 			return err
 		}
 	}
@@ -161,16 +162,33 @@ func taskChange(c api.TaskChange) string {
 	return c.What + ": " + cmp.Or(c.Was, "-") + " → " + cmp.Or(c.Now, "-")
 }
 
-// teamOfTasks is the team that is meant. One that was named may have ended.
-func (a *app) teamOfTasks(ctx context.Context) (string, error) {
-	if name, err := a.namedTeam(""); err != nil || name != "" {
-		return name, err
+// tasksOf returns the tasks that are meant: of the team, or of sessions if who is one of them or there is no team.
+func (a *app) tasksOf(ctx context.Context, who string) (q api.TaskQuery, err error) {
+	q.Who = who
+	if q.Team, err = a.namedTeam(""); err != nil || q.Team != "" {
+		return q, err
+	}
+	if who != "" {
+		if to, err := a.bridge(ctx).Target(ctx, a.scope(), who); err == nil && to.Team == api.TeamSessions {
+			all, err := a.bridge(ctx).Agents(ctx)
+			for _, one := range all.Agents {
+				if one.Team == to.Team && slices.Contains([]string{one.Name, one.Member, one.Session}, to.Member()) {
+					return api.TaskQuery{Session: one.Session}, nil
+				}
+			}
+			if err != nil {
+				return q, err
+			}
+		}
 	}
 	to, err := a.targetToRead(ctx)
-	if err == nil && to.Way != api.WayInbox {
+	switch {
+	case err != nil || to.Way == api.WayInbox:
+		q.Team = to.Team
+	case to.Team != api.TeamSessions: // all sessions have lists
 		err = api.Decide(api.CodeNotFound, "see those of all teams and sessions with: teambridge tasks --all", "%s have no list of tasks", to.Team)
 	}
-	return to.Team, err
+	return q, err
 }
 
 // printTasks prints tasks, with their lists if there are several. What is wrong with a list is an error, after the tasks.

@@ -12,16 +12,17 @@ import (
 func newWait(a *app) *cobra.Command {
 	var o api.Occasion
 	cmd := &cobra.Command{
-		Use:   "wait --for OCCASION [--member M]",
-		Short: "Wait until something happens in a team",
-		Long: `Wait until something happens in a team, and print it.
+		Use:   "wait [NAME] [--for OCCASION]",
+		Short: "Wait until an agent is idle, or something else happens",
+		Long: `Wait until an agent is idle, or something else happens, and print it.
 
-  reply       a message to you, from --member if one is given
-  message     a message to anybody, from --member if one is given
-  idle        --member is idle, as "teambridge status" says, and no message
-              waits for it (not just the moment between two tasks)
+  reply       a message to you, from NAME if one is given
+  message     a message to anybody, from NAME if one is given
+  idle        NAME is idle, as "teambridge status" says, and no message waits
+              for it (not just the moment between two tasks); what a NAME alone
+              waits for
   all-idle    every agent but the lead is idle
-  terminated  --member has shut down, or the team's lead is not running
+  terminated  NAME has shut down, or the team's lead is not running
 
 A pane is idle if its agent is, its prompt is empty, and no message of ours is
 on its way or being worked on; it has terminated if no agent is in it.
@@ -33,12 +34,25 @@ otherwise its next one counts.
 
 Exit status: 0 it happened; 3 no such team or member, the team has ended, or it
 cannot happen; 4 timed out; 5 its Claude Code is too old; 130 interrupted.`,
-		Example: `  teambridge wait --for idle --member worker --timeout 10m`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.waitFor(cmd.Context(), o) },
+		Example: `  teambridge wait worker --timeout 10m
+  teambridge wait --for reply`,
+		Args:              between(0, 1),
+		ValidArgsFunction: a.completeMembers(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if o.Member != "" {
+					return usage("omit one of them", "%q and --member %s are both names", args[0], o.Member)
+				}
+				if o.Member = args[0]; o.For == "" {
+					o.For = api.ForIdle
+				}
+			}
+			return a.waitFor(cmd.Context(), o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.For, "for", "", "occasion: "+strings.Join(api.Occasions(), ", "))
-	f.StringVar(&o.Member, "member", "", "the member")
+	f.StringVar(&o.Member, "member", "", "the same as NAME")
 	durationFlag(cmd, &o.Timeout, "timeout", 0, "how long to wait (30s, 5m); 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(api.Occasions(), cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("member", a.completeMembers(-1)))
@@ -50,7 +64,7 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 		return err
 	}
 	if o.Member == "" && (o.For == api.ForIdle || o.For == api.ForTerminated) {
-		return usage("", "--for %s needs --member", o.For)
+		return usage("such as: teambridge wait worker --for "+o.For, "--for %s needs the NAME of an agent", o.For)
 	}
 	var names []string
 	if o.Member != "" {
