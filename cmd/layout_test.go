@@ -117,8 +117,9 @@ var mayImport = map[string][]string{
 	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile", "teams/sharedfile"},
 	"cmd/setup":          {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
 	"cmd/demo": {
-		"inbox", "inbox/journal", "inbox/ledger", "relay/sim/simagent", "relay", "relay/claude", "relay/sim/simchild", "relay/sim/simsession", "relay/fleet", "relay/shell",
+		"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/claude", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",
+		"teams/sharedfile", "teams/transcript",
 	},
 	"cmd/stdio":            {"status/plain"},
 	"cmd/teambridge":       {"*"},
@@ -179,6 +180,17 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 	if seen < len(mayImport) {
 		t.Errorf("go list gave %d packages; the layout has at least %d", seen, len(mayImport))
+	}
+}
+
+// The programs have none of the agents that tests simulate. Only teambridge-probe needs the stand-in for the model.
+func TestProgramsHaveNoTestSupport(t *testing.T) {
+	t.Parallel()
+	module := modulePath(t)
+	for _, path := range strings.Fields(runGo(t, "list", "-deps", "./cmd/teambridge", "./cmd/teambridge-hub")) {
+		if name, ours := strings.CutPrefix(path, module); ours && (strings.HasPrefix(name, "relay/sim/") || strings.HasSuffix(name, "test")) {
+			t.Errorf("teambridge or teambridge-hub links %s, which is for tests", name)
+		}
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/simagent"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/status/plain"
@@ -45,7 +44,7 @@ type demonstration struct {
 	ledger *ledger.Ledger
 	locker *lockedfile.Locker
 	opened []func() error
-	sim    *simagent.Team
+	agents []*agent
 	told   int   // how many messages the plain session was given
 	err    error // the first of the output
 }
@@ -81,8 +80,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	d, err := begin(ctx, o,
-		simagent.Member{Name: "worker", Handle: answer(300 * time.Millisecond)},
-		simagent.Member{Name: "reviewer", Handle: answer(100 * time.Millisecond)},
+		&agent{name: "worker", takes: 300 * time.Millisecond, answer: confirm, said: "done"},
+		&agent{name: "reviewer", takes: 100 * time.Millisecond, answer: confirm, said: "done"},
 	)
 	if err != nil {
 		return err
@@ -95,8 +94,8 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 // begin makes a simulated team in a temporary directory. Its lead is played by another process.
-func begin(ctx context.Context, o Options, members ...simagent.Member) (_ *demonstration, err error) {
-	d := &demonstration{Options: o, start: time.Now()}
+func begin(ctx context.Context, o Options, agents ...*agent) (_ *demonstration, err error) {
+	d := &demonstration{Options: o, start: time.Now(), agents: agents}
 	if d.dir, err = os.MkdirTemp("", "teambridge-demo-"); err != nil {
 		return nil, err
 	}
@@ -110,9 +109,8 @@ func begin(ctx context.Context, o Options, members ...simagent.Member) (_ *demon
 	if err := os.Mkdir(work, 0o700); err != nil {
 		return nil, err
 	}
-	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
-		Root: d.claude, Cwd: work, Lead: simagent.Member{Absent: true}, Members: members,
-	}); err != nil {
+	name, err := createTeam(d.claude, work, agents)
+	if err != nil {
 		return nil, err
 	}
 	root, err := teams.Open(d.claude)
@@ -120,7 +118,7 @@ func begin(ctx context.Context, o Options, members ...simagent.Member) (_ *demon
 		return nil, err
 	}
 	d.opened = append(d.opened, root.Close)
-	if d.team, err = root.Team(d.sim.Name()); err != nil {
+	if d.team, err = root.Team(name); err != nil {
 		return nil, err
 	}
 	d.opened = append(d.opened, d.team.Close)
@@ -156,27 +154,27 @@ func (d *demonstration) remove() (err error) {
 // play runs the agents while what runs.
 func (d *demonstration) play(ctx context.Context, what func() error) error {
 	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- d.sim.Run(running) }()
+	ended := make(chan error)
+	for _, a := range d.agents {
+		go func() { ended <- a.run(running) }()
+	}
 	err := what()
 	stop()
-	return errors.Join(err, <-ended)
+	for range d.agents {
+		err = errors.Join(err, <-ended)
+	}
+	return err
+}
+
+// agent returns the agent of that name.
+func (d *demonstration) agent(name string) *agent {
+	return d.agents[slices.IndexFunc(d.agents, func(a *agent) bool { return a.name == name })]
 }
 
 func toLead() []string { return []string{"plan the release", "and then\ntell everybody"} }
 
-// answer handles the messages of a simulated agent: it tells each sender what it did.
-func answer(takes time.Duration) simagent.Handler {
-	return func(_ context.Context, turn simagent.Turn) simagent.Reply {
-		reply := simagent.Reply{Lasts: takes, Text: "done"}
-		for _, row := range turn.Rows {
-			if row.Kind() == "message" {
-				reply.Messages = append(reply.Messages, simagent.Message{To: row.From, Text: "done: " + row.Text, Summary: "answer"})
-			}
-		}
-		return reply
-	}
-}
+// confirm answers that a message was done.
+func confirm(r row) (text, summary string) { return "done: " + r.Text, "answer" }
 
 func (d *demonstration) run(ctx context.Context) (err error) {
 	d.say("a team is there: %s, with team-lead, worker and reviewer (simulated)", d.team.Name())
@@ -259,15 +257,15 @@ func (d *demonstration) send(ctx context.Context, to, id, text string) (api.Sent
 
 // exchange sends a message and follows it to its answer.
 func (d *demonstration) exchange(ctx context.Context, to, text string) error {
-	agent := d.sim.Agent(to)
-	before := len(agent.Log())
+	agent := d.agent(to)
+	before := len(agent.took())
 	sentAt := time.Now()
 	s, err := d.send(ctx, to, "", text)
 	if err != nil {
 		return err
 	}
 	d.say("→ %s  %q: verified in its inbox after %.1f ms", to, text, ms(sentAt))
-	taken, err := agent.Wait(ctx, before+1)
+	taken, err := agent.wait(ctx, before+1)
 	if err != nil {
 		return fmt.Errorf("the message to %s was not taken: %w", to, err)
 	}
@@ -285,8 +283,8 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 
 // twice sends a message again under the same id, after the agent has removed it.
 func (d *demonstration) twice(ctx context.Context) error {
-	agent := d.sim.Agent("worker")
-	before := len(agent.Log())
+	agent := d.agent("worker")
+	before := len(agent.took())
 	for range 2 {
 		s, err := d.send(ctx, "worker", "deploy-1", "deploy, once")
 		if err != nil {
@@ -297,14 +295,14 @@ func (d *demonstration) twice(ctx context.Context) error {
 			continue
 		}
 		d.say("→ worker  %q with the id deploy-1", "deploy, once")
-		if _, err := agent.Wait(ctx, before+1); err != nil {
+		if _, err := agent.wait(ctx, before+1); err != nil {
 			return err
 		}
 	}
 	if _, err := d.reply(ctx, "done: deploy, once"); err != nil {
 		return err
 	}
-	if n := len(agent.Log()) - before; n != 1 {
+	if n := len(agent.took()) - before; n != 1 {
 		return fmt.Errorf("worker took the message %d times", n)
 	}
 	return nil
@@ -351,7 +349,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 
 // end counts the messages, and checks that no files are left over.
 func (d *demonstration) end() error {
-	taken := len(d.sim.Agent("worker").Log()) + len(d.sim.Agent("reviewer").Log())
+	taken := len(d.agent("worker").took()) + len(d.agent("reviewer").took())
 	if taken != 5 {
 		return fmt.Errorf("the agents took %d messages, and 5 were sent", taken)
 	}

@@ -14,8 +14,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/fleet"
 	"teambridge/relay/shell"
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/simchild"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
@@ -32,9 +30,9 @@ type Playground struct {
 // Keep simulates a team, with a service and a headless lead, until ctx ends.
 func Keep(ctx context.Context, o Options) (err error) {
 	d, err := begin(ctx, o,
-		simagent.Member{Name: "worker", Handle: simulate(2 * time.Second)},
-		simagent.Member{Name: "reviewer", Handle: simulate(time.Second)},
-		simagent.Member{Name: "tester", Handle: simulate(500 * time.Millisecond)},
+		&agent{name: "worker", takes: 2 * time.Second, answer: toPerson},
+		&agent{name: "reviewer", takes: time.Second, answer: toPerson},
+		&agent{name: "tester", takes: 500 * time.Millisecond, answer: toPerson},
 	)
 	if err != nil {
 		return err
@@ -52,14 +50,14 @@ func (d *demonstration) serve(ctx context.Context) error {
 		return err
 	}
 	if _, _, err = (fleet.Admin{Root: d.team.Root(), Ledger: d.ledger}).Add(ctx, ledger.Relay{
-		Team: d.team.Name(), Member: simagent.Lead, Command: []string{exe}, Dir: d.dir, Permissions: "ask",
+		Team: d.team.Name(), Member: leadName, Command: []string{exe}, Dir: d.dir, Permissions: "ask",
 	}); err != nil {
 		return err
 	}
 	s, err := server.New(server.Options{
 		Root: d.team.Root(), State: d.state, Version: d.Version, Page: page.Handler(),
 		Listen: slices.Compact([]string{server.ListensAt(d.state, d.team.Root().Path()), "127.0.0.1:0"}),
-		Env:    append(os.Environ(), simchild.Script{State: d.claude, Scenes: scenes()}.Env()),
+		Env:    d.environment(playsScenes),
 		Log:    slog.New(slog.NewTextHandler(d.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -112,10 +110,10 @@ func (d *demonstration) converse(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	asked := []struct{ to, text string }{
-		{simagent.Lead, "What is left to do for 1.4?"},
+		{leadName, "What is left to do for 1.4?"},
 		{"worker", "Please review task 12, the retry loop."},
 		{"reviewer", "Is the build green?"},
-		{simagent.Lead, "Then tag the release."},
+		{leadName, "Then tag the release."},
 	}
 	for _, m := range asked {
 		if _, err := c.Send(ctx, d.team.Name(), m.to, "", api.NewMessage{Text: m.text}); err != nil {
@@ -189,19 +187,13 @@ func denyAll(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// simulate handles the messages of a simulated agent of the playground: it answers people in
-// Markdown, and others not at all, since they would answer again.
-func simulate(takes time.Duration) simagent.Handler {
-	return func(_ context.Context, turn simagent.Turn) simagent.Reply {
-		r := simagent.Reply{Lasts: takes}
-		for _, row := range turn.Rows {
-			if row.Kind() != "message" || row.From != api.Guest {
-				continue
-			}
-			r.Messages = append(r.Messages, simagent.Message{To: row.From, Text: markdown(said(row.Text))})
-		}
-		return r
+// toPerson is what the agents of the playground answer: people get Markdown, and others nothing, since they would answer
+// again.
+func toPerson(r row) (text, summary string) {
+	if r.From != api.Guest {
+		return "", ""
 	}
+	return markdown(said(r.Text)), ""
 }
 
 // markdown is a text in which ' stands for a backquote, which no Go literal can hold.
@@ -236,29 +228,29 @@ if attempt > 5 {
 }
 
 // scenes are the turns of the playground's headless lead.
-func scenes() []simchild.Scene {
-	read := func(path, result string) simchild.Call {
-		return simchild.Call{Tool: "Read", Input: map[string]any{"file_path": path}, Result: result}
+func scenes() []scene {
+	read := func(path, result string) call {
+		return call{tool: "Read", input: object{"file_path": path}, result: result}
 	}
-	return []simchild.Scene{
+	return []scene{
 		{
-			Match: "left to do",
-			Calls: []simchild.Call{
+			match: "left to do",
+			calls: []call{
 				read("/src/CHANGELOG.md", "# 1.4"),
-				{Tool: "Grep", Input: map[string]any{"pattern": "TODO", "path": "/src"}, Result: "Found 2 files"},
-				{Tool: "Bash", Input: map[string]any{"command": "go test ./...", "description": "Run the tests"}, Result: "ok"},
+				{tool: "Grep", input: object{"pattern": "TODO", "path": "/src"}, result: "Found 2 files"},
+				{tool: "Bash", input: object{"command": "go test ./...", "description": "Run the tests"}, result: "ok"},
 			},
-			Say: markdown("Two things are left for **1.4**:\n\n1. a limit for the back-off in 'retry.go' (worker)\n2. the tag 'v1.4.0'\n\nThe tests pass."),
+			say: markdown("Two things are left for **1.4**:\n\n1. a limit for the back-off in 'retry.go' (worker)\n2. the tag 'v1.4.0'\n\nThe tests pass."),
 		},
 		{
-			Match: "tag the release",
-			Calls: []simchild.Call{{
-				Tool: "Bash", Input: map[string]any{"command": "git tag v1.4.0 && git push origin v1.4.0", "description": "Tag the release and push the tag"},
-				Result: "* [new tag] v1.4.0 -> v1.4.0", Ask: true, Rule: "git push *",
+			match: "tag the release",
+			calls: []call{{
+				tool: "Bash", input: object{"command": "git tag v1.4.0 && git push origin v1.4.0", "description": "Tag the release and push the tag"},
+				result: "* [new tag] v1.4.0 -> v1.4.0", rule: "git push *",
 			}},
-			Say:    markdown("Version '1.4.0' is tagged and pushed."),
-			Denied: "I have not tagged the release.",
+			say:    markdown("Version '1.4.0' is tagged and pushed."),
+			denied: "I have not tagged the release.",
 		},
-		{Say: markdown("These agents are simulated. Ask me what is 'left to do', or to 'tag the release'.")},
+		{say: markdown("These agents are simulated. Ask me what is 'left to do', or to 'tag the release'.")},
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/claude"
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/simchild"
 )
 
 // headless starts the lead, a headless agent that never reads its inbox, and its relay, which end
@@ -27,10 +25,10 @@ func (d *demonstration) headless(ctx context.Context) (recorded <-chan struct{},
 	news, idle := make(chan struct{}, 1), make(chan struct{})
 	ready := sync.OnceFunc(func() { close(idle) })
 	r, err := relay.New(ctx, relay.Options{
-		Team: d.team, Member: simagent.Lead, Locker: d.locker, Ledger: d.ledger, State: d.state,
+		Team: d.team, Member: leadName, Locker: d.locker, Ledger: d.ledger, State: d.state,
 		Runtime: claude.Runtime{Options: claude.Options{
 			Root: d.claude, Command: []string{exe}, Dir: d.dir,
-			Env: append(os.Environ(), simchild.Script{State: d.claude}.Env()),
+			Env: d.environment(playsLead),
 		}},
 		Report: func(s relay.Status) {
 			if s.State == relay.Idle {
@@ -66,7 +64,7 @@ func (d *demonstration) headless(ctx context.Context) (recorded <-chan struct{},
 // relayed sends a message to the lead and follows it through the relay.
 func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, text string) error {
 	sentAt := time.Now()
-	s, err := d.send(ctx, simagent.Lead, "", text)
+	s, err := d.send(ctx, leadName, "", text)
 	if err != nil {
 		return err
 	}
@@ -108,10 +106,10 @@ func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, t
 
 // said counts how often the lead worked on messages.
 func (d *demonstration) said(texts ...string) (n int, err error) {
-	works, err := simchild.Works(d.claude)
-	for work, times := range works {
+	given, err := d.given("*")
+	for _, turn := range given {
 		for _, text := range texts {
-			n += times * strings.Count(work, text)
+			n += strings.Count(turn, text)
 		}
 	}
 	return n, err

@@ -6,13 +6,11 @@ import (
 	"os"
 	"runtime/debug"
 
-	"teambridge/relay/sim/simchild"
-	"teambridge/relay/sim/simsession"
+	"teambridge/cmd/demo"
 )
 
 func main() {
-	simchild.Main()   // the demo runs this program as an agent,
-	simsession.Main() // and as a session
+	demo.Main() // the demonstration starts this program as its agents
 	if _, set := os.LookupEnv("GOGC"); !set && len(os.Args) > 1 && os.Args[1] == "send" {
 		// A send ends soon: the first collection, for which threads are started, would
 		// take a tenth of one into an inbox of 10,000 rows. It begins at 16 MiB, not 4.

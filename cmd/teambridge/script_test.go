@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"teambridge/cmd/demo"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/sim/simchild"
@@ -37,6 +38,7 @@ func (t tests) Run() int {
 }
 
 func TestMain(m *testing.M) {
+	demo.Main()
 	simchild.Main()
 	simsession.Main()
 	simcodex.Main()

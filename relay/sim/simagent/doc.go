@@ -1,7 +1,7 @@
 // Package simagent simulates the agents of a current Claude Code by what they do to the
 // files of a team, without a model, an account or a process.
 //
-// The demonstration and the tests of the other packages run against it. It shares no
+// The tests of the other packages run against it. It shares no
 // code with the packages that write inboxes, so that a mistake in them cannot be hidden
 // by the same mistake here.
 //

@@ -1,4 +1,4 @@
-// Package simchild is a simulated Claude Code, for tests and demonstrations: with -p and stream-json, or at a terminal.
+// Package simchild is a simulated Claude Code, for tests: with -p and stream-json, or at a terminal.
 // It does what current versions were measured to do. It remembers uuids as they do, and does at the worst moment what a
 // [Script] tells it. There is no model in it: a turn does what its text says.
 //

@@ -18,7 +18,7 @@ import (
 )
 
 // Main is the simulated headless program if the environment says so, and then ends the process. Else it returns at once.
-// It belongs at the beginning of TestMain, or of main.
+// It belongs at the beginning of TestMain.
 func Main() {
 	script, ok := given()
 	if !ok {
@@ -37,8 +37,7 @@ func Main() {
 }
 
 // MainTerminal is the simulated program at a terminal if the environment says so, the arguments do not ask for a
-// headless one, and stdin is a terminal, and then ends the process. Else it returns at once. It belongs before Main. The
-// two are apart so that a program without it does not link it.
+// headless one, and stdin is a terminal, and then ends the process. Else it returns at once. It belongs before Main.
 func MainTerminal() {
 	script, ok := given()
 	if !ok || slices.ContainsFunc(os.Args[1:], func(arg string) bool { return arg == "-p" || arg == "--print" || arg == "--version" }) {

@@ -1,5 +1,5 @@
 // Package simsession is a simulated session of Claude Code that is in no team and listens on a socket, for the tests of what writes
-// to it and for the demonstration. It has no model and no screen: it queues what it is sent, and gives it away in a turn when
+// to it. It has no model and no screen: it queues what it is sent, and gives it away in a turn when
 // it is idle.
 package simsession
 
@@ -44,7 +44,7 @@ const Name = "work"
 type object map[string]any
 
 // Main is the session, in a process that [Begin] or [Start] has started; in others it does nothing. It belongs at the beginning of
-// TestMain, or of main.
+// TestMain.
 func Main() {
 	if home := os.Getenv(envQwen); home != "" {
 		if err := runQwen(home); err != nil {
