@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -44,7 +45,61 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS COMMAND...")
 	}
-	wantStatus(ts, args[0], ts.Exec(args[1], args[2:]...))
+	wantStatus(ts, args[0], runs(ts, args[1], args[2:]...))
+}
+
+// inside is the key of whether runs may run a command line in this process.
+type inside struct{}
+
+// insiders are the commands that need no process of their own: they use nothing of one but what host has,
+// if no flag names a relative path.
+var insiders = []string{
+	"__complete", "ask", "broadcast", "changes", "completion", "deny", "export", "gc", "help", "history", "inbox", "join", "leave", "members", "permit", "read",
+	"relay", "reply", "search", "send", "sessions", "status", "tasks", "teams", "transcript", "usage", "version", "wait",
+}
+
+// locked is for what writes at the same time.
+type locked struct {
+	sync.Mutex
+	io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.Lock()
+	defer l.Unlock()
+	return l.Writer.Write(p)
+}
+
+// exitError is the status of a command line that was run in this process.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// runs runs a program. A start of this one takes longer than most command lines do, so those of insiders
+// are run in this process.
+func runs(ts *testscript.TestScript, name string, args ...string) error {
+	own := name == "teambridge" && ts.Value(inside{}).(bool) && ts.Getenv("TEAMBRIDGE_HOST") == ""
+	first := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.Contains(a, "/") })
+	outside := func(a string) bool {
+		flag, _, _ := strings.Cut(a, "=")
+		return slices.Contains([]string{"-", "add", "--host", "--claude-dir", "--state-dir", "--dir", "--output", "-o", "profile"}, flag)
+	}
+	if !own || first < 0 || !slices.Contains(insiders, args[first]) || slices.ContainsFunc(args, outside) {
+		return ts.Exec(name, args...)
+	}
+	var stdout, stderr bytes.Buffer
+	status := run(args, underTest(host{
+		stdin: strings.NewReader(""), stdout: &locked{Writer: &stdout}, stderr: &locked{Writer: &stderr},
+		lookup: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
+		cwd:    func() (string, error) { return ts.MkAbs("."), nil },
+	}))
+	_, err := ts.Stdout().Write(stdout.Bytes())
+	_, err2 := ts.Stderr().Write(stderr.Bytes())
+	ts.Check(errors.Join(err, err2))
+	if status != 0 {
+		return exitError(status)
+	}
+	return nil
 }
 
 // wantStatus fails the script unless err is what a command with that status gives.
@@ -52,6 +107,8 @@ func wantStatus(ts *testscript.TestScript, want string, err error) {
 	got := 0
 	if ee, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = ee.ExitCode()
+	} else if status, ok := errors.AsType[exitError](err); ok {
+		got = int(status)
 	} else {
 		ts.Check(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,14 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
+	agent, err := exec.LookPath("agent")
+	if err == nil {
+		err = os.Link(agent, filepath.Join(filepath.Dir(agent), "teambridge"+filepath.Ext(agent)))
+	}
+	if err != nil {
+		panic(err)
+	}
+	time.Local = time.UTC // as in scripts
 	flag.Parse()
 	if n := flag.Lookup("test.parallel"); n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		_ = flag.Set("test.parallel", "8")
@@ -42,24 +51,32 @@ func TestMain(m *testing.M) {
 	simchild.Main()
 	simsession.Main()
 	simcodex.Main()
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "teambridge" {
+		if d, err := time.ParseDuration(os.Getenv("TEST_TMUX_WAIT")); err == nil {
+			tmux.Relax(d)
+		}
+		os.Exit(run(os.Args[1:], underTest(ownProcess())))
+	}
 	testscript.Main(tests{m}, map[string]func(){
-		"teambridge": func() {
-			h := ownProcess()
-			h.wait, _ = time.ParseDuration(os.Getenv("TEST_LOCK_WAIT"))
-			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
-			h.settles, _ = time.ParseDuration(os.Getenv("TEST_SETTLES"))
-			if d, err := time.ParseDuration(os.Getenv("TEST_TMUX_WAIT")); err == nil {
-				tmux.Relax(d)
-			}
-			h.supervised = simulatedSupervisors[os.Getenv("TEST_SUPERVISOR")]
-			os.Exit(run(os.Args[1:], h))
-		},
 		"agent":     simulated,           // for run
 		"claude":    simulated,           // for the commands of the README
 		"prompt":    func() { prompt() }, // for panes
 		"mcpserver": mcpServer,
 		"ssh":       fakeSSH,
 	})
+}
+
+// underTest adds to a host what its environment says for tests.
+func underTest(h host) host {
+	duration := func(name string) time.Duration {
+		value, _ := h.lookup(name)
+		d, _ := time.ParseDuration(value)
+		return d
+	}
+	h.wait, h.hold, h.settles = duration("TEST_LOCK_WAIT"), duration("TEST_LOCK_HOLD"), duration("TEST_SETTLES")
+	supervisor, _ := h.lookup("TEST_SUPERVISOR")
+	h.supervised = simulatedSupervisors[supervisor]
+	return h
 }
 
 // simulated is a simulated Claude Code, which may have a script.
@@ -86,6 +103,11 @@ func scripts(dir ...string) testscript.Params {
 		UpdateScripts:      *update,
 		RequireUniqueNames: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"teambridge": func(ts *testscript.TestScript, neg bool, args []string) {
+				if err := runs(ts, "teambridge", args...); (err != nil) != neg {
+					ts.Fatalf("it ended with %v", err)
+				}
+			},
 			"exits":     exits,
 			"fixture":   fixture,
 			"team":      team,
@@ -147,6 +169,7 @@ func scripts(dir ...string) testscript.Params {
 			// The race detector lets each process wait for 1 s before it ends.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("E", "\x1b")
+			env.Values[inside{}] = len(dir) == 0
 			env.Values[remembered{}] = map[string]string{}
 			env.Values[visited{}] = new(string)
 			env.Values[notices{}] = &[]*net.UnixConn{}
