@@ -117,6 +117,58 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				w.Errorf("it is %+v", s)
 			}
 		},
+		"one member by each of its names": func(w *world) {
+			senders := []string{"worker", "WORKER", "Worker@" + newer}
+			for i, name := range []string{"lead", "team-lead", "LEAD"} {
+				s, err := w.b.Send(w.Context(), newer, name, "name-1", api.NewMessage{Text: "hello", From: senders[i]})
+				w.must(err)
+				if s.Member != "team-lead" || s.Deduplicated != (i > 0) {
+					w.Errorf("to %s from %s: %+v", name, senders[i], s)
+				}
+			}
+			w.once("team-lead", "hello")
+			_, err := w.b.Send(w.Context(), newer, "WORKER", "name-2", api.NewMessage{Text: "yes", From: "lead"})
+			w.must(err)
+			if last := w.last("worker"); last.From != "team-lead" || last.Text != "yes" {
+				w.Errorf("the last row is %+v", last)
+			}
+			only := func(what, id string, ids []string, err error) {
+				w.Helper()
+				ours := slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, "name-") })
+				if err != nil || !slices.Equal(ours, []string{id}) {
+					w.Errorf("%s: %q, %v; want %s", what, ours, err, id)
+				}
+			}
+			read := func(q api.Reading) (ids []string, err error) {
+				found, err := w.b.Read(w.Context(), newer, q)
+				for _, m := range found.Messages {
+					ids = append(ids, m.ID)
+				}
+				return ids, err
+			}
+			recorded := func(q api.MessageQuery) (ids []string, err error) {
+				page, err := w.b.Messages(w.Context(), newer, q)
+				for _, m := range page.Messages {
+					ids = append(ids, m.ID)
+				}
+				return ids, err
+			}
+			ids, err := read(api.Reading{Inboxes: []string{"Lead"}, From: "WORKER"})
+			only("in the inbox of Lead", "name-1", ids, err)
+			ids, err = recorded(api.MessageQuery{Inbox: "LEAD", From: "Worker"})
+			only("recorded to LEAD", "name-1", ids, err)
+			ids, err = recorded(api.MessageQuery{From: "lead"})
+			only("recorded from lead", "name-2", ids, err)
+			found, err := w.b.Search(w.Context(), api.SearchQuery{Words: "hello", Team: newer, Inbox: "Lead"})
+			if err != nil || len(found.Hits) != 1 || found.Hits[0].ID != "name-1" {
+				w.Errorf("found %+v, %v", found, err)
+			}
+			w.must(os.RemoveAll(filepath.Join(w.Root.Path(), "teams", newer)))
+			past, err := w.b.History(w.Context(), api.SearchQuery{Inbox: "lead", Words: "hello"})
+			if err != nil || len(past.Hits) != 1 || past.Hits[0].ID != "name-1" {
+				w.Errorf("once the team is gone: %+v, %v", past, err)
+			}
+		},
 		"an id": func(w *world) {
 			for i := range 2 {
 				s, err := w.b.Send(w.Context(), newer, "worker", "job-1", api.NewMessage{Text: "once"})
@@ -174,6 +226,10 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.fails(err, api.CodeNotFound)
 			_, err = w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: " "})
 			w.fails(err, api.CodeInvalid)
+			for _, protocol := range []api.NewBroadcast{{Text: `{"type":"plan_approval_response"}`}, {Text: `{"type":"shutdown_request"}`, From: "Team-Lead", Protocol: true}} {
+				_, err = w.b.Broadcast(w.Context(), newer, "", protocol)
+				w.fails(err, api.CodeRefused)
+			}
 			_, err = w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: "hello", PaneOptions: api.PaneOptions{SaveDraft: true}})
 			w.fails(err, api.CodeInvalid)
 		},
