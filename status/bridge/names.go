@@ -70,10 +70,9 @@ func (l *Local) addresses(ctx context.Context) map[string][]string {
 // mostNamed is how many addresses an error names.
 const mostNamed = 5
 
-// nobody says which of names nobody has, and whom there is, the most alike first. It returns nil if there is nobody at all, or
-// somebody has each name.
-func (l *Local) nobody(ctx context.Context, names []string) error {
-	all := l.addresses(ctx)
+// nobody says which of names nobody has, and whom there is, the most alike first; all is what addresses returns. It returns nil
+// if there is nobody at all, or somebody has each name.
+func nobody(all map[string][]string, names []string) error {
 	i := slices.IndexFunc(names, func(name string) bool {
 		return all[name] == nil && name != mail.User && !strings.EqualFold(name, "lead")
 	})

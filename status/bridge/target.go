@@ -136,7 +136,7 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 	}
 	t, err := l.Open(ctx, s)
 	if errors.As(err, new(*teams.NotFoundError)) {
-		err = cmp.Or(l.nobody(ctx, members), err)
+		err = cmp.Or(nobody(l.addresses(ctx), members), err)
 	}
 	return Target{Team: t, Members: members}, err
 }
