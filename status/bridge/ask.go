@@ -311,8 +311,8 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 				}
 			}
 			q.said = later
-			if r, ok := q.transcript(ctx); ok {
-				return r, nil
+			if r, ok, err := q.transcript(ctx); ok || err != nil {
+				return r, err
 			}
 		}
 		for _, c := range list {
@@ -436,32 +436,33 @@ func (q *question) begins() (known bool, given int) {
 // transcript returns what the agent said last in the turn with the message, by its
 // transcript, if that turn has been over for a while. On a busy machine the reader of its
 // report can be faster than we are: then the report is gone before it was seen here. A
-// message that the agent sent us in that turn comes first; it may not have been seen either.
-func (q *question) transcript(ctx context.Context) (askReply, bool) {
+// message that the agent sent us in that turn comes first; it may not have been seen either. The error
+// is that the turn has ended without an answer.
+func (q *question) transcript(ctx context.Context) (r askReply, ok bool, err error) {
 	if time.Since(q.transcribed) < recordLag {
-		return askReply{}, false
+		return askReply{}, false, nil
 	}
 	q.transcribed = time.Now()
 	if q.begins(); q.begun.IsZero() {
-		return askReply{}, false
+		return askReply{}, false, nil
 	}
 	for _, path := range q.transcripts() {
 		said, at := saidIn(session.Read(ctx, path, session.Options{Since: q.begun}), q.begun)
-		if said == "" || time.Since(at) < recordLag {
+		if at.IsZero() || time.Since(at) < recordLag {
 			continue
 		}
-		if r, err := q.unseen(ctx); err == nil {
-			return r, true
+		if r, err := q.unseen(ctx); err == nil || said == "" {
+			return r, err == nil, err
 		}
 		m := journal.Record{Inbox: q.from, FirstSeen: time.Now().UTC(), Answer: q.ID}
 		m.Team, m.From, m.Text, m.Timestamp = teams.Instance{Team: q.Team}, q.Member, said, at.UTC().Format(inbox.TimestampLayout)
-		return askReply{m: m, text: said, via: api.ViaResult, certain: true}, true
+		return askReply{m: m, text: said, via: api.ViaResult, certain: true}, true, nil
 	}
-	return askReply{}, false
+	return askReply{}, false, nil
 }
 
-// saidIn returns what an agent said last in the turn that began at a time, and when it
-// ended; "" if the turn is not in the conversation, or has not come to its end.
+// saidIn returns what an agent said last in the turn that began at a time, "" if nothing, and when it was completed: the
+// zero time if the turn is not in the conversation, or was not.
 func saidIn(conversation iter.Seq2[wire.Envelope, error], begun time.Time) (said string, at time.Time) {
 	var turn *string
 	for e, err := range conversation {
@@ -480,7 +481,7 @@ func saidIn(conversation iter.Seq2[wire.Envelope, error], begun time.Time) (said
 		case *wire.TurnEnd:
 			if turn != nil && e.Turn != nil && *e.Turn == *turn {
 				if event.Status != wire.TurnCompleted {
-					said = ""
+					return "", time.Time{}
 				}
 				return said, time.UnixMilli(int64(e.Time))
 			}

@@ -196,10 +196,12 @@ func TestAnswerByTheTranscript(t *testing.T) {
 	t.Parallel()
 	begun := time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)
 	given := turnRecord("user", "u-1", "", begun, `"role":"user","content":"<teammate-message teammate_id=\"operator\">\nthe question\n</teammate-message>"`)
+	const silent = "it has ended without a word"
 	for name, tc := range map[string]struct {
 		records []string
 		answer  string
 	}{
+		silent:                 {[]string{given, turnRecord("assistant", "a-1", "u-1", begun.Add(time.Second), `"role":"assistant","stop_reason":"end_turn","content":[]`)}, ""},
 		"it has ended":         {[]string{given, says("a-1", "u-1", begun.Add(time.Second), "the answer", "end_turn")}, "the answer"},
 		"it goes on":           {[]string{given, says("a-1", "u-1", begun.Add(time.Second), "let me look", "tool_use")}, ""},
 		"it has just ended":    {[]string{given, says("a-1", "u-1", time.Now().Add(time.Hour), "the answer", "end_turn")}, ""},
@@ -216,9 +218,9 @@ func TestAnswerByTheTranscript(t *testing.T) {
 		}
 		q, _ := ofWorker(t)
 		q.begun, q.transcripts = begun, func() []string { return []string{path} }
-		r, ok := q.transcript(t.Context())
-		if ok != (tc.answer != "") || r.text != tc.answer {
-			t.Errorf("%s: %t, %q; want %q", name, ok, r.text, tc.answer)
+		r, ok, err := q.transcript(t.Context())
+		if ok != (tc.answer != "") || r.text != tc.answer || (err != nil) != (name == silent) || err != nil && view.Explain(err).Code != api.CodeNoAnswer {
+			t.Errorf("%s: %t, %q, %v; want %q", name, ok, r.text, err, tc.answer)
 		}
 		if ok && (!r.certain || r.via != api.ViaResult || r.m.From != "worker" || r.m.Kind() != journal.KindAnswer) {
 			t.Errorf("%s: %+v", name, r)
@@ -226,7 +228,7 @@ func TestAnswerByTheTranscript(t *testing.T) {
 	}
 	q, worker := ofWorker(t)
 	q.begun, q.transcripts = begun, func() []string { return []string{filepath.Join(t.TempDir(), "none.jsonl")} }
-	if _, ok := q.transcript(t.Context()); ok {
+	if _, ok, err := q.transcript(t.Context()); ok || err != nil {
 		t.Error("an answer without a transcript")
 	}
 
@@ -240,7 +242,7 @@ func TestAnswerByTheTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.transcribed, q.transcripts = time.Time{}, func() []string { return []string{path} }
-	if r, ok := q.transcript(t.Context()); !ok || r.text != "the answer" || r.via != api.ViaMessage {
+	if r, ok, err := q.transcript(t.Context()); err != nil || !ok || r.text != "the answer" || r.via != api.ViaMessage {
 		t.Errorf("with a message: %t, %+v", ok, r)
 	}
 }
