@@ -45,7 +45,6 @@ var mayImport = map[string][]string{
 	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
-	"relay/sim/simagent":       {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":              {"teams/sharedfile"},
 	"relay/agent":              {"relay/mode", "relay/wire"},
 	"relay/mode":               {"teams/rawjson"},
@@ -64,10 +63,6 @@ var mayImport = map[string][]string{
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
-	"relay/sim/model":          {"relay/process"},
-	"relay/sim/standin":        {"relay/sim/model", "relay/sim/simchild", "relay/process", "teams"}, // for versions
-	"relay/sim/simchild":       {"relay/sim/simagent", "teams"},                                     // as simagent
-	"relay/sim/simsession":     {"relay/qwen", "teams", "teams/transcript"},                         // the names and lines of its files, and the version in them
 	"relay/link":               {"inbox/ledger", "teams", "teams/rawjson"},
 	"relay/link/nats":          {"relay/link"},
 	"relay/link/nats/admin":    {"relay/link/nats"},
@@ -77,8 +72,7 @@ var mayImport = map[string][]string{
 	"relay/wake":               {"relay/delivery", "relay/process", "teams/atomicfile", "teams/flock", "teams/socket", "teams/transcript"},
 	"relay/codex":              {"relay/delivery", "teams/sharedfile", "teams/transcript"},
 	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
-	"relay/probe":              {"relay/peer", "relay/process", "relay/sim/model", "relay/terminal", "teams", "teams/transcript"},
-	"relay/probe/probetest":    {"relay/probe", "relay/process", "teams", "teams/transcript"}, // of tests alone
+	"relay/probe":              {"relay/peer", "relay/process", "relay/relaytest/model", "relay/terminal", "teams", "teams/transcript"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/delivery", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claim", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
@@ -104,7 +98,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claim", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
 		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/plain", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
 	},
-	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/sim/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
+	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "plugin", "relay", "relay/agent", "relay/claude", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
 		"status/alert", "status/api", "status/client", "status/plain", "status/systemd", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
@@ -125,6 +119,14 @@ var mayImport = map[string][]string{
 	"cmd/teambridge":       {"*"},
 	"cmd/teambridge-probe": {"cmd/stdio", "relay/probe", "status/api", "status/doctor", "status/plain", "teams"},
 	"cmd/teambridge-hub":   {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "relay/shell", "status/api", "status/ssh", "status/systemd"},
+
+	// Of tests alone, but for the model.
+	"relay/relaytest/simagent":   {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
+	"relay/relaytest/model":      {"relay/process"},
+	"relay/relaytest/standin":    {"relay/relaytest/model", "relay/relaytest/simchild", "relay/process", "teams"}, // for versions
+	"relay/relaytest/simchild":   {"relay/relaytest/simagent", "teams"},                                           // as simagent
+	"relay/relaytest/simsession": {"relay/qwen", "teams", "teams/transcript"},                                     // the names and lines of its files, and the version in them
+	"relay/relaytest/probetest":  {"relay/probe", "relay/process", "teams", "teams/transcript"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the
@@ -142,7 +144,7 @@ var onlyUser = map[string][]string{
 	"github.com/spf13/pflag":                      {"cmd/teambridge", "cmd/teambridge-hub"},
 	"github.com/yuin/goldmark":                    {"status/markdown"},
 	"github.com/modelcontextprotocol/go-sdk":      {"status/mcp"},
-	"github.com/coder/websocket":                  {"relay/codex", "relay/sim/simcodex"},
+	"github.com/coder/websocket":                  {"relay/codex", "relay/relaytest/simcodex"},
 	"golang.org/x/net":                            {}, // of tests alone
 	"github.com/nats-io/nats.go":                  {"relay/link/nats", "relay/link/nats/admin"},
 	"github.com/nats-io/nkeys":                    {"relay/link/nats"},
@@ -188,7 +190,7 @@ func TestProgramsHaveNoTestSupport(t *testing.T) {
 	t.Parallel()
 	module := modulePath(t)
 	for _, path := range strings.Fields(runGo(t, "list", "-deps", "./cmd/teambridge", "./cmd/teambridge-hub")) {
-		if name, ours := strings.CutPrefix(path, module); ours && (strings.HasPrefix(name, "relay/sim/") || strings.HasSuffix(name, "test")) {
+		if name, ours := strings.CutPrefix(path, module); ours && (strings.HasPrefix(name, "relay/relaytest/") || strings.HasSuffix(name, "test")) {
 			t.Errorf("teambridge or teambridge-hub links %s, which is for tests", name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 )
 
 // Processes of ours, two Node programs with the lock of npm's proper-lockfile

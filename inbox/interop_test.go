@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // lockPeer returns a command that runs testdata/peer.js, which writes to inboxes

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams/lockedfile"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // An installation that fails in the middle says why, can be repeated, and leaves nothing once it is uninstalled.

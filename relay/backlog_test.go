@@ -15,7 +15,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claim"
 	"teambridge/relay/claude"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams/lockedfile"
 )
 

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"teambridge/relay/agent"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // sender writes to an inbox as Claude Code does, and nothing of ours with

@@ -17,7 +17,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // envFull makes the test binary the process in which a disk is full, or cannot be

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams/lockedfile"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // Finish lets the turn that runs end, and begins no other. The next relay goes on with what waits.

@@ -15,7 +15,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claim"
 	"teambridge/relay/claude"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // writes puts messages of one member into the inbox of another.

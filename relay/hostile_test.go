@@ -19,7 +19,7 @@ import (
 	"teambridge/inbox/sqlite"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/transcript"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // A wish ends as the launcher answers it, when the launcher ends, or when it is superseded.

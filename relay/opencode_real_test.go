@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // envMessages is how many messages TestRealOpenCodeEachOnceInOrder sends; the default is 8.

@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // idleReport is what an agent writes that has become idle.

@@ -15,7 +15,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/mode"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // faultyStore is a ledger whose calls fail when a test says so.

@@ -7,7 +7,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
 	"teambridge/relay/claim"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // A message that the relay has brought to its agent and then removed from the inbox

@@ -8,7 +8,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // An agent whose disk is full exits with status 0, and nothing of its turn is in the transcript. No message is run again on the

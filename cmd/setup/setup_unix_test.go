@@ -15,7 +15,7 @@ import (
 
 	"teambridge/plugin"
 	"teambridge/relay/qwen"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

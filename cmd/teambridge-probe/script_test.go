@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"teambridge/relay/probe/probetest"
+	"teambridge/relay/relaytest/probetest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")

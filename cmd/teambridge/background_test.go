@@ -23,8 +23,8 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/api"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"teambridge/relay/codex"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/status/mcp"
 )

@@ -23,7 +23,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
 	"teambridge/relay/process"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )

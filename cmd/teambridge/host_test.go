@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/cmd/stdio"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

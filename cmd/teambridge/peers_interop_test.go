@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"teambridge/relay/peer"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/transcript"

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/shell"
-	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )

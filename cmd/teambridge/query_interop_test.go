@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

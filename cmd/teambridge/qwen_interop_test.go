@@ -13,8 +13,8 @@ import (
 	"teambridge/cmd/setup"
 	"teambridge/relay/process"
 	"teambridge/relay/qwen"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/shell"
-	"teambridge/relay/sim/standin"
 	"teambridge/status/api"
 )
 

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 
@@ -58,7 +58,7 @@ var readmeRecipes = map[string][]recipe{
 		}},
 		{command: "teambridge", says: `(?m)^worker@session-2de3961d +member .* inbox (.*\n)+ +teambridge send `},
 		{command: "teambridge setup", skip: "it changes the programs on this machine; TestRealSetup runs it"},
-		{command: "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 claude", skip: "it is interactive; relay/sim/standin starts it so in a terminal"},
+		{command: "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 claude", skip: "it is interactive; relay/relaytest/standin starts it so in a terminal"},
 		{command: "teambridge doctor", says: `no problems found`},
 	},
 	"Write to an interactive team": {

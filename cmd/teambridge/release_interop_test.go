@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

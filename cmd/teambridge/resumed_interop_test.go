@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/transcript"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

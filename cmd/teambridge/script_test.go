@@ -18,9 +18,9 @@ import (
 	"teambridge/cmd/demo"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/sim/simchild"
-	"teambridge/relay/sim/simcodex"
-	"teambridge/relay/sim/simsession"
+	"teambridge/relay/relaytest/simchild"
+	"teambridge/relay/relaytest/simcodex"
+	"teambridge/relay/relaytest/simsession"
 	"teambridge/relay/tmux"
 )
 

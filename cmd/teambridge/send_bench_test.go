@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams/teamstest"
 )
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/simchild"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simchild"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams/teamstest"
 )
 

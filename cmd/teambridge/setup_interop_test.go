@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"teambridge/cmd/setup"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"teambridge/cmd/setup"
 	"teambridge/cmd/stdio"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

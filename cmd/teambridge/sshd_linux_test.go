@@ -15,7 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // TestRealSSHD runs testdata/script/sshd, with the real ssh and a real sshd: on loopback, with keys

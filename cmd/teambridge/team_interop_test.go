@@ -16,7 +16,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/process"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

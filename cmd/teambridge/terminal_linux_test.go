@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/plain"
 	"teambridge/teams/teamstest"
 )

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"teambridge/relay/opencode"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/wire"
 )
 

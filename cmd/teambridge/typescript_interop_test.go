@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // TestRealTypeScriptClient runs testdata/script/typescript: it builds the client in status/client/typescript, compares

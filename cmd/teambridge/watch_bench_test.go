@@ -12,7 +12,7 @@ import (
 
 	"teambridge/cmd/stdio"
 	"teambridge/inbox"
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams"
 )
 

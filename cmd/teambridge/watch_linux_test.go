@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 )
 
 // BenchmarkTap lets 500 messages a second pass through the inbox of a simulated

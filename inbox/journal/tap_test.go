@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox"
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams"
 	"teambridge/teams/watch"
 	"teambridge/teams/winetest"

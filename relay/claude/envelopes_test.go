@@ -14,8 +14,8 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/sim/simchild"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simchild"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/wire"
 	"teambridge/teams"
 )

@@ -20,7 +20,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/process"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/wire"
 )
 

@@ -14,8 +14,8 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/profile"
-	"teambridge/relay/sim/simchild"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simchild"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"teambridge/relay/delivery"
-	"teambridge/relay/sim/simcodex"
+	"teambridge/relay/relaytest/simcodex"
 )
 
 // Threads that a process holds are there, with what they do and whether they take messages.

@@ -15,8 +15,8 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/runtimes"
-	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // A lead that lives at a terminal is left alone, also if only its file in sessions tells: it reads

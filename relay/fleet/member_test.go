@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/runtimes"
-	"teambridge/relay/sim/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )

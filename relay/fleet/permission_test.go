@@ -14,7 +14,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // asked is a question that a prompter asks.

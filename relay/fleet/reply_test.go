@@ -13,8 +13,8 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay"
 	"teambridge/relay/agent"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/runtimes"
-	"teambridge/relay/sim/simchild"
 )
 
 // mute is a runtime whose agents write to nobody.

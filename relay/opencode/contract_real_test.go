@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/relay/process"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // probe is a session of a real server, without anything of ours but the calls.

@@ -16,7 +16,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/opencode"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/wire"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/codex"
-	"teambridge/relay/sim/simcodex"
+	"teambridge/relay/relaytest/simcodex"
 	"teambridge/relay/tmux"
 	"teambridge/relay/wake"
 	"teambridge/teams/teamstest"

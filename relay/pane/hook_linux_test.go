@@ -10,7 +10,7 @@ import (
 
 	"teambridge/cmd/stdio"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/simsession"
+	"teambridge/relay/relaytest/simsession"
 	"teambridge/relay/tmux"
 	"teambridge/relay/wake"
 )

@@ -16,7 +16,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/process"
 	"teambridge/relay/qwen"
-	"teambridge/relay/sim/simsession"
+	"teambridge/relay/relaytest/simsession"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/transcript"

@@ -21,7 +21,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/peer"
-	"teambridge/relay/sim/simsession"
+	"teambridge/relay/relaytest/simsession"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/simcodex"
-	"teambridge/relay/sim/simsession"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simcodex"
+	"teambridge/relay/relaytest/simsession"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 	"teambridge/teams/transcript"
 )
 

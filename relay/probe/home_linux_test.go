@@ -13,7 +13,7 @@ import (
 	"unsafe"
 
 	"teambridge/relay/probe"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

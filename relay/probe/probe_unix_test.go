@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"teambridge/relay/probe"
-	"teambridge/relay/probe/probetest"
 	"teambridge/relay/process"
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
+	"teambridge/relay/relaytest/probetest"
 	"teambridge/teams"
 )
 

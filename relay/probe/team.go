@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/relay/peer"
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 	"teambridge/relay/terminal"
 	"teambridge/teams/transcript"
 )

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"teambridge/relay/query"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/wire"
 )
 

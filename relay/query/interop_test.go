@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"teambridge/relay/query"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

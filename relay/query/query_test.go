@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"teambridge/relay/query"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/wire"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // patience is how long a test waits for what has to happen.

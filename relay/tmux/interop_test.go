@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
 )

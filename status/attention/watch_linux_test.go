@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"teambridge/relay/pane"
-	"teambridge/relay/sim/simchild"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simchild"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/tmux"
 	"teambridge/teams/teamstest"
 )

@@ -14,7 +14,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams/teamstest"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/teams/teamstest"

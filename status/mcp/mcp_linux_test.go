@@ -20,7 +20,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
-	"teambridge/relay/sim/simsession"
+	"teambridge/relay/relaytest/simsession"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
 	"teambridge/teams"

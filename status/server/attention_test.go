@@ -16,7 +16,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/api"
 )
 

@@ -22,7 +22,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"

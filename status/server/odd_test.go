@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/api"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"

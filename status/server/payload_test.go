@@ -11,7 +11,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/relay"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/api"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/teams"

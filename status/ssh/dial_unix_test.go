@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // fake makes an ssh of a script, in which $there is what the other machine is to run.

@@ -15,7 +15,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/process"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )

@@ -19,7 +19,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude/interactive"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 

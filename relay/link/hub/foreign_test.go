@@ -19,7 +19,7 @@ import (
 
 	"teambridge/relay/link"
 	"teambridge/relay/link/nats"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // foreignConfig is the configuration of somebody else's server, with what it has of ours.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams/transcript"

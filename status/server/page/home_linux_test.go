@@ -16,9 +16,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"teambridge/relay"
-	"teambridge/relay/sim/simchild"
-	"teambridge/relay/sim/simsession"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simchild"
+	"teambridge/relay/relaytest/simsession"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/teams"

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/standin"
 )
 
 // The page is used with the keyboard alone.

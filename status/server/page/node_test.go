@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"teambridge/inbox"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/markdown"
 )
 

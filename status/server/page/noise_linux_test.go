@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"teambridge/relay/sim/simchild"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simchild"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 )
 

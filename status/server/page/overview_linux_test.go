@@ -23,8 +23,8 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/link"
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 )
 

@@ -20,8 +20,8 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/teams/teamstest"

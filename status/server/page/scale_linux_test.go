@@ -22,8 +22,8 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/status/client"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"teambridge/relay/pane"
-	"teambridge/relay/sim/simsession"
+	"teambridge/relay/relaytest/simsession"
 	"teambridge/status/server"
 )
 

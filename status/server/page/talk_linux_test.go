@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 )
 
 // The messages of a team can be filtered, and the filter is kept for that team.

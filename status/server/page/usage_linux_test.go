@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // Tokens and cost of agents, which nobody asks for until it is opened.

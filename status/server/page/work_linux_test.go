@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"teambridge/inbox/journal"
-	"teambridge/relay/sim/simagent"
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/status/server"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 func TestMain(m *testing.M) {

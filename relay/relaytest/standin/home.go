@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"teambridge/relay/process"
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 )
 
 // object keeps literals readable.

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 )
 
 // foreignLock makes a lock directory of the given age, by the bubble's clock.

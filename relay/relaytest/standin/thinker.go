@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 )
 
 // Thinker is a model that takes its time, as real ones do: the shortest thought

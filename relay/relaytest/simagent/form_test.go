@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 )
 
 func compact(t *testing.T, data string) string {

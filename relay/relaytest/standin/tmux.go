@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"teambridge/relay/process"
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 )
 
 // Tmux is a tmux server of a test, without the settings of the person. A program that ends leaves a dead pane.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // late is a test that still waits when the time of all tests is over.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // post sends a call and returns its answer.

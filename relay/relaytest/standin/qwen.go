@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 )
 
 // RequireQwen returns the command that is Qwen Code, which needs a newer Node.js than the one of the system, or skips or fails the test as

@@ -17,7 +17,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"teambridge/relay/sim/simchild"
+	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams/transcript"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"teambridge/relay/process"
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 )
 
 // The models of a [Home.OpenCode], of its provider OpenCodeProvider. The first is the default.

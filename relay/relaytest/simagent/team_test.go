@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 )
 
 func hasMember(t *testing.T, team *simagent.Team, name string) bool {

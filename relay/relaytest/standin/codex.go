@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"teambridge/relay/process"
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 )
 
 // RequireCodex returns the path of Codex, or skips or fails the test as Require does.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // A conversation is a list of these, spelled as Claude Code does.

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 )
 
 func writeFile(t *testing.T, path, content string) {

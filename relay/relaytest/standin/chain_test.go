@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 func TestChain(t *testing.T) {

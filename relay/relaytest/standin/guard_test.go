@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/sim/standin"
+	"teambridge/relay/relaytest/standin"
 )
 
 // orphans is what the process below started, one line of JSON on its stdout.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 )
 
 // Chain returns what was said to the agent in a transcript, in order, if it is one conversation: each of these texts,

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"teambridge/relay/sim/simagent"
+	"teambridge/relay/relaytest/simagent"
 )
 
 // terminal is one at a terminal. Its main goroutine does everything but reading and running an editor.

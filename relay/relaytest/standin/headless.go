@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"teambridge/relay/process"
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 	"teambridge/teams"
 )
 

@@ -3,7 +3,7 @@ package standin
 import (
 	"testing"
 
-	"teambridge/relay/sim/model"
+	"teambridge/relay/relaytest/model"
 )
 
 // What tests need of the model, see package model.
