@@ -396,7 +396,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.fails(err, api.CodeUsage)
 		},
 		"the history": func(w *world) {
-			for id, m := range map[string]api.NewMessage{"h-1": {Text: "the zebra is striped"}, "h-2": {Text: "quagga"}, "h-3": {Text: "so is the zebra crossing"}} {
+			for id, m := range map[string]api.NewMessage{"h-1": {Text: "the zebra is striped"}, "h-2": {Text: "quagga"}, "h-3": {Text: "so is the zebra crossing"}, "jump-1": {Text: "x"}, "jump-22": {Text: "x"}} {
 				_, err := w.b.Send(w.Context(), newer, "worker", id, m)
 				w.must(err)
 			}
@@ -429,6 +429,11 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if err != nil || len(found.Hits) != 2 {
 				w.Errorf("with words: %+v, %v", found, err)
 			}
+			if _, err := w.b.History(w.Context(), api.SearchQuery{After: "jump-2"}); err != nil {
+				w.Errorf("after jump-2, which is the beginning of one id: %v", err)
+			}
+			_, err = w.b.History(w.Context(), api.SearchQuery{After: "jump"}) // of two
+			w.fails(err, api.CodeUsage)
 			_, err = w.b.History(w.Context(), api.SearchQuery{After: "nosuch"})
 			w.fails(err, api.CodeNotFound)
 			_, err = w.b.History(w.Context(), api.SearchQuery{With: "worker", From: "user"})
