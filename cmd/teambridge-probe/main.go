@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -93,17 +94,26 @@ program; 130 interrupted: what it had started has ended.`,
 					return err
 				}
 			}
-			found, err := measure(cmd.Context(), args)
+			command, r, err := measure(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
+			found := described(command, r)
 			if keep {
 				if err := doctor.Keep(state, found); err != nil {
 					fmt.Fprintln(os.Stderr, "warning:", err)
 				}
 			}
-			*status = statusOf(found)
-			return show(found, asJSON)
+			switch {
+			case len(r.Changed()) > 0:
+				*status = api.ExitChanged
+			case len(r.Unmeasured()) > 0:
+				*status = api.ExitUnknown
+			}
+			if asJSON {
+				return json.NewEncoder(os.Stdout).Encode(found)
+			}
+			return show(found, r)
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
@@ -118,8 +128,8 @@ program; 130 interrupted: what it had started has ended.`,
 	return cmd
 }
 
-// measure measures a program, and what has changed once more.
-func measure(ctx context.Context, command []string) (api.Probe, error) {
+// measure measures a program, and what has changed once more. It returns how it was started.
+func measure(ctx context.Context, command []string) ([]string, probe.Result, error) {
 	if len(command) == 0 {
 		command = []string{"claude"}
 	}
@@ -128,7 +138,7 @@ func measure(ctx context.Context, command []string) (api.Probe, error) {
 		path, err = filepath.Abs(path) // it is run in another directory
 	}
 	if err != nil {
-		return api.Probe{}, api.Decide(api.CodeNotFound, "name it: teambridge-probe -- /path/to/claude", "there is no program %q: %w", command[0], errors.Unwrap(err))
+		return nil, probe.Result{}, api.Decide(api.CodeNotFound, "name it: teambridge-probe -- /path/to/claude", "there is no program %q: %w", command[0], errors.Unwrap(err))
 	}
 	command = append([]string{path}, command[1:]...)
 	fmt.Fprintf(os.Stderr, "note: measuring %s, which takes up to 2 minutes\n", plain.Escape(path, false))
@@ -151,8 +161,13 @@ func measure(ctx context.Context, command []string) (api.Probe, error) {
 		}
 	}
 	if err != nil {
-		return api.Probe{}, fmt.Errorf("probe %s: %w", path, err)
+		return nil, probe.Result{}, fmt.Errorf("probe %s: %w", path, err)
 	}
+	return command, r, nil
+}
+
+// described is a result as it is printed as JSON and kept.
+func described(command []string, r probe.Result) api.Probe {
 	p := api.Probe{
 		Version: r.Version.String(), Listed: !r.Version.Newer(), Command: command, At: r.At.UTC(), Seconds: math.Round(r.Took.Seconds()*10) / 10,
 	}
@@ -168,23 +183,5 @@ func measure(ctx context.Context, command []string) (api.Probe, error) {
 			Name: f.Name, Says: f.Says, Expected: f.Expected.String(), Found: f.Found.String(), Means: means, Changed: f.Changed(), Why: f.Why,
 		})
 	}
-	return p, nil
-}
-
-// unmeasured reports whether a point that is known of earlier versions could not be measured.
-func unmeasured(f api.ProbePoint) bool {
-	return f.Found == probe.Unsure.String() && f.Expected != probe.Unsure.String()
-}
-
-func statusOf(p api.Probe) int {
-	status := api.ExitOK
-	for _, f := range p.Points {
-		switch {
-		case f.Changed:
-			return api.ExitChanged
-		case unmeasured(f):
-			status = api.ExitUnknown
-		}
-	}
-	return status
+	return p
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -14,11 +13,8 @@ import (
 	"teambridge/teams"
 )
 
-// show prints what was found.
-func show(p api.Probe, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(os.Stdout).Encode(p)
-	}
+// show prints what was found, and what it means.
+func show(p api.Probe, r probe.Result) error {
 	colour := func(code, s string) string { return s }
 	if stdio.Colourful(os.Stdout, os.LookupEnv) {
 		colour = func(code, s string) string { return "\x1b[" + code + "m" + s + "\x1b[0m" }
@@ -30,23 +26,20 @@ func show(p api.Probe, asJSON bool) error {
 		return s
 	}
 	rows := [][]string{{"POINT", "EXPECTED", "FOUND", "WHAT IT MEANS"}}
-	changed, missing := 0, 0
-	for _, f := range p.Points {
+	for i, f := range p.Points {
 		found, means := word(f.Found), f.Means
 		if f.Found == probe.Unsure.String() {
 			means = "not measured: " + plain.Escape(f.Why, false)
 		}
 		switch {
 		case f.Changed:
-			changed++
 			found, means = colour("31", found), "CHANGED: "+means
-		case unmeasured(f):
-			missing++
+		case r.Points[i].Unmeasured():
 			found = colour("33", found)
 		}
 		rows = append(rows, []string{f.Says, word(f.Expected), found, means})
 	}
-	what := "all as expected"
+	what, changed, missing := "all as expected", len(r.Changed()), len(r.Unmeasured())
 	if changed > 0 || missing > 0 {
 		what = strings.TrimPrefix(fmt.Sprintf("%d as expected", len(p.Points)-changed-missing), "0 as expected, ")
 		if changed > 0 {
