@@ -417,7 +417,7 @@ func (l *Local) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing, er
 }
 
 // toMachine reports whether a message is one to another machine.
-func (l *Local) toMachine(s api.Sent) bool {
+func toMachine(s api.Sent) bool {
 	_, _, ok := elsewhere(s.Team)
 	return ok && s.Delivery != ""
 }
@@ -425,8 +425,7 @@ func (l *Local) toMachine(s api.Sent) bool {
 // stages are the states of a message to another machine, in order.
 var stages = []string{api.Queued, api.Stored, api.Received, api.Verified, api.Consumed, api.Seen}
 
-// awaitThere waits until a message to another machine has come to a state there.
-func (l *Local) awaitThere(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+func (l machineWay) await(_, ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	want := slices.Index(stages, until)
 	if want < 0 {
 		return s, api.Decide(api.CodeUsage, "", "a message to another machine cannot be waited for until it is %q", until)

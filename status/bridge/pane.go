@@ -233,9 +233,9 @@ func (l *Local) enqueue(ctx context.Context, name string, m message) (api.Sent, 
 	return l.sendToPane(ctx, to, m)
 }
 
-// awaitPane waits for the outcome of a message to a pane until wait ends. A command that has put
+// confirmed waits for the outcome of a message to a pane until wait ends. A command that has put
 // it there types it, and gives it up when wait ends; else a service does.
-func (l *Local) awaitPane(ctx, wait context.Context, s api.Sent) (api.Sent, error) {
+func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, error) {
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return s, err
@@ -288,10 +288,10 @@ func (l *Local) inPane(ctx context.Context, s api.Sent) bool {
 	return err == nil && found
 }
 
-// awaitGiven is awaitPane until the model was given the message.
-func (l *Local) awaitGiven(ctx, wait context.Context, s api.Sent, timeout time.Duration) (api.Sent, error) {
-	s, err := l.awaitPane(ctx, wait, s)
-	if err != nil {
+// await waits until the message is confirmed and, for [api.Seen], until the model was given it.
+func (l paneWay) await(ctx, wait context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	s, err := l.confirmed(ctx, wait, s)
+	if err != nil || until != api.Seen {
 		return s, err
 	}
 	panes, err := l.OpenPanes(ctx)

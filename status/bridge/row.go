@@ -219,9 +219,22 @@ type following struct {
 
 func followed(s api.Sent) string { return s.Team + "\n" + s.Member + "\n" + s.ID }
 
-// awaitRow waits until the agent has taken a message that this process has put into its inbox,
+// await waits until the agent has taken a message, or its model was given it.
+func (l inboxWay) await(_, ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	switch {
+	case until != api.Consumed && until != api.Seen:
+		return s, api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
+	case until == api.Seen && l.outdated(ctx, s) != nil:
+		return s, api.Decide(api.CodeUnknown, "the message stays sent", "nothing shows that a model was given the message: %v", l.outdated(ctx, s))
+	case l.service != nil:
+		return l.receipt(ctx, s, until, timeout)
+	}
+	return l.taken(ctx, s, until, timeout)
+}
+
+// taken waits until the agent has taken a message that this process has put into its inbox,
 // or until its model was given it.
-func (l *Local) awaitRow(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+func (l inboxWay) taken(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	l.mu.Lock()
 	f := l.sent[followed(s)]
 	l.mu.Unlock()
@@ -271,8 +284,8 @@ func (l *Local) outdated(ctx context.Context, s api.Sent) error {
 	return t.Agent(c, s.Member).Version().Check(s.Member)
 }
 
-// awaitReceipt waits until the receipt of a message that the service follows says what became of it.
-func (l *Local) awaitReceipt(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+// receipt waits until the receipt of a message that the service follows says what became of it.
+func (l inboxWay) receipt(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	root, err := l.opts.Root()
 	if err != nil {
 		return s, err

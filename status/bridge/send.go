@@ -93,28 +93,23 @@ func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout tim
 		wait, cancel = context.WithTimeout(ctx, timeout)
 	}
 	defer cancel()
-	var err error
-	switch {
-	case l.toMachine(s):
-		s, err = l.awaitThere(wait, s, until, timeout)
-	case until == api.Confirmed:
-		s, err = l.awaitPane(ctx, wait, s)
-	case until == api.Seen && l.inPane(ctx, s):
-		s, err = l.awaitGiven(ctx, wait, s, timeout)
-	case until != api.Consumed && until != api.Seen:
-		err = api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
-	case until == api.Seen && l.outdated(ctx, s) != nil:
-		err = api.Decide(api.CodeUnknown, "the message stays sent", "nothing shows that a model was given the message: %v", l.outdated(ctx, s))
-	case l.service != nil:
-		s, err = l.awaitReceipt(wait, s, until, timeout)
-	default:
-		s, err = l.awaitRow(wait, s, until, timeout)
-	}
+	s, err := l.sentBy(ctx, s, until).await(ctx, wait, s, until, timeout)
 	s.WaitedMs += time.Since(start).Milliseconds()
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx)
 	}
 	return s, err
+}
+
+// sentBy returns the way by which a message went that is waited for.
+func (l *Local) sentBy(ctx context.Context, s api.Sent, until string) way {
+	switch {
+	case toMachine(s):
+		return machineWay{l}
+	case until == api.Confirmed, until == api.Seen && l.inPane(ctx, s):
+		return paneWay{l}
+	}
+	return inboxWay{l}
 }
 
 // promptOptions say how an agent works on a prompt. No row of an inbox can say that.

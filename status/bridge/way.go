@@ -16,6 +16,8 @@ type way interface {
 	// send sends a message to the only member. It also returns the row to follow that it became, if
 	// it did.
 	send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error)
+	// await waits until a message that was sent has come to a state, or until wait ends, which is with ctx or after a timeout.
+	await(ctx, wait context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error)
 	// audience calls one for each member that a broadcast is for, with what sends it under an id.
 	audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(member string, send func(id string) (api.Sent, error))) error
 	// ask sends a question of a person in a directory, and waits for the answer.
