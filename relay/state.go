@@ -128,7 +128,8 @@ func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c
 	running, err := Running(state, t, member)
 	f := teams.Facts{Headless: running, Relayed: running}
 	if !running && err == nil {
-		f.Lead = t.LeadState(c, time.Now())
+		now := time.Now()
+		f.Lead, f.Agent = t.LeadState(c, now), t.AgentState(c, member, now)
 	}
 	if err != nil || l == nil {
 		return f, err

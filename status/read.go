@@ -83,10 +83,10 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 		}
 	}
 	processes, versions := team.Processes(c), team.Versions(c)
-	gone := team.LeadState(c, now) == teams.Gone
+	gone, ended := team.LeadState(c, now) == teams.Gone, team.Ended(c, now)
 	var list []Known
 	for _, status := range Of(now, c, events, all, turns) {
-		k := Known{Status: status, Signs: Signs{Turn: turns[status.Member], LeadGone: gone, Version: versions[status.Member]}}
+		k := Known{Status: status, Signs: Signs{Turn: turns[status.Member], LeadGone: gone, Gone: ended[status.Member], Version: versions[status.Member]}}
 		if m, ok := c.Member(status.Member); ok {
 			k.Color = m.Color
 		}

@@ -22,6 +22,7 @@ type Signs struct {
 	Agent    *api.Relay          // its relay, if it is headless
 	Question *api.Question       // the oldest one that a person has to answer
 	LeadGone bool                // the process that led its team is not running
+	Gone     bool                // its own process is not running
 	Version  teams.Version       // of its Claude Code; zero if it is not known
 }
 
@@ -35,13 +36,14 @@ type Turn struct {
 
 const (
 	leadGone  = "the team's lead is not running"
+	gone      = "its process has ended"
 	notHeard  = "nothing was heard from it for 5 minutes or more"
 	neverSaid = "nothing was heard from it yet"
 )
 
 // Decide returns the status with its word. The first of these sources that says something
 // decides: that the member has shut down; an open question; its relay; its interactive
-// process; that its lead is gone; its newest turn or message. A turn or message says that
+// process; that its lead or its own process is gone; its newest turn or message. A turn or message says that
 // it works for [IdleAfter] after it was last heard. Of a Claude Code older than [teams.Oldest],
 // only an end is certain.
 func (k Known) Decide(now time.Time) api.Status {
@@ -106,6 +108,8 @@ func (k Known) Decide(now time.Time) api.Status {
 		}
 	case k.LeadGone:
 		is(api.WordEnded, leadGone, api.BasisTeam, s.Heard)
+	case k.Gone:
+		is(api.WordEnded, gone, api.BasisTeam, s.Heard)
 	case newer && !k.Turn.Running:
 		is(api.WordIdle, k.Turn.end(), api.BasisTurn, k.Turn.At)
 	case newer && recent:
@@ -151,6 +155,9 @@ func Silent(s api.Status, now time.Time) bool {
 // LeadGone reports whether nothing will come from a member, since the process that led its
 // team is not running.
 func LeadGone(s api.Status) bool { return s.Word == api.WordEnded && s.Why == leadGone }
+
+// Gone reports whether nothing will come from a member, since the process that led its team, or its own, is not running.
+func Gone(s api.Status) bool { return LeadGone(s) || s.Word == api.WordEnded && s.Why == gone }
 
 // ofRelay returns what a relay says of its agent; since is zero if it is not known.
 func ofRelay(r *api.Relay, unread int) (word, why string, since time.Time) {

@@ -69,6 +69,8 @@ func TestWord(t *testing.T) {
 
 		"lead gone":              {[]Event{row("worker", available, time.Minute)}, Signs{LeadGone: true}, 0, "ended (the team's lead is not running) 1m0s team; 1m0s"},
 		"lead gone, own process": {nil, Signs{LeadGone: true, Process: process("idle", "", false)}, 0, "idle (the team's lead is not running) 1m0s process; 1m0s"},
+		"ended":                  {[]Event{row("worker", available, time.Minute)}, Signs{Gone: true}, 0, "ended (its process has ended) 1m0s team; 1m0s"},
+		"ended, relay runs":      {nil, Signs{Gone: true, Agent: relay("idle", "", 0)}, 0, "idle () 30s relay; 30s"},
 		"lead gone, relay runs":  {nil, Signs{LeadGone: true, Agent: relay("idle", "", 0)}, 0, "idle () 30s relay; 30s"},
 		"lead gone, relay, too":  {nil, Signs{LeadGone: true, Agent: relay("stopped", "", 0)}, 0, "ended (the team's lead is not running) 30s relay; 30s"},
 

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"sync"
 	"time"
 
 	"teambridge/teams/transcript"
@@ -128,19 +129,73 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	return Unknown
 }
 
-// AgentState says whether the process that an agent runs in is alive: by its session file if
-// the process is its own, else as [Team.LeadState] does.
+// AgentState says whether the process that an agent runs in is alive: by its session file or, on
+// Linux, by its command line if the process is its own, else as [Team.LeadState] does.
 func (t *Team) AgentState(c *Config, name string, now time.Time) Liveness {
 	own, _ := c.ownProcess(name)
 	if !own {
 		return t.LeadState(c, now)
 	}
-	p, ok := t.ownProcess(c, name)
-	if !ok {
-		return Unknown
+	return t.ownState(c, name, t.commands(c), now)
+}
+
+// Ended returns the agents whose processes have ended, of those that have one of their own.
+func (t *Team) Ended(c *Config, now time.Time) map[string]bool {
+	ended := map[string]bool{}
+	var commands func(id string) Liveness
+	for _, m := range c.Members {
+		if own, _ := c.ownProcess(m.Name); !own {
+			continue
+		}
+		if commands == nil {
+			commands = t.commands(c)
+		}
+		if t.ownState(c, m.Name, commands, now) == Gone {
+			ended[m.Name] = true
+		}
 	}
-	state, _ := sessionLiveness(p)
+	return ended
+}
+
+// ownState says whether the process is alive that an agent has for itself.
+func (t *Team) ownState(c *Config, name string, commands func(id string) Liveness, now time.Time) Liveness {
+	state := Unknown
+	if p, ok := t.ownProcess(c, name); ok {
+		state, _ = sessionLiveness(p)
+	}
+	// A teammate that Claude Code has started in a pane has no session file. The pane can be one of another tmux server.
+	m, _ := c.Member(name)
+	if state == Alive || m.TmuxPaneID == "" || m.AgentID == "" {
+		return state
+	}
+	switch by := commands(m.AgentID); {
+	case by == Alive, by == Gone && now.Sub(m.JoinedAt) >= begins:
+		return by
+	}
 	return state
+}
+
+// begins is how long a teammate may take to start after it is in config.json.
+const begins = 10 * time.Second
+
+// commands returns what says whether a process runs with an agent's id in its command line. It looks when it is called first.
+func (t *Team) commands(c *Config) func(id string) Liveness {
+	find := sync.OnceValues(func() (map[string]bool, bool) {
+		lead, state := t.Leader(c)
+		if state != Alive {
+			return nil, false // it may run elsewhere, with its teammates
+		}
+		return commandIDs(lead)
+	})
+	return func(id string) Liveness {
+		switch ids, ok := find(); {
+		case !ok:
+			return Unknown
+		case ids[id]:
+			return Alive
+		}
+		return Gone
+	}
 }
 
 // leadLiveness says whether a process leads a team. One that only shows a session, or is kept ready, has a team and reads none of it.

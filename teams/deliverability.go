@@ -10,6 +10,7 @@ const (
 	Reachable  Deliverability = "reachable"
 	NotMember  Deliverability = "not-a-member" // shut down, or never there
 	LeadGone   Deliverability = "lead-gone"    // the process that ran the team has ended
+	AgentGone  Deliverability = "agent-gone"   // the process of the agent, which has one of its own, has ended
 	NoRelay    Deliverability = "no-relay"     // headless: it never reads its inbox by itself
 	NoTeammate Deliverability = "no-teammate"  // a lead that reads its inbox only once it has spawned a teammate
 	AtTerminal Deliverability = "at-terminal"  // a person has the session at a terminal: rows wait until its relay has it, user prompts bring it there
@@ -24,7 +25,8 @@ type Facts struct {
 
 	AtTerminal bool // that relay has lent the session to a person's terminal
 
-	Lead Liveness // [Team.LeadState]; if it is Unknown, leadProcess is asked
+	Lead  Liveness // [Team.LeadState]; if it is Unknown, leadProcess is asked
+	Agent Liveness // [Team.AgentState]
 }
 
 // Deliverability says whether a relay, an agent or a person will read the inbox of name.
@@ -46,6 +48,8 @@ func (c *Config) Deliverability(name string, f Facts) Deliverability {
 		return NoRelay // whoever leads: a relay is what it needs
 	case alive == Gone:
 		return LeadGone
+	case f.Agent == Gone:
+		return AgentGone
 	case name == lead.Name && c.ReadsInbox() == No:
 		return NoTeammate
 	}

@@ -246,6 +246,8 @@ func TestReach(t *testing.T) {
 		want  Deliverability
 	}{
 		{&alive, "worker", Facts{}, Reachable},
+		{&alive, "worker", Facts{Agent: Gone}, AgentGone},
+		{&alive, "worker", Facts{Agent: Gone, Relayed: true}, Reachable},
 		{&alive, "left", Facts{}, NotMember},
 		{&alive, "user", Facts{}, NotMember},
 		{&alive, "lead", Facts{Headless: true}, NoRelay},

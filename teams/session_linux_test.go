@@ -1,7 +1,9 @@
 package teams
 
 import (
+	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -110,4 +112,54 @@ func TestAgentState(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A teammate in a pane has no session file. While its lead runs here, its command line tells that it runs.
+func TestStateOfATeammateInAPane(t *testing.T) {
+	t.Parallel()
+	me := self(t)
+	lead := func(start string) string {
+		return fmt.Sprintf(`,"leadProcess":{"pid":%d,"pidSpace":%q,"procStart":%q}`, me.PID, me.PidSpace, start)
+	}
+	_, team, c := mixed(t, "", "2.1.329", "", lead(me.ProcStart))
+	_, other, ofOther := mixed(t, "", "2.1.329", "", lead("1"))
+	id := fmt.Sprintf("bob@%d", me.PID) // other tests have a bob of their own
+	for _, c := range []*Config{c, ofOther} {
+		for i, m := range c.Members {
+			if m.Name == "bob" {
+				c.Members[i].AgentID = id
+			}
+		}
+	}
+	bob, _ := c.Member("bob")
+	is := func(when string, want Liveness) {
+		t.Helper()
+		if got := team.AgentState(c, "bob", time.Now()); got != want {
+			t.Errorf("%s, it is %v, want %v", when, got, want)
+		}
+		if got := team.Ended(c, time.Now()); got["bob"] != (want == Gone) || got["worker"] || got["team-lead"] {
+			t.Errorf("%s, %v have ended", when, got)
+		}
+	}
+	is("without a process", Gone)
+	if got := team.AgentState(c, "bob", bob.JoinedAt.Add(time.Second)); got != Unknown {
+		t.Errorf("before it can have started, it is %v", got)
+	}
+	if got := other.AgentState(ofOther, "bob", time.Now()); got != Unknown {
+		t.Errorf("in a team whose lead does not run here, it is %v", got)
+	}
+	p := exec.Command("sh", "-c", "read line", "claude", "--agent-id", id, "--agent-name", "bob")
+	in, err := p.StdinPipe()
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	is("with a process", Alive)
+	if err := errors.Join(p.Process.Kill(), in.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait() // it was killed
+	is("after a kill", Gone)
 }

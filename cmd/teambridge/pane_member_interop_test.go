@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -38,6 +39,23 @@ func TestRealTeammateInAPane(t *testing.T) {
 		r, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Has("[via] hello") })
 		if err != nil || r.Session == "" {
 			t.Fatalf("worker was not given it: %+v, %v", r, err)
+		}
+		panes, err := exec.CommandContext(p.ctx, "tmux", "-S", p.Socket, "list-panes", "-a", "-F", "#{pane_id}").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pane := range strings.FieldsSeq(string(panes)) {
+			if pane == "%0" { // the lead's
+				continue
+			}
+			if out, err := exec.CommandContext(p.ctx, "tmux", "-S", p.Socket, "kill-pane", "-t", pane).CombinedOutput(); err != nil {
+				t.Fatalf("tmux kill-pane: %v\n%s", err, out)
+			}
+		}
+		cmd := p.command("ask", "worker", "are you still there?", "--timeout", "2m")
+		out, _ = cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != api.ExitNotFound || !strings.Contains(string(out), "the process of worker has ended") {
+			t.Errorf("asked after its pane was closed: status %d\n%s", got, out)
 		}
 	})
 }

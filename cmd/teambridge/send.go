@@ -297,6 +297,8 @@ func (a *app) reachNote(s api.Sent) {
 		a.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
 	case teams.LeadGone:
 		a.warn("the lead of %s is not running: nobody reads this until its session is resumed", s.Team)
+	case teams.AgentGone:
+		a.warn("the process of %s has ended: nobody reads this", s.Member)
 	case teams.NoRelay:
 		a.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.NoTeammate:

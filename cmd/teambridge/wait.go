@@ -22,15 +22,16 @@ func newWait(a *app) *cobra.Command {
               for it (not just the moment between two tasks); what a NAME alone
               waits for
   all-idle    every agent but the lead is idle
-  terminated  NAME has shut down, or the team's lead is not running
+  terminated  NAME has shut down, or its process or that of the team's lead is
+              not running
 
 A pane is idle if its agent is, its prompt is empty, and no message of ours is
 on its way or being worked on; it has terminated if no agent is in it.
 
-Nothing else comes from a member that has shut down, or whose team's lead is not
-running, so the command ends at once. A message counts if it comes after the
-call. Earlier statements of an agent are known if they are in the journal;
-otherwise its next one counts.
+Nothing else comes from a member that has shut down or was killed, or whose
+team's lead is not running, so the command ends at once. A message counts if
+it comes after the call. Earlier statements of an agent are known if they are
+in the journal; otherwise its next one counts.
 
 Exit status: 0 it happened; 3 no such team or member, the team has ended, or it
 cannot happen; 4 timed out; 5 its Claude Code is too old; 130 interrupted.`,

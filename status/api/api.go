@@ -168,7 +168,7 @@ type Sent struct {
 	Deduplicated bool   `json:"deduplicated"` // it was sent before under this id
 	Recorded     bool   `json:"recorded"`     // the history has it; false if it was forced without a ledger, or was not sent
 	Reachable    bool   `json:"reachable"`
-	Reach        string `json:"reach,omitempty"`    // why nobody may read it: not-a-member, lead-gone, no-relay, no-teammate, at-terminal, unread; outdated: what becomes of it is not proved
+	Reach        string `json:"reach,omitempty"`    // why nobody may read it: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread; outdated: what becomes of it is not proved
 	NoAnswer     bool   `json:"noAnswer,omitempty"` // the member cannot write to the sender's name; see [Bridge.Join]
 	Unlisted     string `json:"unlisted,omitempty"` // the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with
 	WaitedMs     int64  `json:"waitedMs"`

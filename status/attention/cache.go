@@ -446,7 +446,7 @@ func (c *Cache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now 
 			}
 		}
 	}
-	if e.lead == nil && e.team.LeadState != teams.Unknown.String() || len(e.processes) > 0 {
+	if e.lead == nil && e.team.LeadState != teams.Unknown.String() || len(e.processes) > 0 || slices.ContainsFunc(config.Members, func(m teams.Member) bool { return m.TmuxPaneID != "" && !m.Guest() }) {
 		e.due = now.Add(leadInterval)
 	}
 	if e.known, err = view.Known(ctx, c.opts.Source, t, now); err != nil {

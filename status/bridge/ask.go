@@ -198,6 +198,8 @@ func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team,
 		return api.Decide(api.CodeNotFound, hint, "%s is not a member of %s: nobody can answer", member, c.Team)
 	case teams.LeadGone:
 		return api.Decide(api.CodeNotFound, hint, "the lead of %s is not running: nobody can answer", c.Team)
+	case teams.AgentGone:
+		return api.Decide(api.CodeNotFound, hint, "the process of %s has ended: nobody can answer", member)
 	case teams.NoRelay:
 		return api.Decide(api.CodeNotFound, hint, "%s is headless and has no running relay: nobody can answer", member)
 	case teams.AtTerminal:

@@ -339,6 +339,9 @@ func (l *Local) notTaken(ctx context.Context, t *teams.Team, s api.Sent, after t
 			what = s.Member + " has not taken the message, which stays in its inbox"
 		}
 	}
+	if c, err := t.Config(context.WithoutCancel(ctx)); err == nil && t.Ended(c, time.Now())[s.Member] {
+		what += ": its process has ended"
+	}
 	return api.Decide(api.CodeTimeout, "", "timed out after %s: %s", after, what)
 }
 

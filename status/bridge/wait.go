@@ -206,13 +206,13 @@ func (w *waiting) message(ctx context.Context) (*api.Record, error) {
 	}
 }
 
-// never returns an error if what is waited for cannot happen: the member has shut down, or the
-// lead of the team is not running, for that member or for all.
+// never returns an error if what is waited for cannot happen: the member has shut down, or its process
+// or that of the lead is not running, for that member or for all.
 func (w *waiting) never(all []api.Status) error {
 	why := ""
 	for _, s := range all {
 		if w.Member == "" || s.Member == w.Member {
-			if why = s.Why; !status.LeadGone(s) && (w.Member == "" || s.State != api.StateTerminated) {
+			if why = s.Why; !status.Gone(s) && (w.Member == "" || s.State != api.StateTerminated) {
 				return nil
 			}
 		}
@@ -283,7 +283,7 @@ func (w *waiting) judge(all []api.Status) (found []api.Status, holds bool) {
 			}
 			found = append(found, s)
 		case s.Member != w.Member:
-		case w.For == api.ForIdle && idle, w.For == api.ForTerminated && (s.State == api.StateTerminated || status.LeadGone(s)):
+		case w.For == api.ForIdle && idle, w.For == api.ForTerminated && (s.State == api.StateTerminated || status.Gone(s)):
 			return []api.Status{s}, true
 		}
 	}

@@ -4061,7 +4061,7 @@ export interface components {
              * @description why nobody will read it, or not soon; outdated: its Claude Code is too old, and what becomes of it is not proved
              * @enum {string}
              */
-            reach?: "not-a-member" | "lead-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread" | "outdated";
+            reach?: "not-a-member" | "lead-gone" | "agent-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread" | "outdated";
             /** @description the member cannot write to the name of the sender; to join the team gives one that it can */
             noAnswer?: boolean;
             /** @description the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with */

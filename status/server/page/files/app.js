@@ -90,6 +90,7 @@ function becomeReadOnly() {
 
 const reachWords = {
   "not-a-member": "not a member: nobody may read it", "lead-gone": "the team's lead is not running: nobody may read it",
+  "agent-gone": "its process has ended: nobody reads it",
   "no-relay": "no relay is running for this headless agent",
   "at-terminal": "its session is at a terminal: it waits until the session moves",
   "no-teammate": "it reads its inbox only after it has started a teammate", "unread": "its inbox has not been read for minutes",
