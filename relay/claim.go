@@ -158,7 +158,7 @@ func (l *loop) recordMarks(ctx context.Context, plan *claim.Plan) error {
 		}
 		// It may have been marked, by a relay that was killed before it could say so,
 		// and removed as a row that is read.
-		settle(ledger.Failed, "unknown: its row is gone, and nothing tells whether anybody has read it", id)
+		settle(ledger.Failed, ledger.CauseUnknown.Reason("its row is gone, and nothing tells whether anybody has read it"), id)
 	}
 	return err
 }

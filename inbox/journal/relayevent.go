@@ -45,6 +45,8 @@ type RelayEvent struct {
 	Pane bool
 	// Elsewhere says that the message goes to another machine.
 	Elsewhere bool
+	// Unproven says of a message to a pane or another machine that failed that it may have arrived.
+	Unproven bool
 
 	// Row is a row that was claimed, or a user prompt in the format of a row, with the event
 	// that claims it. It is recorded once for each Delivery, unless somebody saw it in the file.
@@ -172,7 +174,7 @@ func (e *RelayEvent) updateState(c *sqlite.Conn, n *numbers) error {
 		return nil // Enter was pressed, which proves nothing
 	case e.State == "accepted", e.State == "done":
 		state = Consumed
-	case e.State == "failed" && (e.Pane || e.Elsewhere) && strings.HasPrefix(e.Reason, paneUnknown):
+	case e.State == "failed" && e.Unproven:
 		state = Unknown
 	case e.State == "failed", e.State == "cancelled", e.State == "dropped":
 		state = Lost
@@ -186,10 +188,6 @@ func (e *RelayEvent) updateState(c *sqlite.Conn, n *numbers) error {
 	_, err := updateReceipt(c, n, e.key().message(e.ID), state, e.At, reason, nil)
 	return err
 }
-
-// paneUnknown is how the reasons of messages to panes and to other machines begin of which nobody knows whether
-// they were sent: see package relay/pane.
-const paneUnknown = "unknown: "
 
 // CopiedUpTo returns the highest N that was copied from source, 0 if none was.
 func (j *Journal) CopiedUpTo(ctx context.Context, source string) (n int64, err error) {

@@ -319,11 +319,11 @@ func advanceOutgoing(c *sqlite.Conn, machine string, r Receipt, at int64) error 
 		state = Accepted
 	case StageVerified, StageConsumed, StageSeen:
 	case StageRefused:
-		state, reason = Failed, "refused: "+r.Reason
+		state, reason = Failed, CauseRefused.Reason(r.Reason)
 	case StageLost:
-		state, reason = Failed, "lost: "+r.Reason
+		state, reason = Failed, CauseLost.Reason(r.Reason)
 	case StageUnknown:
-		state, reason = Failed, "unknown: "+r.Reason
+		state, reason = Failed, CauseUnknown.Reason(r.Reason)
 	default:
 		return nil // of a version that has more stages
 	}

@@ -171,7 +171,7 @@ func (l *Ledger) RemovePane(ctx context.Context, k InboxKey, reason string) (dro
 		if f, found, err := inFlight(c, k); err != nil {
 			return err
 		} else if found {
-			if err := advance(c, f, Failed, "unknown: "+reason, at); err != nil {
+			if err := advance(c, f, Failed, CauseUnknown.Reason(reason), at); err != nil {
 				return err
 			}
 		}

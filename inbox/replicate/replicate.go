@@ -180,6 +180,9 @@ func relayed(e ledger.Event) (journal.RelayEvent, error) {
 		Delivery: e.Delivery, ID: e.ID, From: e.From, Person: e.Person, Pane: e.Pane, Elsewhere: e.Machine != "", State: string(e.State),
 		Reason: e.Reason, PID: e.PID, Session: e.Session,
 	}
+	if cause, _ := ledger.SplitReason(e.Reason); cause == ledger.CauseUnknown {
+		r.Unproven = r.Pane || r.Elsewhere
+	}
 	switch {
 	case e.Sent != "":
 		r.Sent, r.Row, r.State = true, e.Row, string(journal.Verified)

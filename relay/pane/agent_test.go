@@ -458,3 +458,8 @@ func (b *bench) notices(want ...ledger.PaneMessage) {
 		b.t.Errorf("notices %v, %v, want %v", got, err, ids)
 	}
 }
+
+func causeOf(m ledger.PaneMessage) ledger.Cause {
+	c, _ := ledger.SplitReason(m.Reason)
+	return c
+}

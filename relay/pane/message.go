@@ -188,12 +188,12 @@ func (p *Panes) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, e
 	switch {
 	case err != nil:
 	case m.State == ledger.Claimed:
-		err = p.end(ctx, m, ledger.Failed, NotSent+cmp.Or(m.Detail, "it was not its turn in time"))
+		err = p.end(ctx, m, ledger.Failed, ledger.CauseNotSent.Reason(cmp.Or(m.Detail, "it was not its turn in time")))
 	case !m.State.Ended():
 		if record, found, lerr := p.opts.Ledger.Pane(ctx, m.InboxKey); lerr != nil || !found {
 			err = lerr
 		} else if release, lerr := p.lock(ctx, paneOf(record), 1); lerr == nil {
-			err = errors.Join(p.opts.Ledger.Advance(ctx, m.Frame, ledger.Failed, Unknown+cmp.Or(m.Detail, brokenOff(m))), release())
+			err = errors.Join(p.opts.Ledger.Advance(ctx, m.Frame, ledger.Failed, ledger.CauseUnknown.Reason(cmp.Or(m.Detail, brokenOff(m)))), release())
 			p.changed(m.InboxKey)
 		} else if !errors.Is(lerr, ErrBusy) {
 			err = lerr

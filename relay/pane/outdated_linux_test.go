@@ -180,7 +180,7 @@ func TestOutdatedPane(t *testing.T) {
 			t.Errorf("before it has waited for %s it is %s, held as %q, %v", Expire, m.State, m.Held, err)
 		}
 		time.Sleep(Expire)
-		if m := b.want(pasted, ledger.Failed, ledger.TaskNone); !strings.HasPrefix(m.Reason, Unknown) || !strings.Contains(m.Reason, refused) {
+		if m := b.want(pasted, ledger.Failed, ledger.TaskNone); causeOf(m) != ledger.CauseUnknown || !strings.Contains(m.Reason, refused) {
 			t.Errorf("it failed with %q", m.Reason)
 		}
 		b.wantGiven("waits")

@@ -14,9 +14,9 @@
 //   - A message is pasted at most once, no matter when a process is killed. What was being
 //     pasted is continued by the next process, with Enter if the composer shows exactly the
 //     message, and is never pasted again. If nothing shows what became of it, it has failed
-//     with a reason that begins with "unknown: ", and a person decides.
+//     as [ledger.CauseUnknown], and a person decides.
 //   - A message that was certainly not sent is tried again after 1 s, doubled up to 60 s.
-//     After [Expire] it has failed with a reason that begins with "not sent: ".
+//     After [Expire] it has failed as [ledger.CauseNotSent].
 //   - A notification that a task has ended ([Message.Notify]) comes once, and may come late,
 //     but not before the turn ended that had the message in it.
 //
@@ -54,12 +54,6 @@ const Expire = 15 * time.Minute
 
 // LongHeld is how long a person's draft may hold a message before it is reported to the person.
 const LongHeld = 2 * time.Minute
-
-// Reasons of failed messages begin with one of these.
-const (
-	NotSent = "not sent: " // the pane got nothing
-	Unknown = "unknown: "  // it was pasted, and nobody knows whether the program took it
-)
 
 // Options are those of [New]. Root, Ledger and State are needed.
 type Options struct {

@@ -104,7 +104,7 @@ func (p *Panes) expire(ctx context.Context, messages []ledger.PaneMessage) (expi
 		if !p.expired(m) {
 			continue
 		}
-		err := p.end(ctx, m, ledger.Failed, NotSent+cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+p.Expiry(m).String()+")")
+		err := p.end(ctx, m, ledger.Failed, ledger.CauseNotSent.Reason(cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+p.Expiry(m).String()+")"))
 		if err := ignoreMoved(err, m.UUID); err != nil {
 			return false, err
 		}
@@ -232,7 +232,7 @@ func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame
 	if out.Reason == tmux.NotProven && of.Profile == tmux.Generic && m.Notify {
 		task = ledger.TaskStaged // nothing ever proves anything there, but a hook may tell
 	}
-	return ignoreMoved(l.FailFrame(ctx, frame, Unknown+detail, task), frame)
+	return ignoreMoved(l.FailFrame(ctx, frame, ledger.CauseUnknown.Reason(detail), task), frame)
 }
 
 // patience returns for how long after the paste more may become known of a message.

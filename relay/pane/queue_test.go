@@ -61,7 +61,7 @@ func TestKilledAtEachStep(t *testing.T) {
 				if err != nil || got.State != test.state {
 					t.Errorf("it is %s (%s), %v, want %s", got.State, got.Reason, err, test.state)
 				}
-				if got.State == ledger.Failed && !strings.HasPrefix(got.Reason, Unknown) {
+				if got.State == ledger.Failed && causeOf(got) != ledger.CauseUnknown {
 					t.Errorf("it failed with %q", got.Reason)
 				}
 				if n := count(b.agent.given(), "hello"); n != test.given {
@@ -93,7 +93,7 @@ func TestRetryOfUnknown(t *testing.T) {
 		m := b.put("hello")
 		b.do()
 		failed := b.want(m, ledger.Failed, "")
-		if failed.Reason != Unknown+"nothing shows what became of it" {
+		if failed.Reason != "unknown: nothing shows what became of it" {
 			t.Errorf("it failed with %q", failed.Reason)
 		}
 		b.do()
@@ -152,7 +152,7 @@ func TestBackOff(t *testing.T) {
 		defer b.run()()
 		time.Sleep(Expire + time.Minute)
 		got := b.want(m, ledger.Failed, "")
-		if got.Reason != NotSent+"it is held: dialog (for 15m0s)" || len(tries) != got.Tries {
+		if got.Reason != "not sent: it is held: dialog (for 15m0s)" || len(tries) != got.Tries {
 			t.Errorf("failed with %q after %d tries, of which %d are recorded", got.Reason, len(tries), got.Tries)
 		}
 		want := time.Duration(0)
@@ -247,7 +247,7 @@ func TestDeliver(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		m, err = b.Deliver(ctx, b.put("late").UUID)
-		if err != nil || m.State != ledger.Failed || m.Reason != NotSent+"it is held: draft" {
+		if err != nil || m.State != ledger.Failed || m.Reason != "not sent: it is held: draft" {
 			t.Errorf("not delivered: %s %q, %v", m.State, m.Reason, err)
 		}
 		b.agent.set(func(a *simagent) { a.draft = "" })

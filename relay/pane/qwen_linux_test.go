@@ -77,7 +77,7 @@ func TestQwenAsksItsPerson(t *testing.T) {
 	s.Tell("hold")
 	m = s.until(s.put("denied"), "what waits for a person", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Dialog) })
 	s.Tell("deny")
-	if m = s.until(m, "after it was denied", func(m ledger.PaneMessage) bool { return m.State.Ended() }); m.State != ledger.Failed || !strings.HasPrefix(m.Reason, NotSent) {
+	if m = s.until(m, "after it was denied", func(m ledger.PaneMessage) bool { return m.State.Ended() }); m.State != ledger.Failed || causeOf(m) != ledger.CauseNotSent {
 		t.Errorf("it is %s: %s", m.State, m.Reason)
 	}
 	s.wants("allowed")
@@ -232,7 +232,7 @@ func TestQwenDropsAndIsDeaf(t *testing.T) {
 	end()
 	s.Tell("deaf")
 	m := s.often(s.put("unheard"), "what nothing is heard of", func(m ledger.PaneMessage) bool { return m.State.Ended() })
-	if m.State != ledger.Failed || !strings.HasPrefix(m.Reason, Unknown) {
+	if m.State != ledger.Failed || causeOf(m) != ledger.CauseUnknown {
 		t.Errorf("it is %s: %s", m.State, m.Reason)
 	}
 	s.Tell("usual")

@@ -227,7 +227,7 @@ func TestSeed09StaleDraft(t *testing.T) {
 		b.wantGiven()
 		time.Sleep(Expire)
 		got := b.want(m, ledger.Failed, "")
-		if want := NotSent + "it is held: draft (for 15m0s)"; got.Reason != want {
+		if want := "not sent: it is held: draft (for 15m0s)"; got.Reason != want {
 			t.Errorf("it failed with %q, want %q", got.Reason, want)
 		}
 	})

@@ -308,7 +308,7 @@ func TestHeldMessage(t *testing.T) {
 		"allow":        ended,
 		"allow slowly": ended,
 		"deny": func(m ledger.PaneMessage) bool {
-			return m.State == ledger.Failed && strings.HasPrefix(m.Reason, NotSent)
+			return m.State == ledger.Failed && causeOf(m) == ledger.CauseNotSent
 		},
 	} {
 		t.Run(answer, func(t *testing.T) {
@@ -542,7 +542,7 @@ func TestDeafSession(t *testing.T) {
 	s := newSessions(t)
 	s.Tell("deaf")
 	m := s.often(s.put("a"), "what nothing is heard of", func(m ledger.PaneMessage) bool { return m.State.Ended() })
-	if m.State != ledger.Failed || !strings.HasPrefix(m.Reason, Unknown) {
+	if m.State != ledger.Failed || causeOf(m) != ledger.CauseUnknown {
 		t.Errorf("it is %s: %s", m.State, m.Reason)
 	}
 	s.Tell("usual")

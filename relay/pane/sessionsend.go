@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -98,7 +99,7 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 			return hold(quiet, unseen(m), p.soon(m))
 		case m.Policy == string(ByQueue): // it stays in the queue if its person has interrupted the session; then it is not put there again
 		case tries >= mostTries(of):
-			return ignoreMoved(l.FailFrame(keep, frame, Unknown+fmt.Sprintf("the session was sent it %d times and shows nothing of it", tries), ledger.TaskNone), frame)
+			return ignoreMoved(l.FailFrame(keep, frame, ledger.CauseUnknown.Reason(fmt.Sprintf("the session was sent it %d times and shows nothing of it", tries)), ledger.TaskNone), frame)
 		}
 	} else if held, why, err := p.heldBySession(ctx, of, now, m); err != nil || held != "" {
 		return cmp.Or(err, hold(held, why, p.again(now, m)))
@@ -188,12 +189,8 @@ var refusals = map[peer.Status]string{
 
 // Refusal reports whether the reason of a message that was not sent is that the session, or its person, did not want it.
 func Refusal(reason string) bool {
-	for _, why := range refusals {
-		if strings.TrimPrefix(reason, NotSent) == why {
-			return true
-		}
-	}
-	return false
+	cause, why := ledger.SplitReason(reason)
+	return cause == ledger.CauseNotSent && slices.Contains(slices.Collect(maps.Values(refusals)), why)
 }
 
 // sessionAt names a session in a process.
@@ -267,7 +264,7 @@ func (p *Panes) heed(ctx context.Context, of Pane, frame string, m ledger.PaneMe
 		return true, l.HoldPaneMessage(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
 	case peer.Denied, peer.Expired, peer.Refused:
 		p.mailbox.Forget(id)
-		return true, ignoreMoved(l.FailFrame(ctx, frame, NotSent+refusals[n.Status], ledger.TaskNone), frame)
+		return true, ignoreMoved(l.FailFrame(ctx, frame, ledger.CauseNotSent.Reason(refusals[n.Status]), ledger.TaskNone), frame)
 	}
 	return false, nil
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
@@ -53,7 +52,7 @@ func TestPanesWithoutAWatch(t *testing.T) {
 		}
 	}
 	put("unsure")
-	if err := l.EndDeliveries(ctx, ledger.Failed, pane.Unknown+"nothing shows it", "unsure"); err != nil {
+	if err := l.EndDeliveries(ctx, ledger.Failed, ledger.CauseUnknown.Reason("nothing shows it"), "unsure"); err != nil {
 		t.Fatal(err)
 	}
 	put("waits")

@@ -471,13 +471,14 @@ func (l machineWay) await(_, ctx context.Context, s api.Sent, until string, time
 // notThere is the error for a message that did not arrive, or of which that is not known.
 func (l *Local) notThere(o ledger.Outgoing) error {
 	again := "to send it again: teambridge relay retry " + o.UUID
+	_, why := ledger.SplitReason(o.Reason)
 	switch o.Stage {
 	case ledger.StageRefused:
-		return api.Decide(api.CodeRefused, again, "%s does not take the message: %s", o.Machine, strings.TrimPrefix(o.Reason, "refused: "))
+		return api.Decide(api.CodeRefused, again, "%s does not take the message: %s", o.Machine, why)
 	case ledger.StageLost:
-		return api.Decide(api.CodeLost, again, "the message was lost on %s: %s", o.Machine, strings.TrimPrefix(o.Reason, "lost: "))
+		return api.Decide(api.CodeLost, again, "the message was lost on %s: %s", o.Machine, why)
 	case ledger.StageUnknown:
-		return api.Decide(api.CodeUnknown, again+", which may make a second copy", "nobody knows whether %s@%s has the message: %s", o.Inbox, o.Team, strings.TrimPrefix(o.Reason, "unknown: "))
+		return api.Decide(api.CodeUnknown, again+", which may make a second copy", "nobody knows whether %s@%s has the message: %s", o.Inbox, o.Team, why)
 	}
 	return api.Decide(api.CodeGone, again, "the message to %s@%s was not sent: %s", o.Inbox, o.Team, cmp.Or(o.Reason, string(o.State)))
 }

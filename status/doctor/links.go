@@ -153,7 +153,7 @@ func (x *examination) failed(ctx context.Context, l *ledger.Ledger) (failed []le
 	all, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
 	for _, d := range all {
 		var o ledger.Outgoing
-		if err == nil && strings.HasPrefix(d.Reason, "unknown: ") {
+		if cause, _ := ledger.SplitReason(d.Reason); err == nil && cause == ledger.CauseUnknown {
 			o, _, err = l.Outgoing(ctx, d.UUID)
 		}
 		if o.Stage == ledger.StageUnknown {
@@ -170,8 +170,9 @@ func (x *examination) unknown(ctx context.Context, l *ledger.Ledger) error {
 	_, list, err := x.failed(ctx, l)
 	if err == nil && len(list) > 0 {
 		last := list[0]
+		_, why := ledger.SplitReason(last.Reason)
 		x.add(api.LevelNote, "machine_unknown", "", "", fmt.Sprintf("of %s to other machines, nobody knows whether they arrived, the last to %s@%s@%s: %s",
-			plain.Plural(len(list), "message"), last.There, last.At, last.Machine, strings.TrimPrefix(last.Reason, "unknown: ")),
+			plain.Plural(len(list), "message"), last.There, last.At, last.Machine, why),
 			"ask there; teambridge relay retry sends one again, which may make a second copy, and teambridge relay drop gives it up")
 	}
 	return err

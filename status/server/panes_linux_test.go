@@ -349,7 +349,7 @@ func TestPaneOfAMember(t *testing.T) {
 		v := as[api.RelayEvent](t, e)
 		return v.Delivery == late.Delivery && v.State == "held"
 	})
-	if err := r.ledger.EndDeliveries(t.Context(), ledger.Failed, pane.NotSent+"it worked all the time", late.Delivery); err != nil {
+	if err := r.ledger.EndDeliveries(t.Context(), ledger.Failed, ledger.CauseNotSent.Reason("it worked all the time"), late.Delivery); err != nil {
 		t.Fatal(err)
 	}
 	all := eventually(t, r, "/v1/attention?team=crew", "told", func(l []api.Attention) bool { return waiting(l, api.WaitsLost) != nil })

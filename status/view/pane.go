@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -158,7 +157,8 @@ func PaneStatus(v pane.View) api.Status {
 
 // PaneMessage returns the state of a message to a pane as [api.Sent] has it, and the reason.
 func PaneMessage(m ledger.PaneMessage) (state, reason string) {
-	if reason, unknown := strings.CutPrefix(m.Reason, pane.Unknown); m.State == ledger.Failed && unknown {
+	cause, reason := ledger.SplitReason(m.Reason)
+	if m.State == ledger.Failed && cause == ledger.CauseUnknown {
 		return api.Unconfirmed, reason
 	}
 	switch m.State {
@@ -167,7 +167,7 @@ func PaneMessage(m ledger.PaneMessage) (state, reason string) {
 	case ledger.Done:
 		return api.Confirmed, ""
 	case ledger.Failed, ledger.Dropped, ledger.Cancelled:
-		return api.NotSent, cmp.Or(strings.TrimPrefix(m.Reason, pane.NotSent), string(m.State))
+		return api.NotSent, cmp.Or(reason, string(m.State))
 	}
 	return api.Waiting, cmp.Or(m.Detail, "it is being delivered")
 }

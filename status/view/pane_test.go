@@ -32,11 +32,11 @@ func TestPaneMessage(t *testing.T) {
 		{"finished", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done}, Task: ledger.TaskEnded, TaskAt: at}, api.Confirmed, "", api.Fate{State: "finished"}},
 		{"its end was not seen", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done, At: at}, Task: ledger.TaskEnded, Lost: "gone"}, api.Confirmed, "", api.Fate{State: "done"}},
 		{
-			"unconfirmed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: pane.Unknown + "no trace", At: at}},
+			"unconfirmed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: "unknown: no trace", At: at}},
 			api.Unconfirmed, "no trace", api.Fate{State: "failed", Reason: "unknown: no trace"},
 		},
 		{
-			"not sent", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: pane.NotSent + "a draft", At: at}},
+			"not sent", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: "not sent: a draft", At: at}},
 			api.NotSent, "a draft", api.Fate{State: "failed", Reason: "not sent: a draft"},
 		},
 		{"given up", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Dropped, At: at}}, api.NotSent, "dropped", api.Fate{State: "dropped"}},

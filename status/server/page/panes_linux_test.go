@@ -93,7 +93,7 @@ func TestPanes(t *testing.T) {
 	}
 	tmux.Keys(t, id, "WAIT:never", "Enter") // so that nothing is typed meanwhile
 	p.until(`document.querySelector(".head .doing").textContent.startsWith("Working")`)
-	first, second := sent("message-first", pane.Unknown+"Enter was pressed, and nothing shows what became of it"), sent("message-second", pane.NotSent+"the pane was in copy mode")
+	first, second := sent("message-first", ledger.CauseUnknown.Reason("Enter was pressed, and nothing shows what became of it")), sent("message-second", ledger.CauseNotSent.Reason("the pane was in copy mode"))
 	p.until(own(first) + `?.textContent.includes("may not have been sent: Enter was pressed") && ` + own(second) + `?.textContent.includes("not sent: the pane was in copy mode")`)
 	p.picture("pane-failed")
 	p.size(390, 844)

@@ -1,0 +1,28 @@
+package ledger
+
+import "strings"
+
+// A Cause says what is certain of a delivery that failed. The stored reason begins with it: "unknown: the pane was removed".
+type Cause string
+
+// The causes.
+const (
+	CauseNotSent Cause = "not sent" // the receiver got nothing
+	CauseUnknown Cause = "unknown"  // the receiver may have the message
+	CauseRefused Cause = "refused"  // another machine does not take it
+	CauseLost    Cause = "lost"     // another machine had it, and no longer has it
+)
+
+// Reason returns the reason of a delivery that failed of that cause, as it is stored.
+func (c Cause) Reason(detail string) string { return string(c) + ": " + detail }
+
+// SplitReason divides a stored reason into its cause, "" if it names none, and the rest.
+func SplitReason(reason string) (Cause, string) {
+	if before, detail, ok := strings.Cut(reason, ": "); ok {
+		switch c := Cause(before); c {
+		case CauseNotSent, CauseUnknown, CauseRefused, CauseLost:
+			return c, detail
+		}
+	}
+	return "", reason
+}
