@@ -65,7 +65,7 @@ func (o Options) Argv() (argv []string, session string, err error) {
 
 func (o Options) launch() (launch, error) {
 	invalid := func(format string, args ...any) (launch, error) {
-		return launch{}, fmt.Errorf("claude: command: %w: %w", ErrInvalid, fmt.Errorf(format, args...))
+		return launch{}, &CommandError{fmt.Errorf(format, args...)}
 	}
 	if len(o.Command) == 0 || o.Command[0] == "" {
 		return invalid("there is none")

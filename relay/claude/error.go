@@ -107,3 +107,12 @@ func because(texts ...string) error {
 	}
 	return nil
 }
+
+// A CommandError says why a command cannot be run as an agent. It is an [ErrInvalid].
+type CommandError struct{ Err error }
+
+func (e *CommandError) Error() string {
+	return "claude: command: " + ErrInvalid.Error() + ": " + e.Err.Error()
+}
+
+func (e *CommandError) Unwrap() []error { return []error{ErrInvalid, e.Err} }

@@ -18,7 +18,7 @@ func (o Options) profile(args *flags) (*profile.Profile, error) {
 	}
 	for _, name := range []string{"--agent", "--agents"} {
 		if args.has(name) {
-			return nil, fmt.Errorf("claude: command: %w: %s is in it, and the profile is to be %q", ErrInvalid, name, o.Profile.Name)
+			return nil, &CommandError{fmt.Errorf("%s is in it, and the profile is to be %q", name, o.Profile.Name)}
 		}
 	}
 	p, err := o.Profile.Load()

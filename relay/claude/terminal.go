@@ -28,7 +28,7 @@ import (
 // the value of that.
 func (o Options) Terminal(prefill string, settings func(own string) (string, error)) (argv []string, session string, err error) {
 	invalid := func(err error) ([]string, string, error) {
-		return nil, "", fmt.Errorf("claude: command: %w: %w", ErrInvalid, err)
+		return nil, "", &CommandError{err}
 	}
 	if len(o.Command) == 0 || o.Command[0] == "" {
 		return invalid(errors.New("there is none"))
@@ -122,7 +122,7 @@ func TakeSession(command []string) (rest []string, session string, err error) {
 		return command, "", nil
 	}
 	if session, _, err = (Options{}).conversation(&args); err != nil {
-		return nil, "", fmt.Errorf("claude: command: %w: %w", ErrInvalid, err)
+		return nil, "", &CommandError{err}
 	}
 	return append(program, args.list...), session, nil
 }

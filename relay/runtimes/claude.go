@@ -21,11 +21,10 @@ func checkClaude(r *ledger.Relay) error {
 		return &SettingError{"url", "Claude Code has no server; it is for --runtime opencode"}
 	}
 	if _, _, err := (claude.Options{Command: r.Command, Plain: r.Plain}).Argv(); err != nil {
-		reason := err.Error()
-		if _, why, ok := strings.Cut(reason, claude.ErrInvalid.Error()+": "); ok {
-			reason = why
+		if bad, ok := errors.AsType[*claude.CommandError](err); ok {
+			err = bad.Err
 		}
-		return &SettingError{"command", reason}
+		return &SettingError{"command", err.Error()}
 	}
 	switch {
 	case r.Profile == "":
