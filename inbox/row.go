@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,6 +139,18 @@ func digest(parts ...string) [32]byte {
 // Parse returns the rows of an inbox file; nil if there are none. Elements that are not
 // objects are skipped. The error is a [*CorruptError] without a path.
 func Parse(data []byte) ([]Row, error) { return new(Inbox).rows(data) }
+
+// ParseRow returns the row that an element of an inbox file is. It is an error if that is no object.
+func ParseRow(element []byte) (Row, error) {
+	rows, err := Parse(slices.Concat([]byte("["), element, []byte("]")))
+	if err == nil && len(rows) != 1 {
+		err = errors.New("it is no object")
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	return rows[0], nil
+}
 
 // rows is [Parse], with the cache of the inbox.
 func (b *Inbox) rows(data []byte) ([]Row, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"teambridge/inbox"
@@ -195,11 +194,11 @@ func same(a, b []byte) bool {
 
 // parse reads one row; nil if it is none.
 func parse(raw []byte) *inbox.Row {
-	rows, err := inbox.Parse(slices.Concat([]byte("["), raw, []byte("]")))
-	if err != nil || len(rows) != 1 {
+	row, err := inbox.ParseRow(raw)
+	if err != nil {
 		return nil
 	}
-	return &rows[0]
+	return &row
 }
 
 // recorded says what became of a message that was sent before and is gone, according to

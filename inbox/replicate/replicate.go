@@ -68,12 +68,12 @@ func said(ctx context.Context, l *ledger.Ledger, j *journal.Journal, version *st
 		}
 		rows := make([]inbox.Row, 0, n)
 		for _, s := range list[:n] {
-			one, err := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
+			row, err := inbox.ParseRow(s.Raw)
 			if err != nil {
 				return changes, err
 			}
-			one[0].Read = s.Read
-			rows = append(rows, one[0])
+			row.Read = s.Read
+			rows = append(rows, row)
 		}
 		o, err := j.Observe(ctx, journal.Snapshot{Root: k.Root, Team: teams.Instance{Team: k.Team, CreatedAt: k.CreatedAt}, Inbox: k.Inbox, Rows: rows, At: at, Done: time.Now()})
 		if changes += len(o.Changes); err != nil {

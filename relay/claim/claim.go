@@ -285,11 +285,11 @@ func Of(row *inbox.Row) string {
 
 // Row returns the row that a delivery is of; nil if it is none.
 func Row(d ledger.Delivery) *inbox.Row {
-	rows, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
-	if err != nil || len(rows) != 1 {
+	row, err := inbox.ParseRow(d.Raw)
+	if err != nil {
 		return nil
 	}
-	return &rows[0]
+	return &row
 }
 
 // namespace is the UUID namespace of deliveries and nudges.

@@ -1,11 +1,9 @@
 package pane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -191,13 +189,13 @@ func (p *Panes) said(ctx context.Context, which func(ledger.Said) bool) (rows ma
 		if !which(s) {
 			continue
 		}
-		some, perr := inbox.Parse(slices.Concat([]byte("["), s.Raw, []byte("]")))
-		if perr != nil || len(some) != 1 {
-			err = errors.Join(err, fmt.Errorf("read a message of %s: %w", s.From, cmp.Or(perr, errors.New("it is no object"))))
+		row, perr := inbox.ParseRow(s.Raw)
+		if perr != nil {
+			err = errors.Join(err, fmt.Errorf("read a message of %s: %w", s.From, perr))
 			continue
 		}
-		some[0].Read = s.Read
-		rows[s.Key.Team] = append(rows[s.Key.Team], some...)
+		row.Read = s.Read
+		rows[s.Key.Team] = append(rows[s.Key.Team], row)
 	}
 	return rows, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
@@ -48,13 +47,13 @@ func (s *sender) shutDown(ctx context.Context) error {
 
 // requestOf reads a shutdown request.
 func requestOf(d ledger.Delivery) (id, reason string) {
-	rows, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
-	if err != nil || len(rows) != 1 {
+	row, err := inbox.ParseRow(d.Raw)
+	if err != nil {
 		return "", ""
 	}
 	// A map, because keys are case-sensitive in JavaScript, and those of a struct are not.
 	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(rows[0].Text), &fields) != nil {
+	if json.Unmarshal([]byte(row.Text), &fields) != nil {
 		return "", ""
 	}
 	text := func(key string) (s string) {

@@ -361,12 +361,12 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 	case len(done.Answer) == 0:
 		return a, api.Decide(api.CodeNoAnswer, "the message stays sent; look at the pane", "%s has ended its turn with the message, and what it said is not known", p.Inbox)
 	}
-	rows, err := inbox.Parse(slices.Concat([]byte("["), done.Answer, []byte("]")))
-	if err != nil || len(rows) != 1 {
-		return a, fmt.Errorf("read the answer of %s: %w", p.Inbox, cmp.Or(err, errors.New("it is no object")))
+	row, err := inbox.ParseRow(done.Answer)
+	if err != nil {
+		return a, fmt.Errorf("read the answer of %s: %w", p.Inbox, err)
 	}
-	a.Reply = view.Message(p.Team, inbox.Entry{Row: rows[0], Inbox: p.Inbox})
-	a.Text, a.Via, a.Certain = rows[0].Text, api.ViaMessage, true
+	a.Reply = view.Message(p.Team, inbox.Entry{Row: row, Inbox: p.Inbox})
+	a.Text, a.Via, a.Certain = row.Text, api.ViaMessage, true
 	if !direct {
 		a.Via, a.Reply.Kind = api.ViaResult, journal.KindAnswer
 	}
