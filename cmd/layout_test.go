@@ -132,6 +132,7 @@ var mayImport = map[string][]string{
 // change of one package.
 var onlyUser = map[string][]string{
 	"golang.org/x/sys":                            {"teams/lockedfile", "teams/watch", "relay/peer", "relay/terminal", "relay/tmux"},
+	"golang.org/x/time":                           {"relay/peer"},
 	"github.com/creack/pty":                       {"relay/terminal"},
 	"github.com/gofrs/flock":                      {"teams/flock"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},

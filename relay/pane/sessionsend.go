@@ -313,14 +313,11 @@ func (p *Panes) heldBySession(ctx context.Context, of Pane, s transcript.Process
 	}
 	// Its bucket, as far as we have taken something out of it.
 	sent, err := p.opts.Ledger.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*p.timing.refill))
-	left, last := float64(peer.Burst), time.Time{}
-	for _, at := range append(sent, time.Now()) {
-		if !last.IsZero() {
-			left = min(peer.Burst, left+float64(at.Sub(last))/float64(p.timing.refill))
-		}
-		left, last = left-1, at
+	bucket := peer.NewBucket(p.timing.refill)
+	for _, at := range sent {
+		bucket.ReserveN(at, 1)
 	}
-	if left < 0 {
+	if bucket.TokensAt(time.Now()) < 1 {
 		return tmux.TooSoon, "the session takes one message in two seconds now", err
 	}
 	return "", "", err

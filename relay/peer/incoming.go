@@ -9,6 +9,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Incoming is what an agent wrote to us with its own tool, or what somebody says that one did.
@@ -19,11 +21,8 @@ type Incoming struct {
 	Text string
 }
 
-// bucket is how much more a process may write to us.
-type bucket struct {
-	left float64
-	at   time.Time
-}
+// NewBucket returns what limits messages to [Burst] at once, and one more after each refill.
+func NewBucket(refill time.Duration) *rate.Limiter { return rate.NewLimiter(rate.Every(refill), Burst) }
 
 // serve takes what sessions write to us.
 func (b *Mailbox) serve(l net.Listener) {
@@ -88,21 +87,16 @@ func (b *Mailbox) read(c *net.UnixConn) {
 func (b *Mailbox) Admits(pid int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now, was := time.Now(), b.taken[pid]
-	left := float64(Burst)
-	if !was.at.IsZero() {
-		left = min(left, was.left+float64(now.Sub(was.at))/float64(Refill))
-	}
-	if left < 1 {
-		return false
-	}
-	b.taken[pid] = bucket{left - 1, now}
-	for pid, other := range b.taken { // one that has been quiet for so long is full
-		if now.Sub(other.at) > Burst*Refill {
+	now := time.Now()
+	for pid, other := range b.taken { // one that has been quiet for long is as a new one
+		if other.TokensAt(now) >= Burst {
 			delete(b.taken, pid)
 		}
 	}
-	return true
+	if b.taken[pid] == nil {
+		b.taken[pid] = NewBucket(Refill)
+	}
+	return b.taken[pid].AllowN(now, 1)
 }
 
 // unwrapped is the text in the wrapper of a message, and the name that its sender gives itself.

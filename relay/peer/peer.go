@@ -33,6 +33,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"golang.org/x/time/rate"
 
 	"teambridge/relay/delivery"
 	"teambridge/teams/socket"
@@ -165,7 +166,7 @@ type Mailbox struct {
 	notices   map[string]Notice       // by the id of the message
 	to        map[string]int          // the process to which a message was sent, by the same
 	told      chan struct{}           // is closed, and another one made, with each notice
-	taken     map[int]bucket          // by the process that writes to us
+	taken     map[int]*rate.Limiter   // by the process that writes to us
 	listed    map[string]*listing     // by directory; if there is none, sessions know us only from our messages
 }
 
@@ -175,7 +176,7 @@ type Mailbox struct {
 func Open(state string, take func(Incoming)) *Mailbox {
 	return &Mailbox{
 		state: filepath.Join(state, "sockets"), take: take,
-		listeners: map[string]net.Listener{}, notices: map[string]Notice{}, to: map[string]int{}, told: make(chan struct{}), taken: map[int]bucket{},
+		listeners: map[string]net.Listener{}, notices: map[string]Notice{}, to: map[string]int{}, told: make(chan struct{}), taken: map[int]*rate.Limiter{},
 		listed: map[string]*listing{},
 	}
 }
