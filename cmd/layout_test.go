@@ -67,9 +67,9 @@ var mayImport = map[string][]string{
 	"relay/link/nats/admin":    {"relay/link/nats"},
 	"relay/link/hub":           {"relay/link/nats", "relay/link/nats/admin", "teams/atomicfile", "teams/flock"},
 	"relay/delivery":           {},
-	"relay/peer":               {"relay/delivery", "teams/atomicfile", "teams/flock", "teams/socket", "teams/transcript"},
+	"relay/peer":               {"relay/delivery", "relay/process", "teams/atomicfile", "teams/flock", "teams/socket", "teams/transcript"},
 	"relay/wake":               {"relay/delivery", "relay/process", "teams/atomicfile", "teams/flock", "teams/socket", "teams/transcript"},
-	"relay/codex":              {"relay/delivery", "teams/sharedfile", "teams/transcript"},
+	"relay/codex":              {"relay/delivery", "relay/process", "teams/sharedfile", "teams/transcript"},
 	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
 	"relay/probe":              {"relay/peer", "relay/process", "relay/relaytest/model", "relay/terminal", "teams", "teams/transcript"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/delivery", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
@@ -131,7 +131,7 @@ var mayImport = map[string][]string{
 // Which package alone may import a dependency, so that replacing it is the
 // change of one package.
 var onlyUser = map[string][]string{
-	"golang.org/x/sys":                            {"teams/lockedfile", "teams/watch", "relay/peer", "relay/terminal", "relay/tmux"},
+	"golang.org/x/sys":                            {"teams/lockedfile", "relay/process", "relay/terminal", "relay/tmux"},
 	"golang.org/x/time":                           {"relay/peer"},
 	"github.com/creack/pty":                       {"relay/terminal"},
 	"github.com/gofrs/flock":                      {"teams/flock"},

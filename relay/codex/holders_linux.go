@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"teambridge/relay/process"
 )
 
 // holders returns which processes hold the locks NAME.lock in a directory, by name.
@@ -61,22 +62,13 @@ func holders(dir string) map[string]int {
 
 // startOf returns when a process started, give or take 20 ms; the zero time if that is not known.
 func startOf(pid int) time.Time {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return time.Time{}
-	}
 	up, err := os.ReadFile("/proc/uptime")
 	now := time.Now()
-	_, rest, found := strings.Cut(string(stat[max(0, bytes.LastIndexByte(stat, ')')):]), ") ")
-	fields := strings.Fields(rest)
-	if err != nil || !found || len(fields) < 20 {
-		return time.Time{}
-	}
 	const perSecond = 100 // ticks, on every Linux
-	ticks, err1 := strconv.ParseInt(fields[19], 10, 64)
+	ticks, err1 := strconv.ParseInt(process.Ticks(pid), 10, 64)
 	first, _, _ := strings.Cut(string(up), " ")
 	seconds, err2 := strconv.ParseFloat(first, 64)
-	if err1 != nil || err2 != nil {
+	if err != nil || err1 != nil || err2 != nil {
 		return time.Time{}
 	}
 	age := time.Duration(seconds*float64(time.Second)) - time.Duration(ticks)*time.Second/perSecond
@@ -118,14 +110,5 @@ func listener(home string) (pid int) {
 		return 0
 	}
 	defer c.Close()
-	raw, err := c.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = raw.Control(func(fd uintptr) {
-		if cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
-			pid = int(cred.Pid)
-		}
-	})
-	return pid
+	return process.Peer(c.(*net.UnixConn))
 }

@@ -8,6 +8,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/codex"
 	"teambridge/relay/peer"
+	"teambridge/relay/process"
 	"teambridge/relay/tmux"
 	"teambridge/relay/wake"
 	"teambridge/teams/transcript"
@@ -74,7 +75,7 @@ func (home codexIn) processes() (list []transcript.Process) {
 			PID: t.PID, Session: t.ID, Version: t.Version, StartedAt: t.Begun.UnixMilli(), Cwd: t.Cwd, Name: "codex-" + t.ID[len(t.ID)-6:],
 			Interactive: !t.Exec, Entrypoint: codexAlone, Status: transcript.ProcessIdle, Changed: t.Changed, Path: t.Rollout,
 		}
-		s.ProcStart = wake.Start(t.PID) + "/" + t.ID
+		s.ProcStart = process.Ticks(t.PID) + "/" + t.ID
 		switch {
 		case t.Exec:
 			s.Entrypoint = codexExec

@@ -7,9 +7,9 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/codex"
+	"teambridge/relay/process"
 	"teambridge/relay/qwen"
 	"teambridge/relay/tmux"
-	"teambridge/relay/wake"
 	"teambridge/teams/transcript"
 )
 
@@ -87,7 +87,7 @@ func (p *Panes) processIn(ctx context.Context, program program, of *Pane) (now t
 			break
 		}
 		before, _, _ := strings.Cut(of.Start, "/")
-		if start := wake.Start(of.Ref.PID); start == "" || start != before {
+		if start := process.Ticks(of.Ref.PID); start == "" || start != before {
 			return now, nil // nor does the process live that had it
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"teambridge/relay/process"
 )
 
 // Incoming is what an agent wrote to us with its own tool, or what somebody says that one did.
@@ -50,7 +52,7 @@ func (b *Mailbox) serve(l net.Listener) {
 func (b *Mailbox) read(c *net.UnixConn) {
 	const most = 1 << 20
 	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
-	pid := peerOf(c)
+	pid := process.Peer(c)
 	lines := bufio.NewScanner(io.LimitReader(c, most))
 	lines.Buffer(nil, most)
 	for lines.Scan() {

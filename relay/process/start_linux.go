@@ -24,6 +24,15 @@ func stat(pid int) []string {
 	return fields
 }
 
+// Ticks returns when a process started, in ticks since boot, as Claude Code writes it; "" if it does not run, as a zombie does not.
+func Ticks(pid int) string {
+	fields := stat(pid)
+	if fields == nil {
+		return ""
+	}
+	return fields[19]
+}
+
 // started tells whether a process runs, and when it started, in ticks since boot, with the id of that boot.
 func started(pid int) (start string, there bool) {
 	fields := stat(pid)

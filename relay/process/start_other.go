@@ -22,6 +22,9 @@ func started(pid int) (start string, there bool) {
 	return "", !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }
 
+// Ticks is not known here.
+func Ticks(int) string { return "" }
+
 // Parent is the parent of a process; 0 if it does not run.
 func Parent(pid int) int {
 	out, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output()

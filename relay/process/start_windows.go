@@ -30,6 +30,9 @@ func started(pid int) (start string, there bool) {
 	return strconv.FormatInt(created.Nanoseconds(), 10), true
 }
 
+// Ticks is not known here.
+func Ticks(int) string { return "" }
+
 // Parent is 0: which process started another is not looked for here.
 func Parent(int) int { return 0 }
 

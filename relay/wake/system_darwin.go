@@ -9,9 +9,6 @@ import (
 // Supported says that this system has the waiting hook.
 const Supported = true
 
-// Start is not known here in the form that Claude Code writes.
-func Start(int) string { return "" }
-
 // unread is not known here.
 func unread(*os.File) int32 { return 0 }
 

@@ -1,30 +1,16 @@
 package wake
 
 import (
-	"bytes"
 	"context"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"unsafe"
+
+	"teambridge/relay/process"
 )
 
 // Supported says that this system has the waiting hook.
 const Supported = true
-
-// Start returns when a process started, field 22 of /proc/<pid>/stat; "" if it does not run, as a zombie does not.
-func Start(pid int) string {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return ""
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name, in parentheses, may hold some itself
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return ""
-	}
-	return fields[19]
-}
 
 // unread returns how many bytes that were written to a pipe or a Unix socket its reader has not taken yet; 0 if that is not
 // known.
@@ -39,7 +25,7 @@ func unread(f *os.File) (n int32) {
 
 // gone reports whether the process of a session has ended.
 func gone(s Session) bool {
-	now := Start(s.PID)
+	now := process.Ticks(s.PID)
 	return now == "" || s.Start != "" && now != s.Start
 }
 

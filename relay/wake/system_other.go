@@ -10,8 +10,6 @@ import (
 // Supported says that this system has the waiting hook. It was measured with none of the others.
 const Supported = false
 
-func Start(int) string { return "" }
-
 func unread(*os.File) int32 { return 0 }
 
 func gone(Session) bool { return false }

@@ -96,7 +96,7 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 		return "", err
 	}
 	sweep(state)
-	s.Start = Start(s.PID)
+	s.Start = process.Ticks(s.PID)
 	data, err := json.Marshal(s)
 	if err != nil {
 		return "", err

@@ -94,7 +94,7 @@ func TestMessageIsHandedOver(t *testing.T) {
 	}
 	// It is known that the session has the hook even while that does not wait.
 	of, ok := Of(state, transcript.Process{PID: pid, Path: "/claude/sessions/1.json"})
-	if !ok || of.Start != Start(pid) {
+	if !ok || of.Start != process.Ticks(pid) {
 		t.Errorf("known is %+v, %t", of, ok)
 	}
 	for name, p := range map[string]transcript.Process{

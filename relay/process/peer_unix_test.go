@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package peer
+package process
 
 import (
 	"net"
@@ -32,7 +32,7 @@ func TestPeerOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if pid := peerOf(in.(*net.UnixConn)); pid != os.Getpid() {
+	if pid := Peer(in.(*net.UnixConn)); pid != os.Getpid() {
 		t.Errorf("the process at the other end is %d, want %d", pid, os.Getpid())
 	}
 }

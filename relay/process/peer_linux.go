@@ -1,4 +1,4 @@
-package peer
+package process
 
 import "golang.org/x/sys/unix"
 

@@ -1,12 +1,12 @@
 //go:build linux || darwin
 
-package peer
+package process
 
 import "net"
 
-// peerOf returns the process at the other end of a connection; 0 if that is not known, as when it
+// Peer returns the process at the other end of a connection; 0 if that is not known, as when it
 // has closed its end.
-func peerOf(c *net.UnixConn) (pid int) {
+func Peer(c *net.UnixConn) (pid int) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0
