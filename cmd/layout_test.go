@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
 	"inbox/sqlite/sqlitetest":  {"teams/winetest"}, // of tests alone
-	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams"},
+	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams", "teams/rawjson"},
 	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
@@ -92,10 +92,10 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/link", "relay/pane", "relay/tmux", "relay/toolcall",
 		"status", "status/api", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript",
 	},
-	"status/alert": {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile"},
+	"status/alert": {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	"status/bridge": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claim", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
-		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/plain", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
+		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/plain", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/rawjson", "teams/tasks", "teams/transcript", "teams/watch",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {

@@ -1,12 +1,11 @@
 package ledger
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 	"time"
 
 	"teambridge/inbox/sqlite"
+	"teambridge/teams/rawjson"
 )
 
 // maxAnswer limits how much of an answer is kept, in bytes.
@@ -33,13 +32,7 @@ func newAnswer(from, id, said string, at int64) answer {
 }
 
 // row is the answer as it is recorded.
-func (a answer) row() ([]byte, error) {
-	var raw bytes.Buffer
-	enc := json.NewEncoder(&raw)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(a)
-	return bytes.TrimSpace(raw.Bytes()), err
-}
+func (a answer) row() ([]byte, error) { return rawjson.Encode(a) }
 
 // addAnswer records the agent's answer to a frame, once, and makes an event of it.
 func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"teambridge/teams/rawjson"
 )
 
 // maxAnswer is how much of an answer is read, in bytes.
@@ -63,18 +65,18 @@ func (d Destination) send(ctx context.Context, c *http.Client, a address, m aler
 func (d Destination) body(a address, m alert) ([]byte, error) {
 	switch d.Kind {
 	case Ntfy: // docs.ntfy.sh/publish, "Publish as JSON"
-		return marshal(map[string]any{"topic": a.topic, "title": m.Title, "message": m.Text})
+		return rawjson.Encode(map[string]any{"topic": a.topic, "title": m.Title, "message": m.Text})
 	case Slack: // docs.slack.dev, "Sending messages using incoming webhooks"
-		return marshal(map[string]any{"text": references.Replace(m.whole()), "mrkdwn": false})
+		return rawjson.Encode(map[string]any{"text": references.Replace(m.whole()), "mrkdwn": false})
 	case Telegram: // core.telegram.org/bots/api#sendmessage; without a parse_mode, there is no markup
 		var chat any = a.chat
 		if n, err := strconv.ParseInt(a.chat, 10, 64); err == nil {
 			chat = n
 		}
-		return marshal(map[string]any{"chat_id": chat, "text": m.whole(), "link_preview_options": map[string]bool{"is_disabled": true}})
+		return rawjson.Encode(map[string]any{"chat_id": chat, "text": m.whole(), "link_preview_options": map[string]bool{"is_disabled": true}})
 	}
 	m.Text = markdown(m.Text) // the other texts are for programs, and are as they were
-	return marshal(m)
+	return rawjson.Encode(m)
 }
 
 // references makes text of Slack's markup for links and mentions, which other servers understand as well: <!channel> would
@@ -101,15 +103,6 @@ func markdown(text string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
-}
-
-// marshal is json.Marshal, but leaves & < > as they are.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // judge says what an answer means.

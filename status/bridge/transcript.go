@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +23,7 @@ import (
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams/rawjson"
 	"teambridge/teams/transcript"
 )
 
@@ -112,21 +112,19 @@ func (t *telling) settle(ctx context.Context) (end func(), err error) {
 // all tells a conversation.
 func (t *telling) all(ctx context.Context, conversation iter.Seq2[wire.Envelope, error]) error {
 	for e, err := range conversation {
-		var line bytes.Buffer
+		var line []byte
 		if err == nil {
 			if t.Follow && t.told[e.ID] {
 				continue
 			}
-			enc := json.NewEncoder(&line)
-			enc.SetEscapeHTML(false)
-			err = enc.Encode(e)
+			line, err = rawjson.Encode(e)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
 			return fmt.Errorf("read the transcript: %w", err)
-		case !t.tell(bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil):
+		case !t.tell(line, nil):
 			return errEnough
 		}
 		t.told[e.ID] = t.Follow
