@@ -8,7 +8,6 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/sqlite"
-	"teambridge/status/api"
 )
 
 func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
@@ -26,11 +25,3 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 
 // journalWait is how long a command that can do without the journal waits for its lock.
 const journalWait = 2 * time.Second
-
-// within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
-func within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
-	if d <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "timed out after %s: %s", d, what))
-}

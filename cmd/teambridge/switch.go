@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/teams"
 )
 
@@ -74,7 +75,7 @@ func (a *app) switchTo(ctx context.Context, address string, o switchOptions) (er
 	case w.Asked() && o.noWait:
 		word = "asked for"
 	case w.Asked():
-		waiting, cancel := within(ctx, o.timeout, who+" is not "+o.to)
+		waiting, cancel := bridge.Within(ctx, o.timeout, who+" is not "+o.to)
 		defer cancel()
 		done := a.working("waiting for %s to be %s", who, o.to)
 		err = w.Wait(waiting, func(at, reason string) { a.note("%s is %s, and the switch is held: %s", who, at, reason) })

@@ -154,7 +154,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	agent := t.Agent(r.sender.Config(), member)
 	q.conversation, q.transcripts = agent.Conversation(q.Start.Truncate(time.Millisecond)), agent.Transcripts
 	q.delivery = a.Sent.Delivery
-	wait, cancel := within(ctx, timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, q.ID))
+	wait, cancel := Within(ctx, timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, q.ID))
 	defer cancel()
 	l.opts.Debug("waiting for an answer to %s", q.ID)
 	reply, err := q.await(wait)

@@ -408,8 +408,8 @@ func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.C
 	}
 }
 
-// within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
-func within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
+// Within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
+func Within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)
 	}

@@ -68,7 +68,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	}
 	end := l.attend(ctx, w.team)
 	defer func() { err = errors.Join(err, end()) }()
-	wait, cancel := within(ctx, o.Timeout, w.missing())
+	wait, cancel := Within(ctx, o.Timeout, w.missing())
 	defer cancel()
 	if w.forMessage() {
 		h.Message, err = way.message(wait, w)
