@@ -30,6 +30,7 @@ import (
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/relay/relaytest/simcodex"
 	"teambridge/relay/relaytest/simsession"
+	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
@@ -310,6 +311,25 @@ func grow(ts *testscript.TestScript, neg bool, args []string) {
 	f, err := os.OpenFile(ts.MkAbs(args[1]), os.O_WRONLY|os.O_CREATE, 0o600)
 	ts.Check(err)
 	ts.Check(errors.Join(f.Truncate(n), f.Close()))
+}
+
+// envelopes checks that each line of a file is an envelope of the session protocol, and that there is one:
+//
+//	envelopes FILE
+func envelopes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: envelopes FILE")
+	}
+	n := 0
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		n++
+		if err := new(wire.Envelope).UnmarshalJSON([]byte(line)); err != nil {
+			ts.Fatalf("line %d: %v", n, err)
+		}
+	}
+	if n == 0 {
+		ts.Fatalf("%s is empty", args[0])
+	}
 }
 
 // repeat makes a file of so many times a text, in which Go's escapes count:

@@ -32,7 +32,7 @@ type elsewhere struct {
 }
 
 // bare are the commands that need neither files nor a service: --host means nothing to them.
-var bare = []string{"help", "completion", "version", "wire validate", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+var bare = []string{"help", "completion", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
 // byPrograms are the commands that other programs run, which are about this machine whatever the
 // environment says.

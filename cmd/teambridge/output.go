@@ -2,8 +2,8 @@ package main
 
 // The rules of output.
 //
-// stdout has only the answer. With --json that is one JSON value on one line (watch, transcript and
-// wire validate: a line for each). Without, it is text for a person: aligned columns, local times, and
+// stdout has only the answer. With --json that is one JSON value on one line (watch and
+// transcript: a line for each). Without, it is text for a person: aligned columns, local times, and
 // colour only on a terminal and without NO_COLOR.
 //
 // stderr has the rest: "teambridge: " and an error, in lower case and without a full stop,

@@ -162,7 +162,7 @@ func run(args []string, h host) int {
 }
 
 // stateless names the commands that can do without a state directory.
-var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor", "validate"}
+var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor"}
 
 // commands are all commands, by groups, those first that people use first.
 var commands = []commandGroup{
@@ -173,7 +173,7 @@ var commands = []commandGroup{
 		{"inbox", newInbox}, {"status", func(a *app) *cobra.Command { return a.overAllTeams(newStatus(a)) }}, {"watch", newWatch}, {"history", newHistory}, {"search", newSearch}, {"read", newRead}, {"wait", newWait}, {"teams", newTeams}, {"members", newMembers}, {"sessions", newSessions}, {"tasks", newTasks}, {"transcript", newTranscript}, {"changes", newChanges}, {"usage", newUsage},
 	}},
 	{"agents", "Agents", []lazyCommand{
-		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"wire", newWire}, {"mcp", newMCP}, {"setup", newSetup},
+		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"mcp", newMCP}, {"setup", newSetup},
 	}},
 	{"service", "Service", []lazyCommand{
 		{"serve", newServe}, {"ui", newUI}, {"service", newService}, {"link", newLink}, {"dial-stdio", newDialStdio},

@@ -116,6 +116,7 @@ func scripts(dir ...string) testscript.Params {
 			"take":      take,
 			"given":     given,
 			"age":       age,
+			"envelopes": envelopes,
 			"grow":      grow,
 			"repeat":    repeat,
 			"replace":   replace,
