@@ -80,6 +80,6 @@
 // With [Options.Tasks], it is the directories below tasks, and the names in these
 // themselves. What is said of teams and inboxes is then said of lists and tasks.
 //
-// On Windows a file that somebody has open cannot be replaced, so none is kept there:
-// every event has Unkept set and the reader opens the path.
+// On Windows the kernel is not asked: everything is polled. A file that somebody has open cannot be
+// replaced there, so none is kept: every event has Unkept set and the reader opens the path.
 package watch

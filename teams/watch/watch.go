@@ -237,6 +237,9 @@ func (w *Watcher) connect() {
 		return
 	}
 	delete(w.warned, "source")
+	if src == nil {
+		return // this system has none, and everything is polled
+	}
 	w.source = src
 	// Not in the loop: the source can hold a lock that Add needs while it waits for its
 	// error to be read.
