@@ -197,9 +197,7 @@ func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 			}
 		case <-s.rec.look:
 		case err := <-s.rec.failed:
-			if err := s.rec.spare(ctx, err); err != nil {
-				return err
-			}
+			return broken(err)
 		case err := <-s.rec.ended:
 			s.rec.ended <- err
 			return errors.Join(err, context.Cause(ctx), errors.New("watching ended"))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,14 +23,13 @@ type Recorder struct {
 	l       *Local
 	root    *teams.Root
 	team    string // empty: of all teams
-	spares  bool   // if the journal breaks, go on with an empty one
+	keeps   bool   // it records for others, and nobody reads what it finds
 	journal *journal.Journal
 	close   func() error    // closes the journal
 	page    int             // of changes that are read at once
 	after   int64           // number of the last change that was returned
 	look    <-chan struct{} // there may be more in the journal
 	failed  chan error      // the journal can no longer be written
-	known   map[string]int  // rows of an abandoned journal, which are not new
 	warned  bool            // that the ledger could not be opened
 	ended   chan error      // of the tap; nil in a service
 
@@ -43,10 +41,10 @@ type Recorder struct {
 }
 
 // Record records the messages of one team, or of all if team is empty, until the recorder is
-// closed. When it returns, the present content is recorded. If the journal cannot be used, or
-// no longer, it warns and goes on with an empty one, since only the history depends on it.
+// closed. When it returns, the present content is recorded. If the journal cannot be used, it
+// warns and makes a temporary one, since only the history depends on it.
 func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
-	r := &Recorder{l: l, team: team, spares: true, page: 1000}
+	r := &Recorder{l: l, team: team, page: 1000}
 	var err error
 	if r.root, err = l.opts.Root(); err != nil {
 		return nil, err
@@ -61,31 +59,32 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 		}
 		return r, nil
 	}
-	if err := r.open(ctx); err != nil {
+	if err = r.open(ctx); err == nil {
+		if err = r.begin(ctx); err != nil {
+			return nil, err
+		}
+		select {
+		case err = <-r.failed:
+			if closing := errors.Join(r.halt(), r.close()); closing != nil && !errors.As(closing, new(*journal.Error)) {
+				return nil, closing
+			}
+		default:
+		}
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		l.opts.Warn(fmt.Errorf("%s; there is no history, and nothing is recorded", view.Describe(err)))
-		if err := r.openSpare(ctx); err != nil {
+		if err := r.openTemporary(ctx); err != nil {
 			return nil, err
 		}
-	}
-	if err := r.begin(ctx); err != nil {
-		return nil, err
+		if err := r.begin(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if r.after, err = r.journal.Last(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
-	}
-	select {
-	case err := <-r.failed:
-		if err := r.spare(ctx, err); err != nil {
-			return nil, err
-		}
-		// All of that was there before, even if it could not be recorded.
-		if r.after, err = r.journal.Last(ctx); err != nil {
-			return nil, errors.Join(err, r.Close())
-		}
-	default:
 	}
 	l.opts.Debug("watching")
 	l.recording(r)
@@ -96,7 +95,7 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 // its agent does in [Recorder.Journal]. If the journal breaks it warns, and nothing more is
 // recorded.
 func (l *Local) Keep(ctx context.Context, team string) (*Recorder, error) {
-	r := &Recorder{l: l, team: team}
+	r := &Recorder{l: l, team: team, keeps: true}
 	var err error
 	if r.root, err = l.opts.Root(); err != nil {
 		return nil, err
@@ -137,8 +136,7 @@ func (l *Local) recorded(ctx context.Context) (_ *journal.Journal, err error) {
 	return l.journal, err
 }
 
-// Journal returns the journal that is recorded into. It can be another one after
-// [Recorder.Changes].
+// Journal returns the journal that is recorded into.
 func (r *Recorder) Journal() *journal.Journal { return r.journal }
 
 // After is the number of the last change that was returned, or that was there before.
@@ -163,8 +161,8 @@ func (r *Recorder) open(ctx context.Context) (err error) {
 	return err
 }
 
-// openSpare makes a temporary journal, which is removed at the end.
-func (r *Recorder) openSpare(ctx context.Context) error {
+// openTemporary makes a temporary journal, which is removed at the end.
+func (r *Recorder) openTemporary(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "teambridge-journal-")
 	if err != nil {
 		return err
@@ -188,7 +186,7 @@ func (r *Recorder) begin(ctx context.Context) error {
 				r.l.opts.Warn(err)
 			}
 		}
-		if r.spares { // else what was sent before can wait
+		if !r.keeps { // else what was sent before can wait
 			if _, err := replicate.Copy(ctx, l, r.journal); err != nil {
 				warn(fmt.Errorf("what was sent is not recorded: %w", err))
 			}
@@ -227,54 +225,16 @@ func (r *Recorder) warn(err error) {
 	}
 	select {
 	case r.failed <- err:
-		if !r.spares { // nobody takes it out, so it is told once
+		if r.keeps { // nobody takes it out, so it is told once
 			r.l.opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
 		}
 	default: // already pending
 	}
 }
 
-// spare goes on with an empty journal when the journal can no longer be written, because
-// the disk is full or the file is damaged. If it fails, r is closed.
-func (r *Recorder) spare(ctx context.Context, failure error) error {
-	r.l.opts.Warn(fmt.Errorf("%s; nothing more is recorded", view.Describe(failure)))
-	err := r.halt()
-	r.known = map[string]int{}
-	for m, err := range r.journal.Messages(ctx, journal.Query{Root: r.root.Path(), Team: r.team}) {
-		if err != nil {
-			break // then some messages are shown again
-		}
-		r.known[rowKey(m)]++
-	}
-	err = errors.Join(err, r.close())
-	r.close = func() error { return nil }
-	if err == nil || errors.As(err, new(*journal.Error)) {
-		err = r.openSpare(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	r.after = 0
-	return r.begin(ctx)
-}
-
-func rowKey(m journal.Record) string {
-	return m.Team.String() + "/" + m.Inbox + "/" + m.Key()
-}
-
-// news drops the changes that were returned before.
-func (r *Recorder) news(list []journal.Change) []journal.Change {
-	if len(r.known) == 0 {
-		return list
-	}
-	return slices.DeleteFunc(list, func(c journal.Change) bool {
-		key := rowKey(c.Message)
-		if c.Kind != journal.Appeared || r.known[key] == 0 {
-			return false
-		}
-		r.known[key]--
-		return true
-	})
+// broken is the error of a recorder whose journal can no longer be written, because the disk is full or the file is damaged.
+func broken(failure error) error {
+	return fmt.Errorf("what comes is not seen any more: %w", failure)
 }
 
 // Ledger returns the ledger; nil if it cannot be opened, of which it warns once.
@@ -302,7 +262,7 @@ func (r *Recorder) halt() error {
 // Close stops recording.
 func (r *Recorder) Close() error {
 	err := r.halt()
-	if r.spares {
+	if !r.keeps {
 		r.l.recording(nil)
 		return errors.Join(err, r.close())
 	}
@@ -356,10 +316,8 @@ func (r *Recorder) take(ctx context.Context) (list []journal.Change, more bool, 
 	if err != nil || len(list) == 0 {
 		return nil, false, err
 	}
-	r.after, more = list[len(list)-1].Seq, len(list) == r.page
-	all := len(list)
-	list = r.news(list)
-	return list, more || len(list) < all, nil
+	r.after = list[len(list)-1].Seq
+	return list, len(list) == r.page, nil
 }
 
 // Changes waits for changes in the journal and returns each once; none if there are none
@@ -370,7 +328,7 @@ func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.C
 	again := time.NewTicker(recheck)
 	defer again.Stop()
 	for {
-		list, more, err := r.take(ctx)
+		list, _, err := r.take(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -384,8 +342,6 @@ func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.C
 			return nil, err
 		case len(list) > 0:
 			return list, nil
-		case more:
-			continue
 		}
 		select {
 		case <-r.look:
@@ -393,9 +349,7 @@ func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.C
 		case <-over.C:
 			return nil, nil
 		case err := <-r.failed:
-			if err := r.spare(ctx, err); err != nil {
-				return nil, err
-			}
+			return nil, broken(err)
 		case err := <-r.ended:
 			r.ended <- err
 			if err == nil && ctx.Err() == nil {
