@@ -34,6 +34,7 @@ func TestLimits(t *testing.T) {
 		{"methods of status/client.Client", product.methods("status/client", "Client"), 83},
 		{"words for the state of a message", product.stateWords(), 128},
 		{"routes of the API", routesOfTheAPI(t), 65},
+		{"flags of cmd/teambridge", product.flags("cmd/teambridge"), 150},
 	} {
 		t.Logf("%6d %s", l.count, l.of)
 		switch {
@@ -98,6 +99,12 @@ func (p packages) lines(folders ...string) (n int) {
 // methods returns how many methods a type of a package has.
 func (p packages) methods(name, of string) int {
 	return len(regexp.MustCompile(`(?m)^func \(\w+ \*?`+of+`\)`).FindAllString(strings.Join(p[name], ""), -1))
+}
+
+// flags returns how many flags the commands of a package have.
+func (p packages) flags(name string) int {
+	definition := regexp.MustCompile(`\b(?:[fF]lags(?:\(\))?|f)\.(?:Bool|Int|Int64|String|StringArray|StringSlice)?VarP?\(|\bdurationFlag\(`)
+	return len(definition.FindAllString(strings.Join(p[name], ""), -1))
 }
 
 // stateWords returns how many constants name a state that a message, or what carries it, can be in.

@@ -59,7 +59,7 @@ func run(args []string) int {
 
 // newCommand is the command line; status is what the program ends with if there is no error.
 func newCommand(status *int) *cobra.Command {
-	asJSON, keep, state := false, true, ""
+	asJSON, state := false, ""
 	cmd := &cobra.Command{
 		Use:   "teambridge-probe [-- PROGRAM [ARGS]]",
 		Short: "Measure whether Claude Code does what teambridge relies on",
@@ -73,8 +73,8 @@ half a minute, and 2 minutes at most.
 For each point, the table says what is expected of this version, what was found,
 and what that means. "?" stands for what was never measured on this version, or
 could not be measured now. What was found is kept by version in the state
-directory, and "teambridge doctor" shows it. --keep=false keeps nothing. What has
-changed is measured twice, and counts if it was found twice.
+directory, and "teambridge doctor" shows it. What has changed is
+measured twice, and counts if it was found twice.
 
 Exit status: 0 all is as expected; 9 something has changed; 7 nothing has, but
 something could not be measured; 5 it is older than ` + teams.Oldest.String() + `, and teambridge
@@ -90,7 +90,7 @@ program; 130 interrupted: what it had started has ended.`,
 				return api.Decide(api.CodeUsage, `put "--" before the program`, "it takes a program after --")
 			}
 			if state == "" {
-				if state, err = api.StateDir(os.LookupEnv); err != nil && keep {
+				if state, err = api.StateDir(os.LookupEnv); err != nil {
 					return err
 				}
 			}
@@ -99,10 +99,8 @@ program; 130 interrupted: what it had started has ended.`,
 				return err
 			}
 			found := described(command, r)
-			if keep {
-				if err := doctor.Keep(state, found); err != nil {
-					fmt.Fprintln(os.Stderr, "warning:", err)
-				}
+			if err := doctor.Keep(state, found); err != nil {
+				fmt.Fprintln(os.Stderr, "warning:", err)
 			}
 			switch {
 			case len(r.Changed()) > 0:
@@ -123,7 +121,6 @@ program; 130 interrupted: what it had started has ended.`,
 		return api.Decide(api.CodeUsage, "see teambridge-probe --help", "%w", err)
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&keep, "keep", true, "keep what was found")
 	cmd.Flags().StringVar(&state, "state-dir", "", "directory of teambridge's own files (default $TEAMBRIDGE_STATE, else $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
 	return cmd
 }

@@ -39,7 +39,6 @@ func (o *sendOptions) suitsPane(to api.Target) error {
 		given     bool
 		flag, why string
 	}{
-		{o.color != "", "color", "a pane shows text alone"},
 		{o.protocol, "protocol", "an agent in a pane knows no protocol messages"},
 		{o.mode != "", "mode", "the service does not run the agent in a pane"},
 		{o.isolated, "isolated", "messages to a pane are never joined"},

@@ -26,7 +26,6 @@ type sendOptions struct {
 	from    string
 	summary string
 	id      string
-	color   string
 	force   bool
 
 	protocol bool // the text may be an object of Claude Code's own protocol
@@ -152,8 +151,6 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	cmd.Flags().StringVar(&o.from, "from", "", "the sender's name")
 	cmd.Flags().StringVar(&o.summary, "summary", "", "one line shown next to the sender")
-	cmd.Flags().StringVar(&o.color, "color", "", "the sender's colour")
-	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "allow a text that is an object of Claude Code's own protocol")
 }
 
@@ -263,7 +260,7 @@ func (o *sendOptions) suitsMachine() error {
 
 func (o *sendOptions) message(text string) api.NewMessage {
 	return api.NewMessage{
-		Text: text, Summary: o.summary, Color: o.color, From: o.from, Protocol: o.protocol, Mode: json.RawMessage(o.mode), Isolated: o.isolated, Force: o.force, DryRun: o.dryRun,
+		Text: text, Summary: o.summary, From: o.from, Protocol: o.protocol, Mode: json.RawMessage(o.mode), Isolated: o.isolated, Force: o.force, DryRun: o.dryRun,
 		PaneOptions: api.PaneOptions{Via: o.via, Policy: o.policy, SaveDraft: o.saveDraft, NotifyOnStop: o.notify},
 	}
 }

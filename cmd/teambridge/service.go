@@ -109,21 +109,19 @@ Exit status: 0 a service answers; 3 none does.`,
 
 func newServiceLogs(a *app) *cobra.Command {
 	var follow bool
-	var lines int
 	cmd := &cobra.Command{
 		Use:   "logs",
 		Short: "Show the log of the service",
-		Long: `Show the log of the service.
+		Long: `Show the last 100 lines of the log of the service.
 
 It is that of journalctl or, on macOS and Windows, service.log in the state
 directory.
 
 Exit status: 0; 1 it could not be shown; 3 there is none.`,
 		Example: `  teambridge service logs --follow`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return serviceLogs(cmd.Context(), a, follow, lines) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serviceLogs(cmd.Context(), a, follow) },
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new lines")
-	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "number of lines")
 	return cmd
 }
 
@@ -365,15 +363,14 @@ func printService(a *app, system string, s serviceState) error {
 	return a.print([]byte(b.String()))
 }
 
-func serviceLogs(ctx context.Context, a *app, follow bool, lines int) error {
-	if lines < 0 {
-		return usage("", "--lines %d is negative", lines)
-	}
+const logLines = 100
+
+func serviceLogs(ctx context.Context, a *app, follow bool) error {
 	u, err := a.supervisor()
 	if err != nil {
 		return err
 	}
-	command, err := u.LogCommand(follow, lines, a.json)
+	command, err := u.LogCommand(follow, logLines, a.json)
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,6 @@ remove the messages they read, so much is only known while "teambridge watch" or
 the service is recording. With --watch a line is printed for each change until
 the team ends.
 
--o usage shows the tokens of each agent and their cost since the beginning of
-the sixth day before today; see "teambridge usage".
-
 Exit status: 0; 2 bad flags; 3 no such team or member; 4 a service runs and does
 not answer, so questions of its agents are not known; 130 interrupted.`,
 		Example: `  teambridge status worker --watch
@@ -56,24 +53,18 @@ not answer, so questions of its agents are not known; 130 interrupted.`,
 		ValidArgsFunction: a.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args, watch, output) },
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "format of the table: wide also shows how the status is known, usage the tokens and the cost")
-	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputWide, outputUsage}, cobra.ShellCompDirectiveNoFileComp)))
+	cmd.Flags().StringVarP(&output, "output", "o", "", "format of the table: wide also shows how the status is known")
+	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputWide}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVar(&watch, "watch", false, "keep running, and print each change")
 	return cmd
 }
 
-// The values of --output.
-const (
-	outputWide  = "wide"  // shows the evidence
-	outputUsage = "usage" // shows tokens and cost
-)
+// outputWide is the value of --output.
+const outputWide = "wide"
 
 func (a *app) status(ctx context.Context, args []string, watch bool, output string) error {
-	switch {
-	case output != "" && output != outputWide && output != outputUsage:
-		return usage("", "--output must be %s or %s", outputWide, outputUsage)
-	case output == outputUsage && watch:
-		return usage(`"teambridge serve" has a page that shows it`, "--output %s cannot be watched", outputUsage)
+	if output != "" && output != outputWide {
+		return usage("", "--output must be %s", outputWide)
 	}
 	wide := output == outputWide
 	to, err := a.targetToRead(ctx, args...)
@@ -83,9 +74,6 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 	now, err := a.bridge(ctx).Status(ctx, to.Team, to.Members...)
 	if err != nil {
 		return err
-	}
-	if output == outputUsage {
-		return errors.Join(a.printStatusUsage(ctx, to.Team, now), a.unheard(ctx, to.Team))
 	}
 	if err := a.printStatus(now, watch, wide); err != nil || !watch {
 		return errors.Join(err, a.unheard(ctx, to.Team))
@@ -139,39 +127,6 @@ func statusText(s api.Status) string {
 		return s.Word + " (" + view.WaitsFor(s) + ")"
 	}
 	return s.Word
-}
-
-// statusUsage is a status with what the agent has used.
-type statusUsage struct {
-	api.Status
-	Usage *api.UsageRow `json:"usage,omitempty"` // nil if nothing is known
-}
-
-// printStatusUsage prints statuses with the tokens that the agents have used.
-func (a *app) printStatusUsage(ctx context.Context, team string, infos []api.Status) error {
-	u, err := a.bridge(ctx).Usage(ctx, api.UsageQuery{Team: team})
-	if err != nil {
-		return err
-	}
-	a.warnMissed(u)
-	used := map[string]*api.UsageRow{}
-	for i, r := range u.Rows {
-		used[r.Member] = &u.Rows[i]
-	}
-	list := make([]statusUsage, len(infos))
-	rows := [][]string{append([]string{"MEMBER", "STATUS"}, usageColumns...)}
-	for n, i := range infos {
-		list[n] = statusUsage{i, used[i.Member]}
-		numbers := slices.Repeat([]string{"-"}, len(usageColumns))
-		if r := used[i.Member]; r != nil {
-			numbers = usageRow(nil, *r)
-		}
-		rows = append(rows, append([]string{i.Member, statusText(i)}, numbers...))
-	}
-	if a.json {
-		return a.printJSON(list)
-	}
-	return a.table(rows)
 }
 
 // basisText says what the word of a status rests on.

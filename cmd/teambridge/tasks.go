@@ -17,7 +17,6 @@ type tasksOptions struct {
 	session    string
 	all, watch bool
 	history    bool
-	limit      int
 }
 
 func newTasks(a *app) *cobra.Command {
@@ -56,9 +55,6 @@ Exit status: 0, even if there are none; 3 no such team, session, member or task;
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeFirst(a.taskWords),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("limit") && !o.history {
-				return usage("add --history", "--limit is for --history")
-			}
 			return a.tasks(cmd.Context(), strings.Join(args, ""), o)
 		},
 	}
@@ -67,7 +63,6 @@ Exit status: 0, even if there are none; 3 no such team, session, member or task;
 	f.BoolVar(&o.all, "all", false, "the tasks of all teams and sessions")
 	f.BoolVar(&o.watch, "watch", false, "keep running, and print the tasks again whenever they change")
 	f.BoolVar(&o.history, "history", false, "print how they have changed, as far as a service has recorded it")
-	f.IntVar(&o.limit, "limit", api.TaskChanges, "with --history, the largest number of changes")
 	return cmd
 }
 
@@ -76,8 +71,6 @@ func (a *app) tasks(ctx context.Context, who string, o tasksOptions) error {
 	switch {
 	case o.history && o.watch:
 		return usage("omit one of them", "--history and --watch cannot be used together")
-	case o.limit < 1 || o.limit > api.MostTaskChanges:
-		return usage("", "--limit %d is not from 1 to %d", o.limit, api.MostTaskChanges)
 	case o.all && (o.session != "" || a.teamName != ""), o.session != "" && a.teamName != "":
 		return usage("omit all but one of them", "--team, --session and --all cannot be used together")
 	case !o.all && o.session == "":
@@ -87,7 +80,7 @@ func (a *app) tasks(ctx context.Context, who string, o tasksOptions) error {
 		}
 	}
 	if o.history {
-		h, err := a.bridge(ctx).TaskHistory(ctx, api.TaskHistoryQuery{TaskQuery: q, Limit: o.limit})
+		h, err := a.bridge(ctx).TaskHistory(ctx, api.TaskHistoryQuery{TaskQuery: q, Limit: api.MostTaskChanges})
 		if err != nil {
 			return err
 		}
@@ -134,7 +127,7 @@ func (a *app) printTaskHistory(h api.TaskHistory, lists bool) error {
 		none = "no changes since " + clock(*h.Since)
 	}
 	if h.More && !a.json {
-		a.note("there are earlier changes; see more with --limit")
+		a.note("there are earlier changes; a program can read them from the service")
 	}
 	return printList(a, h.Changes, none, head, func(c api.TaskChange) []string {
 		at := clock(c.At)

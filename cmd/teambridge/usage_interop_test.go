@@ -75,13 +75,6 @@ func TestRealUsage(t *testing.T) {
 				sent++
 				h.settled(ctx, l, sent)
 			}
-			var states []statusUsage
-			if err := json.Unmarshal([]byte(h.must("status", "-o", "usage", "--json", "--team", h.team)), &states); err != nil {
-				t.Fatal(err)
-			}
-			if len(states) != 1 || states[0].Word == "" || states[0].Usage == nil || states[0].Usage.Answers == 0 { // the last answer is written a moment later
-				t.Errorf("status: %+v", states)
-			}
 			if status := h.finish(ctx); status != 0 {
 				t.Fatalf("run ended with %d\n%s", status, h)
 			}
