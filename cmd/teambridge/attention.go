@@ -104,19 +104,17 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 		}
 	}()
 	w := waitWatch{app: a, program: p}
-	warned := false
-	for e, err := range a.events(ctx, team) {
+	events, silent := a.events(ctx, team), a.silent
+	if silent != nil {
+		a.warn("%s", view.Describe(unheard(silent)))
+	}
+	for e, err := range events {
 		if err != nil {
 			return err
 		}
 		if e.Snapshot == nil {
 			continue
 		}
-		silent := a.unanswered()
-		if silent != nil && !warned {
-			a.warn("%s", view.Describe(unheard(silent)))
-		}
-		warned = silent != nil
 		if err := w.show(e.Snapshot.Attention, silent != nil); err != nil {
 			return err
 		}

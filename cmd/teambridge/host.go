@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -207,32 +206,15 @@ func (a *app) unsure(err error, id string) error {
 
 // connectionBroke warns once that a stream broke and is connected again.
 func (a *app) connectionBroke(err error) {
-	a.debug("connecting again: %v", err)
+	why := view.Describe(err)
+	if errors.Is(err, io.EOF) {
+		why = "the service sends no more events"
+	}
+	a.debug("connecting again: %s", why)
 	if !a.broken {
-		a.warn("%s; connecting again", view.Describe(err))
+		a.warn("%s; connecting again", why)
 	}
 	a.broken = true
-}
-
-// eventsThere is events from a service elsewhere, to which it connects again when that is lost.
-func (a *app) eventsThere(ctx context.Context, team string) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		begun := false
-		for e, err := range a.served.Events(ctx, team, client.Now) {
-			if err == nil && a.broken {
-				a.broken = false
-				a.note("connected again")
-			}
-			if err == nil && !begun {
-				begun = true
-				a.debug("following the service")
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-		yield(api.Event{}, context.Cause(ctx))
-	}
 }
 
 // personDir is the directory of the person, "" on another machine.

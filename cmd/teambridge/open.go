@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -25,14 +24,11 @@ import (
 // Operations are done by the service of the Claude directory, if one runs, or else on the files.
 // A service knows more: what its agents ask, and why one of them stopped. If it runs and does not
 // answer, the files are used, and a command that shows such things fails at its end with
-// [app.unheard]: status 4. One that goes on, as watch does, warns, and asks again.
+// [app.unheard]: status 4. One that goes on, as watch does, warns.
 
 // answerWait is how long a request may take before the service is asked whether it is there, and
-// how long that may take. silentFor is how long one that did not answer is not asked again.
-const (
-	answerWait = time.Second
-	silentFor  = 5 * time.Second
-)
+// how long that may take.
+const answerWait = time.Second
 
 // bridge returns what does the operations of this command, which it chooses once: the service, if
 // one runs, answers, and may change things, or else the files.
@@ -96,7 +92,7 @@ func (a *app) findService(ctx context.Context) (f found) {
 	if err != nil {
 		return f // which the operation says
 	}
-	c, err := client.FindWith(a.state, root.Path(), client.Options{Patience: cmp.Or(a.wait, answerWait), Agent: a.agent})
+	c, err := client.FindWith(a.state, root.Path(), client.Options{Patience: cmp.Or(a.wait, answerWait), Agent: a.agent, Broken: a.connectionBroke})
 	var v api.ServiceVersion
 	if err == nil {
 		defer func() {
@@ -282,86 +278,29 @@ func (a *app) where() string {
 	return "-"
 }
 
-// events yields the events of a team, or of all teams if the name is empty, from now on. If the
-// service ends meanwhile, the files tell what comes next, and if one begins to answer, that does.
-// The iterator may be used by another goroutine than the rest of a.
+// events yields the events of a team, or of all teams if the name is empty, from now on: those of the service, to which it connects
+// again when that is lost, or else what the files tell. The iterator may be used by another goroutine than the rest of a.
 func (a *app) events(ctx context.Context, team string) iter.Seq2[api.Event, error] {
-	if a.there != nil {
-		return a.eventsThere(ctx, team)
+	c, served := a.bridge(ctx).(*client.Client)
+	events := c.Events
+	if !served {
+		events = a.local().Events
 	}
-	a.bridge(ctx)
 	return func(yield func(api.Event, error) bool) {
-		for after := client.Now; ctx.Err() == nil; {
-			reading, stop := context.WithCancel(ctx)
-			var looking sync.WaitGroup
-			var events iter.Seq2[api.Event, error]
-			c, served := a.bridge(ctx).(*client.Client)
-			if served {
-				events = c.Stream(reading, team, after)
-			} else {
-				events = a.local().Events(reading, team, after)
-				looking.Go(func() { a.awaitService(reading); stop() })
+		begun := false
+		for e, err := range events(ctx, team, client.Now) {
+			if err == nil && a.broken {
+				a.broken = false
+				a.note("connected again")
 			}
-			var failed error
-			wanted, begun := true, false
-			for e, err := range events {
-				if failed = err; err == nil {
-					after = e.ID
-					wanted = yield(e, nil)
-				}
-				if !wanted || err != nil {
-					break
-				}
-				if served && !begun {
-					a.debug("following the service")
-				}
+			if served && err == nil && !begun {
 				begun = true
+				a.debug("following the service")
 			}
-			stop()
-			looking.Wait()
-			switch {
-			case !wanted:
-				return
-			case ctx.Err() != nil:
-			case served:
-				a.debug("the service sends no more events: %v", failed)
-				a.leaveService(failed)
-			case failed != nil:
-				yield(api.Event{}, failed)
+			if !yield(e, err) || err != nil {
 				return
 			}
 		}
 		yield(api.Event{}, context.Cause(ctx))
 	}
-}
-
-// awaitService waits until a service is there for operations, or ctx ends.
-func (a *app) awaitService(ctx context.Context) {
-	tick := time.NewTicker(silentFor)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now := a.findService(ctx)
-		if now.older != nil { // this is for operations
-			now.older.Close()
-			now.older = nil
-		}
-		a.choosing.Lock()
-		a.use(now)
-		a.choosing.Unlock()
-		if now.served != nil {
-			return
-		}
-	}
-}
-
-// unanswered is why the service did not answer when it was last asked; nil if it did, or none runs.
-func (a *app) unanswered() error {
-	a.choosing.Lock()
-	defer a.choosing.Unlock()
-	return a.silent
 }
