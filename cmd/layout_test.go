@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"relay/mode":               {"teams/rawjson"},
 	"relay/profile":            {},
 	"relay/shell":              {},
-	"relay/stophook":           {"relay/shell", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
+	"relay/stophook":           {"relay/shell", "teams/rawjson", "teams/sharedfile"},
 	"relay/pipe":               {"relay/mode"},
 	"relay/tmux":               {},
 	"relay/wire":               {"teams/rawjson"},
@@ -85,7 +85,7 @@ var mayImport = map[string][]string{
 	"status/plain":             {}, // text for a terminal
 	"status/markdown":          {"status/plain"},
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/runtimes", "relay/stophook", "relay/shell", "relay/tmux", "relay/toolcall", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/runtimes", "relay/shell", "relay/tmux", "relay/toolcall", "relay/wire",
 		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile", "teams/tasks",
 	},
 	"status/attention": {
@@ -107,8 +107,8 @@ var mayImport = map[string][]string{
 	"status/client":      {"status/api", "teams/flock"},
 	"status/mcp":         {"status/api", "status/view", "teams/rawjson"},
 	"status/ssh":         {"relay/shell", "status/api"},
-	"plugin":             {"relay/stophook", "teams/atomicfile", "teams/lockedfile", "teams/sharedfile"},
-	"cmd/setup":          {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
+	"plugin":             {"relay/stophook", "teams/sharedfile"},
+	"cmd/setup":          {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "relay/wake", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
 	"cmd/demo": {
 		"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/claude", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",

@@ -1,7 +1,7 @@
-// Package plugin holds the plugin of teambridge for Claude Code, and installs it with Claude Code's own commands.
+// Package plugin holds the plugin of teambridge for Claude Code, and writes it for "teambridge setup" to install.
 //
 // The folder teambridge is the plugin as others install it from the repository: it runs the teambridge that
-// is in $PATH. What [Installer.Install] installs runs one program, by its absolute path.
+// is in $PATH. What [Write] writes runs one program, by its absolute path.
 package plugin
 
 import (
@@ -17,14 +17,15 @@ import (
 	"strings"
 
 	"teambridge/relay/stophook"
+	"teambridge/teams/sharedfile"
 )
 
 //go:embed all:teambridge
 var files embed.FS
 
-// name is the name of the plugin and of its marketplace, and ID that of both.
+// Name is the name of the plugin and of its marketplace, and ID that of both.
 const (
-	name = "teambridge"
+	Name = "teambridge"
 	ID   = stophook.Plugin
 )
 
@@ -35,14 +36,14 @@ const (
 	manifestFile = ".claude-plugin/plugin.json"
 )
 
-// content returns the files of the plugin that runs program with flags, and its version, which is another one if they differ.
-func content(program string, flags []string) (all map[string][]byte, version string, err error) {
+// Content returns the files of the plugin that runs program with flags, and its version, which is another one if they differ.
+func Content(program string, flags []string) (all map[string][]byte, version string, err error) {
 	all = map[string][]byte{}
-	if err := fs.WalkDir(files, name, func(path string, d fs.DirEntry, err error) error {
+	if err := fs.WalkDir(files, Name, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		all[strings.TrimPrefix(path, name+"/")], err = files.ReadFile(path)
+		all[strings.TrimPrefix(path, Name+"/")], err = files.ReadFile(path)
 		return err
 	}); err != nil {
 		return nil, "", err
@@ -51,7 +52,7 @@ func content(program string, flags []string) (all map[string][]byte, version str
 		return nil, "", err
 	}
 	all[serversFile] = encoded(map[string]any{"mcpServers": map[string]any{
-		name: map[string]any{"command": program, "args": append([]string{"mcp"}, flags...)},
+		Name: map[string]any{"command": program, "args": append([]string{"mcp"}, flags...)},
 	}})
 	var manifest map[string]any
 	if err := json.Unmarshal(all[manifestFile], &manifest); err != nil {
@@ -64,10 +65,34 @@ func content(program string, flags []string) (all map[string][]byte, version str
 	return all, version, nil
 }
 
-// Version returns the version of the plugin that runs program with flags, as [Installer.Install] installs it.
-func Version(program string, flags []string) (string, error) {
-	_, version, err := content(program, flags)
-	return version, err
+// Dir is the marketplace that is written for one of Claude Code's directories, in our state directory.
+func Dir(state, root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(state, "plugins", hex.EncodeToString(sum[:8]))
+}
+
+// Program is what the plugin runs that was written for one of Claude Code's directories; empty if there is none. Claude Code is not asked.
+func Program(state, root string) string { return ProgramIn(filepath.Join(Dir(state, root), Name)) }
+
+// ProgramIn is what the plugin in a folder runs.
+func ProgramIn(dir string) string {
+	var servers struct {
+		MCPServers map[string]struct{ Command string } `json:"mcpServers"`
+	}
+	if data, err := sharedfile.ReadFile(filepath.Join(dir, serversFile)); err != nil || json.Unmarshal(data, &servers) != nil {
+		return ""
+	}
+	return servers.MCPServers[Name].Command
+}
+
+// Complete reports whether all files of the plugin are in a marketplace as [Write] has written them.
+func Complete(dir string, all map[string][]byte) bool {
+	for file, want := range all {
+		if data, err := sharedfile.ReadFile(filepath.Join(dir, Name, filepath.FromSlash(file))); err != nil || !bytes.Equal(data, want) {
+			return false
+		}
+	}
+	return true
 }
 
 // encoded is v as the text of a file.
@@ -82,8 +107,8 @@ func encoded(v any) []byte {
 	return buf.Bytes()
 }
 
-// write writes a marketplace with a plugin in place of the one at dir.
-func write(dir string, all map[string][]byte) error {
+// Write writes a marketplace with a plugin in place of the one at dir.
+func Write(dir string, all map[string][]byte) error {
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".plugin-")
 	if err != nil {
 		return err
@@ -97,13 +122,13 @@ func write(dir string, all map[string][]byte) error {
 		return os.WriteFile(to, data, 0o600)
 	}
 	for file, data := range all {
-		if err := put(path.Join(name, file), data); err != nil {
+		if err := put(path.Join(Name, file), data); err != nil {
 			return err
 		}
 	}
 	if err := put(".claude-plugin/marketplace.json", encoded(map[string]any{
-		"name": name, "description": "The plugin of the teambridge on this machine.", "owner": map[string]string{"name": name},
-		"plugins": []map[string]string{{"name": name, "source": "./" + name}},
+		"name": Name, "description": "The plugin of the teambridge on this machine.", "owner": map[string]string{"name": Name},
+		"plugins": []map[string]string{{"name": Name, "source": "./" + Name}},
 	})); err != nil {
 		return err
 	}

@@ -15,12 +15,12 @@ var update = flag.Bool("update", false, "write the files of the repository")
 // The plugin in the repository is the one that is installed, but for the program.
 func TestRepository(t *testing.T) {
 	t.Parallel()
-	all, _, err := content("teambridge", nil)
+	all, _, err := Content("teambridge", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{hooksFile, serversFile} {
-		path := filepath.Join(name, filepath.FromSlash(file))
+		path := filepath.Join(Name, filepath.FromSlash(file))
 		if *update {
 			if err := os.WriteFile(path, all[file], 0o644); err != nil {
 				t.Fatal(err)
@@ -38,11 +38,11 @@ func TestVersion(t *testing.T) {
 	versions := map[string]bool{}
 	for _, program := range []string{"/a/teambridge", "/b/teambridge", "/it's here/teambridge"} {
 		for _, flags := range [][]string{nil, {"--state-dir", "/x y"}} {
-			all, version, err := content(program, flags)
+			all, version, err := Content(program, flags)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, same, _ := content(program, flags)
+			again, same, _ := Content(program, flags)
 			if same != version || !maps.EqualFunc(all, again, bytes.Equal) {
 				t.Errorf("%s %q: versions %s and %s", program, flags, version, same)
 			}
@@ -54,32 +54,5 @@ func TestVersion(t *testing.T) {
 	}
 	if len(versions) != 6 {
 		t.Errorf("%d versions for 6 plugins", len(versions))
-	}
-}
-
-// A file is put back only if it says nothing that it did not say before.
-func TestAlike(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		before, now string
-		want        bool
-	}{
-		{"", `{}`, true},
-		{"", `{"enabledPlugins": {}, "extraKnownMarketplaces": {}}`, true},
-		{"", `{"version": 2, "plugins": {}}`, true},
-		{"", `{"version": 2, "plugins": {"x@y": []}}`, false},
-		{"", `{"model": "opus", "enabledPlugins": {}}`, false},
-		{"", `{`, false},
-		{`{"model":"opus"}`, `{"model": "opus", "enabledPlugins": {}}`, true},
-		{`{"model":"opus"}`, `{"model": "sonnet", "enabledPlugins": {}}`, false},
-		{`{"model":"opus"}`, `{"enabledPlugins": {}}`, false},
-		{`{"enabledPlugins":{}}`, `{"enabledPlugins": {}}`, true},
-		{`{"enabledPlugins":{"a@b":true}}`, `{"enabledPlugins": {"a@b": true}, "extraKnownMarketplaces": {}}`, true},
-		{`{"enabledPlugins":{"a@b":true}}`, `{"enabledPlugins": {}}`, false},
-		{`[`, `{}`, false},
-	} {
-		if got := alike(c.before, []byte(c.now)); got != c.want {
-			t.Errorf("alike(%s, %s) = %t", c.before, c.now, got)
-		}
 	}
 }

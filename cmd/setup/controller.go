@@ -9,9 +9,6 @@ import (
 	"teambridge/relay/qwen"
 )
 
-// controllersFile is the name of [qwen.ControllersFile].
-const controllersFile = "peer-controllers.json"
-
 func (r record) controller() string {
 	if len(r.Command) == 0 {
 		return ""
@@ -38,21 +35,20 @@ func (s *Setup) addController(ctx context.Context, st *Step) error {
 	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // it was added since we looked
 		return nil
 	}
-	before, err := readIfAny(qwen.ControllersFile(s.Qwen))
-	if err != nil {
+	if err := s.begun(st, nil, false, qwen.ControllersFile(s.Qwen)); err != nil {
 		return err
 	}
 	out, err := s.runs(ctx, st, "sessions", "controllers", "add", "--label", "teambridge")
 	if err != nil {
-		return err
+		return errors.Join(err, s.ended(st))
 	}
 	st.Changed = true
 	found := minted.FindSubmatch(out)
 	if found == nil {
-		return errors.New("qwen sessions controllers add has printed no token; see what it has added with: qwen sessions controllers list")
+		return errors.Join(errors.New("qwen sessions controllers add has printed no token; see what it has added with: qwen sessions controllers list"), s.ended(st))
 	}
 	c := qwen.Controller{Home: s.Qwen, ID: string(found[1]), Token: string(found[2])}
-	err = s.remember(record{Step: Rights, Target: s.Qwen, Command: []string{c.ID}}, controllersFile, before)
+	err = s.begun(st, []string{c.ID}, false, qwen.ControllersFile(s.Qwen))
 	if err == nil {
 		err = qwen.KeepController(s.State, c)
 	}
@@ -64,9 +60,13 @@ func (s *Setup) addController(ctx context.Context, st *Step) error {
 }
 
 func (s *Setup) removeController(ctx context.Context, st *Step) error {
-	r, ok, err := s.find(st)
-	if err != nil || !ok {
+	all, err := s.records()
+	if err != nil {
 		return err
+	}
+	r := all.find(st)
+	if r == nil {
+		return nil
 	}
 	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // else the person has revoked it
 		if err := s.needs(st); err != nil {
@@ -83,5 +83,5 @@ func (s *Setup) removeController(ctx context.Context, st *Step) error {
 		return err
 	}
 	st.Changed = true
-	return s.forget(r, controllersFile)
+	return s.ended(st)
 }

@@ -7,125 +7,179 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"teambridge/relay/stophook"
 	"teambridge/teams/atomicfile"
+	"teambridge/teams/rawjson"
 )
 
-// record is what we keep of a step that we have done, to undo it.
+// records are what setup has done, and the files that it has changed, to undo it.
+type records struct {
+	Steps []record        `json:"steps"`           // in the order in which they were done
+	Files map[string]kept `json:"files,omitempty"` // by their paths, which are not those of links
+}
+
+// record is a step that was done.
 type record struct {
-	Step      string   `json:"step"`
-	Target    string   `json:"target"`              // the directory of the program
-	Existed   bool     `json:"existed,omitempty"`   // the file that it changed, of which there is a copy
-	After     string   `json:"after,omitempty"`     // the sum of the file with the change
-	Added     added    `json:"added"`               // to Claude Code's settings
-	Directory bool     `json:"directory,omitempty"` // it was made for the file
-	Command   []string `json:"command,omitempty"`   // that the program runs
+	Step    string            `json:"step"`
+	Target  string            `json:"target"`            // see [Step]
+	Files   map[string]string `json:"files,omitempty"`   // that it has changed, and the path of each by which it was found, perhaps a link
+	Made    []rawjson.Made    `json:"made,omitempty"`    // in the file, besides what it has added
+	Command []string          `json:"command,omitempty"` // that the program runs
 }
 
-func (s *Setup) dir() string { return filepath.Join(s.State, "setup") }
-
-func (s *Setup) recordsFile() string { return filepath.Join(s.dir(), "done.json") }
-
-// copyOf is where the copy of the file is that a step has changed.
-func (s *Setup) copyOf(r record, file string) string {
-	return filepath.Join(s.dir(), sum([]byte(r.Target))[:16]+"-"+r.Step+"-"+file)
+// kept is what is known of a file that steps have changed. There is a copy of it as it was before all of them.
+type kept struct {
+	Existed   bool   `json:"existed,omitempty"`
+	Sum       string `json:"sum,omitempty"`       // of the file as the last step has left it; "": somebody else may have changed it before
+	Rewritten bool   `json:"rewritten,omitempty"` // a program has written it in its own form
+	Directory bool   `json:"directory,omitempty"` // that was made for it
 }
 
-// records returns what was done, the first one first.
-func (s *Setup) records() (list []record, err error) {
-	data, err := os.ReadFile(s.recordsFile())
+func (s *Setup) dir() string { return filepath.Dir(s.doneFile()) }
+
+func (s *Setup) doneFile() string { return stophook.DoneFile(s.State) }
+
+// copyOf is where the copy is of a file as it was.
+func (s *Setup) copyOf(file string) string {
+	return filepath.Join(s.dir(), sum([]byte(file))[:16]+"-"+filepath.Base(file))
+}
+
+// records returns what was done.
+func (s *Setup) records() (*records, error) {
+	all := &records{Files: map[string]kept{}}
+	data, err := os.ReadFile(s.doneFile())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return all, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(data, &list)
+		err = json.Unmarshal(data, all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.recordsFile(), err)
+		return nil, fmt.Errorf("%s: %w", s.doneFile(), err)
 	}
-	return list, nil
+	return all, nil
 }
 
-// find returns the record of a step, if it was done.
-func (s *Setup) find(st *Step) (r record, ok bool, err error) {
-	list, err := s.records()
-	i := slices.IndexFunc(list, func(r record) bool { return s.same(r, st) })
-	if i < 0 {
-		return r, false, err
-	}
-	return list[i], true, nil
+func (all *records) clone() *records {
+	return &records{slices.Clone(all.Steps), maps.Clone(all.Files)}
 }
 
-func (s *Setup) same(r record, st *Step) bool { return r.Step == st.Name && r.Target == s.target(st) }
-
-func (r record) replaces(o record) bool { return r.Step == o.Step && r.Target == o.Target }
-
-// remember keeps a record, and a copy of the file as it was.
-func (s *Setup) remember(r record, file string, data []byte) error {
-	list, err := s.records()
-	if err != nil {
-		return err
+// find returns the record of a step; nil if it was not done.
+func (all *records) find(st *Step) *record {
+	for i, r := range all.Steps {
+		if r.of(record{Step: st.Name, Target: st.Target}) {
+			return &all.Steps[i]
+		}
 	}
+	return nil
+}
+
+// projectOf returns the settings file that hooks were added to, if it is not that of all projects.
+func (r record) projectOf() (path string, ok bool) {
+	for _, path := range r.Files {
+		if path == r.Target {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// of reports whether two records are those of one step.
+func (r record) of(o record) bool { return r.Step == o.Step && r.Target == o.Target }
+
+// users returns the records of other steps than that of r that use a file, which the paths by which they found it lead to.
+func (all *records) users(file string, r record) (users []record) {
+	for _, o := range all.Steps {
+		if path, ok := o.Files[file]; ok && !o.of(r) {
+			if now, err := resolve(path); err == nil && now == file {
+				users = append(users, o)
+			}
+		}
+	}
+	return users
+}
+
+// sharing returns those of users that have done the same step: two directories can have the same settings, by a link.
+func (all *records) sharing(file string, r record) []record {
+	return slices.DeleteFunc(all.users(file, r), func(o record) bool { return o.Step != r.Step })
+}
+
+// begin keeps the record of a step, and a copy of each of its files of which there is none yet.
+func (s *Setup) begin(all *records, r record) error {
 	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
 		return err
 	}
-	if r.Existed = data != nil; r.Existed {
-		if err := atomicfile.Write(s.copyOf(r, file), data); err != nil {
+	for file := range r.Files {
+		if _, ok := all.Files[file]; ok {
+			continue
+		}
+		data, err := readIfAny(file)
+		if err == nil && data != nil {
+			err = atomicfile.Write(s.copyOf(file), data)
+		}
+		if err != nil {
 			return err
 		}
+		all.Files[file] = kept{Existed: data != nil, Sum: sum(data)}
 	}
-	return s.write(append(slices.DeleteFunc(list, r.replaces), r))
+	all.Steps = append(slices.DeleteFunc(all.Steps, r.of), r)
+	return s.write(all)
 }
 
-// forget removes the record of a step and the copy.
-func (s *Setup) forget(r record, file string) error {
-	list, err := s.records()
-	if err != nil {
+// end removes the record of a step, and the copies of files that no other one uses.
+func (s *Setup) end(all *records, r record) error {
+	all.Steps = slices.DeleteFunc(all.Steps, r.of)
+	var unused []string
+	for file := range all.Files {
+		if !slices.ContainsFunc(all.Steps, func(o record) bool { return o.Files[file] != "" }) {
+			unused = append(unused, file)
+		}
+	}
+	for _, file := range unused {
+		if all.Files[file].Directory {
+			_ = os.Remove(filepath.Dir(file)) // fails if it is not empty
+		}
+		delete(all.Files, file)
+	}
+	if err := s.write(all); err != nil {
 		return err
 	}
-	if err := s.write(slices.DeleteFunc(list, r.replaces)); err != nil {
-		return err
-	}
-	if err := os.Remove(s.copyOf(r, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, file := range unused {
+		if err := s.discard(file); err != nil {
+			return err
+		}
 	}
 	_ = os.Remove(s.dir()) // fails if it is not empty
 	return nil
 }
 
-func (s *Setup) write(list []record) error {
-	if len(list) == 0 {
-		if err := os.Remove(s.recordsFile()); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+// discard removes the copy of a file, if there is one.
+func (s *Setup) discard(file string) error {
+	if err := os.Remove(s.copyOf(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	data, err := json.MarshalIndent(list, "", "  ")
+	return nil
+}
+
+func (s *Setup) write(all *records) error {
+	if len(all.Steps) == 0 {
+		err := os.Remove(s.doneFile())
+		_ = os.Remove(s.dir()) // fails if it is not empty
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	data, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(s.recordsFile(), append(data, '\n'))
-}
-
-// restore writes the copy in place of the file if that is as we have left it, and reports whether it is so.
-func (s *Setup) restore(f *stophook.File, r record, file string) (bool, error) {
-	if f.Data() == nil || sum(f.Data()) != r.After {
-		return false, nil
-	}
-	var before []byte
-	if r.Existed {
-		var err error
-		if before, err = os.ReadFile(s.copyOf(r, file)); errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		} else if err != nil {
-			return false, err
-		}
-	}
-	return true, f.Replace(before)
+	return atomicfile.Write(s.doneFile(), append(data, '\n'))
 }
 
 func sum(data []byte) string {

@@ -1,135 +1,167 @@
 package setup
 
 import (
-	"bytes"
-	"errors"
+	"context"
 	"fmt"
+	"path/filepath"
 
+	"teambridge/relay/stophook"
+	"teambridge/relay/wake"
 	"teambridge/teams"
 	"teambridge/teams/rawjson"
 )
 
-// envKey is the object in Claude Code's settings whose members are variables of its environment.
-const envKey = "env"
+// variable is where the variable is in the settings that turns teams on, and enabled the value that we give it.
+var variable = []string{"env", teams.EnableVariable}
 
-// enabled is the value that we give the variable.
 const enabled = `"1"`
 
-// added is what [addVariable] has added besides the variable.
-type added struct {
-	File  bool   `json:"file,omitempty"`
-	Env   bool   `json:"env,omitempty"`   // the object of all variables
-	Blank string `json:"blank,omitempty"` // the white space in what was empty before
-}
+const settingsFile = "settings.json"
 
-// settings is the content of a settings file, and where in it the variable is that turns teams on.
-type settings struct {
-	data     []byte
-	whole    rawjson.Span
-	env      *rawjson.Field // of whole; nil: none
-	variable *rawjson.Field // of env; nil: none
-}
+func (s *Setup) settings() string { return filepath.Join(s.Root, settingsFile) }
 
-// parse finds the variable. What is not as expected is an error.
-func parse(data []byte) (s settings, err error) {
-	const space = " \t\r\n"
-	s = settings{data: data, whole: rawjson.Span{Start: len(data) - len(bytes.TrimLeft(data, space)), End: len(bytes.TrimRight(data, space))}}
-	if s.whole.Start > s.whole.End {
-		return s, errors.New("the file is empty")
+// valueOf returns the value of the variable in the content of a settings file.
+func valueOf(data []byte) (value string, ok bool, err error) {
+	spans, err := rawjson.Follow(data, variable...)
+	if err != nil || len(spans) <= len(variable) {
+		return "", false, err
 	}
-	if s.env, err = member(data, s.whole, envKey); err != nil || s.env == nil {
-		return s, err
-	}
-	if kind := rawjson.Kind(s.env.Value.Of(data)); kind != '{' {
-		return s, fmt.Errorf("%q is not an object", envKey)
-	}
-	s.variable, err = member(data, s.env.Value, teams.EnableVariable)
-	return s, err
-}
-
-// member returns the member of the object at in that has a name, with its place in data; nil if there is none.
-func member(data []byte, in rawjson.Span, name string) (found *rawjson.Field, err error) {
-	fields, err := rawjson.Fields(in.Of(data))
-	if err != nil {
-		return nil, err
-	}
-	for i, f := range fields {
-		if f.Name != name {
-			continue
-		}
-		if found != nil {
-			return nil, fmt.Errorf("%q is in it twice", name)
-		}
-		found = &fields[i]
-		found.Key, found.Value = f.Key.Within(in), f.Value.Within(in)
-	}
-	return found, nil
-}
-
-// value returns the value of the variable.
-func (s settings) value() (value string, ok bool) {
-	if s.variable == nil {
-		return "", false
-	}
-	raw := s.variable.Value.Of(s.data)
+	raw := spans[len(variable)].Of(data)
 	if text, err := rawjson.Text(raw); err == nil {
-		return text, true
+		return text, true, nil
 	}
-	return string(raw), true
+	return string(raw), true, nil
 }
 
-// addVariable returns the content of a settings file, which has no such variable, with the one that turns teams on. nil is no file.
-func addVariable(data []byte) ([]byte, added, error) {
-	a := added{File: data == nil}
-	if a.File {
-		data = []byte("{}\n")
+// addVariable adds the variable, unless there is one.
+func addVariable(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error) {
+	if _, ok, err := valueOf(data); ok || err != nil {
+		return data, was, err
 	}
-	s, err := parse(data)
+	data, made, err := rawjson.Put(data, variable, []byte(enabled))
+	return data, []rawjson.Made{made}, err
+}
+
+// removeVariable removes it. One with another value is somebody else's.
+func removeVariable(data []byte, made []rawjson.Made) ([]byte, error) {
+	spans, err := rawjson.Follow(data, variable...)
+	if err != nil || len(spans) <= len(variable) || string(spans[len(variable)].Of(data)) != enabled || len(made) == 0 {
+		return data, err
+	}
+	return rawjson.Take(data, variable, made[0])
+}
+
+func (s *Setup) lookTeams(_ context.Context, st *Step) error {
+	value, ok := "", false
+	data, err := readIfAny(s.settings())
+	if err == nil && data != nil {
+		if value, ok, err = valueOf(data); err != nil {
+			err = invalid(s.settings(), err)
+		}
+	}
 	if err != nil {
-		return nil, a, err
+		return err
 	}
-	in, name, value := s.whole, envKey, []byte(`{"`+teams.EnableVariable+`":`+enabled+`}`)
-	if a.Env = s.env == nil; !a.Env {
-		in, name, value = s.env.Value, teams.EnableVariable, []byte(enabled)
+	others, err := s.shares(st, s.settings())
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		st.State, st.Detail = Missing, "agent teams are off"
+		st.Plan = "turn agent teams on: " + teams.EnableVariable + `=1 in "env" of ` + s.settings()
+	case !teams.Enables(value):
+		st.State, st.Detail = Other, fmt.Sprintf("agent teams are turned off: %s is %q in %s; change it there", teams.EnableVariable, value, s.settings())
+	case len(others) > 0:
+		st.State, st.Detail = Missing, "agent teams are on, by a setup of "+others[0].Target+", which has the same settings"
+		st.Plan = "keep agent teams on when that is undone"
+	default:
+		st.State, st.Detail = Done, teams.EnableVariable+" is "+value+" in "+s.settings()
 	}
-	if inside := string(data[in.Start+1 : in.End-1]); len(bytes.TrimSpace([]byte(inside))) == 0 {
-		a.Blank = inside
-	}
-	data, err = rawjson.AddField(data, in, name, value)
-	return data, a, err
+	return nil
 }
 
-// removeVariable returns the content without what [addVariable] has added: nil if it was the file, and nothing else is left in it.
-// A variable with another value by now is somebody else's.
-func removeVariable(data []byte, a added) ([]byte, error) {
-	s, err := parse(data)
+// shares returns what a setup of other directories has done to a file, unless one of this directory has done it, too.
+func (s *Setup) shares(st *Step, path string) ([]record, error) {
+	all, err := s.records()
+	if err != nil || all.find(st) != nil {
+		return nil, err
+	}
+	file, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
-	if s.variable == nil || string(s.variable.Value.Of(data)) != enabled {
-		return data, nil
+	return all.sharing(file, record{Step: st.Name, Target: st.Target}), nil
+}
+
+func (s *Setup) enableTeams(_ context.Context, st *Step) error {
+	return s.add(st, s.settings(), false, addVariable)
+}
+
+func (s *Setup) disableTeams(_ context.Context, st *Step) error {
+	return s.take(st, s.settings(), removeVariable)
+}
+
+// hooksFile is the settings file of the hooks of a step: that of all projects, or the one that is its target.
+func (s *Setup) hooksFile(st *Step) string {
+	if st.Target == s.Root {
+		return s.settings()
 	}
-	in, name := s.env.Value, teams.EnableVariable
-	fields, err := rawjson.Fields(in.Of(data))
+	return st.Target
+}
+
+// addHooks adds our hooks.
+func (s *Setup) addHooks(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error) {
+	flags := s.Flags
+	if s.Unasked {
+		flags = append(flags[:len(flags):len(flags)], stophook.Unasked)
+	}
+	return stophook.Add(data, s.Program, s.Program, flags, wake.Supported, was)
+}
+
+func (s *Setup) lookHooks(_ context.Context, st *Step) error {
+	path := s.hooksFile(st)
+	data, err := readIfAny(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	blank := a.Blank
-	if a.Env {
-		if blank = ""; len(fields) == 1 {
-			in, name, blank = s.whole, envKey, a.Blank
-			if fields, err = rawjson.Fields(in.Of(data)); err != nil {
-				return nil, err
-			}
-			if a.File && len(fields) == 1 {
-				return nil, nil
-			}
-		}
+	there := len(stophook.Programs(path)) > 0
+	text := data
+	if data == nil {
+		text = []byte("{}")
 	}
-	for i, f := range fields {
-		if f.Name == name {
-			return rawjson.RemoveItem(data, in, i, blank)
-		}
+	want, _, err := s.addHooks(text, nil)
+	if err != nil {
+		return invalid(path, err)
 	}
-	return data, nil
+	others, err := s.shares(st, path)
+	switch {
+	case err != nil:
+		return err
+	case string(want) == string(text) && len(others) > 0:
+		st.State, st.Detail = Missing, "the hooks are in "+path+" by a setup of "+others[0].Target+", which has the same settings"
+		st.Plan = "keep the hooks when that is undone"
+	case string(want) == string(text):
+		st.State, st.Detail = Done, "the hooks are in "+path+", and run "+s.Program
+	case !there && !s.Unasked && path == s.settings() && stophook.PluginEnabled(s.Root, ""):
+		st.State, st.Detail = Done, "the plugin has the hooks"
+	case there:
+		st.State, st.Detail, st.Plan = Missing, "the hooks in "+path+" are others", "change the hooks in "+path
+	default:
+		st.State, st.Detail, st.Plan = Missing, "there are no hooks in "+path, "add the hooks to "+path
+	}
+	if st.Plan != "" && s.Unasked {
+		st.Plan += "; every program of yours can then make its sessions work without asking you"
+	}
+	return nil
+}
+
+func (s *Setup) installHooks(_ context.Context, st *Step) error {
+	path := s.hooksFile(st)
+	return s.add(st, path, len(stophook.Programs(path)) > 0, s.addHooks)
+}
+
+func (s *Setup) uninstallHooks(_ context.Context, st *Step) error {
+	return s.take(st, s.hooksFile(st), func(data []byte, made []rawjson.Made) ([]byte, error) {
+		return stophook.Remove(data, s.Program, made)
+	})
 }

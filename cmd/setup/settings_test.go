@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"teambridge/teams"
+	"teambridge/teams/rawjson"
 )
 
 // What is in the settings keeps its bytes, and what was added is removed without a trace.
@@ -18,7 +19,7 @@ func TestVariable(t *testing.T) {
 		{`{"a" : 1e3, "a" : "\ud800", "env" : {"X" : "<&>"}}` + "\r\n", `{"a" : 1e3, "a" : "\ud800", "env" : {"X" : "<&>",` + name + ` : "1"}}` + "\r\n"},
 		{"{\n\t\"env\": {\n\t\t\"X\": \"y\"\n\t},\n\t\"b\": 2\n}\n", "{\n\t\"env\": {\n\t\t\"X\": \"y\",\n\t\t" + name + ": \"1\"\n\t},\n\t\"b\": 2\n}\n"},
 	} {
-		got, made, err := addVariable([]byte(c.before))
+		got, made, err := addVariable([]byte(c.before), nil)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%q became %q (%v), want %q", c.before, got, err, c.want)
 			continue
@@ -32,7 +33,7 @@ func TestVariable(t *testing.T) {
 // What others have done meanwhile stays.
 func TestRemoveVariable(t *testing.T) {
 	t.Parallel()
-	fresh, made, err := addVariable(nil)
+	fresh, made, err := addVariable([]byte("{}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestRemoveVariable(t *testing.T) {
 	}
 	const line = `"` + teams.EnableVariable + `": "1"`
 	for now, want := range map[string]string{
-		string(fresh):                      "nothing",
+		string(fresh):                      "{}\n",
 		with(line, line+`, "X": "y"`):      with(line, `"X": "y"`),
 		with(`{`, `{"model": "opus",`):     `{"model": "opus"` + "\n}\n",
 		with(`"1"`, `"0"`):                 with(`"1"`, `"0"`),
@@ -54,11 +55,7 @@ func TestRemoveVariable(t *testing.T) {
 		`{"model": "opus"}`:                `{"model": "opus"}`,
 		`{"env": {` + line + `}, "a": {}}`: `{"a": {}}`,
 	} {
-		got, err := removeVariable([]byte(now), made)
-		if got == nil {
-			got = []byte("nothing")
-		}
-		if err != nil || string(got) != want {
+		if got, err := removeVariable([]byte(now), made); err != nil || string(got) != want {
 			t.Errorf("%s became %s (%v), want %s", now, got, err, want)
 		}
 	}
@@ -69,19 +66,48 @@ func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]string{
 		``:                     "no JSON value",
+		` `:                    "the file is empty",
 		`{"env"`:               "cut-off",
 		`[]`:                   "array",
-		`{"env": []}`:          `"env" is not an object`,
-		`{"env":{},"env":{}}`:  `"env" is in it twice`,
+		`{"env": []}`:          `env is not an object`,
+		`{"env":{},"env":{}}`:  `env is in it twice`,
 		`{} x`:                 "byte 3",
 		`{"env": {"A": "b",}}`: "byte",
 		`{"env":{"` + teams.EnableVariable + `":"1","` + teams.EnableVariable + `":"0"}}`: "is in it twice",
 	} {
-		if got, _, err := addVariable([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
+		if got, _, err := addVariable([]byte(data), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s became %s (%v), want an error with %s", data, got, err, want)
 		}
-		if got, err := removeVariable([]byte(data), added{}); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := removeVariable([]byte(data), []rawjson.Made{{Members: 2}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s became %s (%v), want an error with %s", data, got, err, want)
+		}
+	}
+}
+
+// A file is put back only if it says nothing that it did not say before.
+func TestAlike(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		before, now string
+		want        bool
+	}{
+		{"", `{}`, true},
+		{"", `{"enabledPlugins": {}, "extraKnownMarketplaces": {}}`, true},
+		{"", `{"version": 2, "plugins": {}}`, true},
+		{"", `{"version": 2, "plugins": {"x@y": []}}`, false},
+		{"", `{"model": "opus", "enabledPlugins": {}}`, false},
+		{"", `{`, false},
+		{`{"model":"opus"}`, `{"model": "opus", "enabledPlugins": {}}`, true},
+		{`{"model":"opus"}`, `{"model": "sonnet", "enabledPlugins": {}}`, false},
+		{`{"model":"opus"}`, `{"enabledPlugins": {}}`, false},
+		{`{"enabledPlugins":{}}`, `{"enabledPlugins": {}}`, true},
+		{`{"enabledPlugins":{"a@b":true}}`, `{"enabledPlugins": {"a@b": true}, "extraKnownMarketplaces": {}}`, true},
+		{`{"enabledPlugins":{"a@b":true}}`, `{"enabledPlugins": {}}`, false},
+		{`[`, `{}`, false},
+		{"\xef\xbb\xbf{\"a\":1}", `{"a":1,"env":{}}`, true},
+	} {
+		if got := alike([]byte(c.before), []byte(c.now)); got != c.want {
+			t.Errorf("alike(%s, %s) = %t", c.before, c.now, got)
 		}
 	}
 }

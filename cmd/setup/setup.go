@@ -1,30 +1,26 @@
 // Package setup gives the programs of agents on a machine what they need for teambridge, and takes it away again.
 //
-// Claude Code gets the plugin, and the variable in its settings that turns agent teams on. Codex and Qwen Code get the tools, by their
-// own commands. Of OpenCode it only says what works.
+// Claude Code gets the plugin, and the variable in its settings that turns agent teams on, or the hooks alone. Codex and Qwen Code get
+// the tools, by their own commands. Of OpenCode it only says what works.
 //
 // Each step is looked at, and done, by itself: see [Setup.Look] and [Setup.Do]. What was done is recorded in the folder setup of
-// the state directory, with a copy of the file that was changed, and only that is undone: see [Setup.Made]. A file that
-// nobody has changed since gets its old bytes back. Otherwise our own entry is removed from it.
+// the state directory, with a copy of each file as it was before the first step that changes it, and only that is undone: see
+// [Setup.Made]. A file that nobody has changed since gets its old bytes back, whatever the order in which steps
+// are undone. Otherwise our own entry is removed from it.
 package setup
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"teambridge/plugin"
 	"teambridge/relay/stophook"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
-	"teambridge/teams/sharedfile"
 )
 
 // Setup is a machine, for one user.
@@ -37,9 +33,8 @@ type Setup struct {
 	Program string   // teambridge, by its absolute path
 	Flags   []string // of Program, in whatever Claude directory it runs
 	Path    string   // as $PATH: where programs are looked for
-
-	// Debug gets what went wrong without consequences. It must not be nil.
-	Debug func(format string, args ...any)
+	File    string   // the settings file for the hooks, by its absolute path; "": that of all projects
+	Unasked bool     // the waiting hook is for sessions with a socket, too
 }
 
 // The programs.
@@ -52,11 +47,12 @@ const (
 
 // The steps.
 const (
-	Plugin = "plugin" // of Claude Code
-	Teams  = "teams"  // turned on in Claude Code
-	Tools  = "tools"  // of "teambridge mcp", in Codex and Qwen Code
-	Rights = "rights" // what the person sends to Qwen Code counts as theirs
-	Run    = "run"    // nothing is set up: "teambridge run" runs it
+	Plugin = "plugin"      // of Claude Code
+	Teams  = "teams"       // turned on in Claude Code
+	Hooks  = stophook.Step // in a settings file of Claude Code: the plugin has them, too
+	Tools  = "tools"       // of "teambridge mcp", in Codex and Qwen Code
+	Rights = "rights"      // what the person sends to Qwen Code counts as theirs
+	Run    = "run"         // nothing is set up: "teambridge run" runs it
 )
 
 // State is how a step stands.
@@ -80,60 +76,115 @@ type Step struct {
 	Detail  string `json:"detail"`
 	Changed bool   `json:"changed"`
 
+	// Target is where it is done: the directory of the program, or the settings file of hooks that are not those of all projects.
+	Target string `json:"-"`
+
 	// Grants says that it gives teambridge rights of the person, who should agree to it alone.
 	Grants bool `json:"-"`
 	// Plan is what [Setup.Do] would do, as an order; "": nothing.
 	Plan string `json:"-"`
+
+	kind *kind
 	undo bool
+}
+
+// kind is a row of the table of steps.
+type kind struct {
+	program, name string
+	named         bool // it is done only if it is named, and needs no program
+	grants        bool
+	look          func(*Setup, context.Context, *Step) error
+	do, undo      func(*Setup, context.Context, *Step) error
+	undoes        func(*Setup, record) string // the plan to undo it
+}
+
+var kinds = []kind{
+	{program: Claude, name: Plugin, look: (*Setup).lookPlugin, do: (*Setup).installPlugin, undo: (*Setup).uninstallPlugin,
+		undoes: func(*Setup, record) string { return "remove the plugin" }},
+	{program: Claude, name: Teams, look: (*Setup).lookTeams, do: (*Setup).enableTeams, undo: (*Setup).disableTeams,
+		undoes: func(s *Setup, _ record) string { return "take " + teams.EnableVariable + " out of " + s.settings() }},
+	{program: Claude, name: Hooks, named: true, look: (*Setup).lookHooks, do: (*Setup).installHooks, undo: (*Setup).uninstallHooks,
+		undoes: func(s *Setup, r record) string {
+			return "take the hooks out of " + s.hooksFile(&Step{Target: r.Target})
+		}},
+	{program: Codex, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
+		undoes: func(*Setup, record) string { return "take teambridge out of the MCP servers of Codex" }},
+	{program: OpenCode, name: Run, look: (*Setup).lookRun},
+	{program: Qwen, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
+		undoes: func(*Setup, record) string { return "take teambridge out of the MCP servers of Qwen Code" }},
+	{program: Qwen, name: Rights, grants: true, look: (*Setup).lookController, do: (*Setup).addController, undo: (*Setup).removeController,
+		undoes: func(_ *Setup, r record) string { return "revoke the controller " + r.controller() }},
 }
 
 // Programs are those that are looked for, in the order of their steps.
 func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
 
 // Names are what steps can be chosen by: the names of programs and of steps.
-func Names() []string { return append(Programs(), Plugin, Teams, Tools, Rights) }
+func Names() []string { return append(Programs(), Plugin, Teams, Hooks, Tools, Rights) }
 
-// chosen reports whether a step is one of those with these names; without names, all are.
-func (st *Step) chosen(names []string) bool {
-	return len(names) == 0 || slices.Contains(names, st.Name) || slices.Contains(names, st.Program)
+// chosen reports whether a step is one of those with these names; without names, all are that are not done by their name alone.
+func (k *kind) chosen(names []string) bool {
+	return slices.Contains(names, k.name) || !k.named && (len(names) == 0 || slices.Contains(names, k.program))
 }
 
-var steps = []Step{
-	{Program: Claude, Name: Plugin}, {Program: Claude, Name: Teams}, {Program: Codex, Name: Tools},
-	{Program: OpenCode, Name: Run, State: Done, Detail: "nothing to set up: run an agent with teambridge run --runtime opencode"},
-	{Program: Qwen, Name: Tools}, {Program: Qwen, Name: Rights, Grants: true},
+// step is that of a kind.
+func (s *Setup) step(k *kind) *Step {
+	st := &Step{Program: k.program, Name: k.name, Path: s.lookPath(k.program), Target: s.Root, Grants: k.grants, kind: k}
+	switch {
+	case k.program == Codex:
+		st.Target = s.Codex
+	case k.program == Qwen:
+		st.Target = s.Qwen
+	case k.name == Hooks && s.File != "":
+		st.Target = s.File
+	}
+	return st
 }
 
 // Look returns how the steps of the programs in $PATH stand, or those of [Names] alone. It changes nothing.
 func (s *Setup) Look(ctx context.Context, names ...string) (list []*Step) {
-	for _, st := range steps {
-		if st.Path = s.lookPath(st.Program); st.Path != "" && st.chosen(names) {
-			s.look(ctx, &st)
-			list = append(list, &st)
+	for i := range kinds {
+		if st := s.step(&kinds[i]); st.kind.chosen(names) && (st.Path != "" || st.kind.named) {
+			s.look(ctx, st)
+			list = append(list, st)
 		}
 	}
 	return list
 }
 
 // Made returns the steps that [Setup.Do] has done, or those of [Names] alone, to be undone in this order: the last one comes first.
-func (s *Setup) Made(names ...string) (list []*Step, err error) {
-	records, err := s.records()
-	for _, r := range slices.Backward(records) {
-		for _, st := range steps {
-			if s.same(r, &st) && st.chosen(names) {
-				st.Path, st.State, st.undo, st.Grants = s.lookPath(st.Program), Done, true, false
-				st.Plan = map[string]string{
-					Plugin: "remove the plugin",
-					Teams:  "take " + teams.EnableVariable + " out of " + s.settings(),
-					Tools:  "take teambridge out of the MCP servers of " + title(st.Program),
-					Rights: "revoke the controller " + r.controller(),
-				}[st.Name]
-				st.Detail = "done by setup"
-				list = append(list, &st)
+// Of steps that are named, it also returns those of which there is no record, if what they do can be told from what others do.
+func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err error) {
+	all, err := s.records()
+	if err != nil {
+		return nil, err
+	}
+	undo := func(st *Step, r record) {
+		st.State, st.Detail, st.Plan = Done, "done by setup", st.kind.undoes(s, r)
+		st.undo, st.Grants = true, false
+		list = append(list, st)
+	}
+	for _, r := range slices.Backward(all.Steps) {
+		for i := range kinds {
+			st := s.step(&kinds[i])
+			if _, project := r.projectOf(); project && len(names) == 0 && r.Step == st.Name {
+				st.Target = r.Target
+			}
+			if r.of(record{Step: st.Name, Target: st.Target}) && (len(names) == 0 || st.kind.chosen(names)) {
+				undo(st, r)
 			}
 		}
 	}
-	return list, err
+	for i := range kinds {
+		st := s.step(&kinds[i])
+		if !slices.Contains(names, st.Name) || all.find(st) != nil {
+			continue
+		}
+		if st.Name == Hooks && len(stophook.Programs(s.hooksFile(st))) > 0 || st.Name == Plugin && s.hasPlugin(ctx, st) {
+			undo(st, record{Step: st.Name, Target: st.Target})
+		}
+	}
+	return list, nil
 }
 
 // Do does what the step plans, and says in the step what became of it.
@@ -142,14 +193,14 @@ func (s *Setup) Do(ctx context.Context, st *Step) {
 	st.Plan = ""
 	release, err := lockedfile.HoldWithin(ctx, time.Minute, filepath.Join(s.State, "locks"), "setup")
 	if err == nil {
-		do := map[string]func(context.Context, *Step) error{Plugin: s.installPlugin, Teams: s.enableTeams, Tools: s.addTools, Rights: s.addController}[st.Name]
+		do := st.kind.do
 		if st.undo {
-			do = map[string]func(context.Context, *Step) error{Plugin: s.uninstallPlugin, Teams: s.disableTeams, Tools: s.removeTools, Rights: s.removeController}[st.Name]
+			do = st.kind.undo
 		}
-		err = errors.Join(do(ctx, st), release())
+		err = errors.Join(do(s, ctx, st), release())
 	}
 	if err == nil {
-		if st.State, st.Detail = Missing, plan; st.Path != "" { // else it cannot be asked
+		if st.State, st.Detail = Missing, plan; st.Path != "" || st.kind.named { // else it cannot be asked
 			s.look(ctx, st)
 		}
 		if st.Plan = ""; !st.undo && st.State == Missing {
@@ -157,13 +208,18 @@ func (s *Setup) Do(ctx context.Context, st *Step) {
 		}
 	}
 	if err != nil {
-		st.State, st.Detail = Failed, err.Error()
-		switch {
-		case errors.Is(err, stophook.ErrChanged):
-			st.Detail += "; it was left as it is: try again"
-		case errors.Is(err, stophook.ErrNotRegular), errors.Is(err, stophook.ErrDangling):
-			st.Detail += "; put a file in its place, and try again"
-		}
+		st.fail(err)
+	}
+}
+
+// fail says in the step that it has failed.
+func (st *Step) fail(err error) {
+	st.State, st.Detail, st.Plan = Failed, err.Error(), ""
+	switch {
+	case errors.Is(err, errChanged):
+		st.Detail += "; it was left as it is: try again"
+	case errors.Is(err, errNotRegular), errors.Is(err, errDangling):
+		st.Detail += "; put a file in its place, and try again"
 	}
 }
 
@@ -172,24 +228,14 @@ func (st *Step) Decline() { st.State, st.Detail, st.Plan = Declined, "declined: 
 
 // look fills in how a step stands.
 func (s *Setup) look(ctx context.Context, st *Step) {
-	look := map[string]func(context.Context, *Step) error{Plugin: s.lookPlugin, Teams: s.lookTeams, Tools: s.lookTools, Rights: s.lookController}[st.Name]
-	if look == nil {
-		return
-	}
-	if err := look(ctx, st); err != nil {
-		st.State, st.Detail, st.Plan = Failed, err.Error(), ""
+	if err := st.kind.look(s, ctx, st); err != nil {
+		st.fail(err)
 	}
 }
 
-// target is the directory in which a step is done.
-func (s *Setup) target(st *Step) string {
-	switch st.Program {
-	case Codex:
-		return s.Codex
-	case Qwen:
-		return s.Qwen
-	}
-	return s.Root
+func (s *Setup) lookRun(_ context.Context, st *Step) error {
+	st.State, st.Detail = Done, "nothing to set up: run an agent with teambridge run --runtime opencode"
+	return nil
 }
 
 // title is the name of a program for people.
@@ -214,249 +260,4 @@ func (s *Setup) needs(st *Step) error {
 		return fmt.Errorf("%s is not in $PATH, and is needed to undo this: install it, and try again", st.Program)
 	}
 	return nil
-}
-
-func (s *Setup) installer(st *Step) *plugin.Installer {
-	i := &plugin.Installer{Command: []string{st.Path}, Root: s.Root, State: s.State}
-	if s.Named {
-		i.Env = []string{"CLAUDE_CONFIG_DIR=" + s.Root}
-	}
-	return i
-}
-
-func (s *Setup) lookPlugin(ctx context.Context, st *Step) error {
-	is, err := s.installer(st).Status(ctx)
-	if err != nil {
-		return err
-	}
-	version, err := plugin.Version(s.Program, s.Flags)
-	switch {
-	case err != nil:
-		return err
-	case is.Elsewhere != "":
-		st.State, st.Detail = Other, fmt.Sprintf("%v: %s; see it with: claude plugin marketplace list", plugin.ErrElsewhere, is.Elsewhere)
-	case is.Version == version && is.Enabled:
-		st.State, st.Detail = Done, "the plugin is installed, and runs "+is.Program
-	case is.Version == "":
-		st.State, st.Detail, st.Plan = Missing, "there is no plugin", "install the plugin: tools, hooks and commands for each session"
-	case is.Version == version:
-		st.State, st.Detail, st.Plan = Missing, "the plugin is not enabled", "enable the plugin"
-	default:
-		st.State, st.Detail, st.Plan = Missing, "the plugin is another one, which runs "+is.Program, "update the plugin, which runs "+is.Program
-	}
-	return nil
-}
-
-func (s *Setup) installPlugin(ctx context.Context, st *Step) error {
-	i := s.installer(st)
-	was, err := i.Status(ctx)
-	if err != nil {
-		return err
-	}
-	if was.Version != "" || was.Elsewhere != "" { // it was there before
-		_, st.Changed, err = i.Install(ctx, s.Program, s.Flags)
-		return err
-	}
-	r := record{Step: Plugin, Target: s.Root}
-	data, err := readIfAny(s.settings())
-	if err == nil {
-		err = s.remember(r, settingsFile, data)
-	}
-	if err != nil {
-		return err
-	}
-	if _, st.Changed, err = i.Install(ctx, s.Program, s.Flags); err == nil {
-		return nil
-	}
-	if _, left := i.Uninstall(ctx); left != nil {
-		return errors.Join(err, fmt.Errorf("remove what is installed of it: %w; try: teambridge setup --undo", left))
-	}
-	st.Changed = false
-	return errors.Join(err, s.forget(r, settingsFile))
-}
-
-func (s *Setup) uninstallPlugin(ctx context.Context, st *Step) error {
-	r, ok, err := s.find(st)
-	if err != nil || !ok {
-		return err
-	}
-	if err := s.needs(st); err != nil {
-		return err
-	}
-	if st.Changed, err = s.installer(st).Uninstall(ctx); err != nil {
-		return err
-	}
-	return s.forget(r, settingsFile)
-}
-
-const settingsFile = "settings.json"
-
-func (s *Setup) settings() string { return filepath.Join(s.Root, settingsFile) }
-
-func (s *Setup) lookTeams(_ context.Context, st *Step) error {
-	data, err := readIfAny(s.settings())
-	if err != nil {
-		return err
-	}
-	value, ok := "", false
-	if data != nil {
-		is, err := parse(data)
-		if err != nil {
-			return s.invalid(err)
-		}
-		value, ok = is.value()
-	}
-	switch {
-	case ok && teams.Enables(value) && s.shares(st) != nil:
-		st.State, st.Detail = Missing, "agent teams are on, by a setup of "+s.shares(st).Target+", which has the same settings"
-		st.Plan = "keep agent teams on when that is undone"
-	case !ok:
-		st.State, st.Detail = Missing, "agent teams are off"
-		st.Plan = "turn agent teams on: " + teams.EnableVariable + `=1 in "env" of ` + s.settings()
-	case teams.Enables(value):
-		st.State, st.Detail = Done, teams.EnableVariable+" is "+value+" in "+s.settings()
-	default:
-		st.State, st.Detail = Other, fmt.Sprintf("agent teams are turned off: %s is %q in %s; change it there", teams.EnableVariable, value, s.settings())
-	}
-	return nil
-}
-
-func (s *Setup) invalid(err error) error {
-	return fmt.Errorf("%s: %w; nothing was changed: repair the file by hand, and try again", s.settings(), err)
-}
-
-// sharing returns what was done for another directory whose settings are the same file as those of root, by a link; nil if nothing
-// was. r is what was done for root.
-func (s *Setup) sharing(root string, r record) (*record, error) {
-	list, err := s.records()
-	if err != nil {
-		return nil, err
-	}
-	here, err := filepath.EvalSymlinks(filepath.Join(root, settingsFile))
-	if err != nil {
-		return nil, nil // there is no such file
-	}
-	for _, other := range list {
-		if other.Step != r.Step || other.Target == root {
-			continue
-		}
-		if there, err := filepath.EvalSymlinks(filepath.Join(other.Target, settingsFile)); err == nil && there == here {
-			return &other, nil
-		}
-	}
-	return nil, nil
-}
-
-// shares returns what a setup of another directory with the same settings has done, unless one of this directory has done it, too.
-func (s *Setup) shares(st *Step) *record {
-	if _, ok, err := s.find(st); ok || err != nil {
-		return nil
-	}
-	other, _ := s.sharing(s.Root, record{Step: st.Name})
-	return other
-}
-
-// join records for this directory what was done for another one, which is undone with the last of them.
-func (s *Setup) join(other record) error {
-	var before []byte
-	if other.Existed {
-		var err error
-		if before, err = os.ReadFile(s.copyOf(other, settingsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	r := other
-	r.Target, r.Directory = s.Root, false
-	return s.remember(r, settingsFile, before)
-}
-
-func (s *Setup) enableTeams(ctx context.Context, st *Step) (err error) {
-	f, err := stophook.Open(ctx, s.State, s.settings(), s.Debug)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if f.Data() != nil { // it may have been written since we looked
-		is, err := parse(f.Data())
-		if err != nil {
-			return s.invalid(err)
-		}
-		if _, ok := is.value(); ok {
-			if other := s.shares(st); other != nil {
-				return s.join(*other)
-			}
-			return nil
-		}
-	}
-	data, made, err := addVariable(f.Data())
-	if err != nil {
-		return s.invalid(err)
-	}
-	r := record{Step: Teams, Target: s.Root, After: sum(data), Added: made}
-	if _, err := os.Stat(s.Root); errors.Is(err, fs.ErrNotExist) {
-		r.Directory = true
-	}
-	// First, since what has no record is not undone.
-	if err := s.remember(r, settingsFile, f.Data()); err != nil {
-		return err
-	}
-	if r.Directory {
-		err = os.MkdirAll(s.Root, 0o755)
-	}
-	if err == nil {
-		err = f.Replace(data)
-	}
-	if err != nil {
-		return errors.Join(err, s.forget(r, settingsFile))
-	}
-	st.Changed = true
-	return nil
-}
-
-func (s *Setup) disableTeams(ctx context.Context, st *Step) (err error) {
-	r, ok, err := s.find(st)
-	if err != nil || !ok {
-		return err
-	}
-	f, err := stophook.Open(ctx, s.State, s.settings(), s.Debug)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if other, err := s.sharing(s.Root, r); err != nil || other != nil { // it undoes that later
-		return errors.Join(err, s.forget(r, settingsFile))
-	}
-	if st.Changed, err = s.restore(f, r, settingsFile); err != nil {
-		return err
-	}
-	if !st.Changed && f.Data() != nil {
-		data, err := removeVariable(f.Data(), r.Added)
-		if err != nil {
-			return s.invalid(err)
-		}
-		if st.Changed = !bytes.Equal(data, f.Data()); st.Changed {
-			if err := f.Replace(data); err != nil {
-				return err
-			}
-		}
-	}
-	if r.Directory {
-		_ = os.Remove(s.Root) // fails if it is not empty
-	}
-	return s.forget(r, settingsFile)
-}
-
-// readIfAny reads a file; nil if there is none.
-func readIfAny(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil && !info.Mode().IsRegular() { // reading a pipe would not end
-		err = fmt.Errorf("%s %w", path, stophook.ErrNotRegular)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return sharedfile.ReadFile(path) // of an empty file it is not nil
 }

@@ -4,7 +4,6 @@ package setup
 
 import (
 	"bytes"
-	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"teambridge/plugin"
 	"teambridge/relay/qwen"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
@@ -39,7 +37,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	m := &machine{&Setup{
 		Root: filepath.Join(dir, "claude"), Codex: filepath.Join(dir, "codex"), Qwen: filepath.Join(dir, "qwen"), State: filepath.Join(dir, "state"), Path: filepath.Join(dir, "bin"),
-		Program: "/it's here/teambridge", Flags: []string{"--state-dir", "/x y"}, Debug: t.Logf,
+		Program: "/it's here/teambridge", Flags: []string{"--state-dir", "/x y"},
 	}, t}
 	m.write(m.settings(), settingsBefore)
 	m.write(m.config(), configBefore)
@@ -134,7 +132,7 @@ func (m *machine) does(list []*Step, names ...string) []*Step {
 
 func (m *machine) made() []*Step {
 	m.t.Helper()
-	list, err := m.Made()
+	list, err := m.Made(m.t.Context())
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -217,7 +215,7 @@ func TestSetUpAndUndo(t *testing.T) {
 			m.stand(list, "plugin:done", "teams:done", "tools:done")
 			m.changed(list)
 			m.as(done)
-			if copies, _ := filepath.Glob(filepath.Join(m.dir(), "*-tools-"+configFile(Codex))); fresh != (len(copies) == 0) || !fresh && m.read(copies[0]) != configBefore {
+			if copies, _ := filepath.Glob(filepath.Join(m.dir(), "*-"+configFile(Codex))); fresh != (len(copies) == 0) || !fresh && m.read(copies[0]) != configBefore {
 				t.Errorf("the copies are %q", copies)
 			}
 			slices.Reverse(order)
@@ -271,8 +269,10 @@ func TestChangedSince(t *testing.T) {
 func TestThereBefore(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	i := &plugin.Installer{Command: []string{filepath.Join(m.Path, Claude)}, Root: m.Root, State: m.State}
-	if _, _, err := i.Install(t.Context(), "/another/teambridge", nil); err != nil {
+	another := *m.Setup
+	another.Program, another.Flags = "/another/teambridge", nil
+	m.stand((&machine{&another, t}).does(another.Look(t.Context(), Plugin)), "plugin:done")
+	if err := os.Remove(m.doneFile()); err != nil { // it is not of this setup
 		t.Fatal(err)
 	}
 	m.write(m.settings(), `{"env": {"`+teams.EnableVariable+`": "true"}}`)
@@ -352,9 +352,6 @@ func TestStepFails(t *testing.T) {
 			m := newMachine(t)
 			c.broken(m)
 			list := m.Look(t.Context())
-			if name == "settings" { // Claude Code does not change such a file
-				list[0].State, list[0].Plan = Failed, ""
-			}
 			m.stand(m.does(list), c.want...)
 			found := false
 			for _, st := range list {
@@ -403,14 +400,23 @@ func TestKilledBeforeTheChange(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	before := m.files()
-	for _, r := range []record{{Step: Plugin, Target: m.Root}, {Step: Teams, Target: m.Root, After: sum([]byte("{}"))}, {Step: Tools, Target: m.Codex, Command: m.command()}} {
-		if err := m.remember(r, map[bool]string{true: configFile(Codex), false: settingsFile}[r.Step == Tools], []byte("{}")); err != nil {
+	all, err := m.records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []record{
+		{Step: Plugin, Target: m.Root, Files: map[string]string{m.settings(): m.settings()}},
+		{Step: Teams, Target: m.Root, Files: map[string]string{m.settings(): m.settings()}},
+		{Step: Hooks, Target: m.Root, Files: map[string]string{m.settings(): m.settings()}},
+		{Step: Tools, Target: m.Codex, Files: map[string]string{m.config(): m.config()}, Command: m.command()},
+	} {
+		if err := m.begin(all, r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m.stand(m.Look(t.Context()), "plugin:missing", "teams:missing", "tools:missing")
 	made := m.does(m.made())
-	m.stand(made, "tools:missing", "teams:missing", "plugin:missing")
+	m.stand(made, "tools:missing", "hooks:missing", "teams:missing", "plugin:missing")
 	m.changed(made)
 	m.as(before)
 }
@@ -438,19 +444,19 @@ func TestPlaceOfTheSettings(t *testing.T) {
 
 	other := *m.Setup
 	other.Root = filepath.Join(filepath.Dir(m.Root), "none")
-	st := &Step{Program: Claude, Path: "/bin/true", Name: Teams, Plan: "-"}
-	other.Do(context.Background(), st)
+	st := other.Look(t.Context(), Teams)[0]
+	other.Do(t.Context(), st)
 	if data, err := os.ReadFile(other.settings()); st.State != Done || err != nil || !bytes.Contains(data, []byte(teams.EnableVariable)) {
 		t.Fatalf("%+v: %s (%v)", st, data, err)
 	}
 	if made := m.made(); len(made) > 0 {
 		t.Errorf("what was done in another directory is to be undone: %q", states(made))
 	}
-	made, err := other.Made()
+	made, err := other.Made(t.Context())
 	if err != nil || len(made) != 1 {
 		t.Fatalf("%q, %v", states(made), err)
 	}
-	other.Do(context.Background(), made[0])
+	other.Do(t.Context(), made[0])
 	if _, err := os.Stat(other.Root); !os.IsNotExist(err) {
 		t.Errorf("the directory is left: %v; %+v", err, made[0])
 	}
@@ -539,7 +545,7 @@ func TestQwenHasTheTools(t *testing.T) {
 	}
 	undo := func() *Step {
 		t.Helper()
-		made, err := m.Made()
+		made, err := m.Made(t.Context())
 		if err != nil || len(made) != 1 || made[0].Program != Qwen {
 			t.Fatalf("done is %+v, %v", made, err)
 		}
@@ -620,7 +626,7 @@ func TestControllerOfQwen(t *testing.T) {
 				t.Errorf("revoked: %+v", st)
 			}
 		}
-		made, err := m.Made()
+		made, err := m.Made(t.Context())
 		if err != nil || len(made) != 1 || made[0].Grants || !strings.Contains(made[0].Plan, "c_4f226c69") {
 			t.Fatalf("done is %+v, %v", made, err)
 		}

@@ -15,11 +15,10 @@ import (
 	"time"
 
 	"teambridge/relay/shell"
-	"teambridge/relay/stophook"
 )
 
 // commandTime is how long a command of a program may take.
-const commandTime = time.Minute
+const commandTime = 2 * time.Minute
 
 // configFile is the file of a program that names its MCP servers.
 func configFile(program string) string {
@@ -84,21 +83,27 @@ func (s *Setup) mcp(ctx context.Context, st *Step, args ...string) ([]byte, erro
 	return s.runs(ctx, st, append([]string{"mcp"}, args...)...)
 }
 
-// runs runs a program, and returns what it prints.
+// runs runs the program of a step in its directory, and returns what it prints.
 func (s *Setup) runs(ctx context.Context, st *Step, args ...string) ([]byte, error) {
+	dir := ""
+	if _, err := os.Stat(st.Target); err == nil {
+		dir = st.Target // a project can have servers of its own
+	}
+	return runIn(ctx, dir, st, nil, args...)
+}
+
+// runIn runs the program of a step, and returns what it prints.
+func runIn(ctx context.Context, dir string, st *Step, env []string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, st.Path, args...)
-	if _, err := os.Stat(s.target(st)); err == nil {
-		cmd.Dir = s.target(st) // a project can have servers of its own
-	}
-	cmd.Env = append(os.Environ(), "RUST_BACKTRACE=0")
+	cmd.Dir, cmd.Env = dir, slices.Concat(os.Environ(), []string{"RUST_BACKTRACE=0"}, env)
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		text := said.String()
+		text := said.String() + "\n" + string(out)
 		if i := strings.LastIndex(text, "Error: "); i >= 0 {
 			text = text[i+len("Error: "):] // warnings come before it
 		}
@@ -153,7 +158,7 @@ func (s *Setup) qwenEntry() (*entry, error) {
 }
 
 func (s *Setup) lookTools(ctx context.Context, st *Step) error {
-	if s.target(st) == "" {
+	if st.Target == "" {
 		return fmt.Errorf("the directory of %s is not known: set $HOME or $%s_HOME to an absolute path", title(st.Program), strings.ToUpper(st.Program))
 	}
 	e, err := s.entry(ctx, st)
@@ -171,63 +176,58 @@ func (s *Setup) lookTools(ctx context.Context, st *Step) error {
 	case !slices.Equal(e.runs(), s.command()):
 		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s runs %s; to have it replaced, remove it with %s mcp remove teambridge, and try again", name, quoted(e.runs()), st.Program)
 	case !e.Enabled:
-		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s is disabled; enable it in %s", name, filepath.Join(s.target(st), configFile(st.Program)))
+		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s is disabled; enable it in %s", name, filepath.Join(st.Target, configFile(st.Program)))
 	default:
 		st.State, st.Detail = Done, name+" has the tools, and runs "+s.Program
 	}
 	return nil
 }
 
-func (s *Setup) addTools(ctx context.Context, st *Step) (err error) {
-	f, err := stophook.Open(ctx, s.State, filepath.Join(s.target(st), configFile(st.Program)), s.Debug)
+// config is the file that names the MCP servers of the program of a step.
+func (st *Step) config() string { return filepath.Join(st.Target, configFile(st.Program)) }
+
+func (s *Setup) addTools(ctx context.Context, st *Step) error {
+	before, err := readIfAny(st.config())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	e, err := s.entry(ctx, st)
-	if err != nil {
+	if err != nil || e != nil { // it was added since we looked
 		return err
 	}
-	if e != nil { // it was added since we looked
-		return nil
-	}
-	r := record{Step: Tools, Target: s.target(st), Command: s.command()}
-	if err := s.remember(r, configFile(st.Program), f.Data()); err != nil {
+	if err := s.begun(st, s.command(), false, st.config()); err != nil {
 		return err
 	}
 	_, failed := s.mcp(ctx, st, append(adding(st.Program), s.command()...)...)
-	now, err := readIfAny(f.Path)
-	st.Changed = !bytes.Equal(now, f.Data())
-	switch {
+	now, err := readIfAny(st.config())
+	switch st.Changed = !same(now, before); {
 	case failed != nil && err == nil && !st.Changed:
-		return errors.Join(failed, s.forget(r, configFile(st.Program)))
+		return errors.Join(failed, s.ended(st))
 	case failed != nil || err != nil:
 		return errors.Join(failed, err)
 	case st.Changed:
-		r.After = sum(now)
-		return s.remember(r, configFile(st.Program), f.Data())
+		return s.left(st)
 	}
 	// It may be in another file, in place of a link to this one.
 	if e, err = s.entry(ctx, st); err != nil {
 		return err
 	}
 	if st.Changed = e != nil; !st.Changed {
-		return s.forget(r, configFile(st.Program))
+		return s.ended(st)
 	}
 	return nil
 }
 
-func (s *Setup) removeTools(ctx context.Context, st *Step) (err error) {
-	r, ok, err := s.find(st)
-	if err != nil || !ok {
-		return err
-	}
-	f, err := stophook.Open(ctx, s.State, filepath.Join(s.target(st), configFile(st.Program)), s.Debug)
+func (s *Setup) removeTools(ctx context.Context, st *Step) error {
+	all, err := s.records()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if st.Changed, err = s.restore(f, r, configFile(st.Program)); err != nil {
+	r := all.find(st)
+	if r == nil {
+		return nil
+	}
+	if st.Changed, err = s.restored(all, *r); err != nil {
 		return err
 	}
 	if !st.Changed {
@@ -245,5 +245,5 @@ func (s *Setup) removeTools(ctx context.Context, st *Step) (err error) {
 			st.Changed = true
 		}
 	}
-	return s.forget(r, configFile(st.Program))
+	return s.ended(st)
 }

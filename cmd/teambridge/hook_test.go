@@ -61,24 +61,24 @@ func TestHookInstalledAtTheSameTime(t *testing.T) {
 	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hook := func(what string) {
+	hook := func(flags ...string) {
 		var done sync.WaitGroup
 		for range 8 {
 			done.Go(func() {
-				cmd := exec.Command("teambridge", "hook", what, "--file", path)
+				cmd := exec.Command("teambridge", append([]string{"setup", "hooks", "--yes", "--file", path}, flags...)...)
 				cmd.Env = append(os.Environ(), "TEAMBRIDGE_STATE="+filepath.Join(home, "state"), "GORACE=atexit_sleep_ms=0")
 				if out, err := cmd.CombinedOutput(); err != nil {
-					t.Errorf("hook %s: %v: %s", what, err, out)
+					t.Errorf("setup hooks %q: %v: %s", flags, err, out)
 				}
 			})
 		}
 		done.Wait()
 	}
-	hook("install")
+	hook()
 	if data, err := os.ReadFile(path); err != nil || bytes.Count(data, []byte("hook stop")) != 1 {
 		t.Errorf("%s, %v; want one hook", data, err)
 	}
-	hook("uninstall")
+	hook("--undo")
 	if data, err := os.ReadFile(path); err != nil || string(data) != before {
 		t.Errorf("%q, %v; want %q", data, err, before)
 	}

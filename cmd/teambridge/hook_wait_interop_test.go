@@ -31,7 +31,7 @@ func newHookedUser(t *testing.T, v teams.Version) *hookedUser {
 	return newHookedUserWith(t, v, nil)
 }
 
-// newHookedUserWith gives "hook install" more flags, and the session arguments. Its socket stays if there are flags.
+// newHookedUserWith gives "setup hooks" more flags, and the session arguments. Its socket stays if there are flags.
 func newHookedUserWith(t *testing.T, v teams.Version, flags []string, args ...string) *hookedUser {
 	t.Helper()
 	home := standin.NewHome(t, nil)
@@ -43,7 +43,7 @@ func newHookedUserWith(t *testing.T, v teams.Version, flags []string, args ...st
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &hookedUser{version: v, state: filepath.Join(dir, ".local", "state", "teambridge"), sessionUser: &sessionUser{ctx: deadline(t, 2*time.Minute), home: home}}
 	p.user = &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: dir}
-	p.hook(append([]string{"install", "--wake"}, flags...)...)
+	p.hooks(flags...)
 	if flags != nil {
 		p.terminal = standin.StartSession(t, v, home, args...)
 		p.team.Lead = p.terminal
@@ -54,13 +54,13 @@ func newHookedUserWith(t *testing.T, v teams.Version, flags []string, args ...st
 	return p
 }
 
-// hook runs "teambridge hook" in the directory of the session.
-func (p *hookedUser) hook(args ...string) {
+// hooks runs "teambridge setup hooks" in the directory of the session.
+func (p *hookedUser) hooks(flags ...string) {
 	p.t.Helper()
-	cmd := exec.Command("teambridge", append([]string{"hook"}, args...)...)
+	cmd := exec.Command("teambridge", append([]string{"setup", "hooks", "--project", "--yes"}, flags...)...)
 	cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state, "GORACE=atexit_sleep_ms=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		p.t.Fatalf("hook %s: %v\n%s", args, err, out)
+		p.t.Fatalf("setup hooks %q: %v\n%s", flags, err, out)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestRealWaitingHook(t *testing.T) {
 			case <-time.After(100 * time.Millisecond):
 			}
 		}
-		p.hook("uninstall")
+		p.hooks("--undo")
 		if left, err := os.ReadDir(filepath.Join(p.home.Work, ".claude")); err == nil {
 			for _, f := range left {
 				if strings.HasPrefix(f.Name(), "settings") {
@@ -216,7 +216,7 @@ func TestRealWaitingHookUnasked(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.ended(p.terminal.Pid())
-		p.hook("uninstall")
+		p.hooks("--undo")
 	})
 }
 

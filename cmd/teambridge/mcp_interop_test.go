@@ -195,7 +195,7 @@ func TestRealToolsAreAdded(t *testing.T) {
 func TestRealToolsAskByTheHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		ben := newHookedUser(t, v)
-		ben.hook("uninstall") // for the next one
+		ben.hooks("--undo") // for the next one
 		ann := newAgentUser(t, v, ben.home, ben.state)
 		if said := ann.calls("[asks]", "send_message", map[string]any{"to": ben.session().Session, "text": "(question)", "wait": "answer", "timeout_seconds": 60}); !strings.Contains(said, "ACK") || !strings.Contains(said, "answered") {
 			t.Errorf("asked: %s", said)

@@ -68,7 +68,7 @@ func startRealPane(t *testing.T, v teams.Version, args ...string) *realPane {
 	}))
 	p.home.Extra = []string{"TEAMBRIDGE_STATE=" + p.dir}
 	p.env = p.home.Env()
-	p.must("hook", "install") // before the program starts
+	p.must("setup", "hooks", "--project", "--yes") // before the program starts
 	p.Terminal = standin.StartPane(t, v, p.home, args...)
 	return p
 }

@@ -109,6 +109,6 @@ func (a *app) notifyNote(ctx context.Context, to api.Target) {
 		return
 	}
 	if p, err := a.bridge(ctx).Pane(ctx, to.Member()); err != nil || p.Look == nil || !stophook.Installed(root.Path(), p.Look.Cwd) {
-		a.note("no service runs, and the Stop hook is not installed there: the end of the task is not reported until one of them is; see teambridge hook install --help")
+		a.note("no service runs, and the Stop hook is not installed there: the end of the task is not reported until one of them is; see teambridge setup hooks --help")
 	}
 }

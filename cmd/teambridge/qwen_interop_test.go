@@ -214,7 +214,7 @@ func TestRealQwenController(t *testing.T) {
 		script += " " + shell.Quote(v)
 	}
 	standin.WriteProgram(t, filepath.Join(bin, "qwen"), script+" "+strings.Join(p.command, " ")+` "$@"`)
-	set := &setup.Setup{Root: p.home.Root, Qwen: filepath.Join(p.home.Dir, ".qwen"), State: p.state, Program: "/bin/true", Path: bin, Debug: t.Logf}
+	set := &setup.Setup{Root: p.home.Root, Qwen: filepath.Join(p.home.Dir, ".qwen"), State: p.state, Program: "/bin/true", Path: bin}
 	list := set.Look(p.ctx)
 	if len(list) != 2 || list[1].Name != setup.Rights || list[1].State != setup.Missing {
 		t.Fatalf("the steps are %+v", list)
@@ -230,7 +230,7 @@ func TestRealQwenController(t *testing.T) {
 	if text := p.given("(mine)").Text(); !strings.Contains(text, `origin="controller" controller="teambridge"`) {
 		t.Errorf("the model is given %s", text)
 	}
-	made, err := set.Made()
+	made, err := set.Made(p.ctx)
 	if err != nil || len(made) != 2 {
 		t.Fatalf("done is %+v, %v", made, err)
 	}

@@ -35,7 +35,7 @@ have a prompt, which are called "codex-" and the end of their id.
 
 REACH is how a message gets there: "inbox" for members of teams; "session" for
 the others, and those of Qwen Code, which listen on sockets of their own; "hook"
-for those that have the waiting hook instead ("teambridge hook install --wake");
+for those that have the waiting hook instead ("teambridge setup hooks");
 "codex" for those in the shared server of Codex; and "-" for those that cannot
 be reached, of which doctor says what they need. send and ask take the names of
 sessions, their ids (or the first 8 characters), process ids and directories as

@@ -16,12 +16,17 @@ import (
 	"teambridge/cmd/setup"
 	"teambridge/relay/codex"
 	"teambridge/relay/qwen"
+	"teambridge/relay/shell"
+	"teambridge/relay/wake"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
 
 type setupOptions struct {
 	dryRun, yes, undo bool
+
+	project, unasked bool // of the hooks
+	file             string
 }
 
 func newSetup(a *app) *cobra.Command {
@@ -38,6 +43,11 @@ what it would do. With names of steps or programs, it does those alone.
                     tells the model when to write to whom
             teams   CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 in "env" of
                     settings.json, which turns agent teams on
+            hooks   only if it is named: the two hooks of the plugin, alone.
+                    One reports the end of each turn. Through the other, a
+                    message reaches a session at a terminal whose socket is
+                    switched off; a process waits beside each of these, which
+                    needs 5 to 7 MiB and no time (Linux and macOS)
   codex     tools   the MCP server teambridge, by "codex mcp add"
   qwen      tools   the same, by "qwen mcp add"; its sessions then take messages
                     without asking you about each
@@ -46,8 +56,16 @@ what it would do. With names of steps or programs, it does those alone.
                     does not agree to this
   opencode          nothing; it says what works
 
-All of them run this program by its path in $PATH. If that is gone, the hooks do
-nothing, and Claude Code shows that the server teambridge failed.
+All of them run this program by its path in $PATH. If that is gone, the hooks of
+the plugin do nothing, and Claude Code shows that the server teambridge failed;
+"teambridge doctor" names what runs a program that is gone.
+
+Hooks are put into settings.json in Claude Code's directory, for all projects.
+With --project, they are for this directory on this machine alone, in
+.claude/settings.local.json. A session that bypasses permissions, or whose
+settings hold messages, asks its person about each message on its socket. With
+--unasked, messages come through the hook even where there is a socket, and
+nobody is asked: each program of yours can then make these sessions work.
 
 The state of a step is "done", "missing", "declined", "other" (somebody else has
 set it up in another way, or there is nothing to set up; it stays as it is) or
@@ -55,9 +73,9 @@ set it up in another way, or there is nothing to set up; it stays as it is) or
 
 --undo undoes what setup has done, and asks, too. What was there before stays. A
 file that nobody has changed since is as it was, byte for byte; from another one
-the entry of teambridge is removed. Before a file is changed, a copy of it is
-kept in the folder setup of the state directory, or, of the files that the
-plugin changes, in plugins.
+the entry of teambridge is removed. A file that is not valid is not changed.
+Before a file is changed, a copy of it is kept in the folder setup of the state
+directory.
 
 Exit status: 0, even if you decline; 1 a step failed, which does not keep others
 from being done; 2 nothing can be set up, since "go run" runs this program; 3 no
@@ -65,6 +83,7 @@ program of the steps that were named is in $PATH; 5 somebody else has set up
 such a step in another way.`,
 		Example: `  teambridge setup
   teambridge setup plugin --dry-run
+  teambridge setup hooks --project
   teambridge setup --undo --yes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, name := range args {
@@ -80,6 +99,9 @@ such a step in another way.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			o.dryRun = o.dryRun || !o.yes && !a.keyboard
 			s, err := a.setup(o.dryRun)
+			if err == nil {
+				err = a.setHooks(s, o, names)
+			}
 			if err != nil {
 				return err
 			}
@@ -90,13 +112,38 @@ such a step in another way.`,
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and change nothing")
 	f.BoolVarP(&o.yes, "yes", "y", false, "agree to all steps")
 	f.BoolVar(&o.undo, "undo", false, "undo what setup has done")
+	f.BoolVar(&o.project, "project", false, "hooks: those of this directory alone")
+	f.StringVar(&o.file, "file", "", "hooks: those in this settings file")
+	must(cmd.MarkFlagFilename("file", "json"))
+	f.BoolVar(&o.unasked, "unasked", false, "hooks: let messages come even to sessions that would ask their persons")
 	return cmd
+}
+
+// setHooks says in s which hooks are meant.
+func (a *app) setHooks(s *setup.Setup, o setupOptions, names []string) (err error) {
+	if (o.project || o.unasked || o.file != "") && !slices.Contains(names, setup.Hooks) {
+		return usage("teambridge setup hooks", "--project, --file and --unasked are for the step hooks")
+	}
+	if o.unasked && !wake.Supported {
+		return usage("omit --unasked", "the waiting hook is for Linux and macOS")
+	}
+	s.Unasked = o.unasked
+	switch {
+	case o.project && o.file != "":
+		return usage("omit one of them", "--project and --file name two files")
+	case o.file != "":
+		s.File, err = filepath.Abs(o.file)
+	case o.project:
+		s.File, err = a.cwd()
+		s.File = filepath.Join(s.File, ".claude", "settings.local.json")
+	}
+	return err
 }
 
 func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names ...string) error {
 	list := []*setup.Step{}
 	if o.undo {
-		made, err := s.Made(names...)
+		made, err := s.Made(ctx, names...)
 		if err != nil {
 			return err
 		}
@@ -163,8 +210,13 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 		a.note("sessions that run already %s it when they are started again", verb)
 	case planned > 0 && only:
 		again := append([]string{"teambridge setup"}, names...)
-		if o.undo {
-			again = append(again, "--undo")
+		for _, f := range []struct {
+			text  string
+			given bool
+		}{{"--undo", o.undo}, {"--project", o.project}, {"--file " + shell.Quote(o.file), o.file != ""}, {"--unasked", o.unasked}} {
+			if f.given {
+				again = append(again, f.text)
+			}
 		}
 		a.note("nothing was changed; to agree to all: %s --yes", strings.Join(again, " "))
 	}
@@ -212,8 +264,29 @@ func (a *app) setup(dry bool) (*setup.Setup, error) {
 	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(root)); err == nil {
 		root = filepath.Join(dir, filepath.Base(root))
 	}
-	s := &setup.Setup{Root: root, Codex: codex.Home(a.lookup), Qwen: qwen.Home(a.lookup), State: a.state, Program: own, Flags: a.ownFlags(), Debug: a.debug}
+	s := &setup.Setup{Root: root, Codex: codex.Home(a.lookup), Qwen: qwen.Home(a.lookup), State: a.state, Program: own, Flags: a.ownFlags()}
 	s.Path, _ = a.lookup("PATH")
 	s.Named = a.claudeDir != ""
 	return s, nil
+}
+
+// ownFlags are the flags for the state directory, if this program would not find it by itself later. The Claude directory is not one of
+// them: hooks and tools of a session of Claude Code have its environment, and so use the directory that it uses.
+func (a *app) ownFlags() []string {
+	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
+		return []string{"--state-dir", a.state}
+	}
+	return nil
+}
+
+// ownBinary is the path of this program, for what runs it later.
+func ownBinary() (string, error) {
+	binary, err := shell.Program()
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(filepath.ToSlash(binary), "/go-build") {
+		return "", usage("install it first: go install ./cmd/teambridge", "\"go run\" removes this program when it ends")
+	}
+	return binary, nil
 }

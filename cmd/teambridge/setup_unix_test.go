@@ -85,7 +85,7 @@ func setupAnswered(t *testing.T, home, answers string, o setupOptions) (stdout, 
 	a := &app{host: host{stdin: strings.NewReader(answers), stdout: &out, stderr: &errs, keyboard: true}, out: &stdio.Output{}}
 	s := &setup.Setup{
 		Root: filepath.Join(home, ".claude"), Codex: filepath.Join(home, ".codex"), State: filepath.Join(home, "state"),
-		Program: "/opt/teambridge", Path: filepath.Join(home, "bin"), Debug: t.Logf,
+		Program: "/opt/teambridge", Path: filepath.Join(home, "bin"),
 	}
 	if err := runSetup(t.Context(), a, s, o); err != nil {
 		t.Error(err)

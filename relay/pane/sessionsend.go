@@ -162,7 +162,7 @@ func Refuses(s transcript.Process) string {
 	if program := (Homes{}).of(ProgramOf(s)); program != nil {
 		return program.takes(s)
 	}
-	return "the session takes no messages: it has no socket for them, nor the waiting hook (teambridge hook install --wake)"
+	return "the session takes no messages: it has no socket for them, nor the waiting hook (teambridge setup hooks)"
 }
 
 // asksFirst says why a message is held by a session.

@@ -1,11 +1,11 @@
 package stophook
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"teambridge/teams/rawjson"
 	"teambridge/teams/sharedfile"
@@ -55,6 +55,31 @@ func PluginEnabled(claudeDir, dir string) (on bool) {
 	return on
 }
 
+// DoneFile is the file in the state directory in which setup records what it has done.
+func DoneFile(state string) string { return filepath.Join(state, "setup", "done.json") }
+
+// Recorded returns the settings files to which setup has added our hooks.
+func Recorded(state string) (files []string) {
+	var done struct {
+		Steps []struct {
+			Step  string
+			Files map[string]string
+		}
+	}
+	if data, err := sharedfile.ReadFile(DoneFile(state)); err != nil || json.Unmarshal(data, &done) != nil {
+		return nil
+	}
+	for _, r := range done.Steps {
+		if r.Step == Step {
+			files = slices.AppendSeq(files, maps.Keys(r.Files))
+		}
+	}
+	return files
+}
+
+// Step is the step of setup that adds the hooks.
+const Step = "hooks"
+
 // Programs returns the program of each of our hooks in a settings file. One that cannot be
 // read has none.
 func Programs(path string) []string { return programs(path, all...) }
@@ -66,11 +91,11 @@ func programs(path string, of ...hook) (programs []string) {
 	}
 	own, _ := os.Executable() // else the hook is known by its name
 	for _, h := range of {
-		s, err := parse(data, own, h)
+		found, err := h.in(data, own)
 		if err != nil {
 			return nil
 		}
-		for _, f := range s.hooks() {
+		for _, f := range found {
 			program, _ := h.programOf(f.command, own)
 			programs = append(programs, program)
 		}
@@ -86,67 +111,6 @@ const (
 	commandKey = "command"
 )
 
-// settings is the content of a settings file, and where in it the hooks of one kind are.
-type settings struct {
-	hook
-	data   []byte
-	own    string         // this program
-	whole  rawjson.Span   // the object that it is
-	events *rawjson.Field // of whole; nil: none
-	list   *rawjson.Field // of events, for the event; nil: none
-}
-
-// parse finds the hooks in a settings file. What is not as expected is an error.
-func parse(data []byte, own string, h hook) (*settings, error) {
-	const space = " \t\r\n"
-	s := &settings{hook: h, data: data, own: own,
-		whole: rawjson.Span{Start: len(data) - len(bytes.TrimLeft(data, space)), End: len(bytes.TrimRight(data, space))}}
-	if s.whole.Start > s.whole.End {
-		return nil, invalid("the file is empty")
-	}
-	var err error
-	if s.events, err = s.member(s.whole, hooksKey, "", '{'); err != nil || s.events == nil {
-		return s, err
-	}
-	s.list, err = s.member(s.events.Value, h.event, hooksKey+".", '[')
-	return s, err
-}
-
-// FormatError means that a settings file is not as expected, so that it is not changed.
-type FormatError struct{ Err error }
-
-func (e *FormatError) Error() string { return e.Err.Error() }
-
-// Unwrap returns e.Err.
-func (e *FormatError) Unwrap() error { return e.Err }
-
-func invalid(format string, args ...any) error {
-	return &FormatError{fmt.Errorf(format, args...)}
-}
-
-// member returns the member of the object at in that has a name; nil if it has none.
-func (s *settings) member(in rawjson.Span, name, path string, kind byte) (*rawjson.Field, error) {
-	fields, err := rawjson.Fields(in.Of(s.data))
-	if err != nil {
-		return nil, invalid("%w", err)
-	}
-	var found *rawjson.Field
-	for i, f := range fields {
-		if f.Name != name {
-			continue
-		}
-		if found != nil {
-			return nil, invalid("%s%s is in it twice", path, name)
-		}
-		found = &fields[i]
-		found.Key, found.Value = f.Key.Within(in), f.Value.Within(in)
-		if rawjson.Kind(found.Value.Of(s.data)) != kind {
-			return nil, invalid("%s%s is not %s", path, name, map[byte]string{'{': "an object", '[': "an array"}[kind])
-		}
-	}
-	return found, nil
-}
-
 // foundHook is one hook of ours.
 type foundHook struct {
 	entry, at int          // its entry in the array, and its place in that
@@ -157,42 +121,39 @@ type foundHook struct {
 	value     rawjson.Span // of the command
 }
 
-// hooks returns the hooks that run teambridge. What has another form belongs to others.
-func (s *settings) hooks() (found []foundHook) {
-	if s.list == nil {
-		return nil
+// in returns the hooks of ours in the content of a settings file. What has another form belongs to others.
+func (h hook) in(data []byte, own string) (found []foundHook, err error) {
+	path := h.path()
+	spans, err := rawjson.FollowToArray(data, path...)
+	if err != nil || len(spans) <= len(path) {
+		return nil, err
 	}
-	entries, _ := rawjson.Elements(s.list.Value.Of(s.data))
+	whole := spans[len(path)]
+	entries, _ := rawjson.Elements(whole.Of(data))
 	for i, e := range entries {
-		e = e.Within(s.list.Value)
-		fields, err := rawjson.Fields(e.Of(s.data))
-		if err != nil {
-			continue
-		}
+		e = e.Within(whole)
+		fields, _ := rawjson.Fields(e.Of(data))
 		for _, f := range fields {
 			list := f.Value.Within(e)
-			hooks, err := rawjson.Elements(list.Of(s.data))
+			hooks, err := rawjson.Elements(list.Of(data))
 			if f.Name != hooksKey || err != nil {
 				continue
 			}
-			for n, h := range hooks {
-				h = h.Within(list)
-				fields2, err := rawjson.Fields(h.Of(s.data))
-				if err != nil {
-					continue
-				}
-				for _, f := range fields2 {
-					value := f.Value.Within(h)
-					command, err := rawjson.Text(value.Of(s.data))
-					if f.Name != commandKey || err != nil {
+			for n, one := range hooks {
+				one = one.Within(list)
+				members, _ := rawjson.Fields(one.Of(data))
+				for _, m := range members {
+					value := m.Value.Within(one)
+					command, err := rawjson.Text(value.Of(data))
+					if m.Name != commandKey || err != nil {
 						continue
 					}
-					if _, ok := s.programOf(command, s.own); ok {
+					if _, ok := h.programOf(command, own); ok {
 						found = append(found, foundHook{i, n, list, len(hooks) - 1, len(fields) == 1, command, value})
 					}
 				}
 			}
 		}
 	}
-	return found
+	return found, nil
 }

@@ -3,16 +3,20 @@ package stophook
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"testing"
 
 	"teambridge/teams/rawjson"
 )
 
-var hookTestCommands = Commands{Stop: "/usr/bin/teambridge hook stop", Wait: "/usr/bin/teambridge hook wait"}
+const hookTestProgram = "/usr/bin/teambridge"
+
+// add is Add for the program of the tests.
+func add(data []byte, wait bool, was []rawjson.Made) ([]byte, []rawjson.Made, error) {
+	return Add(data, hookTestProgram, hookTestProgram, nil, wait, was)
+}
 
 // Whatever a settings file has in it, the hook is added once, and what was there is there
 // again, byte for byte, when it is removed.
@@ -32,39 +36,38 @@ func FuzzHookFile(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		const own = "/usr/bin/teambridge"
 		// count returns how many hooks there are of each kind, or an error.
 		count := func(data []byte) (n [4]int, err error) {
 			for i, h := range all {
-				s, err := parse(data, own, h)
+				found, err := h.in(data, hookTestProgram)
 				if err != nil {
 					return n, err
 				}
-				n[i] = len(s.hooks())
+				n[i] = len(found)
 			}
 			return n, nil
 		}
 		had, err := count(data)
 		if err != nil {
-			if got, _, err := installAll(data, own, hookTestCommands, made{}); err == nil {
+			if got, _, err := add(data, true, nil); err == nil {
 				t.Fatalf("%q became %q", data, got)
 			}
-			if got, _, err := uninstallAll(data, own, made{part: part{Hooks: true, Stop: true}}); err == nil {
+			if got, err := Remove(data, hookTestProgram, nil); err == nil {
 				t.Fatalf("%q became %q", data, got)
 			}
 			return
 		}
 		old := bytes.Clone(data)
 		// At once, or the waiting hook later.
-		first, m, err := installAll(data, own, Commands{Stop: hookTestCommands.Stop}, made{})
+		first, m, err := add(data, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		later, _, err := installAll(first, own, hookTestCommands, m)
+		later, _, err := add(first, true, m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, m, err := installAll(data, own, hookTestCommands, made{})
+		got, m, err := add(data, true, nil)
 		if err != nil || !bytes.Equal(data, old) || !bytes.Equal(got, later) {
 			t.Fatalf("%q became %q: %v; in two steps: %q", old, data, err, later)
 		}
@@ -77,13 +80,10 @@ func FuzzHookFile(f *testing.F) {
 				t.Fatalf("%q became %q, with %d hooks", data, got, n)
 			}
 		}
-		if again, _, err := installAll(got, own, hookTestCommands, m); err != nil || !bytes.Equal(again, got) {
-			t.Fatalf("installed twice: %q, %v; once: %q", again, err, got)
+		if again, same, err := add(got, true, m); err != nil || !bytes.Equal(again, got) || !slices.Equal(same, m) {
+			t.Fatalf("installed twice: %q, %+v, %v; once: %q, %+v", again, same, err, got, m)
 		}
-		if again, kept, err := installAll(got, own, Commands{Stop: hookTestCommands.Stop}, m); err != nil || !bytes.Equal(again, got) || !reflect.DeepEqual(kept, m) {
-			t.Fatalf("the Stop hook alone, after both: %q, %+v, %v; both: %q, %+v", again, kept, err, got, m)
-		}
-		back, _, err := uninstallAll(got, own, m)
+		back, err := Remove(got, hookTestProgram, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,6 @@ func jsonOf(t testing.TB, data []byte) (v map[string]any) {
 // what was made for it is removed with it.
 func TestHookInRewrittenSettings(t *testing.T) {
 	t.Parallel()
-	const own = "/usr/bin/teambridge"
 	for name, tc := range map[string]struct{ before, after string }{
 		"empty":          {`{}`, "{}"},
 		"others":         {`{"model":"opus"}`, "{\n  \"model\": \"opus\"\n}"},
@@ -125,7 +124,7 @@ func TestHookInRewrittenSettings(t *testing.T) {
 		"another hook": {`{"hooks":{"Stop":[{"hooks":[{"command":"x","type":"command"}]}]}}`,
 			"{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \"command\": \"x\",\n            \"type\": \"command\"\n          }\n        ]\n      }\n    ]\n  }\n}"},
 	} {
-		installed, m, err := installAll([]byte(tc.before), own, hookTestCommands, made{})
+		installed, m, err := add([]byte(tc.before), true, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +132,7 @@ func TestHookInRewrittenSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _, err := uninstallAll(rewritten, own, m); err != nil || string(got) != tc.after {
+		if got, err := Remove(rewritten, hookTestProgram, m); err != nil || string(got) != tc.after {
 			t.Errorf("%s: got %s, %v; want %s", name, got, err, tc.after)
 		}
 	}
@@ -163,37 +162,14 @@ func TestHookProgram(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/usr/bin/teambridge", "/a b/it's/teambridge"} {
-		c, unasked := CommandsOf(path, "--state-dir", "/x y"), CommandsOf(path, "--state-dir", "/x y", Unasked)
-		if unasked.Stop != c.Stop || unasked.Wait == c.Wait {
-			t.Errorf("unasked, they are %+v", unasked)
+		flags := []string{"--state-dir", "/x y", Unasked}
+		if stop.command(path, flags) != stop.command(path, flags[:2]) || waiting[0].command(path, flags) == waiting[0].command(path, flags[:2]) {
+			t.Errorf("unasked, they are %s and %s", stop.command(path, flags), waiting[0].command(path, flags))
 		}
-		for command, h := range map[string]hook{c.Stop: stop, c.Wait: waiting[1], unasked.Wait: waiting[2]} {
+		for command, h := range map[string]hook{stop.command(path, flags): stop, waiting[0].command(path, flags[:2]): waiting[1], waiting[0].command(path, flags): waiting[2]} {
 			if got, ok := h.programOf(command, ""); !ok || got != path {
 				t.Errorf("%s: got %q, %v", command, got, ok)
 			}
-		}
-	}
-}
-
-// A file that another program changes between reading and writing is not overwritten.
-func TestFileThatHasChanged(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "settings.json")
-	for name, tc := range map[string]struct{ read, now, write []byte }{
-		"changed":        {[]byte("{}"), []byte(`{"a":1}`), []byte(`{"hooks":{}}`)},
-		"created":        {nil, []byte(`{}`), []byte(`{"hooks":{}}`)},
-		"to be removed":  {[]byte("{}"), []byte(`{"a":1}`), nil},
-		"created, empty": {nil, []byte{}, []byte(`{}`)},
-	} {
-		if err := os.WriteFile(path, tc.now, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		f := File{Path: path, data: tc.read}
-		if err := f.Replace(tc.write); !errors.Is(err, ErrChanged) {
-			t.Errorf("%s: %v, want %v", name, err, ErrChanged)
-		}
-		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, tc.now) {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, tc.now)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestProgramIsGone(t *testing.T) {
 	write(program, "#!/bin/sh\n")
 	write(filepath.Join(f.Root.Path(), "settings.json"), `{"enabledPlugins":{"teambridge@teambridge":true}}`)
 	const servers = "teambridge/.mcp.json"
-	write(filepath.Join((&plugin.Installer{Root: f.Root.Path(), State: f.State}).Dir(), filepath.FromSlash(servers)), `{"mcpServers":{"teambridge":{"command":"`+filepath.ToSlash(program)+`"}}}`)
+	write(filepath.Join(plugin.Dir(f.State, f.Root.Path()), filepath.FromSlash(servers)), `{"mcpServers":{"teambridge":{"command":"`+filepath.ToSlash(program)+`"}}}`)
 	environment := map[string]string{"PATH": filepath.Dir(claude), "HOME": home}
 	lookup := func(name string) (string, bool) { v, ok := environment[name]; return v, ok }
 	u, err := systemd.Service().For(lookup, func() (string, error) { return home, nil })

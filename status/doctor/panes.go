@@ -66,7 +66,7 @@ func (x *examination) panes(ctx context.Context) error {
 			x.add(api.LevelNote, "pane_without_agent", pane.Team, "", fmt.Sprintf("no agent is in the pane of %s: %s", name, v.Why), "start it there; messages to it are refused until then")
 		case v.Pane.Profile == tmux.Claude && !stophook.Installed(x.Root.Path(), v.Terminal.Path):
 			x.add(api.LevelNote, "no_hook", pane.Team, v.Terminal.Path, fmt.Sprintf("the Stop hook is not installed for %s: without it and without a service, the end of its tasks is not reported", name),
-				"teambridge hook install, in that directory; or for all projects: teambridge setup, whose plugin has it")
+				"teambridge setup hooks --project, in that directory; or for all projects: teambridge setup, whose plugin has it")
 		}
 		if waiting := v.Waiting(); len(waiting) > 0 && waiting[0].Detail != "" {
 			x.add(api.LevelNote, "pane_held", pane.Team, "", fmt.Sprintf("%s to %s waits: %s", plain.Plural(len(waiting), "message"), name, waiting[0].Detail), "see it with: teambridge pane test "+shell.Quote(name))
@@ -86,7 +86,7 @@ func (x *examination) hooks() {
 		for _, program := range slices.Compact(programs) {
 			if gone(program) {
 				x.add(api.LevelProblem, "hook_gone", "", path, "a hook runs a program that is gone, "+program+": Claude Code reports an error at the end of each turn",
-					"teambridge hook install --file "+shell.Quote(path)+", or uninstall")
+					"teambridge setup hooks --file "+shell.Quote(path)+"; or remove it: add --undo")
 			} else {
 				x.add(api.LevelOK, "hook", "", path, "our hooks are installed", "")
 			}

@@ -210,7 +210,7 @@ func (x *examination) teamsEnabled() {
 func (x *examination) tools() {
 	if _, err := x.lookPath("claude"); err == nil {
 		settings := stophook.Files(x.Root.Path(), "")[0]
-		program := (&plugin.Installer{Root: x.Root.Path(), State: x.State}).Program()
+		program := plugin.Program(x.State, x.Root.Path())
 		if on := stophook.PluginEnabled(x.Root.Path(), x.Dir); on && gone(program) {
 			x.add(api.LevelProblem, "plugin_gone", "", settings, "the plugin runs a program that is gone, "+program+": sessions of Claude Code have neither the tools nor the hooks", "teambridge setup plugin; or remove it: teambridge setup plugin --undo")
 		} else if on {

@@ -83,7 +83,7 @@ func (x *examination) session(s teams.Session) {
 		x.add(api.LevelNote, "session_outdated", pane.SessionTeam, s.Path, name+" takes no messages: "+pane.Refuses(s.Process), "then end it, and resume it with: claude --resume "+s.Session)
 	case by == pane.BySocket:
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
-			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked; or: teambridge hook install --wake --unasked`)
+			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked; or: teambridge setup hooks --unasked`)
 	case by == pane.ByHook:
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", "")
 	case by == pane.Deaf:
@@ -95,6 +95,6 @@ func (x *examination) session(s teams.Session) {
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it began before the waiting hook was installed, or runs none", "end it, and resume it with: claude --resume "+s.Session)
 	default:
 		x.add(api.LevelNote, "session_unreachable", pane.SessionTeam, s.Path, name+" takes no messages: it has no socket for them, and no waiting hook",
-			"teambridge setup installs the plugin with the hook, as does: teambridge hook install --wake, in "+shell.Quote(s.Cwd)+"; then restart it")
+			"teambridge setup installs the plugin, which has the hook; or the hook alone: teambridge setup hooks, with --project in "+shell.Quote(s.Cwd)+" for it alone; then restart it")
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"teambridge/relay/profile"
 	"teambridge/relay/runtimes"
 	"teambridge/relay/shell"
-	"teambridge/relay/stophook"
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -103,8 +102,6 @@ func classify(err error) (api.Code, string) {
 		return api.CodeNotFound, "list the profiles with: teambridge profile list"
 	case errors.As(err, new(*profile.FileError)):
 		return api.CodeInvalid, "see all with: teambridge profile list"
-	case errors.As(err, new(*stophook.FormatError)):
-		return api.CodeCorrupt, "nothing was changed; repair the file by hand, or choose another with --file"
 	case errors.As(err, new(*fleet.LeadError)):
 		return api.CodeRefused, "an interactive agent reads its inbox by itself"
 	}
@@ -219,9 +216,6 @@ var known = []struct {
 	{inbox.ErrBusy, api.CodeBusy, "try again"},
 	{inbox.ErrEmpty, api.CodeBusy, "try again"},
 	{lockedfile.ErrNotRegular, api.CodeRefused, "nothing was written: links that lead out of a team are not followed"},
-	{stophook.ErrDangling, api.CodeRefused, "remove the link, or create what it leads to"},
-	{stophook.ErrNotRegular, api.CodeRefused, "choose another with --file"},
-	{stophook.ErrChanged, api.CodeConflict, "nothing was changed; try again"},
 	{teams.ErrNotDir, api.CodeRefused, "nothing was written: links that lead out of a team are not followed"},
 	{ledger.ErrBusy, api.CodeLocked, "another teambridge process is busy: try again"},
 	{syscall.EPIPE, api.CodeOutput, "the reader of the output closed it"},

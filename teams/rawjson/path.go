@@ -1,0 +1,128 @@
+package rawjson
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Made is what [Put] has made besides the value, so that [Take] removes it, and nothing else.
+type Made struct {
+	Members int    `json:"members,omitempty"` // the last ones of the path
+	Blank   string `json:"blank,omitempty"`   // the white space in what was empty before
+}
+
+// Follow returns where the values along a path of names are: that of data as a whole, which is an object, its member path[0],
+// the member path[1] of that, and so on, as far as there are any. A value on the way that is no object is an error, as
+// is an object with two members of that name.
+func Follow(data []byte, path ...string) ([]Span, error) {
+	whole := Span{len(data) - len(bytes.TrimLeft(data, space)), len(bytes.TrimRight(data, space))}
+	if whole.Start > whole.End {
+		return nil, errors.New("the file is empty")
+	}
+	spans := []Span{whole}
+	for i := 0; i < len(path) && len(spans) == i+1; i++ {
+		in := spans[i]
+		if Kind(in.Of(data)) != '{' && i > 0 {
+			return nil, fmt.Errorf("%s is not an object", strings.Join(path[:i], "."))
+		}
+		fields, err := Fields(in.Of(data))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range fields {
+			switch {
+			case f.Name != path[i]:
+			case len(spans) > i+1:
+				return nil, fmt.Errorf("%s is in it twice", strings.Join(path[:i+1], "."))
+			default:
+				spans = append(spans, f.Value.Within(in))
+			}
+		}
+	}
+	return spans, nil
+}
+
+// FollowToArray is [Follow] for a path that leads to an array.
+func FollowToArray(data []byte, path ...string) ([]Span, error) {
+	spans, err := Follow(data, path...)
+	if err == nil && len(spans) > len(path) && Kind(spans[len(path)].Of(data)) != '[' {
+		return nil, fmt.Errorf("%s is not an array", strings.Join(path, "."))
+	}
+	return spans, err
+}
+
+// Put returns data with value at the end of a path, at which there must be none yet, and what was made on the way. All other
+// bytes stay.
+func Put(data []byte, path []string, value []byte) ([]byte, Made, error) {
+	spans, err := Follow(data, path...)
+	if err != nil {
+		return nil, Made{}, err
+	}
+	there := len(spans) - 1 // the members of the path that there are
+	if there == len(path) {
+		return nil, Made{}, fmt.Errorf("%s is there already", strings.Join(path, "."))
+	}
+	for i := len(path) - 1; i > there; i-- {
+		value = slices.Concat(AppendText([]byte("{"), path[i]), []byte(":"), value, []byte("}"))
+	}
+	m := Made{Members: len(path) - there, Blank: blank(data, spans[there])}
+	data, err = AddField(data, spans[there], path[there], value)
+	return data, m, err
+}
+
+// PutElement is [Put] for a new element at the end of the array at a path.
+func PutElement(data []byte, path []string, value []byte) ([]byte, Made, error) {
+	spans, err := FollowToArray(data, path...)
+	if err != nil {
+		return nil, Made{}, err
+	}
+	if len(spans) <= len(path) {
+		return Put(data, path, slices.Concat([]byte("["), value, []byte("]")))
+	}
+	in := spans[len(path)]
+	m := Made{Blank: blank(data, in)}
+	data, err = AddElement(data, in, value)
+	return data, m, err
+}
+
+// Take returns data without the value at a path, and without what was made for it and is empty then.
+func Take(data []byte, path []string, m Made) ([]byte, error) {
+	spans, err := Follow(data, path...)
+	if err != nil || len(spans) <= len(path) {
+		return data, err
+	}
+	for last := len(path) - 1; ; last-- {
+		in := spans[last]
+		fields, err := Fields(in.Of(data))
+		if err != nil {
+			return nil, err
+		}
+		if len(fields) > 1 || last == 0 || len(path)-last >= m.Members { // else the object was made for it
+			i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == path[last] })
+			return RemoveItem(data, in, i, m.Blank)
+		}
+	}
+}
+
+// TakeElement is [Take] for the i-th element of the array at a path.
+func TakeElement(data []byte, path []string, i int, m Made) ([]byte, error) {
+	spans, err := FollowToArray(data, path...)
+	if err != nil || len(spans) <= len(path) {
+		return data, err
+	}
+	if elements, err := Elements(spans[len(path)].Of(data)); err != nil || len(elements) > 1 || m.Members == 0 {
+		return RemoveItem(data, spans[len(path)], i, m.Blank)
+	}
+	return Take(data, path, m)
+}
+
+// blank returns the white space in an object or array that has nothing else.
+func blank(data []byte, in Span) string {
+	if inside := string(data[in.Start+1 : in.End-1]); strings.Trim(inside, space) == "" {
+		return inside
+	}
+	return ""
+}
