@@ -188,7 +188,7 @@ func seen(ts *testscript.TestScript, pattern string, files ...string) {
 
 // wait waits until holds, and gives up after a while.
 func wait(ts *testscript.TestScript, holds func() bool, fail func()) {
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for over := time.After(patience); !holds(); {
 		select {
