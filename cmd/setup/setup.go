@@ -35,6 +35,7 @@ type Setup struct {
 	Path    string   // as $PATH: where programs are looked for
 	File    string   // the settings file for the hooks, by its absolute path; "": that of all projects
 	Unasked bool     // the waiting hook is for sessions with a socket, too
+	System  System   // that runs the service; nil: there is none
 }
 
 // The programs.
@@ -43,6 +44,8 @@ const (
 	Codex    = "codex"
 	OpenCode = "opencode"
 	Qwen     = "qwen"
+
+	Teambridge = "teambridge" // whose service is a step
 )
 
 // The steps.
@@ -52,6 +55,7 @@ const (
 	Hooks  = stophook.Step // in a settings file of Claude Code: the plugin has them, too
 	Tools  = "tools"       // of "teambridge mcp", in Codex and Qwen Code
 	Rights = "rights"      // what the person sends to Qwen Code counts as theirs
+	Serve  = "service"     // the system runs it from login on
 	Run    = "run"         // nothing is set up: "teambridge run" runs it
 )
 
@@ -107,6 +111,8 @@ var kinds = []kind{
 		undoes: func(s *Setup, r record) string {
 			return "take the hooks out of " + s.hooksFile(&Step{Target: r.Target})
 		}},
+	{program: Teambridge, name: Serve, named: true, look: (*Setup).lookService, do: (*Setup).installService, undo: (*Setup).uninstallService,
+		undoes: func(*Setup, record) string { return "stop the service, and no longer start it at login" }},
 	{program: Codex, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
 		undoes: func(*Setup, record) string { return "take teambridge out of the MCP servers of Codex" }},
 	{program: OpenCode, name: Run, look: (*Setup).lookRun},
@@ -120,7 +126,7 @@ var kinds = []kind{
 func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
 
 // Names are what steps can be chosen by: the names of programs and of steps.
-func Names() []string { return append(Programs(), Plugin, Teams, Hooks, Tools, Rights) }
+func Names() []string { return append(Programs(), Plugin, Teams, Hooks, Tools, Rights, Serve) }
 
 // chosen reports whether a step is one of those with these names; without names, all are that are not done by their name alone.
 func (k *kind) chosen(names []string) bool {
@@ -180,7 +186,7 @@ func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err er
 		if !slices.Contains(names, st.Name) || all.find(st) != nil {
 			continue
 		}
-		if st.Name == Hooks && len(stophook.Programs(s.hooksFile(st))) > 0 || st.Name == Plugin && s.hasPlugin(ctx, st) {
+		if st.Name == Hooks && len(stophook.Programs(s.hooksFile(st))) > 0 || st.Name == Plugin && s.hasPlugin(ctx, st) || st.Name == Serve && s.hasService() {
 			undo(st, record{Step: st.Name, Target: st.Target})
 		}
 	}

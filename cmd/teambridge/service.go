@@ -130,20 +130,8 @@ func installService(ctx context.Context, a *app, o installOptions) error {
 	if err != nil {
 		return err
 	}
-	text, err := unitText(a, u, o.serveOptions)
+	answer, err := installWith(ctx, a, u, o)
 	if err != nil {
-		return err
-	}
-	if !o.noStart {
-		if err := refuseSecond(a, u); err != nil {
-			return err
-		}
-	}
-	answer, err := u.Install(ctx, text, !o.noStart)
-	if err != nil {
-		return installError(a, err)
-	}
-	if err := awaitService(ctx, a, u, answer.Started); err != nil {
 		return err
 	}
 	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(u.File(), false)); err != nil {
@@ -151,6 +139,54 @@ func installService(ctx context.Context, a *app, o installOptions) error {
 	}
 	a.note("%s", u.Note(answer))
 	return nil
+}
+
+// installWith has u run the service, and waits until it answers.
+func installWith(ctx context.Context, a *app, u supervisor, o installOptions) (answer api.Installed, err error) {
+	text, err := unitText(a, u, o.serveOptions)
+	if err == nil && !o.noStart {
+		err = refuseSecond(a, u)
+	}
+	if err != nil {
+		return answer, err
+	}
+	if answer, err = u.Install(ctx, text, !o.noStart); err != nil {
+		return answer, installError(a, err)
+	}
+	return answer, awaitService(ctx, a, u, answer.Started)
+}
+
+// atLogin is the step of setup that does what "service install" does without flags.
+type atLogin struct {
+	supervisor supervisor
+	app        *app
+}
+
+// File is what describes the service to the system.
+func (l atLogin) File() string { return l.supervisor.File() }
+
+// Installed reports whether there is a file of ours.
+func (l atLogin) Installed() (bool, error) {
+	_, err := l.supervisor.Read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Install has the system run the service.
+func (l atLogin) Install(ctx context.Context) (changed bool, err error) {
+	answer, err := installWith(ctx, l.app, l.supervisor, installOptions{serveOptions: serveOptions{keepWork: server.KeepWork, as: api.Guest}})
+	return answer.Changed, err
+}
+
+// Uninstall stops the service.
+func (l atLogin) Uninstall(ctx context.Context) (removed bool, err error) {
+	answer, stopped, err := l.supervisor.Uninstall(ctx)
+	if err == nil && !stopped {
+		l.app.warn("%s", l.supervisor.NotStopped())
+	}
+	return answer.Removed, err
 }
 
 // unitText returns the description of the service that the system gets, for the flags and the

@@ -55,6 +55,9 @@ what it would do. With names of steps or programs, it does those alone.
                     its sessions: teambridge becomes a controller there. --yes
                     does not agree to this
   opencode          nothing; it says what works
+  teambridge
+            service only if it is named: what "teambridge service install"
+                    installs without flags
 
 All of them run this program by its path in $PATH. If that is gone, the hooks of
 the plugin do nothing, and Claude Code shows that the server teambridge failed;
@@ -267,6 +270,9 @@ func (a *app) setup(dry bool) (*setup.Setup, error) {
 	s := &setup.Setup{Root: root, Codex: codex.Home(a.lookup), Qwen: qwen.Home(a.lookup), State: a.state, Program: own, Flags: a.ownFlags()}
 	s.Path, _ = a.lookup("PATH")
 	s.Named = a.claudeDir != ""
+	if u, err := a.supervisor(); err == nil {
+		s.System = atLogin{u, a}
+	}
 	return s, nil
 }
 

@@ -1,0 +1,71 @@
+package setup
+
+import (
+	"context"
+	"errors"
+)
+
+// System is what runs the service from login on: systemd, launchd or the Task Scheduler.
+type System interface {
+	// Installed reports whether there is the file that describes the service to it. One that somebody else has written is an error.
+	Installed() (bool, error)
+	File() string
+	Install(context.Context) (changed bool, err error)
+	Uninstall(context.Context) (removed bool, err error)
+}
+
+var errNoSystem = errors.New("nothing here runs a service from login on: set $HOME to an absolute path")
+
+func (s *Setup) lookService(_ context.Context, st *Step) error {
+	if s.System == nil {
+		return errNoSystem
+	}
+	is, err := s.System.Installed()
+	switch {
+	case err != nil:
+		st.State, st.Detail = Other, err.Error()
+	case is:
+		st.State, st.Detail = Done, "the system runs the service from login on: "+s.System.File()
+	default:
+		st.State, st.Detail = Missing, "the system does not run the service"
+		st.Plan = "have the system run the service from login on: " + s.System.File()
+	}
+	return nil
+}
+
+func (s *Setup) installService(ctx context.Context, st *Step) error {
+	if is, err := s.System.Installed(); is || err != nil {
+		return err
+	}
+	if err := s.begun(st, nil, false); err != nil { // first, since what has no record is not undone
+		return err
+	}
+	var err error
+	if st.Changed, err = s.System.Install(ctx); err == nil {
+		return nil
+	}
+	if _, left := s.System.Uninstall(ctx); left != nil {
+		return errors.Join(err, left)
+	}
+	st.Changed = false
+	return errors.Join(err, s.ended(st))
+}
+
+func (s *Setup) uninstallService(ctx context.Context, st *Step) (err error) {
+	if s.System == nil {
+		return errNoSystem
+	}
+	if st.Changed, err = s.System.Uninstall(ctx); err != nil {
+		return err
+	}
+	return s.ended(st)
+}
+
+// hasService reports whether the system runs the service.
+func (s *Setup) hasService() bool {
+	if s.System == nil {
+		return false
+	}
+	is, err := s.System.Installed()
+	return is && err == nil
+}
