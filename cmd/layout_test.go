@@ -123,9 +123,10 @@ var mayImport = map[string][]string{
 	"relay/relaytest/simagent":   {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"relay/relaytest/model":      {"relay/process"},
 	"relay/relaytest/standin":    {"relay/relaytest/model", "relay/relaytest/simchild", "relay/process", "teams"}, // for versions
-	"relay/relaytest/simchild":   {"relay/relaytest/simagent", "teams"},                                           // as simagent
-	"relay/relaytest/simsession": {"relay/qwen", "teams", "teams/transcript"},                                     // the names and lines of its files, and the version in them
-	"relay/relaytest/probetest":  {"relay/probe", "relay/process", "teams", "teams/transcript"},
+	"relay/relaytest/claudedir":  {},
+	"relay/relaytest/simchild":   {"relay/relaytest/claudedir", "relay/relaytest/simagent", "teams"},                                   // as simagent
+	"relay/relaytest/simsession": {"relay/qwen", "relay/relaytest/claudedir", "relay/relaytest/simagent", "teams", "teams/transcript"}, // the names and lines of its files, and the version in them
+	"relay/relaytest/probetest":  {"relay/probe", "relay/process", "relay/relaytest/claudedir", "teams"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the

@@ -140,7 +140,7 @@ func session(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: session ID NAME [VERSION]")
 	}
-	s, err := simsession.BeginVersion(ts.Getenv("CLAUDE_CONFIG_DIR"), args[0], args[1], strings.Join(args[2:], ""))
+	s, err := simsession.Begin(ts.Getenv("CLAUDE_CONFIG_DIR"), args[0], args[1], strings.Join(args[2:], ""))
 	ts.Check(err)
 	ts.Defer(s.End)
 }

@@ -33,7 +33,7 @@ func wantRefused(t *testing.T, what string, err error, who string) {
 // not say its version counts as a current one.
 func TestOutdatedSession(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(simsession.T, string, string) *simsession.Session{"socket": simsession.Start, "hook": simsession.StartHooked} {
+	for name, start := range map[string]func(testing.TB, string, string) *simsession.Session{"socket": simsession.Start, "hook": simsession.StartHooked} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSessionsWith(t, start)

@@ -25,7 +25,7 @@ import (
 // newQwen are the tests' own panes, with one session of Qwen Code.
 func newQwen(t *testing.T) *sessions {
 	t.Helper()
-	return newSessionsWith(t, func(t simsession.T, root, id string) *simsession.Session {
+	return newSessionsWith(t, func(t testing.TB, root, id string) *simsession.Session {
 		return simsession.StartQwen(t, filepath.Join(filepath.Dir(root), "qwen"), id)
 	})
 }

@@ -55,7 +55,7 @@ func newSessions(t testing.TB) *sessions {
 // again is after how long a message is written again in tests of that. A session that works shows it before, also on a busy machine.
 const again = 2 * time.Second
 
-func newSessionsWith(t testing.TB, start func(t simsession.T, root, id string) *simsession.Session) *sessions {
+func newSessionsWith(t testing.TB, start func(t testing.TB, root, id string) *simsession.Session) *sessions {
 	t.Helper()
 	dir := teamstest.StateDir(t)
 	root := filepath.Join(dir, "claude")

@@ -6,12 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,8 +23,8 @@ import (
 
 	"teambridge/relay/probe"
 	"teambridge/relay/process"
+	"teambridge/relay/relaytest/claudedir"
 	"teambridge/teams"
-	"teambridge/teams/transcript"
 )
 
 // Main runs the program as a Claude Code, and exits, if the arguments are those of [Command].
@@ -91,7 +87,7 @@ type frame struct {
 	Request    struct{ Subtype, Mode string }
 }
 
-type object = map[string]any
+type object = claudedir.Object
 
 func newFake(v teams.Version, changed string, args []string) *fake {
 	cwd, _ := os.Getwd()
@@ -151,7 +147,7 @@ type convo struct {
 }
 
 func (f *fake) conversation(agent, system string) *convo {
-	path := filepath.Join(f.root, "projects", transcript.Slug(f.cwd), f.session+".jsonl")
+	path := claudedir.Transcript(f.root, f.cwd, f.session)
 	if agent != "" {
 		path = filepath.Join(strings.TrimSuffix(path, ".jsonl"), "subagents", "agent-a"+agent+".jsonl")
 	}
@@ -162,18 +158,9 @@ func (f *fake) conversation(agent, system string) *convo {
 func (c *convo) note(r object) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	r["version"], r["sessionId"], r["timestamp"] = c.f.v.String(), c.f.session, now()
-	data, _ := json.Marshal(r)
-	_ = os.MkdirAll(filepath.Dir(c.path), 0o700)
-	file, err := os.OpenFile(c.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	_, _ = file.Write(append(data, '\n'))
+	r["version"], r["sessionId"], r["timestamp"] = c.f.v.String(), c.f.session, claudedir.Now()
+	_ = claudedir.Append(c.path, r)
 }
-
-func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // turn gives texts to the model, runs its tools, and returns its last answer.
 func (c *convo) turn(ctx context.Context, texts ...string) (string, error) {
@@ -263,7 +250,7 @@ func (f *fake) tool(ctx context.Context, agent, name string, in map[string]strin
 		case !bytes.Contains(config, []byte(`"`+to+`@`)) || !f.does("ReachesJoined"):
 			return "no"
 		}
-		r := object{"from": from, "text": in["message"], "summary": in["summary"], "timestamp": now(), "read": false}
+		r := object{"from": from, "text": in["message"], "summary": in["summary"], "timestamp": claudedir.Now(), "read": false}
 		if f.does("TagsRows") {
 			r["msg_id"] = uuid.NewString()
 		}
@@ -361,12 +348,12 @@ func (f *fake) lives(ctx context.Context, c *convo, name, prompt string) {
 		}
 		mark()
 		if c.agent != "" && f.does("TellsIdle") {
-			n := object{"type": "idle_notification", "from": name, "timestamp": now(), "idleReason": "available"}
+			n := object{"type": "idle_notification", "from": name, "timestamp": claudedir.Now(), "idleReason": "available"}
 			if f.does("IdleResult") {
 				n["result"] = text
 			}
 			data, _ := json.Marshal(n)
-			f.append("team-lead", object{"from": name, "text": string(data), "timestamp": now(), "read": false})
+			f.append("team-lead", object{"from": name, "text": string(data), "timestamp": claudedir.Now(), "read": false})
 		}
 		texts, mark = f.poll(c, name, seen)
 	}
@@ -463,9 +450,7 @@ func (f *fake) record(socket string) {
 	if socket != "" {
 		r["messagingSocketPath"] = socket
 	}
-	data, _ := json.Marshal(r)
-	_ = os.MkdirAll(filepath.Join(f.root, "sessions"), 0o700)
-	_ = os.WriteFile(transcript.ProcessFile(f.root, os.Getpid()), data, 0o600)
+	_ = claudedir.WriteProcess(f.root, r)
 }
 
 // ---- at a terminal
@@ -480,14 +465,9 @@ func (f *fake) terminal() {
 	socket := ""
 	if f.does("SessionSocket") {
 		socket = filepath.Join(os.Getenv("TMPDIR"), fmt.Sprintf("%d.s", os.Getpid()))
-		l, err := net.Listen("unix", socket)
-		if err != nil {
+		if err := claudedir.Listen(f.root, socket, "t", func(lines []string) { f.takes(ctx, c, lines) }); err != nil {
 			panic(err)
 		}
-		go f.listen(ctx, c, l)
-		sum := sha256.Sum256([]byte(socket))
-		_ = os.MkdirAll(filepath.Join(f.root, "sessions"), 0o700)
-		_ = os.WriteFile(filepath.Join(f.root, "sessions", fmt.Sprintf("%d.%s.key", os.Getpid(), hex.EncodeToString(sum[:]))), []byte(`{"peerToken":"t"}`), 0o600)
 	}
 	f.record(socket)
 	go f.lives(ctx, c, "team-lead", f.args[len(f.args)-1])
@@ -497,28 +477,20 @@ func (f *fake) terminal() {
 	}
 }
 
-// listen takes messages of other sessions.
-func (f *fake) listen(ctx context.Context, c *convo, l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
+// takes takes the messages of another session.
+func (f *fake) takes(ctx context.Context, c *convo, lines []string) {
+	for _, line := range lines {
+		var m struct {
+			Type    string
+			ID      string `json:"msg_id"`
+			Message struct{ Content string }
 		}
-		data, _ := io.ReadAll(conn)
-		conn.Close()
-		for line := range bytes.Lines(data) {
-			var m struct {
-				Type    string
-				ID      string `json:"msg_id"`
-				Message struct{ Content string }
-			}
-			if json.Unmarshal(line, &m) != nil || m.Type != "user" || !f.does("TakesFromSocket") {
-				continue
-			}
-			c.note(object{"type": "user", "uuid": uuid.NewString(), "origin": object{"kind": "peer", "msg_id": m.ID}})
-			other := f.conversation("", "") // which would wait for the turn of c
-			_, _ = other.turn(ctx, m.Message.Content)
+		if json.Unmarshal([]byte(line), &m) != nil || m.Type != "user" || !f.does("TakesFromSocket") {
+			continue
 		}
+		c.note(object{"type": "user", "uuid": uuid.NewString(), "origin": object{"kind": "peer", "msg_id": m.ID}})
+		other := f.conversation("", "") // which would wait for the turn of c
+		_, _ = other.turn(ctx, m.Message.Content)
 	}
 }
 
@@ -649,7 +621,7 @@ func (f *fake) echo(in frame, run bool) {
 	}
 	o := object{"type": "user", "isReplay": true, "uuid": in.UUID, "session_id": f.session}
 	if run && f.does("EchoesTime") {
-		o["timestamp"] = now()
+		o["timestamp"] = claudedir.Now()
 	}
 	f.print(o)
 }

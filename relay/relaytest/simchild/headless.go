@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/relay/relaytest/claudedir"
 )
 
 // child is a headless one. Its main goroutine does everything but reading.
@@ -214,7 +216,7 @@ func (c *child) control(l received) {
 	case "set_model":
 		c.model = l.Request.Model
 		c.print(object{"type": "user", "isReplay": true, "uuid": uuid.NewString(), "session_id": c.memory.session,
-			"timestamp": time.Now().UTC().Format(stamp),
+			"timestamp": claudedir.Now(),
 			"message":   saidByUser("<local-command-stdout>Set model to " + c.model + "</local-command-stdout>")})
 		body["model"] = c.model
 	case "set_permission_mode":

@@ -57,20 +57,3 @@ func Works(state string) (map[string]int, error) {
 }
 
 const logName = "simchild.log"
-
-// appendLine adds a line to a file in one write, which processes that do the same do not tear.
-func appendLine(path string, v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(line, '\n'))
-	return errors.Join(err, file.Close())
-}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/relay/relaytest/claudedir"
 )
 
 // Main is the simulated headless program if the environment says so, and then ends the process. Else it returns at once.
@@ -116,7 +118,7 @@ func (p *program) run(face func() int) (code int) {
 
 func (p *program) log(e Entry) {
 	e.At, e.PID, e.Session = time.Now().UTC(), os.Getpid(), p.memory.session
-	if err := appendLine(filepath.Join(p.script.State, logName), e); err != nil {
+	if err := claudedir.Append(filepath.Join(p.script.State, logName), e); err != nil {
 		fmt.Fprintln(os.Stderr, "simchild:", err)
 	}
 }
@@ -149,8 +151,8 @@ var (
 	spawnLine = instruction(`SPAWN:(\w+)`)
 )
 
-// instruction finds a line. It is compiled when it is used first: teambridge links this package
-// for its demo, and each command would wait for it.
+// instruction finds a line. It is compiled when it is used first: test programs that play other programs, too, would wait
+// for it each time that they start.
 func instruction(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*` + pattern) })
 }

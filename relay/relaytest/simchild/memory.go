@@ -9,9 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/relay/relaytest/claudedir"
 )
 
 // memory is the transcript of a session, and the uuids that are known from it. Each process that has the session has one
@@ -24,7 +25,7 @@ type memory struct {
 	full    bool            // nothing more can be written
 }
 
-// transcriptPath is where the real ones have it, as long as the directory's name has under 200 plain characters.
+// transcriptPath is where the real ones have it.
 func transcriptPath(state, session string) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -33,15 +34,7 @@ func transcriptPath(state, session string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	return filepath.Join(state, "projects", strings.Map(alphanumeric, dir), session+".jsonl")
-}
-
-// alphanumeric returns letters and digits as they are, and a hyphen for others.
-func alphanumeric(r rune) rune {
-	if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
-		return r
-	}
-	return '-'
+	return claudedir.Transcript(state, dir, session)
 }
 
 // echoedPath is where it is kept which frames were echoed. The real one knows it in another way, but only what it
@@ -53,7 +46,7 @@ func (m *memory) echoed(uuid string) error {
 	if m.full {
 		return nil
 	}
-	return appendLine(m.echoedPath(), uuid)
+	return claudedir.Append(m.echoedPath(), uuid)
 }
 
 // note appends a record that is no part of the conversation.
@@ -61,9 +54,9 @@ func (m *memory) note(fields object) error {
 	if m.full {
 		return nil
 	}
-	r := object{"sessionId": m.session, "timestamp": time.Now().UTC().Format(stamp)}
+	r := object{"sessionId": m.session, "timestamp": claudedir.Now()}
 	maps.Copy(r, fields)
-	return appendLine(m.path, r)
+	return claudedir.Append(m.path, r)
 }
 
 // remember opens the memory of a session. found is false if there is none.
@@ -115,6 +108,4 @@ func (m *memory) store(kind, uuid string, fields object) error {
 	return m.note(r)
 }
 
-const stamp = "2006-01-02T15:04:05.000Z"
-
-type object = map[string]any
+type object = claudedir.Object

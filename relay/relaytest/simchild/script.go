@@ -45,6 +45,12 @@ type Script struct {
 	Faults []Fault `json:"faults,omitempty"`
 }
 
+// Scene is what it says in a turn.
+type Scene struct {
+	Match string `json:"match,omitempty"` // the texts that hold it; empty: all
+	Say   string `json:"say"`
+}
+
 // Env is the entry for the environment of the child.
 func (s Script) Env() string {
 	data, err := json.Marshal(s)

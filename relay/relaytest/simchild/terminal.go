@@ -10,13 +10,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 
+	"teambridge/relay/relaytest/claudedir"
 	"teambridge/relay/relaytest/simagent"
 )
 
@@ -277,7 +277,7 @@ func (t *terminal) enter() {
 		return
 	}
 	t.draft = ""
-	t.check(appendLine(filepath.Join(t.script.State, "history.jsonl"), object{
+	t.check(claudedir.Append(filepath.Join(t.script.State, "history.jsonl"), object{
 		"display": text, "pastedContents": object{}, "timestamp": time.Now().UnixMilli(), "project": t.dir(), "sessionId": t.memory.session,
 	}))
 	switch {
@@ -402,16 +402,9 @@ func (t *terminal) show() {
 			status["status"], status["waitingFor"] = "waiting", "permission prompt"
 		}
 	}
-	data, err := json.Marshal(status)
-	path := filepath.Join(t.script.State, t.statusName())
-	t.check(errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700)))
-	t.check(os.WriteFile(path, data, 0o600))
+	t.check(claudedir.WriteProcess(t.script.State, status))
 	fmt.Printf("\x1b]0;%s Claude Code\x07", mark)
 	t.draw()
-}
-
-func (t *terminal) statusName() string {
-	return filepath.Join("sessions", strconv.Itoa(t.process.PID)+".json")
 }
 
 // draw draws the last lines of the conversation and the composer.
@@ -460,7 +453,7 @@ func (t *terminal) close() {
 	if t.memory.last != "" {
 		t.check(t.memory.note(object{"type": "permission-mode", "permissionMode": t.mode}))
 	}
-	t.check(os.Remove(filepath.Join(t.script.State, t.statusName())))
+	t.check(os.Remove(claudedir.ProcessFile(t.script.State)))
 	if t.team != nil {
 		t.check(os.RemoveAll(t.team.Dir()))
 	}

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/relay/relaytest/claudedir"
 )
 
 // turn runs what is next: one frame, or all that wait up to a command.
@@ -59,8 +61,8 @@ func (c *child) turn() {
 		return
 	}
 	answer, stop := "ACK: "+whole.text, "end_turn"
-	if scene, ok := c.script.scene(whole.text); ok {
-		answer = c.play(scene)
+	if i := slices.IndexFunc(c.script.Scenes, func(s Scene) bool { return strings.Contains(whole.text, s.Match) }); i >= 0 {
+		answer = c.script.Scenes[i].Say
 	}
 	if m := askLine().FindStringSubmatch(whole.text); m != nil {
 		answer = c.ask(m[1], m[2])
@@ -239,7 +241,7 @@ func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed 
 	id, note := uuid.NewString(), saidByUser([]object{textBlock(interruption)})
 	c.store("user", id, object{"message": note})
 	if !c.script.Mute {
-		c.print(object{"type": "user", "uuid": id, "session_id": c.memory.session, "timestamp": time.Now().UTC().Format(stamp),
+		c.print(object{"type": "user", "uuid": id, "session_id": c.memory.session, "timestamp": claudedir.Now(),
 			"message": note})
 	}
 	c.failed = false
@@ -361,7 +363,7 @@ func (c *child) echo(f frame, begun bool) {
 	line := object{"type": "user", "isReplay": true, "uuid": f.uuid, "session_id": c.memory.session, "parent_tool_use_id": nil,
 		"message": saidByUser(f.text)}
 	if begun {
-		line["timestamp"] = time.Now().UTC().Format(stamp)
+		line["timestamp"] = claudedir.Now()
 	}
 	c.print(line)
 }

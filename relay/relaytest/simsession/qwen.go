@@ -4,16 +4,17 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"teambridge/relay/qwen"
+	"teambridge/relay/relaytest/claudedir"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams/transcript"
 )
 
@@ -31,7 +32,7 @@ const (
 // with the token of its file, and "allow" and "deny" are the answers; it drops the next message with "drop", takes it for one to the conversation before with "move", and drops all of them, without a word,
 // from "deaf" to "usual"; "fail" has the API fail until "usual", while it asks again and again; with "clear" it gets another id; with
 // "exit" it begins to end, as by its person; with "write NAME TEXT" its agent writes to who is listed under a name.
-func StartQwen(t T, home, id string) *Session {
+func StartQwen(t testing.TB, home, id string) *Session {
 	t.Helper()
 	return start(t, &Process{Root: home, ID: id, Name: Name, Qwen: true})
 }
@@ -84,8 +85,7 @@ type qwenIn struct {
 }
 
 func runQwen(home string) error {
-	pid := fmt.Sprint(os.Getpid())
-	stat, err := os.ReadFile("/proc/self/stat")
+	self, err := simagent.CurrentProcess()
 	if err != nil {
 		return err
 	}
@@ -99,37 +99,24 @@ func runQwen(home string) error {
 	} else if _, err := fmt.Sscanf(link, "pid:[%d]", &space); err != nil {
 		return err
 	}
-	start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
 	dir := filepath.Dir(home)
-	socket := filepath.Join(dir, "qwen-socks", pid+".sock")
-	p := &qwenProgram{home: home, path: filepath.Join(home, "sessions", pid+".json"), settled: map[string]string{}}
+	socket := filepath.Join(dir, "qwen-socks", fmt.Sprint(self.PID)+".sock")
+	p := &qwenProgram{home: home, path: filepath.Join(home, "sessions", fmt.Sprint(self.PID)+".json"), settled: map[string]string{}}
 	p.record = object{
-		"schemaVersion": 1, "pid": os.Getpid(), "procStart": strings.TrimSpace(string(boot)) + ":" + start, "pidNs": space, "sessionId": os.Args[1], "cwd": dir,
+		"schemaVersion": 1, "pid": self.PID, "procStart": strings.TrimSpace(string(boot)) + ":" + self.Start, "pidNs": space, "sessionId": os.Args[1], "cwd": dir,
 		"name": os.Args[2], "startedAt": time.Now().UnixMilli(), "qwenVersion": "0.24.4", "kind": "tui", "ipcPath": socket, "ipcToken": QwenToken,
 	}
-	for _, d := range []string{filepath.Dir(socket), filepath.Join(home, "sessions"), filepath.Dir(p.chat())} {
+	for _, d := range []string{filepath.Dir(socket), filepath.Join(home, "sessions")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return err
 		}
 	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
+	if err := claudedir.Serve(socket, p.take); err != nil {
 		return err
 	}
 	if err := p.save(); err != nil {
 		return err
 	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			data, _ := io.ReadAll(c)
-			c.Close()
-			p.take(strings.Split(strings.TrimSpace(string(data)), "\n"))
-		}
-	}()
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		err := p.obey(in.Text())
@@ -160,12 +147,7 @@ func (p *qwenProgram) save() error {
 
 func (p *qwenProgram) write(o object) {
 	o["timestamp"] = time.Now().UTC()
-	data, _ := json.Marshal(o)
-	f, err := os.OpenFile(p.chat(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, _ = f.Write(append(data, '\n'))
-		_ = f.Close()
-	}
+	_ = claudedir.Append(p.chat(), o)
 }
 
 func said(text string) object { return object{"parts": []object{{"text": text}}} }

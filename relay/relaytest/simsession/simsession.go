@@ -6,8 +6,6 @@ package simsession
 import (
 	"bufio"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,8 +17,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
+	"teambridge/relay/relaytest/claudedir"
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
@@ -41,7 +42,7 @@ const (
 // Name is what they are called in tests.
 const Name = "work"
 
-type object map[string]any
+type object = claudedir.Object
 
 // Main is the session, in a process that [Begin] or [Start] has started; in others it does nothing. It belongs at the beginning of
 // TestMain.
@@ -73,11 +74,9 @@ type Process struct {
 	stdout *bufio.Reader
 }
 
-// Begin starts a session with an id and a name below a Claude directory. Its sockets and its working directory are beside that.
-func Begin(root, id, name string) (*Process, error) { return BeginVersion(root, id, name, "") }
-
-// BeginVersion is Begin with a [Process.Version].
-func BeginVersion(root, id, name, version string) (*Process, error) {
+// Begin starts a session with an id, a name and a [Process.Version] below a Claude directory. Its sockets and its working directory
+// are beside that.
+func Begin(root, id, name, version string) (*Process, error) {
 	p := &Process{Root: root, ID: id, Name: name, Version: version}
 	return p, p.begin()
 }
@@ -156,39 +155,31 @@ func (p *Process) Texts() (texts []string, err error) {
 	return texts, nil
 }
 
-// T is what a session needs of a test: a testing.TB, which no program should link.
-type T interface {
-	Helper()
-	Cleanup(func())
-	Fatal(args ...any)
-	Fatalf(format string, args ...any)
-}
-
 // Session is the session of a test.
 type Session struct {
 	*Process
-	t T
+	t testing.TB
 }
 
 // Start starts a session as Begin does, called [Name], until the end of the test.
-func Start(t T, root, id string) *Session {
+func Start(t testing.TB, root, id string) *Session {
 	t.Helper()
 	return start(t, &Process{Root: root, ID: id, Name: Name})
 }
 
 // StartHooked starts a session that has hooks, and no socket.
-func StartHooked(t T, root, id string) *Session {
+func StartHooked(t testing.TB, root, id string) *Session {
 	t.Helper()
 	return start(t, &Process{Root: root, ID: id, Name: Name, Hooked: true})
 }
 
 // StartJob starts a session in the background, whose key is the beginning of its id. A spare one is nobody's.
-func StartJob(t T, root, id string, spare bool) *Session {
+func StartJob(t testing.TB, root, id string, spare bool) *Session {
 	t.Helper()
 	return start(t, &Process{Root: root, ID: id, Name: Name, Job: id[:8], Spare: spare})
 }
 
-func start(t T, p *Process) *Session {
+func start(t testing.TB, p *Process) *Session {
 	t.Helper()
 	s := &Session{Process: p, t: t}
 	s.Start()
@@ -251,7 +242,6 @@ type program struct {
 	mu     sync.Mutex
 	root   string
 	record object // sessions/<pid>.json
-	path   string // of that
 	file   string // its transcript
 	queue  []frameIn
 	held   []frameIn
@@ -283,15 +273,13 @@ func run(root string) {
 			os.Exit(1)
 		}
 	}
-	pid := strconv.Itoa(os.Getpid())
-	stat, err := os.ReadFile("/proc/self/stat")
+	self, err := simagent.CurrentProcess()
 	fail(err)
-	start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
-	socket := filepath.Join(filepath.Dir(root), "socks", pid+".sock")
 	dir := filepath.Dir(root)
-	p := &program{root: root, path: filepath.Join(root, "sessions", pid+".json"), recent: map[string]bool{}}
+	socket := filepath.Join(dir, "socks", strconv.Itoa(self.PID)+".sock")
+	p := &program{root: root, recent: map[string]bool{}}
 	p.record = object{
-		"pid": os.Getpid(), "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": start, "version": os.Getenv(envVersion),
+		"pid": self.PID, "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": self.Start, "version": os.Getenv(envVersion),
 		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": os.Args[2], "status": "idle",
 	}
 	if job := os.Getenv(envJob); job != "" {
@@ -303,35 +291,14 @@ func run(root string) {
 	if p.record["version"] == (teams.Version{}).String() {
 		delete(p.record, "version")
 	}
-	for _, d := range []string{filepath.Dir(socket), filepath.Join(root, "sessions"), filepath.Join(root, "projects", transcript.Slug(dir))} {
-		fail(os.MkdirAll(d, 0o700))
-	}
 	p.transcript(os.Args[1])
 	if os.Getenv(envHooked) != "" {
 		delete(p.record, "messagingSocketPath")
-		p.save()
-		p.hook()
-		fmt.Println("ready")
-		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			p.obey(in.Text())
-			fmt.Println("done")
-		}
-		return
+	} else {
+		fail(claudedir.Listen(root, socket, "secret", p.take))
 	}
-	l, err := net.Listen("unix", socket)
-	fail(err)
-	sum := sha256.Sum256([]byte(socket))
-	fail(os.WriteFile(filepath.Join(root, "sessions", pid+"."+hex.EncodeToString(sum[:])+".key"), []byte(`{"peerToken":"secret"}`), 0o600))
 	p.save()
-	go func() {
-		for {
-			c, err := l.Accept()
-			fail(err)
-			data, _ := io.ReadAll(c)
-			c.Close()
-			p.take(strings.Split(strings.TrimSpace(string(data)), "\n"))
-		}
-	}()
+	p.hook()
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		p.obey(in.Text())
@@ -340,7 +307,7 @@ func run(root string) {
 }
 
 func (p *program) transcript(session string) {
-	p.file = filepath.Join(p.root, "projects", transcript.Slug(filepath.Dir(p.root)), session+".jsonl")
+	p.file = claudedir.Transcript(p.root, filepath.Dir(p.root), session)
 }
 
 func (p *program) save() {
@@ -351,18 +318,12 @@ func (p *program) save() {
 	if p.mute {
 		delete(record, "status")
 	}
-	data, _ := json.Marshal(record)
-	_ = os.WriteFile(p.path, data, 0o600)
+	_ = claudedir.WriteProcess(p.root, record)
 }
 
 func (p *program) write(o object) {
-	o["timestamp"] = time.Now().UTC().Truncate(time.Millisecond)
-	data, _ := json.Marshal(o)
-	f, err := os.OpenFile(p.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, _ = f.Write(append(data, '\n'))
-		_ = f.Close()
-	}
+	o["timestamp"] = claudedir.Now()
+	_ = claudedir.Append(p.file, o)
 }
 
 func (p *program) obey(line string) {
@@ -441,7 +402,7 @@ func (p *program) obey(line string) {
 		p.mute = true
 	case "leave":
 		p.left = true
-		_, _ = os.Remove(p.path), os.Remove(fmt.Sprint(p.record["messagingSocketPath"]))
+		_, _ = os.Remove(claudedir.ProcessFile(p.root)), os.Remove(fmt.Sprint(p.record["messagingSocketPath"]))
 	case "clear":
 		p.record["sessionId"] = "5e55104e-0000-4000-8000-00000000000c"
 		p.transcript("5e55104e-0000-4000-8000-00000000000c")
