@@ -33,7 +33,7 @@ func TestLargeAnswers(t *testing.T) {
 	for _, test := range []struct {
 		direction string
 		html      bool
-	}{{"before", false}, {"before", true}, {"after", false}} {
+	}{{"before", true}, {"after", false}} {
 		seen, pages, from := map[string]bool{}, 0, int64(0)
 		for more := true; more; pages++ {
 			path := fmt.Sprintf("/v1/teams/%s/messages?inbox=user&limit=500&html=%t", older, test.html)
