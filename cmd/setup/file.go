@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -105,11 +106,11 @@ func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 	if text == nil {
 		text = []byte("{}\n")
 	}
-	r := record{Step: st.Name, Target: st.Target}
+	r := record{Step: st.Name, Target: st.Target, Files: map[string]string{}}
 	others := all.sharing(file, r)
 	recorded := true
 	if found := all.find(st); found != nil {
-		r.Made = found.Made
+		r = *found // with the file to which a link has led before
 	} else if recorded = len(others) > 0; recorded {
 		r.Made = others[0].Made
 	}
@@ -125,10 +126,10 @@ func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 		st.Changed = true
 		return replace(file, old, data)
 	}
-	r.Files, r.Made = map[string]string{file: path}, made
 	kept, known := all.Files[file]
-	before := *all
-	all = all.clone()
+	before := all.clone()
+	r.Files, r.Made = maps.Clone(r.Files), made
+	r.Files[file] = path
 	if err := s.begin(all, r); err != nil { // first, since what has no record is not undone
 		return err
 	}
@@ -150,7 +151,7 @@ func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 		if !known {
 			err = errors.Join(err, s.discard(file))
 		}
-		return errors.Join(err, s.write(&before))
+		return errors.Join(err, s.write(before))
 	}
 	st.Changed = !unchanged // else it is for this directory, too, and stays when theirs is undone
 	return nil

@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,6 +173,22 @@ func TestLinkReplaced(t *testing.T) {
 		if text := m.read(path); text != settingsBefore {
 			t.Errorf("%s is %q", path, text)
 		}
+	}
+	// It may also lead elsewhere when setup is run again.
+	link()
+	m.does(m.Look(t.Context(), Teams))
+	another := filepath.Join(m.State, "another.json")
+	m.write(another, `{"another": 1}`)
+	if err := errors.Join(os.Remove(m.settings()), os.Symlink(another, m.settings())); err != nil {
+		t.Fatal(err)
+	}
+	m.stand(m.does(m.Look(t.Context(), Teams)), "teams:done")
+	m.does(m.made())
+	if text := m.read(another); text != `{"another": 1}` || m.read(real) != settingsBefore {
+		t.Errorf("the files are %s and %s", text, m.read(real))
+	}
+	if _, err := os.Stat(m.dir()); !os.IsNotExist(err) {
+		t.Errorf("the folder of setup is left: %v", err)
 	}
 	link()
 	m.does(m.Look(t.Context(), Teams))
