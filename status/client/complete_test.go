@@ -68,6 +68,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		func(ctx context.Context) error { _, err := c.Tasks(ctx, api.TaskQuery{}); return err },
 		func(ctx context.Context) error { _, err := c.TaskHistory(ctx, api.TaskHistoryQuery{}); return err },
 		func(ctx context.Context) error { _, err := c.Sessions(ctx); return err },
+		func(ctx context.Context) error { _, err := c.Agents(ctx); return err },
 		func(ctx context.Context) error { _, err := c.Receipt(ctx, "t", "m", "id"); return err },
 		func(ctx context.Context) error {
 			_, err := c.Send(ctx, "t", "m", "", api.NewMessage{Text: "x"})
