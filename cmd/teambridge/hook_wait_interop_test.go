@@ -285,7 +285,7 @@ func TestRealKilledSessionsAndServicesWithHook(t *testing.T) {
 		p.killAll(p.session(), p.state, false, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
 			text := transcript.Texts(r.Message.Content, "") + transcript.Texts(r.Attachment.Prompt, "")
 			given := r.Type == "user" && r.Kind() != transcript.Results || r.Type == "attachment"
-			return given && (len(wake.IDs(text)) > 0 || r.Origin.Kind == "peer") // one that has just begun has its socket still
+			return given && (len(wake.Messages(text)) > 0 || r.Origin.Kind == "peer") // one that has just begun has its socket still
 		})
 	})
 }

@@ -37,7 +37,8 @@ type simagent struct {
 	late     []object // that it writes then
 	claims   bool     // it says that it works, although it does not
 	turn     []string // nonces of the messages in the turn
-	queue    []string // that it keeps until the turn has ended: nonces
+	queue    []string // that it keeps until the turn has ended
+	garbles  bool     // it takes each byte for a character
 	lines    []string // that it was given, in order
 	gone     bool
 	shell    bool
@@ -211,9 +212,16 @@ func (a *simagent) enter() {
 	line := a.draft
 	a.draft = ""
 	a.lines = append(a.lines, line)
+	if a.garbles {
+		var runes []rune
+		for _, b := range []byte(line) {
+			runes = append(runes, rune(b))
+		}
+		line = string(runes)
+	}
 	for _, nonce := range append(nonces(line), "")[:1] {
 		if a.working {
-			a.queue = append(a.queue, nonce)
+			a.queue = append(a.queue, line)
 			a.write(object{"type": "queue-operation", "operation": "enqueue", "content": line})
 			return
 		}
@@ -289,7 +297,7 @@ func (a *simagent) stop(hook func()) {
 	if a.working = false; len(a.queue) > 0 {
 		next := a.queue[0]
 		a.queue = a.queue[1:]
-		a.begin("[teambridge "+next+"] ", next)
+		a.begin(next, nonces(next)...)
 	}
 }
 

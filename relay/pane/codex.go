@@ -146,10 +146,12 @@ func (c *conversation) rollout(line []byte) {
 	}
 	switch e.Kind {
 	case codex.Mail:
-		for _, id := range wake.IDs(e.Text) {
-			s := c.of(Nonce(id))
+		for _, m := range wake.Messages(e.Text) {
+			nonce := Nonce(m.ID)
+			c.came(nonce, m.Text)
+			s := c.of(nonce)
 			if !s.kept {
-				c.recorded = append(c.recorded, Nonce(id))
+				c.recorded = append(c.recorded, nonce)
 			}
 			s.kept = true
 		}

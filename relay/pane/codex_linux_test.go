@@ -50,7 +50,9 @@ func newThreads(t *testing.T) *threads {
 	s.id = s.codex.Thread("vscode")
 	s.codex.Turn = func(_, text string) error {
 		s.mu.Lock()
-		s.sent = append(s.sent, wake.IDs(text)...)
+		for _, m := range wake.Messages(text) {
+			s.sent = append(s.sent, m.ID)
+		}
 		turn := func(text string) error { s.answers(text); return nil }
 		if n := len(s.sent); n <= len(s.turns) {
 			turn = s.turns[n-1]

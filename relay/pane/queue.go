@@ -190,7 +190,7 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	case m.Frame != "":
 		pasted.Store(true)
 		out, err = p.tmux.resume(sending, of.Ref, of.Profile, typed(m), m.State == ledger.Accepted, steps)
-	case !m.SentAt.IsZero() && proof.holds(sending):
+	case !m.SentAt.IsZero() && proof.holds(sending) && !proof.altered(sending):
 		// A person tries it again, and the first time it was taken after all.
 		return p.end(ctx, m, ledger.Done, "the transcript has it")
 	case old != nil:
@@ -216,6 +216,8 @@ func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame
 		detail = cmp.Or(out.Detail, failed.Error())
 	}
 	switch {
+	case out.State == tmux.Confirmed && proof.altered(ctx):
+		return ignoreMoved(l.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
 	case out.State == tmux.Confirmed:
 		return ignoreMoved(p.confirm(ctx, of, frame, out, proof), frame)
 	case out.State == tmux.NotSent && m.Frame == "":

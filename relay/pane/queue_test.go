@@ -119,6 +119,57 @@ func TestRetryOfUnknown(t *testing.T) {
 	}
 }
 
+// The id of a message is no proof of its text: what arrives as another text is not confirmed, and is not typed again without a person.
+func TestTextThatArrivesGarbled(t *testing.T) {
+	t.Parallel()
+	for _, working := range []bool{false, true} { // then it is queued
+		b := newBench(t)
+		b.records()
+		b.agent.working, b.agent.garbles = working, true
+		m := b.put("日本語\tfertig")
+		b.do()
+		if failed := b.want(m, ledger.Failed, ""); failed.Reason != Altered {
+			t.Errorf("working %t: it failed with %q", working, failed.Reason)
+		}
+		b.do()
+		if got := b.agent.given(); len(got) != 1 {
+			t.Errorf("working %t: the agent was given %q", working, got)
+		}
+		if err := b.opts.Ledger.Retry(t.Context(), m.UUID); err != nil {
+			t.Fatal(err)
+		}
+		b.agent.garbles = false
+		b.do()
+		if got, err := b.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
+			t.Errorf("working %t: tried again, it is %s, %v", working, got.State, err)
+		}
+		if got := b.agent.given(); len(got) != 2 || got[1] != "日本語\tfertig" {
+			t.Errorf("working %t: tried again, the agent was given %q", working, got)
+		}
+	}
+}
+
+// What the prompt on the screen has confirmed is followed in the transcript, which may show later that another text came.
+func TestGarbledTextThatIsRecordedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.records()
+		defer b.run()()
+		b.agent.set(func(a *simagent) { a.mute = true })
+		m := b.put("日本語", notify)
+		time.Sleep(3 * time.Second)
+		b.want(m, ledger.Done, ledger.TaskArmed)
+		b.agent.set(func(a *simagent) {
+			a.mute = false
+			a.write(object{"type": "user", "message": object{"content": "[teambridge " + Nonce(m.UUID) + " from tester] ???"}})
+		})
+		time.Sleep(3 * time.Second)
+		if got := b.want(m, ledger.Done, ledger.TaskEnded); got.Lost != altered {
+			t.Errorf("its task is lost since %q", got.Lost)
+		}
+	})
+}
+
 // The guard of the paste has refused it: it waits again, and is pasted later.
 func TestRefusedPasteIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -269,12 +269,15 @@ func (p *Panes) heed(ctx context.Context, of Pane, frame string, m ledger.PaneMe
 	return false, nil
 }
 
-// confirmSession records that a session has a message.
+// confirmSession records that a session has a message, or has it otherwise than it was sent.
 func (p *Panes) confirmSession(ctx context.Context, frame string, m ledger.PaneMessage, proof *proof) error {
 	p.mailbox.Forget(m.UUID)
 	p.mailbox.Forget(frame)
 	task := ledger.TaskSent
 	found, _ := proof.find(ctx)
+	if found.altered(proof.text) {
+		return ignoreMoved(p.opts.Ledger.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
+	}
 	if found.given {
 		task = ledger.TaskGiven
 	}

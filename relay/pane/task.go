@@ -67,6 +67,12 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 				return err
 			}
 		}
+		if ok && s.altered(string(m.Raw)) { // the prompt on the screen has confirmed it
+			if err := p.lose(ctx, m, altered); err != nil {
+				return err
+			}
+			continue
+		}
 		if !ok || !s.given {
 			continue
 		}

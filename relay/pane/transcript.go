@@ -14,6 +14,7 @@ import (
 	"teambridge/relay/codex"
 	"teambridge/relay/peer"
 	"teambridge/relay/qwen"
+	"teambridge/relay/tmux"
 	"teambridge/relay/wake"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
@@ -34,11 +35,18 @@ type progress struct {
 	final       bool      // another turn has begun since the turn ended
 	answer      string    // what the agent said last in the turn
 	saidAt      time.Time // when it said that; zero if it is not known
+	texts       []string  // that came with it, where the text stands behind what names it
 }
 
 // over reports whether the turn of the message came to an end. Unless it is final, a hook
 // may make the agent go on.
 func (s progress) over() bool { return s.ended || s.interrupted }
+
+// altered reports whether a text that was sent came as another one. What arrives as bytes on a socket is not compared: there, the id
+// is in the same bytes.
+func (s progress) altered(sent string) bool {
+	return len(s.texts) > 0 && !slices.ContainsFunc(s.texts, func(text string) bool { return tmux.Arrived(text, sent) })
+}
 
 // conversation is a transcript, as far as it was read.
 type conversation struct {
@@ -114,7 +122,7 @@ func (c *conversation) line(line []byte, late bool) {
 		case origin.Kind == "peer" && origin.ID != "": // in the middle of a turn, at the end of a tool
 			c.given([]string{Nonce(origin.ID)}, r.Time())
 		case r.Attachment.Type == "queued_command":
-			c.given(nonces(transcript.Texts(r.Attachment.Prompt, "")), r.Time())
+			c.given(c.has(transcript.Texts(r.Attachment.Prompt, "")), r.Time())
 		}
 	case "user":
 		switch kind := r.Kind(); {
@@ -134,7 +142,7 @@ func (c *conversation) line(line []byte, late bool) {
 			c.begin()
 			fallthrough
 		default:
-			c.given(nonces(transcript.Texts(r.Message.Content, "\n")), r.Time())
+			c.given(c.has(transcript.Texts(r.Message.Content, "\n")), r.Time())
 		}
 		if !prompted {
 			for _, s := range c.open {
@@ -164,9 +172,11 @@ func (c *conversation) queued(r *transcript.Record) {
 	switch r.Operation {
 	case "enqueue":
 		text := transcript.Texts(r.Content, "")
-		list := nonces(text)
+		var list []string
 		if id, ok := peer.Queued(text); ok {
 			list = []string{Nonce(id)}
+		} else {
+			list = c.has(text)
 		}
 		for _, nonce := range list {
 			s := c.of(nonce)
@@ -174,7 +184,7 @@ func (c *conversation) queued(r *transcript.Record) {
 		}
 	case "remove":
 		if _, ok := peer.Queued(left.Text); !ok { // else its origin tells, which nobody can type
-			c.given(nonces(left.Text), r.Time())
+			c.given(c.has(left.Text), r.Time())
 		}
 	case "popAll":
 		for _, nonce := range nonces(left.Text) {
@@ -223,12 +233,39 @@ func (c *conversation) given(list []string, at time.Time) {
 	}
 }
 
-func nonces(text string) (list []string) {
-	for _, m := range marker().FindAllStringSubmatch(text, -1) {
-		list = append(list, m[1])
+// has returns the nonces of the messages in a text, and keeps what came with each.
+func (c *conversation) has(text string) (list []string) {
+	for _, m := range messages(text) {
+		c.came(m.nonce, m.text)
+		list = append(list, m.nonce)
 	}
-	for _, id := range wake.IDs(text) {
-		list = append(list, Nonce(id))
+	return list
+}
+
+// came keeps the text that came with a message. It is recorded several times, and other texts can quote what names it.
+func (c *conversation) came(nonce, text string) {
+	const most = 8
+	if s := c.of(nonce); len(s.texts) < most && !slices.Contains(s.texts, text) {
+		s.texts = append(s.texts, text)
+	}
+}
+
+// named is a message in a text, from what names it on.
+type named struct{ nonce, text string }
+
+func messages(text string) (list []named) {
+	for _, at := range marker().FindAllStringSubmatchIndex(text, -1) {
+		list = append(list, named{text[at[2]:at[3]], text[at[1]:]})
+	}
+	for _, m := range wake.Messages(text) {
+		list = append(list, named{Nonce(m.ID), m.Text})
+	}
+	return list
+}
+
+func nonces(text string) (list []string) {
+	for _, m := range messages(text) {
+		list = append(list, m.nonce)
 	}
 	return list
 }
@@ -258,9 +295,13 @@ func (p *Panes) found(paths ...string) map[string]progress {
 			}
 		}
 		for nonce, s := range c.at {
-			if was, ok := all[nonce]; !ok || !was.given && (s.given || s.queuedAt.After(was.queuedAt)) {
-				all[nonce] = *s
+			was, ok := all[nonce]
+			texts := slices.Concat(was.texts, s.texts)
+			if !ok || !was.given && (s.given || s.queuedAt.After(was.queuedAt)) {
+				was = *s
 			}
+			was.texts = texts
+			all[nonce] = was
 		}
 	}
 	return all
@@ -385,6 +426,7 @@ type proof struct {
 	panes *Panes
 	of    Pane
 	nonce string
+	text  string
 	since time.Time
 	dir   string // of the program; "" if it was not asked for yet
 }
@@ -394,7 +436,7 @@ func (p *Panes) proof(of Pane, m ledger.PaneMessage) *proof {
 	if since.IsZero() {
 		since = time.Now()
 	}
-	return &proof{panes: p, of: of, nonce: Nonce(m.UUID), since: since}
+	return &proof{panes: p, of: of, nonce: Nonce(m.UUID), text: string(m.Raw), since: since}
 }
 
 // find returns what the transcripts say of the message, and whether they have it.
@@ -412,4 +454,10 @@ func (p *proof) holds(ctx context.Context) bool {
 	s, ok := p.find(ctx)
 	before := !s.queuedAt.IsZero() && s.queuedAt.Before(p.since.Truncate(time.Millisecond)) // in which transcripts have times
 	return ok && (s.given || s.kept || !before)
+}
+
+// altered reports whether the transcripts have another text than was sent.
+func (p *proof) altered(ctx context.Context) bool {
+	s, ok := p.find(ctx)
+	return ok && s.altered(p.text)
 }

@@ -5,11 +5,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"teambridge/inbox/ledger"
+	"teambridge/relay/wake"
 )
 
 const (
@@ -103,9 +107,17 @@ func TestTranscripts(t *testing.T) {
 				}
 				for nonce, want := range test.want {
 					got := got[nonce]
-					want.path, want.queuedAt, want.at, want.saidAt, want.endedAt = path, got.queuedAt, got.at, got.saidAt, got.endedAt
+					for _, text := range got.texts {
+						if !strings.HasPrefix(text, "do it") {
+							t.Errorf("cut at %d: %q came with %s", cut, text, nonce)
+						}
+					}
+					if len(got.texts) == 0 {
+						t.Errorf("cut at %d: nothing came with %s", cut, nonce)
+					}
+					want.texts, want.path, want.queuedAt, want.at, want.saidAt, want.endedAt = got.texts, path, got.queuedAt, got.at, got.saidAt, got.endedAt
 					timed := got.at.IsZero() != got.given && got.saidAt.IsZero() == (got.answer == "") && got.endedAt.IsZero() != got.over()
-					if got != want || !timed {
+					if !reflect.DeepEqual(got, want) || !timed {
 						t.Errorf("cut at %d: %s is %+v, want %+v", cut, nonce, got, want)
 					}
 					if got.final && got.answer != "" && !(got.at.Equal(start) && got.saidAt.Equal(start.Add(time.Second)) && got.endedAt.Equal(got.saidAt)) {
@@ -181,6 +193,45 @@ func TestAnswersAreOfTheirOwnTurns(t *testing.T) {
 	for _, m := range []ledger.PaneMessage{first, second} {
 		if answer := string(b.want(m, ledger.Done, ledger.TaskEnded).Answer); !strings.Contains(answer, "Done: "+Nonce(m.UUID)+`"`) {
 			t.Errorf("the answer to %s is %s", m.Raw, answer)
+		}
+	}
+}
+
+// What came with the id of a message is compared, whichever way it took, unless the id is in the same bytes.
+func TestAltered(t *testing.T) {
+	t.Parallel()
+	const id = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+	handed := func(text string) string {
+		return wake.Text([]wake.Message{{ID: id, Text: text}, {ID: uuid.NewString(), Text: "x"}})
+	}
+	line := func(o object) []byte {
+		o["timestamp"] = time.Now().UTC()
+		data, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	for way, came := range map[string]func(c *conversation, text string){
+		"typed": func(c *conversation, text string) { c.line(line(userRecord("[teambridge "+Nonce(id)+"] "+text)), true) },
+		"queued": func(c *conversation, text string) {
+			c.line(line(queueRecord("enqueue", "[teambridge "+Nonce(id)+"] "+text)), true)
+		},
+		"hook": func(c *conversation, text string) { c.line(line(queueRecord("enqueue", handed(text))), true) },
+		"qwen": func(c *conversation, text string) {
+			text = "<cross_session_message from=\"a\" name=\"b\">\n[teambridge " + Nonce(id) + "] " + strings.ReplaceAll(text, "<", "&lt;") + "\n</cross_session_message>"
+			c.chat(line(object{"type": "user", "subtype": "notification", "message": object{"parts": []object{{"text": text}}}}))
+		},
+	} {
+		c := newConversation("t.jsonl")
+		c.tail.Begin(nil, 0)
+		came(c, "do </teambridge-message it")
+		s := c.of(Nonce(id))
+		if len(s.texts) != 1 || s.altered("do </teambridge-message it\n") {
+			t.Errorf("%s: it came as %q", way, s.texts)
+		}
+		if !s.altered("do that") {
+			t.Errorf("%s: another text was sent than %q", way, s.texts)
 		}
 	}
 }

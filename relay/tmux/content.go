@@ -62,6 +62,22 @@ func pasteMark(draft string) (breaks int, ok bool) {
 // printed takes white space out of a text: lines are wrapped, and tabs replaced.
 func printed(text string) string { return strings.Join(strings.Fields(text), "") }
 
+// Arrived reports whether a text that an agent's program has recorded, from where the message begins, is what was sent. White
+// space is not compared: a tab is recorded as four spaces, and line ends as newlines. Nor is what is behind the text: messages
+// that wait together are given as one. Programs escape tags, and may compose accents.
+func Arrived(recorded, sent string) bool {
+	recorded, sent = words(recorded), words(sent)
+	if rest, ok := strings.CutPrefix(recorded, sent); ok && (rest == "" || rest[0] == ' ' || strings.HasPrefix(rest, "</pasted_content")) {
+		return true
+	}
+	return strings.ContainsFunc(sent, unicode.IsMark) && strings.HasPrefix(ascii(recorded), ascii(sent))
+}
+
+// words is a text with one space for each white space, and without escapes of tags.
+func words(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "&lt;", "<")
+}
+
 // uncertain reports whether a text may look different on the screen: Claude Code composes accents, and programs and terminals
 // do not agree on the width of emoji, of Indic scripts and of what has none, so that characters are overwritten.
 func uncertain(text string) bool {

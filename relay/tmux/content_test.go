@@ -53,3 +53,33 @@ func TestHolds(t *testing.T) {
 		}
 	}
 }
+
+// What a program has recorded is what was sent, but for what it is known to change.
+func TestArrived(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		sent, recorded string
+		want           bool
+	}{
+		{"do it", "do it", true},
+		{"do it\n", "do it", true},
+		{"a\tb\r\nc", "a    b\nc", true},
+		{"do it", "do it\n[teambridge 3f2a9c0d11aa] and this", true},
+		{"1\n2", "1\n2\n</pasted_content>", true},
+		{"1\n2", "1\n2</pasted_content>", true},
+		{"look at <main.go>", "look at &lt;main.go>", true},
+		{"cafe\u0301, oui", "caf\u00e9, oui", true},
+		{"日本語", "日本語", true},
+		{"日本語", "æ\u0097¥æ\u009c¬èª\u009e", false}, // each byte taken for a character
+		{"日本語", "???", false},
+		{"日本語", "", false},
+		{"日本語 and more", "日本語 and", false},
+		{"delete a.tmp", "delete a", false},
+		{"delete a", "delete a.tmp", false},
+		{"cafe\u0301, oui", "caf\u00e9, non", false},
+	} {
+		if got := Arrived(test.recorded, test.sent); got != test.want {
+			t.Errorf("%q, recorded as %q: %v", test.sent, test.recorded, got)
+		}
+	}
+}

@@ -38,13 +38,14 @@ var ids = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(regexp.QuoteMeta(Tag) + ` from="[^"\n]*" message-id="([0-9a-f-]{36})">\n`)
 })
 
-// IDs returns the ids of the messages in a text that a session was given.
-func IDs(text string) (list []string) {
+// Messages returns the messages in a text that a session was given, without who they are from.
+func Messages(text string) (list []Message) {
 	if !strings.Contains(text, Tag) {
 		return nil
 	}
-	for _, m := range ids().FindAllStringSubmatch(text, -1) {
-		list = append(list, m[1])
+	for _, at := range ids().FindAllStringSubmatchIndex(text, -1) {
+		inner, _, _ := strings.Cut(text[at[1]:], "\n"+closing)
+		list = append(list, Message{ID: text[at[2]:at[3]], Text: inner})
 	}
 	return list
 }

@@ -242,7 +242,14 @@ func FuzzMessage(f *testing.F) {
 		}
 		want := []string{"1a0f8fb6-ccc7-4b39-aab0-ea7e7b3a4e8f", "1a0f8fb6-ccc7-4b39-aab0-ea7e7b3a4e90"}
 		m := Text([]Message{{ID: want[0], From: from, Text: text}, {ID: want[1], Text: text}})
-		if got := IDs("before " + m + " after"); !slices.Equal(got, want) {
+		var got []string
+		for _, has := range Messages("before " + m + " after") {
+			got = append(got, has.ID)
+			if plain := strings.ReplaceAll(has.Text, "&lt;", "<"); plain != strings.ReplaceAll(text, "&lt;", "<") {
+				t.Errorf("%q has the text %q, want %q", m, has.Text, text)
+			}
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("%q has the ids %q", m, got)
 		}
 		if strings.Count(m, Tag) != 2 || strings.Count(m, closing) != 2 || !strings.HasSuffix(m, "\n"+closing+">\n") {

@@ -258,12 +258,14 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 	case api.Confirmed:
 		return now, nil
 	case api.Unconfirmed:
-		look := "the pane"
-		if record.Team == pane.SessionTeam {
+		look, known := "the pane", "it is not known whether %s@%s has taken the message: %s"
+		switch {
+		case record.Reason == pane.Altered:
+			look, known = "what it has", "%s@%s has not taken the message as it was sent: %s"
+		case record.Team == pane.SessionTeam:
 			look = "the session, whose person may still allow it"
 		}
-		return now, api.Decide(api.CodeUnknown, "look at "+look+"; to send it again, which may make a second copy: teambridge relay retry "+s.Delivery,
-			"it is not known whether %s@%s has taken the message: %s", s.Member, s.Team, now.Reason)
+		return now, api.Decide(api.CodeUnknown, "look at "+look+"; to send it again, which may make a second copy: teambridge relay retry "+s.Delivery, known, s.Member, s.Team, now.Reason)
 	case api.Waiting:
 		if now.Reason, err = panes.Waits(ctx, record); err != nil {
 			return now, err
