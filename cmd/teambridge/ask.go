@@ -34,7 +34,8 @@ task. If a result may be from before, it counts when nothing follows it for
 printed.
 
 Of an agent in a pane, it is the last text of the turn that your message was
-given in, from its transcript or its Stop hook.
+given in, from its transcript or its Stop hook. --via is that of "teambridge
+send".
 
 Unless you have joined the team, you join it as "operator" first, because agents
 can only write to members. "teambridge leave" undoes it.
@@ -52,6 +53,7 @@ send".`,
 	}
 	sendFlags(cmd, &o.sendOptions)
 	o.paneOptions.flags(cmd, false)
+	viaFlag(cmd, &o.via)
 	durationFlag(cmd, &o.timeout, "timeout", o.timeout, "how long to wait for the answer; 0 is forever")
 	return cmd
 }
@@ -61,7 +63,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	if err != nil {
 		return err
 	}
-	to, err := a.target(ctx, address)
+	to, err := a.targetVia(ctx, address, o.via)
 	if err != nil {
 		return err
 	}

@@ -132,8 +132,7 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	}
 	sendFlags(cmd, &o)
 	o.paneOptions.flags(cmd, true)
-	cmd.Flags().StringVar(&o.via, "via", "", "pane: type it into the tmux pane that config.json has for the member; session: write it to the session of its process; queue: have Codex take it for your own words, in a session that takes no messages")
-	complete(cmd, "via", api.ViaPane, api.ViaSession, api.ViaQueue)
+	viaFlag(cmd, &o.via)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before, or nothing can be recorded")
 	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
@@ -145,6 +144,12 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything, but send nothing")
 	often(cmd, "from", "summary", "id", "wait", "timeout", "via")
 	return cmd
+}
+
+// viaFlag is that of send and ask.
+func viaFlag(cmd *cobra.Command, via *string) {
+	cmd.Flags().StringVar(via, "via", "", "pane: type it into the tmux pane that config.json has for the member; session: write it to the session of its process; queue: have Codex take it for your own words, in a session that takes no messages")
+	complete(cmd, "via", api.ViaPane, api.ViaSession, api.ViaQueue)
 }
 
 // sendFlags are those that send and broadcast share.
@@ -167,26 +172,29 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	if o.via != "" {
-		if err := oneOfThese("via", o.via, api.ViaPane, api.ViaSession, api.ViaQueue); err != nil {
-			return err
-		}
-	}
-	if o.via == api.ViaQueue { // its sessions are not among those that take messages
-		name, team := teams.Split(address)
-		if team = cmp.Or(team, a.teamName, api.TeamSessions); team != api.TeamSessions {
-			return usage("omit it", "--via queue is for sessions of Codex in no team, and not for the team %q", team)
-		}
-		return a.sendTo(ctx, api.Target{Team: team, Members: []string{name}, Way: api.WaySession}, body, o)
-	}
-	to, err := a.target(ctx, address)
+	to, err := a.targetVia(ctx, address, o.via)
 	if err != nil {
 		return err
 	}
-	if o.via != "" {
-		a.debug("with --via, the way is the %s", o.via)
-	}
 	return a.sendTo(ctx, to, body, o)
+}
+
+// targetVia is target for a message with --via.
+func (a *app) targetVia(ctx context.Context, address, via string) (api.Target, error) {
+	if via != "" {
+		if err := oneOfThese("via", via, api.ViaPane, api.ViaSession, api.ViaQueue); err != nil {
+			return api.Target{}, err
+		}
+		a.debug("with --via, the way is the %s", via)
+	}
+	if via == api.ViaQueue { // its sessions are not among those that take messages
+		name, team := teams.Split(address)
+		if team = cmp.Or(team, a.teamName, api.TeamSessions); team != api.TeamSessions {
+			return api.Target{}, usage("omit it", "--via queue is for sessions of Codex in no team, and not for the team %q", team)
+		}
+		return api.Target{Team: team, Members: []string{name}, Way: api.WaySession}, nil
+	}
+	return a.target(ctx, address)
 }
 
 // sendTo sends a text to a target, and prints what became of it.

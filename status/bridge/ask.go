@@ -44,6 +44,12 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 	if n.DryRun {
 		return a, api.Decide(api.CodeInvalid, "nothing was sent; send it with dryRun", "a question has no dry run")
 	}
+	n.Follow = true
+	if of, err := l.ofSessions(team); err != nil {
+		return a, err
+	} else if of && n.Via == api.ViaQueue {
+		return paneWay{l}.askByQueue(ctx, member, message{n.NewMessage, id}, timeout)
+	}
 	to, err := l.In(ctx, team, member)
 	if err != nil {
 		return a, err
@@ -56,7 +62,6 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 	if err != nil {
 		return a, err
 	}
-	n.Follow = true
 	a, err = w.ask(ctx, &to, message{n.NewMessage, id}, n.Dir, timeout)
 	return a, whileAsked(ctx, w, &to, err)
 }

@@ -330,12 +330,27 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 	if err := l.closed(ctx, p); err != nil {
 		return a, err
 	}
-	end := l.attend(ctx, to.Name())
+	return l.answer(ctx, p, timeout, func() (sent api.Sent, err error) {
+		sent, _, err = l.send(ctx, to, m)
+		return sent, err
+	})
+}
+
+// askByQueue puts a question into Codex's queue, and waits for the answer.
+func (l paneWay) askByQueue(ctx context.Context, name string, m message, timeout time.Duration) (api.Answered, error) {
+	p := pane.Pane{InboxKey: ledger.InboxKey{Team: pane.SessionTeam, Inbox: name}}
+	return l.answer(ctx, p, timeout, func() (api.Sent, error) { return l.enqueue(ctx, name, m) })
+}
+
+// answer sends a question to a pane, and waits for the answer.
+func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration, send func() (api.Sent, error)) (a api.Answered, err error) {
+	end := l.attend(ctx, p.Team)
 	defer func() { err = errors.Join(err, end()) }()
 	until := time.Now().Add(timeout)
-	if a.Sent, _, err = l.send(ctx, to, m); err != nil {
+	if a.Sent, err = send(); err != nil {
 		return a, err
 	}
+	p.Team, p.Inbox = a.Sent.Team, a.Sent.Member
 	if a.Sent, err = l.Await(ctx, a.Sent, api.Confirmed, timeout); err != nil {
 		return a, err
 	}
