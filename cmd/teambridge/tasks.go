@@ -190,7 +190,8 @@ func (a *app) printTasks(found api.Tasks, lists bool) error {
 	if lists {
 		head = append([]string{"LIST"}, head...)
 	}
-	err := printList(a, found.Tasks, "no tasks", head, func(t api.Task) []string {
+	const none = "no tasks; sessions of Claude Code have the tools for them only with CLAUDE_CODE_ENABLE_TODO_TOOLS=1 in their environment"
+	err := printList(a, found.Tasks, none, head, func(t api.Task) []string {
 		waits := "-"
 		if len(t.WaitsFor) > 0 {
 			waits = strings.Join(t.WaitsFor, ", ")
