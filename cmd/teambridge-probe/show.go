@@ -13,6 +13,19 @@ import (
 	"teambridge/teams"
 )
 
+// meaning is what a point means, or why it was not measured. What is in said was the reason of an earlier one: on a busy machine, most
+// points can have the same one, with a piece of the screen in it.
+func meaning(f api.ProbePoint, said map[string]bool) string {
+	switch {
+	case f.Found != probe.Unsure.String():
+		return f.Means
+	case said[f.Why]:
+		return "not measured, as above"
+	}
+	said[f.Why] = true
+	return "not measured: " + plain.Escape(f.Why, false)
+}
+
 // show prints what was found, and what it means.
 func show(p api.Probe, r probe.Result) error {
 	colour := func(code, s string) string { return s }
@@ -26,11 +39,9 @@ func show(p api.Probe, r probe.Result) error {
 		return s
 	}
 	rows := [][]string{{"POINT", "EXPECTED", "FOUND", "WHAT IT MEANS"}}
+	said := map[string]bool{}
 	for i, f := range p.Points {
-		found, means := word(f.Found), f.Means
-		if f.Found == probe.Unsure.String() {
-			means = "not measured: " + plain.Escape(f.Why, false)
-		}
+		found, means := word(f.Found), meaning(f, said)
 		switch {
 		case f.Changed:
 			found, means = colour("31", found), "CHANGED: "+means
