@@ -243,7 +243,7 @@ func printHistory(a *app, found []api.Record, fold bool) error {
 		}
 		fates := ""
 		if r := r.Receipt; r != nil && (r.State == api.Lost || r.State == api.Unknown) {
-			fates = "    " + a.paint(yellow, escape(r.State+": "+r.Reason, false)) + "\n"
+			fates = "    " + a.paint(yellow, escape(r.State+": "+strings.TrimPrefix(r.Reason, r.State+": "), false)) + "\n"
 		}
 		if r.Relay != nil {
 			fates += "    " + a.paint(dim, escape(view.FateText(r.Team, r.Relay), false)) + "\n"

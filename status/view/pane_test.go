@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -87,5 +88,18 @@ func TestPaneStatus(t *testing.T) {
 	}
 	if p := (Pane(pane.View{})); p.Look != nil {
 		t.Errorf("a look at a pane that nobody looked at: %+v", p.Look)
+	}
+}
+
+// What is known of a message that a session holds is not said to have failed, and not said twice to be unknown.
+func TestFateOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	held := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: pane.Unknown + "held until its person allows it"}})
+	if got, want := FateText(pane.SessionTeam, held), "session: unconfirmed (held until its person allows it), "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	refused := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: pane.NotSent + "its person did not allow it"}})
+	if got, want := FateText(pane.Team, refused), "pane: failed (not sent: its person did not allow it), "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

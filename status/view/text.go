@@ -64,19 +64,23 @@ func RelayState(state string, p *api.Place) string {
 
 // FateText says what became of a message that was relayed to a member of a team, a pane or a session.
 func FateText(team string, f *api.Fate) string {
-	text := "relayed: " + f.State
+	state, reason := f.State, f.Reason
+	if why, unknown := strings.CutPrefix(reason, pane.Unknown); f.Pane && state == string(ledger.Failed) && unknown {
+		state, reason = api.Unconfirmed, why
+	}
+	text := "relayed: " + state
 	switch {
 	case f.Machine != "":
-		text = f.Machine + ": " + f.State
+		text = f.Machine + ": " + state
 	case f.Pane && team == pane.SessionTeam:
-		text = "session: " + paneWord(f.State)
-	case f.State == string(ledger.Skipped):
+		text = "session: " + paneWord(state)
+	case state == string(ledger.Skipped):
 		text = "not relayed"
 	case f.Pane:
-		text = "pane: " + paneWord(f.State)
+		text = "pane: " + paneWord(state)
 	}
-	if f.Reason != "" {
-		text += " (" + f.Reason + ")"
+	if reason != "" {
+		text += " (" + reason + ")"
 	}
 	return text + ", " + Clock(f.At)
 }
