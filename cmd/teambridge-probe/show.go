@@ -26,6 +26,11 @@ func meaning(f api.ProbePoint, said map[string]bool) string {
 	return "not measured: " + plain.Escape(f.Why, false)
 }
 
+// lasted is a number of seconds as a time, to the millisecond: 8.2 is a little less than that.
+func lasted(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
+}
+
 // show prints what was found, and what it means.
 func show(p api.Probe, r probe.Result) error {
 	colour := func(code, s string) string { return s }
@@ -65,6 +70,6 @@ func show(p api.Probe, r probe.Result) error {
 		listed = ", which is newer than " + teams.Measured.String() + ","
 	}
 	_, err := fmt.Printf("%s\nClaude Code %s%s in %s: %s, %s\n", plain.Table(rows, stdio.Columns(os.Stdout), 3),
-		p.Version, listed, time.Duration(p.Seconds*float64(time.Second)), plain.Plural(len(p.Points), "point"), what)
+		p.Version, listed, lasted(p.Seconds), plain.Plural(len(p.Points), "point"), what)
 	return err
 }

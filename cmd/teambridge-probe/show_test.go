@@ -23,3 +23,12 @@ func TestReasonIsToldOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestLasted(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[float64]string{8.2: "8.2s", 0.1: "100ms", 61.7: "1m1.7s", 12: "12s"} {
+		if got := lasted(seconds).String(); got != want {
+			t.Errorf("%v s: got %s, want %s", seconds, got, want)
+		}
+	}
+}
