@@ -1,7 +1,6 @@
 package simsession
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,9 +16,6 @@ import (
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams/transcript"
 )
-
-// envQwen says that the session is one of Qwen Code, in its directory.
-const envQwen = env + "_QWEN"
 
 // The tokens that a session of Qwen Code takes: that of its file, that of its children, and that of a controller.
 const (
@@ -58,8 +54,8 @@ func qwenTexts(home string) (texts []string, err error) {
 
 // qwenProgram is the process of a session of Qwen Code.
 type qwenProgram struct {
-	mu      sync.Mutex
-	home    string
+	mu sync.Mutex
+	Process
 	record  object
 	path    string
 	queue   []qwenIn
@@ -84,54 +80,41 @@ type qwenIn struct {
 	Message struct{ Content string }
 }
 
-func runQwen(home string) error {
+// runQwen begins the session, and returns what takes its orders.
+func runQwen(process Process) (obey func(string) error, err error) {
 	self, err := simagent.CurrentProcess()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var space uint64
-	if link, err := os.Readlink("/proc/self/ns/pid"); err != nil {
-		return err
-	} else if _, err := fmt.Sscanf(link, "pid:[%d]", &space); err != nil {
-		return err
+	if _, err := fmt.Sscanf(self.Space[strings.LastIndexByte(self.Space, '#')+1:], "pid:[%d]", &space); err != nil {
+		return nil, err
 	}
-	dir := filepath.Dir(home)
-	socket := filepath.Join(dir, "qwen-socks", fmt.Sprint(self.PID)+".sock")
-	p := &qwenProgram{home: home, path: filepath.Join(home, "sessions", fmt.Sprint(self.PID)+".json"), settled: map[string]string{}}
+	p := &qwenProgram{Process: process, path: claudedir.ProcessFile(process.Root), settled: map[string]string{}}
+	socket := filepath.Join(p.Dir(), "qwen-socks", fmt.Sprint(self.PID)+".sock")
 	p.record = object{
-		"schemaVersion": 1, "pid": self.PID, "procStart": strings.TrimSpace(string(boot)) + ":" + self.Start, "pidNs": space, "sessionId": os.Args[1], "cwd": dir,
-		"name": os.Args[2], "startedAt": time.Now().UnixMilli(), "qwenVersion": "0.24.4", "kind": "tui", "ipcPath": socket, "ipcToken": QwenToken,
+		"schemaVersion": 1, "pid": self.PID, "procStart": strings.TrimSpace(string(boot)) + ":" + self.Start, "pidNs": space, "sessionId": p.ID, "cwd": p.Dir(),
+		"name": p.Name, "startedAt": time.Now().UnixMilli(), "qwenVersion": "0.24.4", "kind": "tui", "ipcPath": socket, "ipcToken": QwenToken,
 	}
-	for _, d := range []string{filepath.Dir(socket), filepath.Join(home, "sessions")} {
+	for _, d := range []string{filepath.Dir(socket), filepath.Dir(p.path)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := claudedir.Serve(socket, p.take); err != nil {
-		return err
+		return nil, err
 	}
-	if err := p.save(); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		err := p.obey(in.Text())
-		fmt.Println("done")
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.obey, p.save()
 }
 
 var strange = regexp.MustCompile(`[^a-zA-Z0-9]`)
 
 func (p *qwenProgram) chat() string {
-	return filepath.Join(p.home, "projects", strange.ReplaceAllString(filepath.Dir(p.home), "-"), "chats", fmt.Sprint(p.record["sessionId"])+".jsonl")
+	return filepath.Join(p.Root, "projects", strange.ReplaceAllString(p.Dir(), "-"), "chats", fmt.Sprint(p.record["sessionId"])+".jsonl")
 }
 
 func (p *qwenProgram) save() error {
@@ -157,7 +140,7 @@ func (p *qwenProgram) obey(line string) error {
 	defer p.mu.Unlock()
 	if rest, ok := strings.CutPrefix(line, "write "); ok {
 		name, text, _ := strings.Cut(rest, " ")
-		connect(p.listed(name), object{
+		connect(listed(p.Root, name, "ipcPath"), object{
 			"msgV": 1, "msgId": "5a000000-0000-4000-8000-" + fmt.Sprintf("%012x", len(text)), "type": "user", "from": p.record["ipcPath"], "fromName": p.record["name"],
 			"message": object{"role": "user", "content": text},
 		})
@@ -264,18 +247,4 @@ func (p *qwenProgram) turn() {
 func (p *qwenProgram) say(f qwenIn, status, reason string) {
 	p.settled[f.ID] = status
 	connect(f.From, object{"type": "control", "action": "delivery_status", "status": status, "origMsgId": f.ID, "reason": reason})
-}
-
-func (p *qwenProgram) listed(name string) string {
-	files, _ := filepath.Glob(filepath.Join(p.home, "sessions", "*.json"))
-	for _, path := range files {
-		var r struct {
-			Name   string
-			Socket string `json:"ipcPath"`
-		}
-		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &r) == nil && r.Name == name {
-			return r.Socket
-		}
-	}
-	return ""
 }

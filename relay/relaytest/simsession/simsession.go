@@ -26,17 +26,13 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// env is the Claude directory of a process that is a session.
+// env is the [Process] that a process plays, as JSON.
 const env = "TEAMBRIDGE_SIMSESSION"
 
+// What a hook is told.
 const (
-	envHooked = env + "_HOOKED" // it has hooks
-	envHook   = env + "_HOOK"   // of a hook: the process of the session
-	envRoot   = env + "_ROOT"   // of a hook: the Claude directory
-
-	envVersion = env + "_VERSION" // that its file says
-	envJob     = env + "_JOB"     // that it is in the background, and its key
-	envSpare   = env + "_SPARE"   // that it is nobody's
+	envHook = env + "_HOOK" // the process of the session
+	envRoot = env + "_ROOT" // the Claude directory
 )
 
 // Name is what they are called in tests.
@@ -47,17 +43,32 @@ type object = claudedir.Object
 // Main is the session, in a process that [Begin] or [Start] has started; in others it does nothing. It belongs at the beginning of
 // TestMain.
 func Main() {
-	if home := os.Getenv(envQwen); home != "" {
-		if err := runQwen(home); err != nil {
-			fmt.Fprintln(os.Stderr, "session:", err)
-			os.Exit(1)
+	data := os.Getenv(env)
+	if data == "" {
+		return
+	}
+	var p Process
+	err := json.Unmarshal([]byte(data), &p)
+	var obey func(string) error
+	if err == nil {
+		if p.Qwen {
+			obey, err = runQwen(p)
+		} else {
+			obey, err = run(p)
 		}
-		os.Exit(0)
 	}
-	if root := os.Getenv(env); root != "" {
-		run(root)
-		os.Exit(0)
+	if err == nil {
+		fmt.Println("ready")
+		for in := bufio.NewScanner(os.Stdin); err == nil && in.Scan(); {
+			err = obey(in.Text())
+			fmt.Println("done")
+		}
 	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "session:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // Process is a session in a process of its own, which can be killed. It ends with the one that has started it.
@@ -86,21 +97,12 @@ func (p *Process) begin() (err error) {
 	if err != nil {
 		return err
 	}
-	p.cmd = exec.Command(exe, p.ID, p.Name)
-	p.cmd.Env = append(os.Environ(), env+"="+p.Root, envVersion+"="+cmp.Or(p.Version, teams.Oldest.String()))
-	if p.Qwen {
-		p.cmd.Env = append(os.Environ(), envQwen+"="+p.Root)
+	plays, err := json.Marshal(p)
+	if err != nil {
+		return err
 	}
-	if p.Hooked {
-		p.cmd.Env = append(p.cmd.Env, envHooked+"=1")
-	}
-	if p.Job != "" {
-		p.cmd.Env = append(p.cmd.Env, envJob+"="+p.Job)
-	}
-	if p.Spare {
-		p.cmd.Env = append(p.cmd.Env, envSpare+"=1")
-	}
-	p.cmd.Stderr = os.Stderr
+	p.cmd = exec.Command(exe)
+	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), env+"="+string(plays)), os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -239,8 +241,8 @@ func (s *Session) Given() []string {
 
 // program is the process of a session.
 type program struct {
+	Process
 	mu     sync.Mutex
-	root   string
 	record object // sessions/<pid>.json
 	file   string // its transcript
 	queue  []frameIn
@@ -266,48 +268,40 @@ type frameIn struct {
 	Message struct{ Content string }
 }
 
-func run(root string) {
-	fail := func(err error) {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "session:", err)
-			os.Exit(1)
-		}
-	}
+// run begins the session, and returns what takes its orders.
+func run(process Process) (obey func(string) error, err error) {
 	self, err := simagent.CurrentProcess()
-	fail(err)
-	dir := filepath.Dir(root)
-	socket := filepath.Join(dir, "socks", strconv.Itoa(self.PID)+".sock")
-	p := &program{root: root, recent: map[string]bool{}}
+	if err != nil {
+		return nil, err
+	}
+	p := &program{Process: process, recent: map[string]bool{}}
+	socket := filepath.Join(p.Dir(), "socks", strconv.Itoa(self.PID)+".sock")
 	p.record = object{
-		"pid": self.PID, "sessionId": os.Args[1], "cwd": dir, "startedAt": time.Now().UnixMilli(), "procStart": self.Start, "version": os.Getenv(envVersion),
-		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": os.Args[2], "status": "idle",
+		"pid": self.PID, "sessionId": p.ID, "cwd": p.Dir(), "startedAt": time.Now().UnixMilli(), "procStart": self.Start, "version": cmp.Or(p.Version, teams.Oldest.String()),
+		"kind": "interactive", "entrypoint": "cli", "messagingSocketPath": socket, "name": p.Name, "status": "idle",
 	}
-	if job := os.Getenv(envJob); job != "" {
-		p.record["kind"], p.record["jobId"] = "bg", job
+	if p.Job != "" {
+		p.record["kind"], p.record["jobId"] = "bg", p.Job
 	}
-	if os.Getenv(envSpare) != "" {
+	if p.Spare {
 		p.record["spare"] = true
 	}
 	if p.record["version"] == (teams.Version{}).String() {
 		delete(p.record, "version")
 	}
-	p.transcript(os.Args[1])
-	if os.Getenv(envHooked) != "" {
+	p.transcript(p.ID)
+	if p.Hooked {
 		delete(p.record, "messagingSocketPath")
-	} else {
-		fail(claudedir.Listen(root, socket, "secret", p.take))
+	} else if err := claudedir.Listen(p.Root, socket, "secret", p.take); err != nil {
+		return nil, err
 	}
 	p.save()
 	p.hook()
-	fmt.Println("ready")
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		p.obey(in.Text())
-		fmt.Println("done")
-	}
+	return func(line string) error { p.obey(line); return nil }, nil
 }
 
 func (p *program) transcript(session string) {
-	p.file = claudedir.Transcript(p.root, filepath.Dir(p.root), session)
+	p.file = claudedir.Transcript(p.Root, p.Dir(), session)
 }
 
 func (p *program) save() {
@@ -318,7 +312,7 @@ func (p *program) save() {
 	if p.mute {
 		delete(record, "status")
 	}
-	_ = claudedir.WriteProcess(p.root, record)
+	_ = claudedir.WriteProcess(p.Root, record)
 }
 
 func (p *program) write(o object) {
@@ -333,7 +327,7 @@ func (p *program) obey(line string) {
 	if text, says = strings.CutPrefix(line, "say "); !says {
 		if name, ok := strings.CutPrefix(line, "write "); ok {
 			name, text, says = strings.Cut(name, " ")
-			to = p.listed(name)
+			to = "uds:" + listed(p.Root, name, "messagingSocketPath")
 		}
 	}
 	if says {
@@ -402,7 +396,7 @@ func (p *program) obey(line string) {
 		p.mute = true
 	case "leave":
 		p.left = true
-		_, _ = os.Remove(claudedir.ProcessFile(p.root)), os.Remove(fmt.Sprint(p.record["messagingSocketPath"]))
+		_, _ = os.Remove(claudedir.ProcessFile(p.Root)), os.Remove(fmt.Sprint(p.record["messagingSocketPath"]))
 	case "clear":
 		p.record["sessionId"] = "5e55104e-0000-4000-8000-00000000000c"
 		p.transcript("5e55104e-0000-4000-8000-00000000000c")
@@ -474,12 +468,12 @@ func (p *program) turn() {
 
 // hook runs the hook beside the session, which it wakes if it ends with 2.
 func (p *program) hook() {
-	if os.Getenv(envHooked) == "" {
+	if !p.Hooked {
 		return
 	}
 	var said strings.Builder
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), env+"=", envHook+"="+strconv.Itoa(os.Getpid()), envRoot+"="+p.root)
+	cmd.Env = append(os.Environ(), env+"=", envHook+"="+strconv.Itoa(os.Getpid()), envRoot+"="+p.Root)
 	cmd.Stderr = &said // a pipe, whose reader ends with us
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "session: start the hook:", err)
@@ -520,19 +514,17 @@ func (p *program) tellIdle() {
 	p.asked = nil
 }
 
-// listed returns the address of the process that is listed under a name.
-func (p *program) listed(name string) string {
-	files, _ := filepath.Glob(filepath.Join(p.root, "sessions", "*.json"))
+// listed returns the socket of the process that is listed under a name. key is where its file has that.
+func listed(root, name, key string) (socket string) {
+	files, _ := filepath.Glob(filepath.Join(root, "sessions", "*.json"))
 	for _, path := range files {
-		var r struct {
-			Name   string
-			Socket string `json:"messagingSocketPath"`
-		}
-		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &r) == nil && r.Name == name {
-			return "uds:" + r.Socket
+		var r object
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &r) == nil && r["name"] == name {
+			socket, _ = r[key].(string)
+			break
 		}
 	}
-	return ""
+	return socket
 }
 
 func connect(to string, o object) {
