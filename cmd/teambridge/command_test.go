@@ -79,21 +79,11 @@ func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e))
 // runs runs a program. A start of this one takes longer than most command lines do, so those of insiders
 // are run in this process.
 func runs(ts *testscript.TestScript, name string, args ...string) error {
-	own := name == "teambridge" && ts.Value(inside{}).(bool) && ts.Getenv("TEAMBRIDGE_HOST") == ""
-	first := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.Contains(a, "/") })
-	outside := func(a string) bool {
-		flag, _, _ := strings.Cut(a, "=")
-		return slices.Contains([]string{"-", "add", "--host", "--claude-dir", "--state-dir", "--dir", "--output", "-o", "profile"}, flag)
-	}
-	if !own || first < 0 || !slices.Contains(insiders, args[first]) || slices.ContainsFunc(args, outside) {
+	if name != "teambridge" || !ts.Value(inside{}).(bool) || !needsNoProcess(ts, args) {
 		return ts.Exec(name, args...)
 	}
 	var stdout, stderr bytes.Buffer
-	status := run(args, underTest(host{
-		stdin: strings.NewReader(""), stdout: &locked{Writer: &stdout}, stderr: &locked{Writer: &stderr},
-		lookup: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
-		cwd:    func() (string, error) { return ts.MkAbs("."), nil },
-	}))
+	status := inProcess(ts, args, &stdout, &stderr)
 	_, err := ts.Stdout().Write(stdout.Bytes())
 	_, err2 := ts.Stderr().Write(stderr.Bytes())
 	ts.Check(errors.Join(err, err2))
@@ -101,6 +91,50 @@ func runs(ts *testscript.TestScript, name string, args ...string) error {
 		return exitError(status)
 	}
 	return nil
+}
+
+func needsNoProcess(ts *testscript.TestScript, args []string) bool {
+	first := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.Contains(a, "/") })
+	outside := func(a string) bool {
+		flag, _, _ := strings.Cut(a, "=")
+		return slices.Contains([]string{"-", "add", "--host", "--claude-dir", "--state-dir", "--dir", "--output", "-o", "profile"}, flag)
+	}
+	return first >= 0 && slices.Contains(insiders, args[first]) && !slices.ContainsFunc(args, outside) && ts.Getenv("TEAMBRIDGE_HOST") == ""
+}
+
+func inProcess(ts *testscript.TestScript, args []string, stdout, stderr io.Writer) (status int) {
+	return run(args, underTest(host{
+		stdin: strings.NewReader(""), stdout: &locked{Writer: stdout}, stderr: &locked{Writer: stderr},
+		lookup: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
+		cwd:    func() (string, error) { return ts.MkAbs("."), nil },
+	}))
+}
+
+// each runs each command line of a file, with --json, and keeps what it prints and its status in a directory:
+//
+//	each DIR FILE
+func each(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: each DIR FILE")
+	}
+	for line := range strings.Lines(ts.ReadFile(args[1])) {
+		words := append(strings.Fields(line), "--json")
+		var stdout, stderr bytes.Buffer
+		status := 0
+		if needsNoProcess(ts, words) {
+			status = inProcess(ts, words, &stdout, &stderr)
+		} else {
+			cmd := teambridge(ts, context.Background(), words)
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); cmd.ProcessState == nil {
+				ts.Check(err)
+			}
+			status = cmd.ProcessState.ExitCode()
+		}
+		fmt.Fprintf(&stdout, "status %d\n", status)
+		file := filepath.Join(ts.MkAbs(args[0]), strings.NewReplacer(" ", "_", "/", "_").Replace(strings.TrimSpace(line)))
+		ts.Check(errors.Join(os.WriteFile(file, stdout.Bytes(), 0o600), os.WriteFile(file+".err", stderr.Bytes(), 0o600)))
+	}
 }
 
 // wantStatus fails the script unless err is what a command with that status gives.

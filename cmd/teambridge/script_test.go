@@ -109,6 +109,7 @@ func scripts(dir ...string) testscript.Params {
 				}
 			},
 			"exits":     exits,
+			"each":      each,
 			"fixture":   fixture,
 			"team":      team,
 			"session":   session,

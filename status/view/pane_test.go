@@ -94,11 +94,11 @@ func TestPaneStatus(t *testing.T) {
 // What is known of a message that a session holds is not said to have failed, and not said twice to be unknown.
 func TestFateOfWhatIsHeld(t *testing.T) {
 	t.Parallel()
-	held := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: pane.Unknown + "held until its person allows it"}})
+	held := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: ledger.CauseUnknown.Reason("held until its person allows it")}})
 	if got, want := FateText(pane.SessionTeam, held), "session: unconfirmed (held until its person allows it), "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	refused := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: pane.NotSent + "its person did not allow it"}})
+	refused := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: ledger.CauseNotSent.Reason("its person did not allow it")}})
 	if got, want := FateText(pane.Team, refused), "pane: failed (not sent: its person did not allow it), "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -65,7 +65,7 @@ func RelayState(state string, p *api.Place) string {
 // FateText says what became of a message that was relayed to a member of a team, a pane or a session.
 func FateText(team string, f *api.Fate) string {
 	state, reason := f.State, f.Reason
-	if why, unknown := strings.CutPrefix(reason, pane.Unknown); f.Pane && state == string(ledger.Failed) && unknown {
+	if cause, why := ledger.SplitReason(reason); f.Pane && state == string(ledger.Failed) && cause == ledger.CauseUnknown {
 		state, reason = api.Unconfirmed, why
 	}
 	text := "relayed: " + state
