@@ -27,9 +27,15 @@ const (
 // [ErrBusy], [*CorruptError], [lockedfile.ErrTooLarge], [lockedfile.ErrNotRegular],
 // [teams.ErrTeamGone] and those of the file system.
 func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
+	rows, _, err := b.ReadAll(ctx)
+	return rows, err
+}
+
+// ReadAll is [Inbox.Read], and also returns the entries that are no messages. Those that are objects are among the rows.
+func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 	dir, err := b.dir(false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer dir.Close()
 	start := time.Now()
@@ -39,19 +45,20 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		held := lockedfile.Busy(dir, b.file())
 		data, info, err := lockedfile.Read(dir, b.file())
 		var rows []Row
+		var passed []PassedOver
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if gone := b.team.Exists(); gone != nil {
-				return nil, gone
+				return nil, nil, gone
 			}
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
 		case err != nil:
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), reason(err))
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), reason(err))
 		case len(data) == 0:
 			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
 		default:
-			if rows, err = b.rows(data); err == nil {
-				return rows, nil
+			if rows, passed, err = b.entries(data); err == nil {
+				return rows, passed, nil
 			}
 			if corrupt, ok := errors.AsType[*CorruptError](err); ok {
 				corrupt.Path = b.Path()
@@ -66,14 +73,14 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		last = info
 		switch {
 		case now.Sub(quiet) > settleTime:
-			return nil, err
+			return nil, nil, err
 		case now.Sub(start) > busyTime+settleTime, held && now.Sub(start) > busyTime:
-			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+			return nil, nil, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
 		select {
 		case <-time.After(settleStep):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
 		}
 	}
 }

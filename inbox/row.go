@@ -138,7 +138,10 @@ func digest(parts ...string) [32]byte {
 
 // Parse returns the rows of an inbox file; nil if there are none. Elements that are not
 // objects are skipped. The error is a [*CorruptError] without a path.
-func Parse(data []byte) ([]Row, error) { return new(Inbox).rows(data) }
+func Parse(data []byte) ([]Row, error) {
+	rows, _, err := new(Inbox).entries(data)
+	return rows, err
+}
 
 // ParseRow returns the row that an element of an inbox file is. It is an error if that is no object.
 func ParseRow(element []byte) (Row, error) {
@@ -152,20 +155,30 @@ func ParseRow(element []byte) (Row, error) {
 	return rows[0], nil
 }
 
-// rows is [Parse], with the cache of the inbox.
-func (b *Inbox) rows(data []byte) ([]Row, error) {
+// entries is [Parse], with the cache of the inbox, and what is passed over.
+func (b *Inbox) entries(data []byte) (rows []Row, passed []PassedOver, err error) {
 	d := &Draft{data: data}
 	if err := b.parse(d); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rows := make([]Row, 0, len(d.spans))
-	for _, row := range d.All() {
+	rows = make([]Row, 0, len(d.spans))
+	next := 0
+	noObjects := func(end int) {
+		for ; next < end; next++ {
+			passed = append(passed, PassedOver{next + 1, "it is no object"})
+		}
+	}
+	for i, row := range d.All() {
+		noObjects(i)
+		if next = i + 1; unfit(&row) != "" {
+			passed = append(passed, PassedOver{next, unfit(&row)})
+		}
 		rows = append(rows, row)
 	}
-	if len(rows) == 0 {
-		return nil, nil
+	if noObjects(len(d.spans)); len(rows) == 0 {
+		return nil, passed, nil
 	}
-	return rows, nil
+	return rows, passed, nil
 }
 
 // elements is [rawjson.MoreElements] with the error of this package.

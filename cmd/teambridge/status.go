@@ -99,6 +99,9 @@ func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 		}
 		rows = append(rows, []string{i.Member, statusText(i), clock(i.WordSince), heardAgo(i.Heard), strconv.Itoa(i.Unread),
 			permissionMode(i.Relay), i.State, i.Detail, relayText(i.Relay), basisText(i)})
+		if i.PassedOver > 0 {
+			a.warn("the inbox of %s has entries that no agent is given, since they are no messages (%d); which: teambridge doctor", i.Member, i.PassedOver)
+		}
 	}
 	for n, r := range rows {
 		switch {

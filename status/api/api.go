@@ -110,8 +110,11 @@ type Status struct {
 	Detail   string    `json:"detail"`   // [DetailWorking] and its like
 	Evidence Evidence  `json:"evidence"` // zero if the member has said nothing since it was started
 	Unread   int       `json:"unread"`
-	Color    string    `json:"color,omitempty"` // that Claude Code gave it, such as "blue"
-	Relay    *Relay    `json:"relay,omitempty"` // of a headless agent
+
+	PassedOver int `json:"passedOver,omitempty"` // entries of its inbox that are no messages
+
+	Color string `json:"color,omitempty"` // that Claude Code gave it, such as "blue"
+	Relay *Relay `json:"relay,omitempty"` // of a headless agent
 
 	Word      string    `json:"word"`          // [WordWorking] and its like
 	Why       string    `json:"why,omitempty"` // what blocks it, what it waits for, why it ended or is unknown, or how its last turn ended

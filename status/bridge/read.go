@@ -102,7 +102,11 @@ func (l inboxWay) rows(ctx context.Context, to *Target, q *api.Reading, found *a
 		if err != nil {
 			return nil, nil, err
 		}
-		switch now[name], err = box.Read(ctx); {
+		var passed []inbox.PassedOver
+		if now[name], passed, err = box.ReadAll(ctx); len(passed) > 0 {
+			found.Notes = append(found.Notes, view.PassedOver(box.Path(), passed))
+		}
+		switch {
 		case err == nil, errors.Is(err, inbox.ErrMissing):
 		case errors.Is(err, inbox.ErrEmpty):
 			// An inbox without messages is an empty array, so something went wrong.

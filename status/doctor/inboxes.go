@@ -22,7 +22,7 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 	if err != nil {
 		return err
 	}
-	rows, err := box.Read(ctx)
+	rows, passed, err := box.ReadAll(ctx)
 	if err != nil {
 		if errors.Is(err, inbox.ErrMissing) || errors.Is(err, teams.ErrTeamGone) {
 			return nil
@@ -43,6 +43,10 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 			f.Code, f.Advice = "unreadable_inbox", "run as the user who runs Claude Code, or check its permissions"
 		}
 		return nil
+	}
+	if len(passed) > 0 {
+		x.add(api.LevelNote, "passed_over", t.Name(), box.Path(), view.PassedOver(box.Path(), passed),
+			`whoever wrote it has to write objects with a "from" and a "text": teambridge send does`)
 	}
 	m, member := c.Member(name)
 	if !member && name != "user" {

@@ -9,6 +9,7 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"teambridge/inbox"
@@ -112,25 +113,25 @@ func Members(ctx context.Context, t *teams.Team) ([]api.Member, error) {
 		}
 	}
 	for i := range list {
-		if err := count(ctx, t, &list[i]); err != nil {
+		if _, err := count(ctx, t, &list[i]); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// count counts the unread rows in m's inbox.
-func count(ctx context.Context, t *teams.Team, m *api.Member) error {
+// count counts the unread rows in m's inbox. It returns how many entries are no messages.
+func count(ctx context.Context, t *teams.Team, m *api.Member) (passed int, err error) {
 	box, err := inbox.Open(t, m.Member, nil) // reading takes no lock
 	if err != nil {
-		return err
+		return 0, err
 	}
-	rows, err := box.Read(ctx)
+	rows, over, err := box.ReadAll(ctx)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
-		return err
+		return 0, err
 	case errors.Is(err, inbox.ErrMissing):
-		return nil
+		return 0, nil
 	case errors.Is(err, inbox.ErrEmpty):
 	case err != nil:
 		m.Problem = Describe(err)
@@ -141,13 +142,22 @@ func count(ctx context.Context, t *teams.Team, m *api.Member) error {
 			m.Unread++
 		}
 	}
-	return nil
+	return len(over), nil
+}
+
+// PassedOver says for people which entries of an inbox are no messages, and what becomes of them.
+func PassedOver(path string, list []inbox.PassedOver) string {
+	more := ""
+	if len(list) > 1 {
+		more = fmt.Sprintf(" (and %d more)", len(list)-1)
+	}
+	return fmt.Sprintf("inbox %s: %s%s; no agent is given it: Claude Code removes it when it looks next, and teambridge leaves it as it is", path, list[0], more)
 }
 
 // Unread returns the number of unread rows in the inbox of a member.
 func Unread(ctx context.Context, t *teams.Team, member string) (int, error) {
 	m := api.Member{Team: t.Name(), Member: member}
-	err := count(ctx, t, &m)
+	_, err := count(ctx, t, &m)
 	return m.Unread, err
 }
 
@@ -166,7 +176,9 @@ func Known(ctx context.Context, src status.Source, t *teams.Team, now time.Time)
 	known, err := src.Read(ctx, t, now)
 	for i := range known {
 		if err == nil {
-			known[i].Unread, err = Unread(ctx, t, known[i].Member)
+			m := api.Member{Team: t.Name(), Member: known[i].Member}
+			known[i].PassedOver, err = count(ctx, t, &m)
+			known[i].Unread = m.Unread
 		}
 	}
 	return known, err

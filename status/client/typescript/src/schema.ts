@@ -3261,6 +3261,8 @@ export interface components {
             detail: "working" | "waiting" | "failed" | "stale" | "shut down";
             evidence: components["schemas"]["Evidence"];
             unread: number;
+            /** @description entries of its inbox that are no messages */
+            passedOver?: number;
             /** @description that Claude Code gave it, such as blue */
             color?: string;
             relay?: components["schemas"]["Relay"];

@@ -1,0 +1,40 @@
+package inbox
+
+import (
+	"fmt"
+
+	"teambridge/teams/rawjson"
+)
+
+// PassedOver is an entry of an inbox file that is no message, so that no agent is given it. A current Claude Code removes it when it
+// looks into its inbox.
+type PassedOver struct {
+	Number int    // of the entry in the file, from 1
+	Why    string // such as "it has no text"
+}
+
+func (p PassedOver) String() string {
+	return fmt.Sprintf("entry %d is no message: %s", p.Number, p.Why)
+}
+
+// unfit says why an object in an inbox is no message; "" if it is one.
+func unfit(row *Row) string {
+	if row.From != "" && row.Text != "" {
+		return ""
+	}
+	fields, err := rawjson.Fields(row.Raw)
+	if err != nil {
+		return "it is no object"
+	}
+	text := map[string]bool{}
+	for _, f := range fields {
+		text[f.Name] = rawjson.Kind(f.Value.Of(row.Raw)) == '"'
+	}
+	switch {
+	case !text["from"]:
+		return "it has no sender"
+	case !text["text"]:
+		return "it has no text"
+	}
+	return ""
+}
