@@ -12,6 +12,12 @@ func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	return j.db.Number(ctx, "last", "SELECT seq FROM counter")
 }
 
+// Writable waits until nobody else writes, or ctx ends: a process that is stopped in between keeps all others from it, and the error
+// is then [ErrBusy].
+func (j *Journal) Writable(ctx context.Context) error {
+	return j.db.Transaction(ctx, "look whether it can be written", "IMMEDIATE", func(*sqlite.Conn) error { return nil })
+}
+
 // Poll returns a function that tells a loop whether anything was committed: see [sqlite.DB.Poll].
 func (j *Journal) Poll() func(context.Context) (version string, err error) { return j.db.Poll() }
 

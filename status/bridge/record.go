@@ -155,8 +155,16 @@ func (r *Recorder) open(ctx context.Context) (err error) {
 		opening, cancel = context.WithTimeout(ctx, wait)
 	}
 	defer cancel()
-	if r.journal, err = r.l.opts.Journal(opening); err == nil {
-		r.close = r.journal.Close
+	if r.journal, err = r.l.opts.Journal(opening); err != nil {
+		return err
+	}
+	r.close = r.journal.Close
+	if wait := 5 * r.l.opts.RecordWithin; wait > 0 && !r.keeps { // else recording would wait for as long as another process is stopped
+		writing, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		if err = r.journal.Writable(writing); err != nil {
+			err = errors.Join(err, r.close())
+		}
 	}
 	return err
 }

@@ -29,13 +29,14 @@ type Codex struct {
 	// the server first. By default the message is recorded and answered.
 	Turn func(thread, text string) error
 
-	t      testing.TB
-	mu     sync.Mutex
-	said   []string // methods, and "answer" for an answer
-	locks  map[string]*os.File
-	files  map[string]string // transcripts, by thread
-	turns  int
-	server *http.Server
+	t        testing.TB
+	mu       sync.Mutex
+	said     []string // methods, and "answer" for an answer
+	locks    map[string]*os.File
+	files    map[string]string // transcripts, by thread
+	turns    int
+	server   *http.Server
+	listener net.Listener // of server
 }
 
 // ErrKilled is the answer of a server that is killed.
@@ -71,7 +72,7 @@ func (c *Codex) Serve() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.server = &http.Server{Handler: http.HandlerFunc(c.connect)}
+	c.server, c.listener = &http.Server{Handler: http.HandlerFunc(c.connect)}, l
 	go c.server.Serve(l)
 }
 
@@ -85,6 +86,7 @@ func (c *Codex) Kill() {
 	}
 	if c.server != nil {
 		_ = c.server.Close()
+		_ = c.listener.Close() // which Serve has not told the server of yet, if it was killed at once
 		c.server = nil
 	}
 }
