@@ -314,9 +314,8 @@ func TestLedgerThatFails(t *testing.T) {
 	}
 }
 
-// The agent prints what is no JSON, a line that is as long as one may be, one that is
-// longer, more lines that nobody knows than are kept, and the half of a line: what it
-// says of the message counts all the same.
+// An agent prints invalid JSON, a line of the maximum length, a longer one, more unknown
+// lines than are kept, and half a line. What it reports of the message still counts.
 func TestGarbageOfTheAgent(t *testing.T) {
 	t.Parallel()
 	limit, flood := 256<<10, 2<<20

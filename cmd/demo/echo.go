@@ -32,7 +32,7 @@ type call struct {
 	rule   string // "", or it asks for permission and offers this rule for the session
 }
 
-// lead is a headless agent, which speaks the stream-json of Claude Code. It echoes what it is told, unless it has scenes.
+// lead is a headless agent, which speaks the stream-json of Claude Code. It repeats each message, unless it has scenes to play.
 type lead struct {
 	scenes  []scene
 	session string

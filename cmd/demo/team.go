@@ -210,7 +210,7 @@ func edit(ctx context.Context, path string, change func([]json.RawMessage) []jso
 	}
 	if err == nil {
 		var rows []json.RawMessage
-		_ = json.Unmarshal(data, &rows) // what is no list counts as none
+		_ = json.Unmarshal(data, &rows) // an invalid list is empty
 		temp := path + ".tmp." + uuid.NewString()[:8]
 		if err = os.WriteFile(temp, indented(change(rows)), 0o600); err == nil {
 			// On Windows a file that somebody has open cannot be replaced.

@@ -7,7 +7,7 @@ import (
 	"teambridge/status/api"
 )
 
-// A reason that many points have is told once.
+// A reason that several points share is printed once.
 func TestReasonIsToldOnce(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}

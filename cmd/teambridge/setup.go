@@ -276,8 +276,8 @@ func (a *app) setup(dry bool) (*setup.Setup, error) {
 	return s, nil
 }
 
-// ownFlags are the flags for the state directory, if this program would not find it by itself later. The Claude directory is not one of
-// them: hooks and tools of a session of Claude Code have its environment, and so use the directory that it uses.
+// ownFlags returns the flag for the state directory, unless it is the default. There is none for the Claude directory: hooks and tools
+// inherit the environment of their session, and so use the same directory.
 func (a *app) ownFlags() []string {
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
 		return []string{"--state-dir", a.state}

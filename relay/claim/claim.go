@@ -1,7 +1,7 @@
 // Package claim takes rows of an inbox for those who do not read it themselves: an agent behind a relay, or a member on another machine.
 //
 // A row is taken in three steps. Its delivery is committed to the ledger; the row is marked as read, with the UUID of the delivery, in an
-// edit under the lock of the inbox; and the ledger records that it is marked. Whoever is killed between two of them loses nothing
+// edit under the lock of the inbox; and the ledger records that it is marked. A crash between two steps loses nothing
 // and repeats nothing: the next [Plan] finds the delivery again by the row's key, or its UUID in the row.
 //
 // A program that read the inbox earlier may write back what it read. A row with an id of its own is then marked with the delivery that it
@@ -44,9 +44,10 @@ type Rules struct {
 	Discard func(*inbox.Row) bool
 	// Held reports whether the messages of the row's sender are left in the inbox.
 	Held func(*inbox.Row) bool
-	// Admit, if it is not nil, counts a row that is to be taken, and is not skipped. It returns the row's hop count, or that its sender is held from now on.
+	// Admit, if it is not nil, counts a row that is about to be taken and not skipped. It returns the row's hop count, or that
+	// its sender is held from now on.
 	Admit func(context.Context, *inbox.Row) (hops int, held bool, err error)
-	// Now is the time of what is claimed.
+	// Now returns the time of a claim.
 	Now func() time.Time
 }
 
@@ -300,7 +301,7 @@ func UUID(k ledger.InboxKey, key string, occurrence int) string {
 	return Derive(Name(k), key, strconv.Itoa(occurrence))
 }
 
-// Name is an inbox as a part of a name that [Derive] takes.
+// Name identifies an inbox in the names that [Derive] takes.
 func Name(k ledger.InboxKey) string {
 	return strings.Join([]string{k.Root, k.Team, strconv.FormatInt(k.CreatedAt, 10), k.Inbox}, "\n")
 }

@@ -63,8 +63,8 @@ func pasteMark(draft string) (breaks int, ok bool) {
 func printed(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // Arrived reports whether a text that an agent's program has recorded, from where the message begins, is what was sent. White
-// space is not compared: a tab is recorded as four spaces, and line ends as newlines. Nor is what is behind the text: messages
-// that wait together are given as one. Programs escape tags, and may compose accents.
+// space is not compared: a tab is recorded as four spaces, and line ends as newlines. Text that follows is ignored, since messages
+// that wait together are delivered as one. Programs escape tags, and may compose accents.
 func Arrived(recorded, sent string) bool {
 	recorded, sent = words(recorded), words(sent)
 	if rest, ok := strings.CutPrefix(recorded, sent); ok && (rest == "" || rest[0] == ' ' || strings.HasPrefix(rest, "</pasted_content")) {

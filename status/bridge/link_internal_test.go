@@ -380,7 +380,7 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 	}
 }
 
-// A broadcast to a team on another machine leaves out whom it is told to, and nobody else.
+// A broadcast to a team on another machine leaves out the members that are excluded, and no others.
 func TestBroadcastElsewhere(t *testing.T) {
 	t.Parallel()
 	laptop, _ := linkedMachines(t)

@@ -233,7 +233,7 @@ func (r *Recorder) warn(err error) {
 	}
 	select {
 	case r.failed <- err:
-		if r.keeps { // nobody takes it out, so it is told once
+		if r.keeps { // nobody receives from the channel, so this happens once
 			r.l.opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
 		}
 	default: // already pending

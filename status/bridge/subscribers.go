@@ -40,7 +40,7 @@ func loopWhile(ctx context.Context, news, wake <-chan struct{}, every time.Durat
 	}
 }
 
-// subscribers are told that there is something new.
+// subscribers receive a signal whenever something is new.
 type subscribers struct {
 	mu   sync.Mutex
 	subs map[chan struct{}]bool

@@ -14,9 +14,9 @@ type Made struct {
 	Blank   string `json:"blank,omitempty"`   // the white space in what was empty before
 }
 
-// Follow returns where the values along a path of names are: that of data as a whole, which is an object, its member path[0],
-// the member path[1] of that, and so on, as far as there are any. A value on the way that is no object is an error, as
-// is an object with two members of that name.
+// Follow returns the positions of the values along a path of names: of the object in data, of its member path[0], of the member
+// path[1] of that, and so on, up to the first name that is missing. It is an error if a value on the path is not an object, or has
+// two members with the name.
 func Follow(data []byte, path ...string) ([]Span, error) {
 	whole := Span{len(data) - len(bytes.TrimLeft(data, space)), len(bytes.TrimRight(data, space))}
 	if whole.Start > whole.End {

@@ -29,7 +29,7 @@ import (
 // env is the [Process] that a process plays, as JSON.
 const env = "TEAMBRIDGE_SIMSESSION"
 
-// What a hook is told.
+// Environment variables of a hook.
 const (
 	envHook = env + "_HOOK" // the process of the session
 	envRoot = env + "_ROOT" // the Claude directory
