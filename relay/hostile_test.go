@@ -350,6 +350,14 @@ func TestGarbageOfTheAgent(t *testing.T) {
 			if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
 				t.Errorf("worked on %v", n)
 			}
+			processes := map[int]bool{}
+			for _, st := range s.seen {
+				processes[st.PID] = st.PID != 0
+			}
+			delete(processes, 0)
+			if fault.Do != simchild.Torn && len(processes) != 1 { // a torn line ends the agent itself
+				t.Errorf("%d agents were started", len(processes))
+			}
 		})
 	}
 }
