@@ -12,7 +12,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0
 	github.com/rogpeppe/go-internal v1.16.0
-	modernc.org/sqlite v1.60.0
+	modernc.org/sqlite v1.60.0 // indirect
 	pgregory.net/rapid v1.3.0
 )
 
@@ -57,4 +57,5 @@ require (
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 	golang.org/x/time v0.16.0
+	zombiezen.com/go/sqlite v1.4.2
 )

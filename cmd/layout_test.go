@@ -140,7 +140,7 @@ var onlyUser = map[string][]string{
 	"github.com/goccy/go-yaml":                    {"relay/profile"},
 	"github.com/fsnotify/fsnotify":                {"teams/watch"},
 	"github.com/google/renameio":                  {"teams/atomicfile"},
-	"modernc.org/sqlite":                          {"inbox/sqlite"},
+	"zombiezen.com/go/sqlite":                     {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge", "cmd/teambridge-hub", "cmd/teambridge-probe"},
 	"github.com/spf13/pflag":                      {"cmd/teambridge", "cmd/teambridge-hub"},
 	"github.com/yuin/goldmark":                    {"status/markdown"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"io"
@@ -18,7 +17,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	_ "modernc.org/sqlite"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
@@ -420,12 +420,10 @@ func overwrite(ctx context.Context, path string, n int) error {
 	return nil
 }
 
-func open(ts *testscript.TestScript, file string) *sql.DB {
-	db, err := sql.Open("sqlite", ts.MkAbs(file))
+func open(ts *testscript.TestScript, file string) *sqlite.Conn {
+	db, err := sqlite.OpenConn(ts.MkAbs(file), sqlite.OpenReadWrite)
 	ts.Check(err)
-	db.SetMaxOpenConns(1)
-	_, err = db.Exec("PRAGMA busy_timeout=60000")
-	ts.Check(err)
+	db.SetBusyTimeout(time.Minute)
 	return db
 }
 
@@ -437,8 +435,7 @@ func execute(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: sql FILE STATEMENT")
 	}
 	db := open(ts, args[0])
-	_, err := db.Exec(args[1])
-	ts.Check(errors.Join(err, db.Close()))
+	ts.Check(errors.Join(sqlitex.ExecuteScript(db, args[1], nil), db.Close()))
 }
 
 // hold keeps everybody else out of a database until the script ends:
@@ -449,7 +446,7 @@ func hold(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: hold FILE")
 	}
 	db := open(ts, args[0])
-	_, err := db.Exec("PRAGMA journal_mode=DELETE; BEGIN EXCLUSIVE")
-	ts.Check(err)
+	ts.Check(sqlitex.ExecuteTransient(db, "PRAGMA journal_mode=DELETE", nil))
+	ts.Check(sqlitex.ExecuteTransient(db, "BEGIN EXCLUSIVE", nil))
 	ts.Defer(func() { ts.Check(db.Close()) })
 }

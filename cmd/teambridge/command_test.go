@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/rogpeppe/go-internal/testscript"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
@@ -420,8 +421,8 @@ func unsettled(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: unsettled ID")
 	}
 	db := open(ts, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
-	_, err := db.Exec("UPDATE sends SET state='intent' WHERE id=?", args[0])
-	_, perr := db.Exec("UPDATE pending SET state='intent', at=at-120000000")
+	err := sqlitex.ExecuteTransient(db, "UPDATE sends SET state='intent' WHERE id=?", &sqlitex.ExecOptions{Args: []any{args[0]}})
+	perr := sqlitex.ExecuteTransient(db, "UPDATE pending SET state='intent', at=at-120000000", nil)
 	ts.Check(errors.Join(err, perr, db.Close()))
 }
 

@@ -2,12 +2,14 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -231,11 +233,11 @@ func TestFileIsSetUp(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "journal.db")
 	j := mustOpen(t, path)
-	for pragma, want := range map[string]sqlite.Value{"synchronous": int64(1), "journal_mode": "wal", "auto_vacuum": int64(2)} {
+	for pragma, want := range map[string]string{"synchronous": "1", "journal_mode": "wal", "auto_vacuum": "2"} {
 		must(t, j.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
 			return c.Query(func(v sqlite.Row) {
-				if v[0] != want {
-					t.Errorf("%s is %v, want %v", pragma, v[0], want)
+				if got := cmp.Or(v.Text(0), strconv.FormatInt(v.Int(0), 10)); got != want {
+					t.Errorf("%s is %s, want %s", pragma, got, want)
 				}
 			}, "PRAGMA "+pragma)
 		}))

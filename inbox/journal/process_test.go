@@ -199,8 +199,8 @@ func sound(t *testing.T, j *Journal) {
 	t.Helper()
 	must(t, j.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
 		return c.Query(func(v sqlite.Row) {
-			if v[0] != "ok" {
-				t.Errorf("integrity check: %v", v[0])
+			if v.Text(0) != "ok" {
+				t.Errorf("integrity check: %s", v.Text(0))
 			}
 		}, "PRAGMA integrity_check")
 	}))

@@ -367,7 +367,7 @@ func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
 
 	var mode string
 	must(t, query(l, func(v sqlite.Row) {
-		mode = v[0].(string)
+		mode = v.Text(0)
 	}, "PRAGMA journal_mode"))
 	if mode != "wal" {
 		t.Errorf("journal mode %q, want wal", mode)

@@ -144,9 +144,13 @@ func dump(t *testing.T, l *Ledger) string {
 	t.Helper()
 	var b strings.Builder
 	for _, table := range []string{"inboxes", "deliveries", "contents", "pruned", "frames", "lines", "sessions"} {
+		var columns []string
 		must(t, query(l, func(v sqlite.Row) {
-			fmt.Fprintf(&b, "%s %q\n", table, v)
-		}, "SELECT * FROM "+table+" ORDER BY 1, 2"))
+			columns = append(columns, "quote("+v.Text(1)+")")
+		}, "PRAGMA table_info("+table+")"))
+		must(t, query(l, func(v sqlite.Row) {
+			fmt.Fprintln(&b, table, v.Text(0))
+		}, "SELECT "+strings.Join(columns, "||' '||")+" FROM "+table+" ORDER BY 1"))
 	}
 	return b.String()
 }
@@ -1058,7 +1062,7 @@ func TestQuestionsUseTheIndexes(t *testing.T) {
 	} {
 		var plan strings.Builder
 		must(t, query(l, func(v sqlite.Row) {
-			fmt.Fprintln(&plan, v[3])
+			fmt.Fprintln(&plan, v.Text(3))
 		}, "EXPLAIN QUERY PLAN "+test.query))
 		if !strings.Contains(plan.String(), test.index) || strings.Contains(plan.String(), "SCAN") {
 			t.Errorf("%s\n%s; want it to use %s", test.query, &plan, test.index)

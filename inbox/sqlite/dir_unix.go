@@ -5,6 +5,7 @@ package sqlite
 import (
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // makePrivate takes the rights of all but the owner away, and returns which file it is. By
@@ -15,6 +16,12 @@ func makePrivate(path string) (fs.FileInfo, error) {
 		return info, err
 	}
 	return info, os.Chmod(path, info.Mode().Perm()&0o700)
+}
+
+// writable reports whether this process may write the file.
+func writable(path string) bool {
+	const write = 2 // W_OK
+	return syscall.Access(path, write) == nil
 }
 
 func syncDir(dir string) error {

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
 )
 
 // What a caller decides by.
@@ -174,11 +173,11 @@ func (d *DB) fail(op string, err error) error {
 	if err == ErrForeign || err == ErrDevelopment { // of check
 		return d.error(op, err, nil)
 	}
-	var raw *sqlite.Error
+	var raw *sqlError
 	if !errors.As(err, &raw) {
 		return err
 	}
-	return d.error(op, kind(raw.Code()), err)
+	return d.error(op, kind(sqlite.ErrCode(raw.error)), err)
 }
 
 func (d *DB) error(op string, kind, err error) *Error {
@@ -190,26 +189,38 @@ func (d *DB) error(op string, kind, err error) *Error {
 	return e
 }
 
+// An sqlError is an error of SQLite: the package has no type for them.
+type sqlError struct{ error }
+
+func (e *sqlError) Unwrap() error { return e.error }
+
+// ofSQLite marks an error of SQLite, for [DB.fail].
+func ofSQLite(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &sqlError{err}
+}
+
 // kind sorts SQLite's result codes, see https://sqlite.org/rescode.html.
-func kind(code int) error {
-	switch code & 0xff { // the rest says more precisely what the low byte says
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
+func kind(code sqlite.ResultCode) error {
+	switch code.ToPrimary() { // the rest says more precisely what the low byte says
+	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultProtocol:
 		return ErrBusy
-	case sqlite3.SQLITE_FULL:
+	case sqlite.ResultFull:
 		return ErrFull
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	case sqlite.ResultCorrupt, sqlite.ResultNotADB:
 		return ErrCorrupt
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+	case sqlite.ResultReadOnly, sqlite.ResultPerm:
 		return ErrReadOnly
-	case sqlite3.SQLITE_CANTOPEN:
+	case sqlite.ResultCantOpen:
 		return ErrAccess
-	case sqlite3.SQLITE_IOERR:
+	case sqlite.ResultIOErr:
 		return ErrDisk
 	}
 	return nil
 }
 
 func isBusy(err error) bool {
-	var raw *sqlite.Error
-	return errors.As(err, &raw) && kind(raw.Code()) == ErrBusy
+	return err != nil && kind(sqlite.ErrCode(err)) == ErrBusy
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -154,7 +153,7 @@ func syncFile(path string) error {
 
 // copyTo writes what was last committed to the database at path into an empty file.
 func copyTo(path, to string) (err error) {
-	c, err := connect(context.Background(), uri(path)) // one more: VACUUM cannot be run in a transaction
+	c, err := connect(uri(path)) // one more: VACUUM cannot be run in a transaction
 	if err != nil {
 		return err
 	}

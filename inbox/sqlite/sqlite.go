@@ -108,7 +108,7 @@ func Open(ctx context.Context, path string, format Format) (*DB, error) {
 
 // open opens the file, and makes it ours, current and set up.
 func (d *DB) open(ctx context.Context) error {
-	c, err := connect(ctx, uri(d.path))
+	c, err := connect(uri(d.path))
 	if err != nil {
 		return d.fail("open", err)
 	}
@@ -125,7 +125,7 @@ func (d *DB) open(ctx context.Context) error {
 // Errors are ignored: why the file is not used matters more.
 func (d *DB) abandon(ctx context.Context) {
 	if info, err := os.Stat(d.path + "-wal"); err == nil && info.Size() > 0 {
-		if reader, err := connect(ctx, uri(d.path)+"?mode=ro"); err == nil {
+		if reader, err := connect(uri(d.path) + "?mode=ro"); err == nil {
 			defer reader.close()
 			_, _ = reader.Number("PRAGMA user_version") // now it counts as a user of the file
 		}
@@ -141,9 +141,7 @@ func (d *DB) prepare(ctx context.Context) (err error) {
 		return d.error("open", ErrAccess, err)
 	}
 	// SQLite opens a file that cannot be written for reading, without an error.
-	if ro, err := d.conn.readOnly(); err != nil {
-		return d.fail("open", err)
-	} else if ro {
+	if !writable(d.path) {
 		return d.error("open", ErrReadOnly, nil)
 	}
 	return d.Do(ctx, "open", func(c *Conn) error {
