@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"relay/delivery":           {},
 	"relay/peer":               {"relay/delivery", "relay/process", "teams/atomicfile", "teams/flock", "teams/socket", "teams/transcript"},
 	"relay/wake":               {"relay/delivery", "relay/process", "teams/atomicfile", "teams/flock", "teams/socket", "teams/transcript"},
-	"relay/codex":              {"relay/delivery", "relay/process", "teams/sharedfile", "teams/transcript"},
+	"relay/codex":              {"relay/delivery", "relay/process", "teams/flock", "teams/sharedfile", "teams/transcript"},
 	"relay/qwen":               {"relay/process", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
 	"relay/probe":              {"relay/peer", "relay/process", "relay/relaytest/model", "relay/terminal", "teams", "teams/transcript"},
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/delivery", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},

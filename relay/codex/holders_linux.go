@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"teambridge/relay/process"
+	"teambridge/teams/flock"
 )
 
 // holders returns which processes hold the locks NAME.lock in a directory, by name.
@@ -20,21 +21,9 @@ func holders(dir string) map[string]int {
 	if err != nil || len(files) == 0 {
 		return nil
 	}
-	exact, by := map[string]int{}, map[string]int{} // by device and inode, and by inode alone
-	for range 2 {                                   // the system gives it in parts, and leaves one out if others are released meanwhile
-		locks, err := os.ReadFile("/proc/locks")
-		if err != nil {
-			return nil
-		}
-		for line := range strings.Lines(string(locks)) {
-			// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
-			if f := strings.Fields(line); len(f) >= 6 && f[1] == "FLOCK" {
-				if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
-					exact[f[5]] = pid
-					by[f[5][strings.LastIndexByte(f[5], ':')+1:]] = pid
-				}
-			}
-		}
+	exact, by := flock.Holders(), map[string]int{} // by device and inode, and by inode alone
+	for file, pid := range exact {
+		by[file[strings.LastIndexByte(file, ':')+1:]] = pid
 	}
 	held := map[string]int{}
 	for _, f := range files {
