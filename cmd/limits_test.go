@@ -20,9 +20,9 @@ func TestLimits(t *testing.T) {
 		of           string
 		count, limit int
 	}{
-		{"lines of teams", product.lines("teams"), 9_700},
+		{"lines of teams", product.lines("teams"), 9_720},
 		{"lines of inbox", product.lines("inbox"), 12_800},
-		{"lines of relay", product.lines("relay"), 38_200},
+		{"lines of relay", product.lines("relay"), 38_180},
 		{"lines of status", product.lines("status"), 27_600},
 		{"lines of cmd", product.lines("cmd", "plugin"), 16_600},
 		{"lines of tests", tests, 111_200},
