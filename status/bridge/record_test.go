@@ -1,12 +1,14 @@
 package bridge_test
 
 import (
-	"database/sql"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
@@ -26,13 +28,12 @@ func TestRecordBesideAStoppedWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := sql.Open("sqlite", path)
+	writer, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	writer.SetMaxOpenConns(1)
-	if _, err := writer.Exec("BEGIN IMMEDIATE"); err != nil {
+	if err := sqlitex.ExecuteTransient(writer, "BEGIN IMMEDIATE", nil); err != nil {
 		t.Fatal(err)
 	}
 	opts, warned := options(t, f), []string{}
