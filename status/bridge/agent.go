@@ -4,12 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
-
-	"github.com/google/uuid"
 
 	"teambridge/inbox"
-	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
@@ -67,33 +63,4 @@ func (l *Local) writtenBy(ctx context.Context, to *Target, from string) (string,
 		shown = from
 	}
 	return shown, err
-}
-
-// tell records what the agent of a session writes to the person, among the messages of sessions.
-func (l *Local) tell(ctx context.Context, id string, m api.NewMessage) (sent api.Sent, err error) {
-	start := time.Now()
-	sent = api.Sent{Team: pane.SessionTeam, Member: mail.User, ID: cmp.Or(id, uuid.NewString()), State: api.Failed}
-	if !Agent(ctx) {
-		return sent, api.Decide(api.CodeInvalid, "nothing was sent", "%s is you, and only agents write to you", mail.User)
-	}
-	if err := l.speaks(ctx, &Target{}, m.From); err != nil {
-		return sent, err
-	}
-	panes, err := l.OpenPanes(ctx)
-	if err != nil {
-		return sent, err
-	}
-	if err := pane.Check(pane.Pane{InboxKey: ledger.InboxKey{Team: pane.SessionTeam}}, pane.Message{Text: m.Text}); err != nil {
-		return sent, api.Decide(api.CodeInvalid, "nothing was sent", "%s", err)
-	}
-	if m.DryRun {
-		sent.State, sent.Reachable = api.DryRun, true
-		return sent, nil
-	}
-	if sent.Deduplicated, err = panes.ToPerson(ctx, m.From, sent.ID, m.Text); err != nil {
-		return sent, err
-	}
-	sent.State, sent.Recorded, sent.Reachable = api.Verified, true, true
-	sent.WaitedMs = time.Since(start).Milliseconds()
-	return sent, nil
 }

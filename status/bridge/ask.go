@@ -45,21 +45,12 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 		return a, api.Decide(api.CodeInvalid, "nothing was sent; send it with dryRun", "a question has no dry run")
 	}
 	n.Follow = true
-	if of, err := l.ofSessions(team); err != nil {
-		return a, err
-	} else if of && n.Via == api.ViaQueue {
-		return paneWay{l}.askByQueue(ctx, member, message{n.NewMessage, id}, timeout)
-	}
-	to, err := l.In(ctx, team, member)
+	to, w, err := l.reach(ctx, team, member, n.Via)
 	if err != nil {
 		return a, err
 	}
 	defer to.Close() // it is written by path
-	w, err := l.by(&to, n.Via)
-	if err == nil {
-		err = l.speaks(ctx, &to, n.From)
-	}
-	if err != nil {
+	if err := l.speaks(ctx, &to, n.From); err != nil {
 		return a, err
 	}
 	a, err = w.ask(ctx, &to, message{n.NewMessage, id}, n.Dir, timeout)

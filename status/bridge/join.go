@@ -125,16 +125,24 @@ func (l *Local) MarkRead(ctx context.Context, team string, m api.MarkRead) (done
 	if len(m.IDs) == 0 {
 		return done, api.Decide(api.CodeInvalid, "", "there are no ids to mark as read")
 	}
-	if of, err := l.ofSessions(team); err != nil {
-		return done, err
-	} else if _, _, there := elsewhere(team); of || there {
-		return l.readSaid(ctx, m)
-	}
-	t, c, err := l.real(ctx, team)
+	to, err := l.In(ctx, team, mail.User)
 	if err != nil {
 		return done, err
 	}
-	defer t.Close() // it is written by path
+	defer to.Close() // it is written by path
+	w, err := l.by(&to, "")
+	if err != nil {
+		return done, err
+	}
+	return w.markRead(ctx, &to, m)
+}
+
+func (l inboxWay) markRead(ctx context.Context, to *Target, m api.MarkRead) (done api.Marked, err error) {
+	t := to.Team
+	c, err := t.Config(ctx)
+	if err != nil {
+		return done, err
+	}
 	lg, err := l.opts.Ledger(ctx)
 	if err != nil {
 		return done, err

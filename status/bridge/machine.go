@@ -304,6 +304,10 @@ func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api
 	return nil, rows, err
 }
 
+func (l machineWay) markRead(ctx context.Context, _ *Target, m api.MarkRead) (api.Marked, error) {
+	return l.readSaid(ctx, m)
+}
+
 func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, timeout time.Duration) (a api.Answered, err error) {
 	switch {
 	case Agent(ctx): // whose session gets the answer as a message

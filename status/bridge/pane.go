@@ -104,6 +104,10 @@ func (l paneWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Ro
 	return nil, rows, err
 }
 
+func (l paneWay) markRead(context.Context, *Target, api.MarkRead) (done api.Marked, err error) {
+	return done, api.Decide(api.CodeInvalid, "it is for teams of Claude Code", "panes have no inboxes")
+}
+
 // paneOf returns the pane that a message to a target is typed into: the only one, or the one
 // that config.json has for the member; or the session of its process.
 func (l *Local) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (pane.Pane, error) {
@@ -171,6 +175,8 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		ID: m.id, Text: m.Text, Summary: m.Summary, Policy: tmux.Policy(cmp.Or(m.Policy, api.PolicyQueued)), SaveDraft: m.SaveDraft, Notify: m.NotifyOnStop,
 	}
 	switch {
+	case m.Via == api.ViaQueue && m.Policy != "":
+		return failed, api.Decide(api.CodeInvalid, seeDocument, "policy is not for Codex's queue, which keeps its order")
 	case m.Via == api.ViaQueue:
 		typed.Policy = pane.ByQueue
 	case typed.Policy == pane.ByQueue:
@@ -208,29 +214,20 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 	return view.PaneSent(recorded, again), nil
 }
 
-// enqueue sends a message to a session of Codex by its queue, where it counts as the words of its person.
-func (l *Local) enqueue(ctx context.Context, name string, m message) (api.Sent, error) {
+// queued returns what the name of a session of Codex means whose queue takes messages: there they count as the words of its person.
+func (l *Local) queued(ctx context.Context, name string) (to Target, err error) {
 	if !Person(ctx) {
-		return api.Sent{}, api.Decide(api.CodeForbidden, "there it counts as the words of its person", "only a person can put something into Codex's queue")
-	}
-	if m.Policy != "" {
-		return api.Sent{}, api.Decide(api.CodeInvalid, seeDocument, "policy is not for Codex's queue, which keeps its order")
+		return to, api.Decide(api.CodeForbidden, "there it counts as the words of its person", "only a person can put something into Codex's queue")
 	}
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
-		return api.Sent{}, err
+		return to, err
 	}
-	to, refused, err := panes.QueueSession(ctx, name)
+	p, refused, err := panes.QueueSession(ctx, name)
 	if refused != "" {
-		err = api.Decide(api.CodeRefused, "nothing was sent", "%s@%s: %s", to.Inbox, to.Team, refused)
+		err = api.Decide(api.CodeRefused, "nothing was sent", "%s@%s: %s", p.Inbox, p.Team, refused)
 	}
-	if err == nil {
-		err = l.speaks(ctx, &Target{Members: []string{name}, Panes: []pane.Pane{to}}, m.From)
-	}
-	if err != nil {
-		return api.Sent{}, err
-	}
-	return l.sendToPane(ctx, to, m)
+	return Target{Members: []string{name}, Panes: []pane.Pane{p}}, err
 }
 
 // confirmed waits for the outcome of a message to a pane until wait ends. A command that has put
@@ -327,19 +324,15 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 	if err != nil {
 		return a, err
 	}
-	if err := l.closed(ctx, p); err != nil {
-		return a, err
+	if m.Via != api.ViaQueue {
+		if err := l.closed(ctx, p); err != nil {
+			return a, err
+		}
 	}
 	return l.answer(ctx, p, timeout, func() (sent api.Sent, err error) {
 		sent, _, err = l.send(ctx, to, m)
 		return sent, err
 	})
-}
-
-// askByQueue puts a question into Codex's queue, and waits for the answer.
-func (l paneWay) askByQueue(ctx context.Context, name string, m message, timeout time.Duration) (api.Answered, error) {
-	p := pane.Pane{InboxKey: ledger.InboxKey{Team: pane.SessionTeam, Inbox: name}}
-	return l.answer(ctx, p, timeout, func() (api.Sent, error) { return l.enqueue(ctx, name, m) })
 }
 
 // answer sends a question to a pane, and waits for the answer.

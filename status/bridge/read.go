@@ -66,13 +66,15 @@ func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api
 
 // rowsOf returns what was and what is in inboxes of a team.
 func (l *Local) rowsOf(ctx context.Context, team string, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error) {
-	if own, err := l.toPerson(team, q); err != nil {
-		return nil, nil, err
-	} else if own {
-		now, err = l.said(ctx)
-		return nil, now, err
+	names := q.Inboxes
+	if q.Own && len(names) == 0 {
+		if of, err := l.ofSessions(team); err != nil {
+			return nil, nil, err
+		} else if of { // where only that of the person can be marked as read
+			names = []string{mail.User}
+		}
 	}
-	to, err := l.In(ctx, team, q.Inboxes...)
+	to, err := l.In(ctx, team, names...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,23 +30,12 @@ func (m *message) mail() mail.Message {
 // [Local.Await]. If there is an error, what is known is returned even then, and nothing was
 // sent if the state is empty.
 func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
-	if of, err := l.ofSessions(team); err != nil {
-		return api.Sent{}, err
-	} else if of && member == mail.User {
-		return l.tell(ctx, id, m)
-	} else if of && m.Via == api.ViaQueue {
-		return l.enqueue(ctx, member, message{m, id})
-	}
-	to, err := l.In(ctx, team, member)
+	to, w, err := l.reach(ctx, team, member, m.Via)
 	if err != nil {
 		return api.Sent{}, err
 	}
 	defer to.Close() // nothing was written through it
-	w, err := l.by(&to, m.Via)
-	if err == nil {
-		err = l.speaks(ctx, &to, m.From)
-	}
-	if err != nil {
+	if err := l.speaks(ctx, &to, m.From); err != nil {
 		return api.Sent{}, err
 	}
 	sent, _, err := w.send(ctx, &to, message{m, id})

@@ -24,13 +24,14 @@ type Target struct {
 	Machine *ledger.Machine // with the team, if that is on another one; else nil
 
 	remote string // the name of that team: TEAM@MACHINE
+	person bool   // the person of the sessions is the only member
 	kept   bool   // by what follows the message
 }
 
 // Way says how a message reaches the target: [api.WayInbox], [api.WayPane], [api.WaySession] or [api.WayMachine].
 func (t *Target) Way() string {
 	switch {
-	case t.Team != nil:
+	case t.Team != nil, t.person:
 		return api.WayInbox
 	case t.Machine != nil:
 		return api.WayMachine
@@ -47,7 +48,7 @@ func (t *Target) Name() string {
 		return t.Team.Name()
 	case t.Machine != nil:
 		return t.remote
-	case t.Way() == api.WaySession:
+	case t.Way() == api.WaySession, t.person:
 		return pane.SessionTeam
 	}
 	return pane.Team
@@ -184,19 +185,6 @@ func (l *Local) paneTeam(ctx context.Context, name string) (t teams.Instance, fo
 
 // Target returns what a scope and names mean; see [api.Bridge].
 func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
-	if len(names) == 1 {
-		member, team, err := l.split(ctx, names[0])
-		if err != nil {
-			return api.Target{}, err
-		}
-		if team = cmp.Or(team, s.Team, s.Default); member == mail.User {
-			if of, err := l.ofSessions(team); err != nil {
-				return api.Target{}, err
-			} else if of { // what sessions wrote to the person is read as an inbox
-				return api.Target{Team: team, Members: []string{member}, Way: api.WayInbox}, nil
-			}
-		}
-	}
 	t, err := l.Resolve(ctx, s, names...)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" && l.service != nil {
 		err = l.orEnded(ctx, nf.Query, err) // which [Local.Open] does only in a command
@@ -243,7 +231,12 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 	} else if !errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) {
 		return Target{}, err
 	}
-	if team == pane.SessionTeam {
+	switch {
+	case team == pane.SessionTeam && slices.Contains(members, mail.User) && len(members) > 1:
+		return Target{}, api.Decide(api.CodeUsage, "read them separately", "%s is you, and the others are sessions", mail.User)
+	case team == pane.SessionTeam && slices.Contains(members, mail.User):
+		return Target{Members: members, person: true}, nil
+	case team == pane.SessionTeam:
 		some, err := l.sessions(ctx, members)
 		if err == nil && len(some) == 0 {
 			err = api.Decide(api.CodeNotFound, "see all, and what they lack, with: teambridge sessions", "no session takes messages")
@@ -268,7 +261,7 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 // error refused.
 func (l *Local) withInboxes(ctx context.Context, refused error, team string, members ...string) (Target, error) {
 	to, err := l.In(ctx, team, members...)
-	if err == nil && to.Way() != api.WayInbox {
+	if err == nil && to.Team == nil {
 		err = refused
 	}
 	return to, err

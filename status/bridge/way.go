@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"teambridge/inbox"
@@ -11,7 +12,7 @@ import (
 )
 
 // A way reaches the members of a target. There is a file for each: row.go, pane.go for panes and
-// sessions, and machine.go. Nothing else asks which one it is.
+// sessions, machine.go, and person.go for the person of the sessions.
 type way interface {
 	// send sends a message to the only member. It also returns the row to follow that it became, if
 	// it did.
@@ -30,6 +31,9 @@ type way interface {
 	// tells found what could not be read.
 	rows(ctx context.Context, to *Target, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error)
 
+	// markRead marks messages to the person as read.
+	markRead(ctx context.Context, to *Target, m api.MarkRead) (api.Marked, error)
+
 	// prepare begins to wait, if it can be waited for, and opens the recorder if it needs one. Then
 	// message or state waits.
 	prepare(ctx context.Context, w *waiting) error
@@ -40,6 +44,10 @@ type way interface {
 // by returns the way of a target, or that of a message to it with [api.PaneOptions.Via].
 func (l *Local) by(to *Target, via string) (way, error) {
 	switch {
+	case to.person && via != "":
+		return nil, api.Decide(api.CodeInvalid, "omit via", "%s is you, and no session", to.Member())
+	case to.person:
+		return personWay{l}, nil
 	case to.Machine != nil && via != "":
 		return nil, api.Decide(api.CodeInvalid, "omit via", "%s is on another machine", to.Name())
 	case to.Machine != nil:
@@ -52,4 +60,24 @@ func (l *Local) by(to *Target, via string) (way, error) {
 		return paneWay{l}, nil
 	}
 	return inboxWay{l}, nil
+}
+
+// reach returns what a member of a team means, as [Local.In] does, and the way of a message to it with [api.PaneOptions.Via].
+// Close the target.
+func (l *Local) reach(ctx context.Context, team, member, via string) (to Target, w way, err error) {
+	if via == api.ViaQueue {
+		if of, err := l.ofSessions(team); err != nil {
+			return to, nil, err
+		} else if of { // other names than those of sessions that take messages
+			to, err = l.queued(ctx, member)
+			return to, paneWay{l}, err
+		}
+	}
+	if to, err = l.In(ctx, team, member); err != nil {
+		return to, nil, err
+	}
+	if w, err = l.by(&to, via); err != nil {
+		err = errors.Join(err, to.Close())
+	}
+	return to, w, err
 }
