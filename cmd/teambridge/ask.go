@@ -54,7 +54,7 @@ send".`,
 	sendFlags(cmd, &o.sendOptions)
 	o.paneOptions.flags(cmd, false)
 	viaFlag(cmd, &o.via)
-	durationFlag(cmd, &o.timeout, "timeout", o.timeout, "how long to wait for the answer; 0 is forever")
+	timeoutFlag(cmd, &o.timeout, o.timeout, "how long to wait for the answer")
 	return cmd
 }
 

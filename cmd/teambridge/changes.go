@@ -44,7 +44,7 @@ member, or it has no transcript.`,
 			return printChanges(cmd.Context(), a, args[0], q)
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "only changes since a duration ago (1h, 2d), or a time")
+	sinceFlag(cmd, &since, "changes")
 	cmd.Flags().BoolVar(&q.Patches, "diff", false, "show what was changed")
 	return cmd
 }

@@ -43,19 +43,18 @@ func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
 	cmd.Flags().StringVar(&o.with, "with", "", "only messages from this member and to it")
 	must(cmd.RegisterFlagCompletionFunc("with", a.completeMembers(-1)))
-	cmd.Flags().IntVar(&o.limit, "limit", limit, "show the last N messages; 0 is all")
-	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
+	limitFlag(cmd, &o.limit, limit)
+	protocolFlag(cmd, &o.protocol)
 	o.work.flags(cmd)
 }
 
 // which adds the flags that select messages.
 func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.from, "from", "", "only messages of this sender")
+	fromFlag(cmd, a, &o.from)
 	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
-	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h, 30d), a time, or the message with this id")
+	messagesSinceFlag(cmd, &o.since)
 	f.StringVar(&o.until, "until", "", "only messages seen before a duration ago (1h, 30d), or a time")
-	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
 

@@ -59,7 +59,7 @@ Exit status: 0 there was no message; 1 it could not wait; 42 there is a message.
 		RunE:    func(cmd *cobra.Command, _ []string) error { return waitForMessage(cmd.Context(), a, pid, unasked) },
 	}
 	cmd.Flags().IntVar(&pid, "pid", 0, "the process of Claude Code")
-	cmd.Flags().BoolVar(&unasked, "unasked", false, "wait even if the session listens for messages itself")
+	unaskedFlag(cmd, &unasked, "wait even if the session listens for messages itself")
 	return cmd
 }
 

@@ -38,8 +38,8 @@ team is corrupt (the others are shown).`,
 		Example: `  teambridge inbox --mark-read`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.showInbox(cmd.Context(), o) },
 	}
-	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
-	cmd.Flags().BoolVar(&o.mark, "mark-read", false, "mark the messages that are shown as read")
+	protocolFlag(cmd, &o.protocol)
+	markReadFlag(cmd, &o.mark)
 	cmd.Flags().BoolVar(&o.dismiss, "dismiss", false, "show failures and idle teams no more until they change")
 	return cmd
 }

@@ -50,7 +50,7 @@ could not be locked.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", as, "the name to join under")
+	asFlag(cmd, &as, as, "the name to join under")
 	cmd.Flags().StringVar(&remote, "remote", "", "have the name stand for a member on another machine, MEMBER@TEAM@MACHINE")
 	return cmd
 }
@@ -82,6 +82,6 @@ longer the one that was added.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", "", "the name to leave (default: every name you joined under)")
+	asFlag(cmd, &as, "", "the name to leave (default: every name you joined under)")
 	return cmd
 }

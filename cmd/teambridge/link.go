@@ -136,7 +136,7 @@ Exit status: 0; 2 the card is invalid; 5 there is a link with another card.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&n.Teams, "share", nil, "a team that it may write to")
-	cmd.Flags().BoolVar(&n.Replace, "replace", false, "take another card in place of the one that is pinned")
+	replaceFlag(cmd, &n.Replace, "take another card in place of the one that is pinned")
 	must(cmd.RegisterFlagCompletionFunc("share", a.completeTeams))
 	return cmd
 }

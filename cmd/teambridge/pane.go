@@ -54,7 +54,7 @@ pane, or no tmux; 5 the name or the pane is registered otherwise.`,
 		},
 	}
 	targetFlags(cmd, a, &n, "the pane: %12, or session:window.pane")
-	cmd.Flags().BoolVar(&n.Replace, "replace", false, "give a registered name another pane or profile")
+	replaceFlag(cmd, &n.Replace, "give a registered name another pane or profile")
 	return cmd
 }
 

@@ -39,7 +39,7 @@ Exit status: 0, even if there are none.`,
 		Example: `  teambridge profile list`,
 		RunE:    func(*cobra.Command, []string) error { return listProfiles(a, dir) },
 	}
-	profileDirFlag(cmd, &dir)
+	dirFlag(cmd, &dir)
 	return cmd
 }
 
@@ -58,13 +58,8 @@ Exit status: 0; 2 the file cannot be used; 3 no such profile.`,
 		ValidArgsFunction: a.completeFirst(func(context.Context) []string { return profileNames(a, dir) }),
 		RunE:              func(_ *cobra.Command, args []string) error { return showProfile(a, dir, args[0]) },
 	}
-	profileDirFlag(cmd, &dir)
+	dirFlag(cmd, &dir)
 	return cmd
-}
-
-func profileDirFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "dir", ".", "the agent's working directory")
-	must(cmd.MarkFlagDirname("dir"))
 }
 
 // profilesFor returns the files of profiles for a directory, and where they were looked for.

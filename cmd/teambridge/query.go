@@ -11,7 +11,6 @@ import (
 	"iter"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -99,16 +98,15 @@ nobody reads the output.`,
 	f := cmd.Flags()
 	f.StringVarP(&o.Prompt, "prompt", "p", "", "ask this, and take the query from flags; - is standard input")
 	f.StringVar(&o.format, "format", "", "text (the answer), summary (what the agent says and does) or jsonl (default jsonl, with -p text)")
-	f.StringVar(&o.Architecture, "runtime", "", "kind of agent: "+strings.Join(query.Architectures(), " or ")+" (default claude)")
+	runtimeFlag(cmd, &o.Architecture, query.Architectures()[0], query.Architectures()...)
 	f.StringVar(&o.Model, "model", "", "model of the agent")
-	f.StringVar(&o.SessionID, "session", "", "id of the session to go on with")
+	sessionFlag(cmd, &o.SessionID, "id of the session to go on with")
 	f.StringVar(&o.Cwd, "cwd", "", "directory that the agent works in (default this one)")
 	f.StringVar(&o.mcp, "mcp-config", "", "file with further MCP servers, as .mcp.json")
 	f.StringSliceVar(&o.Tools, "tools", nil, "tools that the agent has and may use, as TOOL,TOOL")
-	f.StringVar(&o.Profile, "profile", "", "profile of the agent, with its prompt, tools and model")
+	profileFlag(cmd, &o.Profile)
 	f.StringVar(&o.PermissionMode, "permission-mode", "", "permission mode of the agent")
 	complete(cmd, "format", queryFormats...)
-	complete(cmd, "runtime", query.Architectures()...)
 	return cmd
 }
 

@@ -55,14 +55,13 @@ are shown).`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.read(cmd.Context(), args, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.from, "from", "", "only messages of this sender")
-	f.StringVar(&o.since, "since", "", "only messages since a duration (1h30m, 2d), a time (2026-11-20T12:00:00Z) or the message with this id")
+	fromFlag(cmd, a, &o.from)
+	messagesSinceFlag(cmd, &o.since)
 	f.BoolVar(&o.unread, "unread", false, "only unread messages")
-	f.IntVar(&o.limit, "limit", 0, "show the last N messages; 0 is all")
-	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
+	limitFlag(cmd, &o.limit, 0)
+	protocolFlag(cmd, &o.protocol)
 	f.BoolVar(&o.history, "history", false, "include recorded messages that have left their inboxes")
-	f.BoolVar(&o.markRead, "mark-read", false, "mark the messages that are shown as read")
-	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
+	markReadFlag(cmd, &o.markRead)
 	return cmd
 }
 

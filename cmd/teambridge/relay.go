@@ -28,7 +28,7 @@ are stopped.`,
 		Example: `  teambridge relay list --team myteam`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listRelays(cmd.Context(), a, all, relays) },
 	}
-	list.Flags().BoolVar(&all, "all", false, "include deliveries that have ended")
+	allFlag(list, &all, "include deliveries that have ended")
 	list.Flags().BoolVar(&relays, "relays", false, "list relays only")
 	retry := &cobra.Command{
 		Use:   "retry DELIVERY|RELAY|MEMBER[@TEAM]",

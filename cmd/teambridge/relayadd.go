@@ -57,11 +57,8 @@ other settings, or is an interactive lead.`,
 		},
 	}
 	agentFlags(cmd, &r)
-	f := cmd.Flags()
-	f.StringVar(&r.Dir, "dir", ".", "the agent's working directory")
-	f.StringVar(&mode, "mode", "", `the mode in which a new session begins, as JSON such as {"model": "opus"}; messages can change it later`)
-	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
-	must(cmd.MarkFlagDirname("dir"))
+	dirFlag(cmd, &r.Dir)
+	modeFlag(cmd, &mode, "the mode in which a new session begins, until a message changes it")
 	return cmd
 }
 

@@ -134,6 +134,9 @@ what is left out is counted in a warning, or without --output text in a line
 output is read; once told to end, for 2 s without progress and 10 s in all. A
 question that does not fit is denied.
 
+The team that --create-team makes is taken back from a run that was killed, and
+removed at the end if nobody else is in it and nothing waits.
+
 In a team that --create-team or "relay add --create-team" made, an agent under a
 new name becomes a member, and leaves at the end if nothing waits for it. An
 OpenCode agent does so in any team. What it answers is sent to who wrote to it,
@@ -175,9 +178,8 @@ agent if the person ended it, and 1 if it was killed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Member, "as", o.Member, "name of the member that the agent is")
-	f.StringVar(&o.session, "session", "", "id of the agent's first session, a UUID")
-	f.BoolVar(&o.OwnTeam, "create-team", false, "make the team --team, with this agent as its lead, if it does not exist, or take it back from a run that was killed; it is removed at the end if nobody else is in it and nothing waits")
+	asFlag(cmd, &o.Member, o.Member, "name of the member that the agent is")
+	sessionFlag(cmd, &o.session, "id of the agent's first session, a UUID")
 	f.StringVar(&o.input, "input", o.input, "lines (text, or JSON objects) or wire (payloads of the session protocol)")
 	modeMapFlag(cmd, &o.modes)
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON), envelopes (what the agent says and does, as session-protocol envelopes) or raw (what the agent prints)")
@@ -195,11 +197,11 @@ agent if the person ended it, and 1 if it was killed.`,
 // agentFlags adds the flags that run and relay add share.
 func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f := cmd.Flags()
-	f.StringVar(&r.Runtime, "runtime", runtimes.Claude, "what the agent is: claude or opencode")
+	runtimeFlag(cmd, &r.Runtime, runtimes.Claude, runtimes.Claude, runtimes.OpenCode)
 	f.StringVar(&r.URL, "url", "", "use the OpenCode server that runs there; $OPENCODE_SERVER_USERNAME and $OPENCODE_SERVER_PASSWORD are for it")
 	f.StringVar(&r.PasswordFile, "password-file", "", "file that has the password for --url")
-	complete(cmd, "runtime", runtimes.Claude, runtimes.OpenCode)
-	f.StringVar(&r.Profile, "profile", "", "give the agent the prompt, the tools and the model of this profile")
+	profileFlag(cmd, &r.Profile)
+	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
 	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
 	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
 	f.StringVar(&r.IdleReports, "idle-reports", string(relay.IdleReportsThatTell), "which reports that others are idle the agent gets: all, summary (that say more), or result (a result or a failure)")

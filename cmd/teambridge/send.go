@@ -134,14 +134,13 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	o.paneOptions.flags(cmd, true)
 	viaFlag(cmd, &o.via)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
-	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before, or nothing can be recorded")
+	forceFlag(cmd, &o.force, "create an inbox for an unknown member; send even if this id may have been sent before, or nothing can be recorded")
 	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
-	durationFlag(cmd, &o.timeout, "timeout", 30*time.Second, "how long to wait for consumed, seen or confirmed; 0 is forever")
+	timeoutFlag(cmd, &o.timeout, 30*time.Second, "how long to wait for consumed, seen or confirmed")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(waits, cobra.ShellCompDirectiveNoFileComp)))
-	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON such as {"model": "opus"}`)
+	modeFlag(cmd, &o.mode, "how the agent works from this message on")
 	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
-	must(cmd.RegisterFlagCompletionFunc("mode", cobra.NoFileCompletions))
-	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything, but send nothing")
+	dryRunFlag(cmd, &o.dryRun, "check everything, but send nothing")
 	often(cmd, "from", "summary", "id", "wait", "timeout", "via")
 	return cmd
 }

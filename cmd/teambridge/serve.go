@@ -99,7 +99,7 @@ func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	durationFlag(cmd, &o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
 	cmd.Flags().StringArrayVar(&o.keep, "keep-transcripts", nil, "record what the interactive agents of this team say and do; may be repeated")
 	must(cmd.RegisterFlagCompletionFunc("keep-transcripts", cobra.NoFileCompletions))
-	cmd.Flags().StringVar(&o.as, "as", api.Guest, `the name under which sessions list you, so that their agents can write to you first; "" is none`)
+	asFlag(cmd, &o.as, api.Guest, `the name under which sessions list you, so that their agents can write to you first; "" is none`)
 	must(cmd.RegisterFlagCompletionFunc("as", cobra.NoFileCompletions))
 	modeMapFlag(cmd, &o.modes)
 	o.alerts.flags(cmd)

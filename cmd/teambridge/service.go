@@ -121,7 +121,7 @@ Exit status: 0; 1 it could not be shown; 3 there is none.`,
 		Example: `  teambridge service logs --follow`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return serviceLogs(cmd.Context(), a, follow) },
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new lines")
+	followFlag(cmd, &follow)
 	return cmd
 }
 

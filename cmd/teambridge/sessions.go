@@ -54,7 +54,7 @@ somebody with Codex or Qwen Code, there need not be one.`,
 		Args:    none,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), a, watch) },
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "keep running, and print each change")
+	watchFlag(cmd, &watch)
 	return cmd
 }
 

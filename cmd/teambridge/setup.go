@@ -112,13 +112,13 @@ such a step in another way.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and change nothing")
+	dryRunFlag(cmd, &o.dryRun, "say what would be done, and change nothing")
 	f.BoolVarP(&o.yes, "yes", "y", false, "agree to all steps")
 	f.BoolVar(&o.undo, "undo", false, "undo what setup has done")
 	f.BoolVar(&o.project, "project", false, "hooks: those of this directory alone")
 	f.StringVar(&o.file, "file", "", "hooks: those in this settings file")
 	must(cmd.MarkFlagFilename("file", "json"))
-	f.BoolVar(&o.unasked, "unasked", false, "hooks: let messages come even to sessions that would ask their persons")
+	unaskedFlag(cmd, &o.unasked, "hooks: let messages come even to sessions that would ask their persons")
 	return cmd
 }
 

@@ -55,7 +55,7 @@ not answer, so questions of its agents are not known; 130 interrupted.`,
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "format of the table: wide also shows how the status is known")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputWide}, cobra.ShellCompDirectiveNoFileComp)))
-	cmd.Flags().BoolVar(&watch, "watch", false, "keep running, and print each change")
+	watchFlag(cmd, &watch)
 	return cmd
 }
 

@@ -45,8 +45,8 @@ its session cannot move, or the switch was refused; 130 interrupted.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "where the session is wanted: "+api.PlaceLocal+" or "+api.PlaceRemote)
-	f.BoolVar(&o.force, "force", false, "interrupt the agent, and give up a draft that cannot be kept")
-	durationFlag(cmd, &o.timeout, "timeout", 0, "how long to wait (30s, 5m); 0 is forever")
+	forceFlag(cmd, &o.force, "interrupt the agent, and give up a draft that cannot be kept")
+	timeoutFlag(cmd, &o.timeout, 0, "how long to wait (30s, 5m)")
 	f.BoolVar(&o.noWait, "no-wait", false, "do not wait until the session is there")
 	complete(cmd, "to", api.PlaceLocal, api.PlaceRemote)
 	return cmd

@@ -59,9 +59,9 @@ Exit status: 0, even if there are none; 3 no such team, session, member or task;
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.session, "session", "", "the tasks of this session: its id, or the first 8 characters of it")
-	f.BoolVar(&o.all, "all", false, "the tasks of all teams and sessions")
-	f.BoolVar(&o.watch, "watch", false, "keep running, and print the tasks again whenever they change")
+	sessionFlag(cmd, &o.session, "the tasks of this session: its id, or the first 8 characters of it")
+	allFlag(cmd, &o.all, "the tasks of all teams and sessions")
+	watchFlag(cmd, &o.watch)
 	f.BoolVar(&o.history, "history", false, "print how they have changed, as far as a service has recorded it")
 	return cmd
 }

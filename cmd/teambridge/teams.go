@@ -36,7 +36,7 @@ Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 		Example: `  teambridge teams --all`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listTeams(cmd.Context(), a, all) },
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "include teams that have ended")
+	allFlag(cmd, &all, "include teams that have ended")
 	return cmd
 }
 

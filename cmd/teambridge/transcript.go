@@ -48,7 +48,7 @@ interrupted.`,
 			return a.transcript(cmd.Context(), args[0], follow)
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep running, and print what is added")
+	followFlag(cmd, &follow)
 	return cmd
 }
 

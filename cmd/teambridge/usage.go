@@ -50,7 +50,7 @@ directory.`,
 			return printUsage(cmd.Context(), a, q)
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "count from a duration ago (12h, 30d), or a time")
+	sinceFlag(cmd, &since, "tokens")
 	cmd.Flags().StringSliceVar(&q.By, "by", []string{api.ByAgent}, "count by agent, team, day, model, project; several with commas")
 	must(cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{api.ByAgent, api.ByTeam, api.ByDay, api.ByModel, api.ByProject}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd

@@ -54,7 +54,7 @@ cannot happen; 4 timed out; 5 its Claude Code is too old; 130 interrupted.`,
 	f := cmd.Flags()
 	f.StringVar(&o.For, "for", "", "occasion: "+strings.Join(api.Occasions(), ", "))
 	f.StringVar(&o.Member, "member", "", "the same as NAME")
-	durationFlag(cmd, &o.Timeout, "timeout", 0, "how long to wait (30s, 5m); 0 is forever")
+	timeoutFlag(cmd, &o.Timeout, 0, "how long to wait (30s, 5m)")
 	must(cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(api.Occasions(), cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("member", a.completeMembers(-1)))
 	return cmd

@@ -89,15 +89,14 @@ alerts; 130 interrupted.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.from, "from", "", "only messages of this sender")
-	f.StringVar(&o.since, "since", "", "start with messages recorded since a duration (1h), a time, or the message with this id")
-	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
-	f.BoolVar(&o.all, "all", false, "show the messages of all teams")
+	fromFlag(cmd, a, &o.from)
+	messagesSinceFlag(cmd, &o.since)
+	protocolFlag(cmd, &o.protocol)
+	allFlag(cmd, &o.all, "show the messages of all teams")
 	f.BoolVar(&o.needsYou, "needs-you", false, "show only what needs you, as \"teambridge inbox\" does")
 	f.BoolVar(&o.exec, "exec", false, "run the program that follows for each new message")
 	o.work.flags(cmd)
 	o.alerts.flags(cmd)
-	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	return cmd
 }
 
