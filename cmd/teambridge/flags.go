@@ -86,6 +86,11 @@ func sessionFlag(cmd *cobra.Command, session *string, usage string) {
 	cmd.Flags().StringVar(session, "session", "", usage)
 }
 
+func policyFlag(cmd *cobra.Command, policy *string) {
+	cmd.Flags().StringVar(policy, "policy", "", "when to type the message into a pane: "+strings.Join(policies, ", ")+" (default "+policies[0]+")")
+	complete(cmd, "policy", policies...)
+}
+
 func replaceFlag(cmd *cobra.Command, replace *bool, usage string) {
 	cmd.Flags().BoolVar(replace, "replace", false, usage)
 }

@@ -48,8 +48,6 @@ type localRun struct {
 // checkLocal refuses options that contradict --local, and chooses the team.
 func checkLocal(a *app, o *runOptions) error {
 	switch {
-	case o.switchKey != "" && !o.local:
-		return usage("", "--switch-key needs --local")
 	case !o.local:
 		return nil
 	case o.Runtime == runtimes.OpenCode:
@@ -102,9 +100,9 @@ func localTeam(dir string) string {
 func (r *agentRun) prepareLocal() (*localRun, error) {
 	l := &localRun{agentRun: r, hot: terminal.DefaultHotKey}
 	var err error
-	if r.opts.switchKey != "" {
-		if l.hot, err = terminal.ParseHotKey(r.opts.switchKey); err != nil {
-			return nil, usage("give one such as ^], which is the default", "--switch-key: %v", err)
+	if key, _ := r.app.lookup("TEAMBRIDGE_SWITCH_KEY"); key != "" {
+		if l.hot, err = terminal.ParseHotKey(key); err != nil {
+			return nil, usage("set it to a key such as ^], which is the default", "$TEAMBRIDGE_SWITCH_KEY: %v", err)
 		}
 	}
 	var isFile, alsoFile bool

@@ -115,11 +115,10 @@ no agent is in the pane.`,
   teambridge pane test --pane main:1.0 --policy when-idle`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeFirst(a.paneNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return testPane(cmd.Context(), a, args, n, policy) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return testPane(cmd.Context(), a, args, n, cmp.Or(policy, policies[0])) },
 	}
 	targetFlags(cmd, a, &n, "a pane that is not registered: %12, or session:window.pane")
-	cmd.Flags().StringVar(&policy, "policy", policies[0], "of the message: "+strings.Join(policies, ", "))
-	complete(cmd, "policy", policies...)
+	policyFlag(cmd, &policy)
 	return cmd
 }
 

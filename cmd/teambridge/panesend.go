@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,12 +24,11 @@ type paneOptions struct {
 // flags adds those flags; that for a notification only if the command does not wait itself.
 func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 	f := cmd.Flags()
-	f.StringVar(&o.policy, "policy", "", "when to type it into a pane: "+strings.Join(policies, ", ")+" (default queued)")
+	policyFlag(cmd, &o.policy)
 	f.BoolVar(&o.saveDraft, "save-draft", false, "put aside what a person has typed in the pane, and back after the message")
 	if notify {
 		f.BoolVar(&o.notify, "notify-on-stop", false, "tell the sender when the agent in the pane is done with the message")
 	}
-	complete(cmd, "policy", policies...)
 }
 
 // suitsPane returns an error if a flag is given that a message to a pane, or to a session, cannot have.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,8 +32,7 @@ was made so, each further agent that is added becomes a member. A member has one
 relay: adding it again with the same settings changes nothing.
 
 With --runtime opencode the agent is OpenCode, and needs no command. --url is
-a server that runs already; the service has its password in --password-file or
-in its own environment.
+a server that runs already; the service has its password in its environment.
 
 The command itself starts nothing. If no service runs, the next one starts the
 agent.
@@ -91,17 +89,15 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 		return err
 	}
 	if a.there != nil {
-		if err := errors.Join(dirThere("dir", &r.Dir), dirThere("password-file", &r.PasswordFile)); err != nil {
+		if err := dirThere("dir", &r.Dir); err != nil {
 			return err
 		}
-	} else if err := absolute(&r.PasswordFile); err != nil {
-		return err
 	} else if r.Dir, err = filepath.Abs(r.Dir); err != nil {
 		return err
 	}
 	n := api.NewRelay{
-		Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: r.Command, URL: r.URL, PasswordFile: r.PasswordFile, Profile: r.Profile,
-		Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions, Mode: r.Mode, Plain: r.Plain, CreateTeam: r.OwnTeam, IdleReports: r.IdleReports,
+		Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: r.Command, URL: r.URL, Profile: r.Profile,
+		Dir: r.Dir, Permissions: r.Permissions, Mode: r.Mode, Plain: r.Plain, CreateTeam: r.OwnTeam, IdleReports: r.IdleReports,
 	}
 	if r.IdleExit != 0 {
 		n.IdleExit = r.IdleExit.String()

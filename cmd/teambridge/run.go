@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -39,7 +38,6 @@ type runOptions struct {
 	modes        string // --permission-mode-map
 	exitOnEOF    bool
 	local        bool
-	switchKey    string
 }
 
 // The values of --input.
@@ -145,7 +143,8 @@ and when the lead asks it to shut down, run ends.
 With --local, the session goes to the relay when a person sends the agent a
 message, and it is idle: the terminal shows what the agent gets, says and does,
 and the switch key (Ctrl-]) brings the session back after the turn; pressed
-twice, it interrupts the turn. The key takes an idle agent to the relay, too.
+twice, it interrupts the turn. The key takes an idle agent to the relay, too;
+$TEAMBRIDGE_SWITCH_KEY names another one, such as ^G.
 Messages in the inbox wait while the session is at the terminal. What stands at
 the prompt is kept, and put back. A dialog, a turn or a shell command holds the
 switch, which the title shows; then the key ends them. An agent whose teammates
@@ -185,7 +184,6 @@ agent if the person ended it, and 1 if it was killed.`,
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON), envelopes (what the agent says and does, as session-protocol envelopes) or raw (what the agent prints)")
 	agentFlags(cmd, &o.Relay)
 	f.BoolVar(&o.local, "local", false, "give the agent this terminal, and take it away only for messages of people; see above")
-	f.StringVar(&o.switchKey, "switch-key", "", "with --local, the key that takes the session to the relay and back (default ^])")
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
 	complete(cmd, "input", inLines, inWire)
 	complete(cmd, "output", outputForms...)
@@ -199,16 +197,13 @@ func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f := cmd.Flags()
 	runtimeFlag(cmd, &r.Runtime, runtimes.Claude, runtimes.Claude, runtimes.OpenCode)
 	f.StringVar(&r.URL, "url", "", "use the OpenCode server that runs there; $OPENCODE_SERVER_USERNAME and $OPENCODE_SERVER_PASSWORD are for it")
-	f.StringVar(&r.PasswordFile, "password-file", "", "file that has the password for --url")
 	profileFlag(cmd, &r.Profile)
 	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
-	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
 	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
 	f.StringVar(&r.IdleReports, "idle-reports", string(relay.IdleReportsThatTell), "which reports that others are idle the agent gets: all, summary (that say more), or result (a result or a failure)")
 	f.StringVar(&r.Permissions, "permissions", "deny", "tools that the agent's own rules leave open: deny, allow=TOOL,TOOL or ask (a person)")
 	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command; for other programs that speak stream-json")
 	complete(cmd, "idle-reports", string(relay.AllIdleReports), string(relay.IdleReportsThatTell), string(relay.IdleReportsOfResult))
-	complete(cmd, "on-cut", string(relay.NudgeAgent), string(relay.ReportCut))
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
 }
 
@@ -252,9 +247,6 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		return err
 	}
 	if o.Dir, err = a.cwd(); err != nil {
-		return err
-	}
-	if err := absolute(&o.PasswordFile); err != nil {
 		return err
 	}
 	if o.Profile != "" {
@@ -431,14 +423,6 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 		}
 	}
 	return n, nil
-}
-
-// absolute makes the path of a flag absolute, unless it is empty.
-func absolute(path *string) (err error) {
-	if *path != "" {
-		*path, err = filepath.Abs(*path)
-	}
-	return err
 }
 
 // serve relays until it is told to end.
