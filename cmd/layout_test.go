@@ -39,7 +39,6 @@ var mayImport = map[string][]string{
 	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // of tests alone
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
-	"inbox/sqlite/sqlitetest":  {"teams/winetest"}, // of tests alone
 	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams", "teams/rawjson"},
 	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
@@ -124,6 +123,7 @@ var mayImport = map[string][]string{
 	"relay/relaytest/model":      {"relay/process"},
 	"relay/relaytest/standin":    {"relay/relaytest/model", "relay/relaytest/simchild", "relay/process", "teams"}, // for versions
 	"relay/relaytest/claudedir":  {},
+	"relay/relaytest/killtest":   {"teams/winetest"},
 	"relay/relaytest/simchild":   {"relay/relaytest/claudedir", "relay/relaytest/simagent", "teams"},                                   // as simagent
 	"relay/relaytest/simsession": {"relay/qwen", "relay/relaytest/claudedir", "relay/relaytest/simagent", "teams", "teams/transcript"}, // the names and lines of its files, and the version in them
 	"relay/relaytest/probetest":  {"relay/probe", "relay/process", "relay/relaytest/claudedir", "teams"},

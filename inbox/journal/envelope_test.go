@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
 // said is an envelope of bob, that many seconds after monday.
@@ -397,7 +397,7 @@ const eachEnvelopes = 300
 func childRecord(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := sqlitetest.Started(); err != nil {
+	if err := killtest.Started(); err != nil {
 		return err
 	}
 	j, err := Open(ctx, args[0])
@@ -419,7 +419,7 @@ func childRecord(args []string) error {
 func TestManyProcessesRecordEachEnvelopeOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
-	sqlitetest.AtOnce(t, 4, func(int) *exec.Cmd { return sqlitetest.Child(t.Context(), "record", path) })
+	killtest.AtOnce(t, 4, func(int) *exec.Cmd { return killtest.Command(t.Context(), "record", path) })
 	j := mustOpen(t, path)
 	for i, e := range envelopes(t, j, EnvelopeQuery{}) {
 		if e.ID != fmt.Sprint("e", i) || e.Seq != int64(i+1) {

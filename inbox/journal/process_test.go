@@ -8,18 +8,17 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "25") // unless the command line says otherwise
-	sqlitetest.Main(m, map[string]func([]string) error{"watch": childWatch, "forever": childForever, "record": childRecord})
+	killtest.Main(m, killtest.Roles{"watch": childWatch, "forever": childForever, "record": childRecord})
 }
 
 const (
@@ -46,7 +45,7 @@ func history(n int) Snapshot {
 func childWatch(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := sqlitetest.Started(); err != nil {
+	if err := killtest.Started(); err != nil {
 		return err
 	}
 	j, err := Open(ctx, args[0])
@@ -71,7 +70,7 @@ func TestManyProcessesOnOneJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "journal.db")
 	const processes = 4
-	sqlitetest.AtOnce(t, processes, func(i int) *exec.Cmd { return sqlitetest.Child(t.Context(), "watch", path, fmt.Sprint("own", i)) })
+	killtest.AtOnce(t, processes, func(i int) *exec.Cmd { return killtest.Command(t.Context(), "watch", path, fmt.Sprint("own", i)) })
 
 	j := mustOpen(t, path)
 	names := []string{"bob"}
@@ -151,7 +150,8 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	acknowledged := 0
-	for round := range 16 {
+	rounds := killtest.Rounds(t, "JOURNAL_TEST_ROUNDS", 4)
+	for round := range rounds {
 		path := filepath.Join(dir, "one.db")
 		if round%4 == 3 {
 			path = filepath.Join(dir, fmt.Sprint("new", round, ".db")) // killed while it is being made
@@ -161,13 +161,12 @@ func TestKilledAtAnyInstant(t *testing.T) {
 		if round%4 == 3 {
 			lines = 0
 		}
-		sqlitetest.Kill(t, func(i int) *exec.Cmd {
-			return sqlitetest.Child(t.Context(), "forever", path, fmt.Sprintf("inbox-%d-%d", round, i))
-		}, lines, func(child int, line string) {
-			n, err := strconv.Atoi(line)
-			must(t, err)
-			last[child] = n
-		})
+		watcher := func(i int) *exec.Cmd {
+			return killtest.Command(t.Context(), "forever", path, fmt.Sprintf("inbox-%d-%d", round, i))
+		}
+		for i, said := range killtest.KillAll(t, lines, watcher(0), watcher(1)) {
+			last[i] = len(said)
+		}
 
 		j := mustOpen(t, path)
 		sound(t, j)
@@ -188,7 +187,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 			}
 		}
 	}
-	if acknowledged < 100 {
+	if acknowledged < 5*rounds {
 		t.Errorf("only %d looks were acknowledged: the test did not test", acknowledged)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
 // BenchmarkProcess measures the ledger's part of a whole process that sends one
@@ -24,7 +24,7 @@ func BenchmarkProcess(b *testing.B) {
 			mustOpen(b, path).Close()
 			times := make([]time.Duration, 0, b.N)
 			for i := 0; b.Loop(); i++ {
-				cmd := sqlitetest.Child(b.Context(), name, path, fmt.Sprint(i))
+				cmd := killtest.Command(b.Context(), name, path, fmt.Sprint(i))
 				start := time.Now()
 				if out, err := cmd.CombinedOutput(); err != nil {
 					b.Fatalf("%v\n%s", err, out)

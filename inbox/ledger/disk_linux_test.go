@@ -11,21 +11,21 @@ import (
 	"testing"
 
 	"teambridge/inbox/sqlite"
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
-func diskChildren() map[string]func([]string) error {
-	return map[string]func([]string) error{"full": childFull, "frozen": childFrozen}
+func diskChildren() killtest.Roles {
+	return killtest.Roles{"full": childFull, "frozen": childFrozen}
 }
 
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	sqlitetest.OnOwnDisk(t, "full")
+	killtest.OnOwnDisk(t, "full")
 }
 
 func childFull(args []string) error {
 	ctx, dir := context.Background(), args[0]
-	if err := sqlitetest.Mount(dir, 0, "size=640k"); err != nil {
+	if err := killtest.Mount(dir, 0, "size=640k"); err != nil {
 		return err
 	}
 	ballast := filepath.Join(dir, "ballast")
@@ -52,7 +52,7 @@ func childFull(args []string) error {
 		return fmt.Errorf("after %d intents: %w; want ErrFull with the path", n, err)
 	}
 	// A ledger that is to be made on a full disk.
-	if err := sqlitetest.Fill(dir); err != nil {
+	if err := killtest.Fill(dir); err != nil {
 		return err
 	}
 	if _, err := Open(ctx, filepath.Join(dir, "other.db")); !errors.Is(err, ErrFull) {
@@ -76,12 +76,12 @@ func childFull(args []string) error {
 
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
-	sqlitetest.OnOwnDisk(t, "frozen")
+	killtest.OnOwnDisk(t, "frozen")
 }
 
 func childFrozen(args []string) error {
 	ctx, dir := context.Background(), args[0]
-	if err := sqlitetest.Mount(dir, 0, "size=640k"); err != nil {
+	if err := killtest.Mount(dir, 0, "size=640k"); err != nil {
 		return err
 	}
 	path := filepath.Join(dir, "ledger.db")
@@ -92,7 +92,7 @@ func childFrozen(args []string) error {
 	if err := l.Close(); err != nil {
 		return err
 	}
-	if err := sqlitetest.Mount(dir, syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+	if err := killtest.Mount(dir, syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		return err
 	}
 	for path, want := range map[string]error{

@@ -2,4 +2,6 @@
 
 package ledger
 
-func diskChildren() map[string]func([]string) error { return nil }
+import "teambridge/relay/relaytest/killtest"
+
+func diskChildren() killtest.Roles { return nil }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
 func mustHandoff(t *testing.T, l *Ledger) Handoff {
@@ -191,9 +191,9 @@ func TestManyProcessesWish(t *testing.T) {
 	l := mustOpen(t, path)
 	must(t, l.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal}))
 	var printed [4]bytes.Buffer
-	sqlitetest.AtOnce(t, len(printed), func(i int) *exec.Cmd {
+	killtest.AtOnce(t, len(printed), func(i int) *exec.Cmd {
 		role := []string{"launcher", "asker"}[min(i, 1)]
-		cmd := sqlitetest.Child(t.Context(), "wishes", path, role)
+		cmd := killtest.Command(t.Context(), "wishes", path, role)
 		cmd.Stdout = &printed[i]
 		return cmd
 	})

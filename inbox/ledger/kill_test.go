@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/sqlite"
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
 // childRelay works through deliveries as a relay does, on an inbox of its own,
@@ -291,11 +291,16 @@ func TestRelaysKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	w := &witness{map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]string{}, map[string]string{}, map[string]DeliveryState{}}
-	n := rounds(t, 5)
+	n := killtest.Rounds(t, envRounds, 5)
 	for round := range n {
-		sqlitetest.Kill(t, func(i int) *exec.Cmd {
-			return sqlitetest.Child(t.Context(), "relay", path, fmt.Sprint("inbox", i), fmt.Sprint(round))
-		}, 1+rand.N(40), func(_ int, line string) { w.note(t, line) })
+		relay := func(i int) *exec.Cmd {
+			return killtest.Command(t.Context(), "relay", path, fmt.Sprint("inbox", i), fmt.Sprint(round))
+		}
+		for _, said := range killtest.KillAll(t, 1+rand.N(40), relay(0), relay(1)) {
+			for _, line := range said {
+				w.note(t, line)
+			}
+		}
 		w.verify(t, path)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
@@ -341,7 +346,7 @@ func TestManyProcessesClaim(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	const processes = 6
-	sqlitetest.AtOnce(t, processes, func(i int) *exec.Cmd { return sqlitetest.Child(t.Context(), "claims", path, fmt.Sprint(i)) })
+	killtest.AtOnce(t, processes, func(i int) *exec.Cmd { return killtest.Command(t.Context(), "claims", path, fmt.Sprint(i)) })
 	l := mustOpen(t, path)
 	ds, err := l.Waiting(t.Context(), bob)
 	must(t, err)
@@ -366,7 +371,7 @@ func TestTwoRelaysOfOneInbox(t *testing.T) {
 	for i := range eachChains {
 		claimRows(t, l, fmt.Sprint("d", i))
 	}
-	sqlitetest.AtOnce(t, 3, func(i int) *exec.Cmd { return sqlitetest.Child(t.Context(), "rivals", path, fmt.Sprint(i)) })
+	killtest.AtOnce(t, 3, func(i int) *exec.Cmd { return killtest.Command(t.Context(), "rivals", path, fmt.Sprint(i)) })
 	ds, err := l.Deliveries(t.Context(), DeliveryQuery{States: []DeliveryState{Done}})
 	must(t, err)
 	frames, err := number(l, "SELECT count(*) FROM frames")

@@ -15,16 +15,16 @@ import (
 	"time"
 
 	"teambridge/inbox/sqlite"
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "25") // unless the command line says otherwise
-	sqlitetest.Main(m, children())
+	killtest.Main(m, children())
 }
 
-func children() map[string]func(args []string) error {
-	list := map[string]func([]string) error{
+func children() killtest.Roles {
+	list := killtest.Roles{
 		"intends": childIntends,
 		"forever": childForever,
 		"relay":   childRelay,
@@ -43,20 +43,9 @@ func children() map[string]func(args []string) error {
 // into each other. By default that is not often.
 const envRounds = "LEDGER_TEST_ROUNDS"
 
-// rounds returns what envRounds says, or else n.
-func rounds(t *testing.T, n int) int {
-	t.Helper()
-	if text := os.Getenv(envRounds); text != "" {
-		var err error
-		n, err = strconv.Atoi(text)
-		must(t, err)
-	}
-	return n
-}
-
-// openAtOnce opens a ledger in a child of [sqlitetest.AtOnce].
+// openAtOnce opens a ledger in a process of [killtest.AtOnce].
 func openAtOnce(path string) (context.Context, *Ledger, error) {
-	if err := sqlitetest.Started(); err != nil {
+	if err := killtest.Started(); err != nil {
 		return nil, nil, err
 	}
 	ctx, _ := childContext() // ends with the process
@@ -93,8 +82,8 @@ func TestManyProcessesOnOneLedger(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "ledger.db")
 	const processes = 8
-	sqlitetest.AtOnce(t, processes, func(i int) *exec.Cmd {
-		return sqlitetest.Child(t.Context(), "intends", path, fmt.Sprint(i))
+	killtest.AtOnce(t, processes, func(i int) *exec.Cmd {
+		return killtest.Command(t.Context(), "intends", path, fmt.Sprint(i))
 	})
 
 	l := mustOpen(t, path)
@@ -152,12 +141,15 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	kill := func(path, name string, lines int, acknowledged map[string]State) {
 		t.Helper()
-		sqlitetest.Kill(t, func(i int) *exec.Cmd {
-			return sqlitetest.Child(t.Context(), "forever", path, fmt.Sprintf("%s-%d", name, i))
-		}, lines, func(_ int, line string) {
-			state, id, _ := strings.Cut(line, " ")
-			acknowledged[id] = State(state)
-		})
+		writer := func(i int) *exec.Cmd {
+			return killtest.Command(t.Context(), "forever", path, fmt.Sprintf("%s-%d", name, i))
+		}
+		for _, said := range killtest.KillAll(t, lines, writer(0), writer(1)) {
+			for _, line := range said {
+				state, id, _ := strings.Cut(line, " ")
+				acknowledged[id] = State(state)
+			}
+		}
 	}
 	verify := func(path string, acknowledged map[string]State) {
 		t.Helper()
@@ -177,7 +169,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	dir := t.TempDir()
 	one := filepath.Join(dir, "one.db")
 	all := map[string]State{}
-	n := rounds(t, 5)
+	n := killtest.Rounds(t, envRounds, 5)
 	for i := range n {
 		acknowledged := map[string]State{}
 		kill(one, fmt.Sprint(i), 1+rand.N(40), acknowledged)
@@ -206,7 +198,11 @@ func childSend(args []string) (*Ledger, error) {
 	}
 	send := aSend(args[1])
 	if len(args) > 2 {
-		send.Before = args[2]
+		n, err := strconv.Atoi(args[2])
+		if err != nil {
+			return nil, err
+		}
+		send.Before = strings.Repeat("x", n)
 	}
 	if _, found, err := l.Recall(ctx, send.SendKey); err != nil || found {
 		return nil, fmt.Errorf("found %v: %v", found, err)
@@ -229,10 +225,9 @@ func childClose(args []string) error {
 func TestLogStaysShortWithoutClose(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	before := strings.Repeat("x", 25_000) // Windows allows a command line of 32,767
-	const sends = 30
+	const sends, size = 12, 60_000
 	for i := range sends {
-		if out, err := sqlitetest.Child(t.Context(), "leave", path, fmt.Sprint(i), before).CombinedOutput(); err != nil {
+		if out, err := killtest.Command(t.Context(), "leave", path, fmt.Sprint(i), fmt.Sprint(size)).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -244,7 +239,7 @@ func TestLogStaysShortWithoutClose(t *testing.T) {
 	l := mustOpen(t, path)
 	for i := range sends {
 		send := aSend(fmt.Sprint(i))
-		send.Before, send.State, send.At = before, Written, tuesday
+		send.Before, send.State, send.At = strings.Repeat("x", size), Written, tuesday
 		want(t, l, send)
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
-func diskChildren() map[string]func([]string) error {
-	return map[string]func([]string) error{"full": childFull}
+func diskChildren() killtest.Roles {
+	return killtest.Roles{"full": childFull}
 }
 
 // Without space for a copy of what it was, a database is not brought up to date.
 func TestNoSpaceForACopy(t *testing.T) {
 	t.Parallel()
-	sqlitetest.OnOwnDisk(t, "full")
+	killtest.OnOwnDisk(t, "full")
 }
 
 func childFull(args []string) error {
 	ctx, dir := context.Background(), args[0]
-	if err := sqlitetest.Mount(dir, 0, "size=640k"); err != nil {
+	if err := killtest.Mount(dir, 0, "size=640k"); err != nil {
 		return err
 	}
 	path := filepath.Join(dir, "diary.db")
@@ -47,7 +47,7 @@ func childFull(args []string) error {
 	if err := os.WriteFile(ballast, make([]byte, 64<<10), 0o600); err != nil { // enough for the log
 		return err
 	}
-	if err := sqlitetest.Fill(dir); err != nil {
+	if err := killtest.Fill(dir); err != nil {
 		return err
 	}
 	if err := os.Remove(ballast); err != nil {

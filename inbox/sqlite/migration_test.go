@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
 // twoSteps is aFormat with a second version. Its script fails if it is run twice.
@@ -165,9 +165,9 @@ func TestCopies(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	children := map[string]func([]string) error{
+	children := killtest.Roles{
 		"migrate": func(args []string) error {
-			if err := sqlitetest.Started(); err != nil {
+			if err := killtest.Started(); err != nil {
 				return err
 			}
 			d, err := Open(context.Background(), args[0], twoSteps())
@@ -182,11 +182,12 @@ func TestMain(m *testing.M) {
 				return err
 			}
 			fmt.Println("open")
-			return sqlitetest.Started()
+			killtest.AwaitKill()
+			return nil
 		},
 	}
 	maps.Copy(children, diskChildren())
-	sqlitetest.Main(m, children)
+	killtest.Main(m, children)
 }
 
 func TestManyProcessesMigrateOnce(t *testing.T) {
@@ -196,7 +197,7 @@ func TestManyProcessesMigrateOnce(t *testing.T) {
 		if round%2 == 1 {
 			firstVersion(t, path)
 		}
-		sqlitetest.AtOnce(t, 8, func(int) *exec.Cmd { return sqlitetest.Child(t.Context(), "migrate", path) })
+		killtest.AtOnce(t, 8, func(int) *exec.Cmd { return killtest.Command(t.Context(), "migrate", path) })
 		wantMigrated(t, path, round%2)
 	}
 }

@@ -1,14 +1,13 @@
 package sqlite
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
-	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/relay/relaytest/killtest"
 )
 
 // It does not run beside others: a process that they start has all files open for a moment.
@@ -18,16 +17,11 @@ func TestUsers(t *testing.T) {
 	must(t, os.Mkdir(filepath.Dir(away), 0o700))
 	shut(t, newDB(t, path))
 
-	holder := sqlitetest.Child(t.Context(), "hold", path)
-	in, err := holder.StdinPipe()
-	must(t, err)
-	out, err := holder.StdoutPipe()
-	must(t, err)
-	must(t, holder.Start())
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "open\n" {
-		t.Fatalf("got %q, %v", line, err)
+	holder := killtest.Start(t, killtest.Command(t.Context(), "hold", path))
+	if line := holder.Line(); line != "open" {
+		t.Fatalf("got %q", line)
 	}
-	pid := holder.Process.Pid
+	pid := holder.PID()
 	wantUsers := func(path string, want ...Process) {
 		t.Helper()
 		if list, known := Users(path); !known || !slices.Equal(list, want) {
@@ -53,8 +47,7 @@ func TestUsers(t *testing.T) {
 	wantUsers(path)
 	wantUsers(away, it)
 
-	must(t, in.Close())
-	must(t, holder.Wait())
+	holder.Kill()
 	if uses, known := Uses(pid, away); known {
 		t.Errorf("a process that has ended: uses %t", uses)
 	}

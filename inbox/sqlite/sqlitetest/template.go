@@ -1,3 +1,4 @@
+// Package sqlitetest makes databases for the tests of packages that have one.
 package sqlitetest
 
 import (

@@ -1,7 +1,6 @@
 package linktest
 
 import (
-	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -22,9 +21,9 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/sqlite/sqlitetest"
 	"teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
+	"teambridge/relay/relaytest/killtest"
 )
 
 // patience is how long a test waits for what should come.
@@ -41,8 +40,8 @@ type bed struct {
 }
 
 type process struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
+	*killtest.Process
+	stdin io.Writer
 }
 
 // needNamespaces skips a test where no network namespaces can be made.
@@ -199,7 +198,7 @@ func (b *bed) restartHub() {
 func (b *bed) startMachine(name string) { b.start(name, b.path(name)) }
 
 // start starts hub, a or b, and waits until it is ready. It returns what else it says then.
-func (b *bed) start(name string, args ...string) string {
+func (b *bed) start(name string, args ...any) string {
 	b.Helper()
 	child, in := "machine", name
 	switch name {
@@ -208,7 +207,7 @@ func (b *bed) start(name string, args ...string) string {
 	case dishonest:
 		child, in = "dishonest", "hub" // whose network is not cut
 	}
-	cmd := sqlitetest.Child(context.Background(), child, args...)
+	cmd := killtest.Command(context.Background(), child, args...)
 	if b.names != "" {
 		ip, err := exec.LookPath("ip")
 		b.must(err)
@@ -221,18 +220,13 @@ func (b *bed) start(name string, args ...string) string {
 	b.note(name, "start")
 	stdin, err := cmd.StdinPipe() // it ends when this process does
 	b.must(err)
-	stdout, err := cmd.StdoutPipe()
-	b.must(err)
-	b.must(cmd.Start())
-	b.procs[name] = &process{cmd, stdin}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	text, ok := strings.CutPrefix(strings.TrimSpace(line), "ready")
-	if err != nil || !ok {
-		b.kill(name)
-		said, _ := os.ReadFile(b.path(name + ".log"))
-		b.Fatalf("%s did not start: %v\n%s", name, err, said)
+	p := killtest.Start(b, cmd)
+	b.procs[name] = &process{p, stdin}
+	at, ok := strings.CutPrefix(p.Line(), "ready")
+	if !ok {
+		b.Fatalf("%s did not start: %s", name, p.Stderr())
 	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(at)
 }
 
 // note writes a line into the log of hub, a or b.
@@ -248,8 +242,7 @@ func (b *bed) note(name, what string) {
 func (b *bed) kill(name string) {
 	b.note(name, "kill")
 	if p := b.procs[name]; p != nil {
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
+		p.Kill()
 		delete(b.procs, name)
 	}
 }

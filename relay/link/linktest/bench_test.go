@@ -176,7 +176,7 @@ func BenchmarkIdleHub(b *testing.B) {
 	for b.Loop() {
 		time.Sleep(3 * time.Second)
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", bed.procs["hub"].cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", bed.procs["hub"].PID()))
 	if err != nil {
 		b.Skip("reads the memory of a process in /proc: ", err)
 	}

@@ -23,15 +23,15 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
-	"teambridge/inbox/sqlite/sqlitetest"
 	"teambridge/relay/link"
 	"teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/teams/flock"
 )
 
 func TestMain(m *testing.M) {
-	sqlitetest.Main(m, map[string]func([]string) error{"hub": runHub, "machine": runMachine, "dishonest": runDishonest})
+	killtest.Main(m, killtest.Roles{"hub": runHub, "machine": runMachine, "dishonest": runDishonest})
 }
 
 // runHub runs a hub until it is killed, or its parent is: DIR LISTEN [CERTIFICATE KEY].

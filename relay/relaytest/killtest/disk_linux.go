@@ -1,4 +1,4 @@
-package sqlitetest
+package killtest
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// OnOwnDisk runs a child, with a directory as its argument, with a mount namespace of its own, in which it may
+// OnOwnDisk runs a role, with a directory as its argument, with a mount namespace of its own, in which it may
 // mount a small disk. Nothing of that is seen outside.
-func OnOwnDisk(t *testing.T, name string) {
+func OnOwnDisk(t testing.TB, role string) {
 	t.Helper()
-	cmd := Child(t.Context(), name, t.TempDir())
+	cmd := Command(t.Context(), role, t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package killtest
+
+// Without the signals of Unix no process is stopped.
+func stopAt(string) {}
