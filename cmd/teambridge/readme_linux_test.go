@@ -482,8 +482,8 @@ func TestRealReadme(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		h := newHeadless(t, v, nil)
-		bin := filepath.Join(h.home.Dir, "bin")
+		home := standin.NewHome(t, nil)
+		bin := filepath.Join(home.Dir, "bin")
 		if err := os.Mkdir(bin, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -493,13 +493,13 @@ func TestRealReadme(t *testing.T) {
 		}
 		standin.WriteProgram(t, filepath.Join(bin, "claude"), "#!/bin/sh\nexec "+strings.Join(quoted, " ")+` "$@"`+"\n")
 		env := []string{"TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0"}
-		for _, v := range h.home.Env() {
+		for _, v := range home.Env() {
 			if path, ok := strings.CutPrefix(v, "PATH="); ok {
 				v = "PATH=" + bin + ":" + path
 			}
 			env = append(env, v)
 		}
-		r := newReader(t, h.home.Dir, h.home.Root, h.home.Work, env)
+		r := newReader(t, home.Dir, home.Root, home.Work, env)
 		r.run("Run a headless team")
 		r.run("Run the service")
 	})

@@ -16,7 +16,10 @@ import (
 // and run again: that one has made the team or taken it back, and removes it in the
 // end. 12 rounds, or as many as $TEAMBRIDGE_CREATE_ROUNDS says.
 func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
-	rounds := rounds(t, "TEAMBRIDGE_CREATE_ROUNDS", 12)
+	rounds := 12
+	if n, err := strconv.Atoi(os.Getenv("TEAMBRIDGE_CREATE_ROUNDS")); err == nil {
+		rounds = n
+	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -58,11 +58,10 @@ func TestMain(m *testing.M) {
 		os.Exit(run(os.Args[1:], underTest(ownProcess())))
 	}
 	testscript.Main(tests{m}, map[string]func(){
-		"agent":     simulated,           // for run
-		"claude":    simulated,           // for the commands of the README
-		"prompt":    func() { prompt() }, // for panes
-		"mcpserver": mcpServer,
-		"ssh":       fakeSSH,
+		"agent":  simulated,           // for run
+		"claude": simulated,           // for the commands of the README
+		"prompt": func() { prompt() }, // for panes
+		"ssh":    fakeSSH,
 	})
 }
 

@@ -111,6 +111,17 @@ Host stranger
 	testscript.Run(t, p)
 }
 
+// buildHub builds teambridge-hub. This program has none of it: it would start slower for each command
+// of a script.
+func buildHub(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "teambridge-hub")
+	if out, err := exec.Command("go", "build", "-o", program, "../teambridge-hub").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
 // realSSH is the ssh that is not that of scripts.
 func realSSH() (string, error) {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {

@@ -1,0 +1,252 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// How many messages each of these tests sends.
+const several = 20
+
+// eachTeam runs a test with teams of the oldest and the newest version side by side, and with one that
+// the oldest leads and whose worker, a process of its own, is of the newest. (Not
+// the other way round: an old member that is a process of its own takes rows twice and
+// leaves out others by itself.)
+func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		test(t, newUser(t, v))
+	})
+	oldest, newest := standin.Oldest(t), standin.Newest(t)
+	if oldest == newest {
+		return
+	}
+	t.Run(fmt.Sprintf("%s leads %s", oldest, newest), func(t *testing.T) {
+		t.Parallel()
+		u := newUser(t, oldest)
+		u.team.StartMember(t, newest, "bob")
+		u.team.Member, u.member = "bob", newest
+		test(t, u)
+	})
+}
+
+var delivered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<m-[0-9]+>`) })
+
+// each fails unless the worker was given each of n messages once, and nothing of
+// them comes any more: a last one marks the end, as an agent takes rows in the
+// order of the file.
+func (u *user) each(ctx context.Context, n int) {
+	u.t.Helper()
+	u.must("send", u.team.Member, "the last one <end>")
+	if err := u.team.API.WaitCount(ctx, u.team.Member, "<end>", 1); err != nil {
+		u.t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
+	}
+	want := map[string]int{}
+	for i := range n {
+		want[fmt.Sprintf("<m-%d>", i)] = 1
+	}
+	got := u.team.API.Counts(u.team.Member, delivered())
+	for m := range want {
+		if got[m] != 1 {
+			u.t.Errorf("%s was given to %s %d times, want once", m, u.team.Member, got[m])
+		}
+	}
+	if len(got) != n {
+		u.t.Errorf("%d messages were given, want %d", len(got), n)
+	}
+}
+
+// A message that is followed is consumed when the agent has taken it: never lost,
+// never given twice.
+func TestRealSendConsumed(t *testing.T) {
+	eachTeam(t, func(t *testing.T, u *user) {
+		ctx := deadline(t, 3*time.Minute)
+		for i := range several {
+			var sent api.Sent
+			out := u.must("send", u.team.Member, fmt.Sprintf("please <m-%d>", i), "--wait", "consumed", "--timeout", "60s", "--json")
+			if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Consumed {
+				t.Errorf("message %d: %s, %v; want it consumed", i, out, err)
+			}
+		}
+		u.each(ctx, several)
+		u.clean()
+	})
+}
+
+// What the agents of a lead that was killed took before is consumed, but nothing is that was
+// sent after that, however it goes.
+func TestRealLeadIsKilled(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, 3*time.Minute)
+		u.must("send", "worker", "please <m-0>", "--id", "before", "--wait", "seen", "--timeout", "60s")
+		if err := u.team.Lead.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = u.team.Lead.Exited(ctx) // with an error: it was killed
+		to := "worker@" + u.team.Name
+		u.must("send", to, "please <m-0>", "--id", "before", "--wait", "consumed", "--timeout", "60s")
+		box := u.team.Inbox("worker")
+		ways := map[string]func() error{"deleted": func() error { return os.Remove(box) }}
+		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 311}) >= 0 { // else it may have been resumed
+			ways["emptied"] = func() error { return os.WriteFile(box, []byte("[]"), 0o600) }
+		}
+		for id, vanish := range ways {
+			vanished := make(chan error, 1)
+			go func() {
+				tick := time.NewTicker(5 * time.Millisecond)
+				defer tick.Stop()
+				for ctx.Err() == nil {
+					<-tick.C
+					data, _ := os.ReadFile(box) // until it can be read
+					if _, err := os.Stat(box + ".lock"); err != nil && bytes.Contains(data, []byte(id)) {
+						vanished <- vanish()
+						return
+					}
+				}
+				vanished <- ctx.Err()
+			}()
+			status, out, errs := u.run("send", to, "nobody takes this", "--id", id, "--wait", "consumed", "--timeout", "60s")
+			if err := <-vanished; err != nil || status != api.ExitUnknown {
+				t.Errorf("%s: status %d, want %d; %v\n%s%s", id, status, api.ExitUnknown, err, out, errs)
+			}
+		}
+	})
+}
+
+// The same where nobody waits, and a service follows what was sent.
+func TestRealSendThroughAService(t *testing.T) {
+	eachTeam(t, func(t *testing.T, u *user) {
+		ctx := deadline(t, 3*time.Minute)
+		var stderr lockedBuffer
+		s := serve(t, u.team.Home, filepath.Join(u.home, ".local", "state", "teambridge"), &stderr)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("service: %s", &stderr)
+			}
+		})
+		for i := range several {
+			u.must("send", u.team.Member, fmt.Sprintf("please <m-%d>", i))
+		}
+		u.each(ctx, several)
+		var states []string
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			var page api.Page
+			s.ask(ctx, "GET", "/v1/teams/"+u.team.Name+"/messages?inbox="+u.team.Member+"&limit=100", "", "", 200, &page)
+			states = states[:0]
+			open := 0
+			for _, m := range page.Messages {
+				switch {
+				case m.Receipt == nil:
+				case m.Receipt.State == string(journal.Verified):
+					open++
+				default:
+					states = append(states, m.Receipt.State)
+				}
+			}
+			if open == 0 && len(states) > 0 {
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				t.Fatalf("%d messages are still followed, states of the others: %q", open, states)
+			}
+		}
+		if want := slices.Repeat([]string{string(api.Consumed)}, several+1); !slices.Equal(states, want) {
+			t.Errorf("states: %q, want %q", states, want)
+		}
+		u.clean()
+	})
+}
+
+// Whoever asks is answered, and has joined for that if the agent cannot write to
+// "user".
+func TestRealAsk(t *testing.T) {
+	eachTeam(t, func(t *testing.T, u *user) {
+		for i := range 3 {
+			answer := fmt.Sprintf("it is this <a-%d>", i)
+			a := u.asks(u.team.Member, fmt.Sprintf("SLEEP:1\nwhat is it <m-%d>\n%s", i, replyCall(api.Guest, answer)))
+			if a.Text != answer || a.Via != api.ViaMessage || !a.Certain || a.Sent.State != api.Consumed {
+				t.Errorf("answered: %+v", a)
+			}
+		}
+		u.each(deadline(t, 2*time.Minute), 3)
+		u.clean()
+	})
+}
+
+// lockedBuffer collects what a process prints.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.TrimSpace(b.buf.String())
+}
+
+// What is put into the inbox of an agent that is too old is verified and reaches its model. All else is refused or said to
+// be unknown, with what it is.
+func TestRealOutdatedTeam(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		if !v.Outdated() {
+			t.Skip("it is supported: TEAMBRIDGE_VERSIONS=taken selects those that are not")
+		}
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, 3*time.Minute)
+		why := v.Check("worker").Error()
+		look := func(want int, says string, args ...string) {
+			t.Helper()
+			status, out, errs := u.run(args...)
+			t.Logf("$ teambridge %s\n%s%s", strings.Join(args, " "), out, errs)
+			if status != want || !strings.Contains(out+errs, says) {
+				t.Errorf("teambridge %s: exit status %d, want %d and %q", strings.Join(args, " "), status, want, says)
+			}
+		}
+		look(0, "warning: "+why, "send", "worker", "please <m-0>")
+		if err := u.team.API.WaitCount(ctx, u.team.Member, "<m-0>", 1); err != nil {
+			t.Fatal(err)
+		}
+		look(api.ExitRefused, why, "ask", "worker", "how many?")
+		look(api.ExitRefused, why, "wait", "--for", "idle", "--member", "worker")
+		look(api.ExitUnknown, why, "send", "worker", "and <m-1>", "--wait", "seen", "--timeout", "60s")
+		look(0, "warning: "+why, "members")
+		look(0, v.Check("it").Error(), "status")
+		look(1, "Claude Code "+v.String()+" is too old: teambridge needs "+teams.Oldest.String()+" or newer", "doctor")
+		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 178}) >= 0 { // an older one does not say its version there
+			look(0, "unknown: "+v.Check("it").Error(), "sessions")
+		}
+		u.each(ctx, 2)
+	})
+}

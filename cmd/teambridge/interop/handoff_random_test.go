@@ -1,0 +1,394 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/relaytest/standin"
+	"teambridge/teams"
+)
+
+// person is what the person at the terminal does in a round, at random.
+type person struct {
+	*seat
+	rnd    *rand.Rand
+	drafts int // that were put back
+	asked  int // how often the key had to be followed by a wish
+	cut    int // texts of which a part was typed when the session was remote
+}
+
+// wait waits up to some time, at random.
+func (p *person) wait(most time.Duration) {
+	<-time.After(time.Duration(p.rnd.Int64N(int64(most))))
+}
+
+const filler = "abcdefghijklmnop"
+
+// acts does something at the terminal, in so many ways, while a message comes. marker is
+// in what it types; it is to be sent once.
+func (p *person) acts(ctx context.Context, way int, marker string) {
+	p.t.Helper()
+	switch way {
+	case 1: // a draft
+		p.types(ctx, "a draft "+marker)
+		p.composed(ctx, marker)
+	case 2: // a turn
+		p.enters(ctx, fmt.Sprintf("%s\nSLEEP:%.1f", marker, p.rnd.Float64()))
+	case 3, 4: // typing, and perhaps Enter
+		p.types(ctx, marker+" ")
+		for _, key := range strings.Split(filler, "") {
+			p.wait(150 * time.Millisecond)
+			p.types(ctx, key)
+		}
+		if way == 4 {
+			p.keys(ctx, "Enter")
+		}
+	}
+}
+
+// goesHome waits until the session is at the terminal, for which the person presses the key,
+// and nothing is about to take it away. If the program ends it is started again.
+func (p *person) goesHome(ctx context.Context) {
+	p.t.Helper()
+	for home := false; !home; home = p.awake(ctx) {
+		p.arrives(ctx)
+	}
+}
+
+// arrives waits until the session is at the terminal. It may not stay there: a key that nobody
+// had read when the launcher was killed is the next one's.
+func (p *person) arrives(ctx context.Context) {
+	p.t.Helper()
+	var pressed time.Time
+	p.until(ctx, "at home", func() bool {
+		if p.hasEnded() {
+			p.sitDown()
+			return false
+		}
+		h, ok := p.handoff()
+		session, _ := p.agent(p.l)
+		if !ok || session.State == ledger.RelaySwitching {
+			return false
+		}
+		waiting, _, err := p.l.OpenPrompts(ctx, h.InboxKey, h.Returned)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if h.At == ledger.AtTerminal {
+			_, ready, err := p.terminal.Composer(ctx)
+			return session.State == ledger.RelayLocal && waiting == 0 && ready && err == nil
+		}
+		switch since := time.Since(pressed); {
+		case h.To != "" || session.State != ledger.RelayRunning:
+		case pressed.IsZero():
+			pressed = time.Now()
+			p.key(ctx)
+		case since > 10*time.Second:
+			// A second key would interrupt the turn, or take the session away again.
+			pressed = time.Now()
+			if _, err := p.l.AskPlace(ctx, h.InboxKey, ledger.AtTerminal, false); err != nil {
+				p.t.Fatal(err)
+			}
+			p.asked++
+		}
+		return false
+	})
+}
+
+// awake waits until the program reads keys: older ones show their prompt before, and drop what is typed till then. It
+// returns false if the session leaves meanwhile.
+func (p *person) awake(ctx context.Context) bool {
+	p.t.Helper()
+	const mark = "~"
+	marks := func() int {
+		shown, _, err := p.terminal.Composer(ctx)
+		if err != nil {
+			p.t.Fatalf("%v\n%s", err, p)
+		}
+		return strings.Count(shown, mark)
+	}
+	left := false
+	// A key is not pressed again before there was time for the last one to show.
+	press := func(what, key string, is func() bool) {
+		var pressed time.Time
+		p.until(ctx, what, func() bool {
+			if h, _ := p.handoff(); h.At != ledger.AtTerminal || is() {
+				left = left || h.At != ledger.AtTerminal
+				return true
+			}
+			if time.Since(pressed) > 5*time.Second {
+				pressed = time.Now()
+				p.keys(ctx, key)
+			}
+			return false
+		})
+	}
+	press("a key is read", mark, func() bool { return marks() > 0 })
+	for n := marks(); n > 0 && !left; n-- {
+		press("a mark is deleted", "BSpace", func() bool { return marks() < n })
+	}
+	return !left
+}
+
+// tidies sends off what stands at the prompt, and reports whether the marker was there.
+func (p *person) tidies(ctx context.Context, marker string) bool {
+	p.t.Helper()
+	shown, _, err := p.terminal.Composer(ctx)
+	if err != nil {
+		p.t.Fatalf("%v\n%s", err, p)
+	}
+	if !strings.Contains(shown, marker) {
+		return false
+	}
+	p.drafts++
+	if i := strings.Index(shown, marker+" a"); i >= 0 && !strings.Contains(shown, filler) {
+		p.cut++
+	}
+	// More than once: a program that has just drawn its prompt may not read keys yet.
+	var pressed time.Time
+	p.until(ctx, "entered "+marker, func() bool {
+		if time.Since(pressed) > 3*time.Second {
+			pressed = time.Now()
+			p.keys(ctx, "Enter")
+		}
+		return p.home.API.Count(standin.Any, marker) > 0
+	})
+	p.answered(ctx, marker)
+	return true
+}
+
+func newPerson(t *testing.T, v teams.Version, respond standin.Responder) *person {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return &person{seat: newSeat(t, v, respond), rnd: rand.New(rand.NewPCG(seed, uint64(v.Patch)))}
+}
+
+// Messages come at random instants: while nothing happens, while the person types or has
+// typed something, in a turn, while the session is remote, and while it returns. Each is
+// given to the agent once, and what the person typed is there in the end. It is one
+// conversation. One round, or as many as $TEAMBRIDGE_SWITCH_ROUNDS says.
+func TestRealSwitchesAtRandomInstants(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		n := rounds(t, "TEAMBRIDGE_SWITCH_ROUNDS", 1)
+		p := newPerson(t, v, nil)
+		ctx := deadline(t, time.Duration(n)*30*time.Second+2*time.Minute)
+		p.sitDown()
+		p.goesHome(ctx)
+		var markers []string
+		messages := 0
+		message := func() {
+			messages++
+			m := fmt.Sprintf("<m-%d>", messages)
+			markers = append(markers, m)
+			p.prompt(ctx, fmt.Sprintf("%s\nSLEEP:%.1f", m, p.rnd.Float64()))
+		}
+		first := p.rnd.IntN(5)
+		for round := range n {
+			marker, way := fmt.Sprintf("<p-%d>", round), (first+round)%5
+			if way != 0 {
+				markers = append(markers, marker)
+			}
+			began, delay := time.Now(), time.Duration(p.rnd.Int64N(int64(2500*time.Millisecond)))
+			came := make(chan struct{})
+			timer := time.AfterFunc(delay, func() { defer close(came); message() })
+			p.acts(ctx, way, marker)
+			if time.Since(began) > delay || p.rnd.IntN(2) == 0 {
+				<-came
+			} else if timer.Stop() {
+				message()
+			} else {
+				<-came
+			}
+			p.answered(ctx, fmt.Sprintf("<m-%d>", messages))
+			if p.rnd.IntN(2) == 0 { // one more, perhaps while it returns
+				if p.rnd.IntN(2) == 0 {
+					p.key(ctx)
+				}
+				p.wait(1500 * time.Millisecond)
+				message()
+			}
+			p.goesHome(ctx)
+			if way != 0 && !p.tidies(ctx, marker) && p.home.API.Count(standin.Any, marker) == 0 {
+				t.Errorf("round %d: what the person typed (way %d) was neither sent nor is it at the prompt\n%s", round, way, p)
+			}
+			p.goesHome(ctx)
+		}
+		p.drain(ctx, messages)
+		for _, d := range p.deliveries(p.l) {
+			if d.State != ledger.Done {
+				t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
+			}
+		}
+		p.goesHome(ctx)
+		session := p.id()
+		p.ends(ctx)
+		p.said(session, markers...)
+		t.Logf("%d rounds, %d messages, %d drafts put back, %d texts cut; the key was not enough %d times", n, messages, p.drafts, p.cut, p.asked)
+	})
+}
+
+// drain has what waits at the terminal sent, and waits until n messages have ended.
+func (p *person) drain(ctx context.Context, n int) {
+	p.t.Helper()
+	ended := 0
+	for _, d := range p.deliveries(p.l) {
+		if d.State.Ended() {
+			ended++
+		}
+	}
+	if ended < n {
+		h, _ := p.handoff()
+		if _, err := p.l.AskPlace(ctx, h.InboxKey, ledger.AtRelay, false); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p.settled(ctx, p.l, n)
+}
+
+// restored waits until the terminal has the modes that it had before the program, which
+// was killed: another process sees to that.
+func (p *person) restored(ctx context.Context) {
+	p.t.Helper()
+	tty, err := p.terminal.Run(ctx, nil, "display-message", "-p", "#{pane_tty}")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	want := p.read(ctx, "before")
+	p.until(ctx, "restored", func() bool {
+		now, err := exec.CommandContext(ctx, "stty", "-F", strings.TrimSpace(tty), "-g").Output()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return strings.TrimSpace(string(now)) == want
+	})
+}
+
+// Launcher, agent, or both are killed at random instants while the session moves. The
+// terminal is restored, and the next start goes on with the session: each message is
+// given once, what the person entered is not lost, and it is one conversation. One kill,
+// or as many as $TEAMBRIDGE_SWITCH_KILLS says.
+func TestRealKilledWhileItSwitches(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		n := rounds(t, "TEAMBRIDGE_SWITCH_KILLS", 1)
+		model := &standin.Thinker{}
+		p := newPerson(t, v, model.Respond)
+		ctx := deadline(t, time.Duration(n)*time.Minute+2*time.Minute)
+		p.sitDown()
+		p.goesHome(ctx)
+		p.enters(ctx, "<p-0>")
+		p.answered(ctx, "<p-0>")
+		markers := []string{"<p-0>"}
+		session := p.id()
+		p.until(ctx, "<p-0> in the transcript", func() bool { // a process that is killed before has nothing to resume
+			path, err := p.transcript(session).Path()
+			if err != nil {
+				return false
+			}
+			texts, err := standin.Chain(path)
+			return err == nil && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "<p-0>") })
+		})
+		first, lostDrafts := p.rnd.IntN(3), 0
+		for round := range n {
+			p.goesHome(ctx)
+			marker, way := fmt.Sprintf("<p-%d>", round+1), p.rnd.IntN(3)
+			p.acts(ctx, way, marker)
+			if way == 2 {
+				markers = append(markers, marker)
+			}
+			m := fmt.Sprintf("<m-%d>", round)
+			markers = append(markers, m)
+			p.prompt(ctx, fmt.Sprintf("%s\nSLEEP:%.1f", m, p.rnd.Float64()))
+			if p.rnd.IntN(2) == 0 { // on the way back
+				p.settledOrEnded(ctx, round+1)
+				p.key(ctx)
+				p.wait(1200 * time.Millisecond)
+			} else {
+				p.wait(4 * time.Second)
+			}
+			start := p.starts
+			launcher := p.launcher(ctx)
+			killLauncher := func() {
+				if err := sends(launcher, os.Kill); err != nil && !errors.Is(err, os.ErrProcessDone) {
+					t.Fatal(err)
+				}
+			}
+			_, agent := p.agent(p.l)
+			what := []string{"launcher", "agent", "both"}[(first+round)%3]
+			h, _ := p.handoff()
+			t.Logf("round %d: way %d, %s killed at %s, to %q", round, way, what, h.At, h.To)
+			if what == "launcher" {
+				killLauncher()
+			} else {
+				model.Quiet(t, p.home, func() {
+					if what == "both" {
+						killLauncher()
+					}
+					p.killAgent(ctx, p.l)
+				})
+			}
+			// It is noticed before anything else happens: what was drawn is still on the screen.
+			p.until(ctx, "noticed that it was killed", func() bool {
+				session, now := p.agent(p.l)
+				return p.hasEnded() || now != agent || session.State == ledger.RelaySwitching
+			})
+			if what != "agent" {
+				p.exited(ctx)
+				p.restored(ctx)
+			}
+			// The message is answered after all.
+			p.settledOrEnded(ctx, round+1)
+			p.goesHome(ctx)
+			if what == "agent" && p.starts > start {
+				t.Logf("round %d: killed at the terminal, the program ended", round)
+			}
+			sent := p.tidies(ctx, marker)
+			switch given := p.home.API.Count(standin.Any, marker); {
+			case way == 1 && !sent && given == 0:
+				lostDrafts++ // it was never asked for
+			case way == 2 && !sent && given == 0:
+				t.Errorf("round %d: what the person entered is lost\n%s", round, p)
+			case way == 1:
+				markers = append(markers, marker)
+			}
+		}
+		p.goesHome(ctx)
+		if now := p.id(); now != session {
+			t.Errorf("session %s, and was %s", now, session)
+		}
+		p.ends(ctx)
+		p.said(session, markers...)
+		t.Logf("%d kills: %d drafts put back, %d drafts lost with their program", n, p.drafts, lostDrafts)
+	})
+}
+
+// settledOrEnded waits until n messages have ended. Whenever the program has ended, it is
+// started again.
+func (p *person) settledOrEnded(ctx context.Context, n int) {
+	p.t.Helper()
+	p.until(ctx, fmt.Sprintf("%d messages answered", n), func() bool {
+		if p.hasEnded() {
+			p.sitDown()
+		}
+		ended := 0
+		for _, d := range p.deliveries(p.l) {
+			if d.State.Ended() {
+				ended++
+			}
+		}
+		return ended >= n
+	})
+}

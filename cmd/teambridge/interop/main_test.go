@@ -1,0 +1,111 @@
+// Package interop checks teambridge with the real programs: each version of Claude Code in .ci/versions, OpenCode, Codex
+// and Qwen Code. The program under test is built once, and is the teambridge in $PATH.
+package interop
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"teambridge/relay/relaytest/standin"
+)
+
+// envServesFiles is set where this program is to be an MCP server.
+const envServesFiles = "TEAMBRIDGE_TEST_MCP_SERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envServesFiles) != "" {
+		serveFiles()
+		return
+	}
+	os.Exit(runTests(m))
+}
+
+// runTests builds teambridge, unless no test will run a program, and runs the tests, eight at a time if -parallel does not say
+// otherwise: most of the time they wait.
+func runTests(m *testing.M) int {
+	flag.Parse()
+	if n := flag.Lookup("test.parallel"); n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "8")
+	}
+	if os.Getenv(standin.EnvInterop) == "" {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "teambridge")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		err = build(dir, "teambridge")
+	}
+	if err == nil {
+		err = os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// build builds a program of this module into a directory: with the race detector if these tests have it.
+func build(dir, program string) error {
+	args := []string{"build", "-o", filepath.Join(dir, program), "-ldflags=-w"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if slices.Contains([]string{"-race", "-gcflags"}, s.Key) {
+				args = append(args, s.Key+"="+s.Value)
+			}
+		}
+	}
+	if out, err := exec.Command("go", append(args, "teambridge/cmd/"+program)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", program, err, out)
+	}
+	return nil
+}
+
+// own is the path of the teambridge that was built.
+func own(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("teambridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// program is a command line of teambridge, as somebody types it in a directory who has this home and this Claude directory, and
+// more in the environment.
+func program(dir, home, root string, args []string, more ...string) *exec.Cmd {
+	cmd := exec.Command("teambridge", args...)
+	cmd.Dir = dir
+	cmd.Env = append([]string{"HOME=" + home, "CLAUDE_CONFIG_DIR=" + root, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}, more...)
+	return cmd
+}
+
+// outcome runs a command, and returns its exit status and what it printed.
+func outcome(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatalf("%s: %v", cmd, err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// executable is the path of this program.
+func executable(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,200 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/status/mcp"
+	"teambridge/teams"
+)
+
+// newAgentUser is somebody whose session at a terminal has the tools of teambridge.
+func newAgentUser(t *testing.T, v teams.Version, home *standin.Home, state string) *sessionUser {
+	t.Helper()
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"teambridge": map[string]any{
+		"type": "stdio", "command": own(t), "args": []string{"mcp"}, "env": map[string]string{"TEAMBRIDGE_STATE": state, "GORACE": "atexit_sleep_ms=0"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, args: []string{"--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__teambridge"}}
+	p.terminal = standin.StartSession(t, v, home, p.args...)
+	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: filepath.Dir(filepath.Dir(filepath.Dir(state)))}
+	// The program connects to the server while it takes prompts.
+	for i := 0; ; i++ {
+		marker := fmt.Sprintf("[ready-%d-%d]", p.terminal.Pid(), i)
+		if err := p.terminal.Prompt(p.ctx, marker); err != nil {
+			t.Fatal(err)
+		}
+		r, err := home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(r.Tools, "mcp__teambridge__list_agents") {
+			return p
+		}
+	}
+}
+
+// calls has the agent of a session call a tool, and returns the answer.
+func (p *sessionUser) calls(marker, tool string, in any) string {
+	p.t.Helper()
+	if err := p.terminal.Prompt(p.ctx, marker+"\n"+standin.CallLine("mcp__teambridge__"+tool, in)); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.result(marker)
+}
+
+// result waits for the result of the tool that was called in the turn with a marker.
+func (p *sessionUser) result(marker string) string {
+	p.t.Helper()
+	first, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && strings.Contains(r.Text(), marker) })
+	if err != nil {
+		p.t.Fatalf("%s: %v\n%s", marker, err, p.terminal.Screen())
+	}
+	r, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool {
+		return !r.Side && r.Session == first.Session && r.Seq > first.Seq && len(r.Results) > 0
+	})
+	if err != nil {
+		p.t.Fatalf("%s has no result: %v\n%s", marker, err, p.terminal.Screen())
+	}
+	return strings.Join(r.Results, "\n")
+}
+
+// An answer of the tools as the model reads it, which is the structured one.
+func answerOf[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Errorf("the model reads %s: %v", text, err)
+	}
+	return v
+}
+
+// twoAgents are two sessions with the tools, and a service.
+func twoAgents(t *testing.T, v teams.Version) (ann, ben *sessionUser) {
+	t.Helper()
+	home := standin.NewHome(t, nil)
+	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
+	state := filepath.Join(t.TempDir(), ".local", "state", "teambridge")
+	var stderr lockedBuffer
+	serve(t, home, state, &stderr)
+	return newAgentUser(t, v, home, state), newAgentUser(t, v, home, state)
+}
+
+// Agents of sessions find, write to and ask one another with the tools, and the person reads both sides.
+func TestRealAgentsWithTools(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		ann, ben := twoAgents(t, v)
+		annIs, benIs := ann.session().Name+"@sessions", ben.session().Name+"@sessions"
+		if annIs == benIs { // now and then Claude Code gives two the same name
+			annIs, benIs = ann.session().Session+"@sessions", ben.session().Session+"@sessions"
+		}
+		listed := answerOf[mcp.Listed](t, ann.calls("[list]", "list_agents", map[string]any{}))
+		if listed.You != annIs || len(listed.Agents) != 1 || listed.Agents[0].To != benIs || listed.Agents[0].Does != api.WordIdle {
+			t.Errorf("listed: %+v; it is %s, and the other %s", listed, annIs, benIs)
+		}
+		offered, err := ann.home.API.Wait(ann.ctx, func(r standin.Request) bool { return !r.Side && r.Has("[list]") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range []string{"list_agents", "send_message", "reply", "read_messages", "search_history"} {
+			if !slices.Contains(offered.Tools, "mcp__teambridge__"+tool) {
+				t.Errorf("the model is not offered %s, of %q", tool, offered.Tools)
+			}
+		}
+		sent := answerOf[mcp.Sent](t, ann.calls("[tells]", "send_message", map[string]any{"to": benIs, "text": "(told)", "wait": "seen"}))
+		if sent.State != api.Seen {
+			t.Errorf("told: %+v", sent)
+		}
+		annIs, benIs = ann.session().As+"@sessions", ben.session().As+"@sessions"
+		given, err := ben.home.API.Wait(ben.ctx, func(r standin.Request) bool {
+			return !r.Side && r.Has("(told)") && strings.Contains(r.Text(), "<cross-session-message ")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, id, _ := strings.Cut(given.Text(), `message-id="`)
+		id, _, _ = strings.Cut(id, `"`)
+		sent = answerOf[mcp.Sent](t, ben.calls("[replies]", "reply", map[string]any{"id": id, "text": "(replied)", "wait": "seen"}))
+		if sent.State != api.Seen || !strings.HasPrefix(sent.To, ann.session().Session) {
+			t.Errorf("replied to %s: %+v", id, sent)
+		}
+		sent = answerOf[mcp.Sent](t, ann.calls("[asks]", "send_message", map[string]any{"to": benIs, "text": "(question)", "wait": "answer"}))
+		if sent.State != "answered" || !strings.Contains(sent.Answer, "(question)") {
+			t.Errorf("asked: %+v", sent)
+		}
+		read := answerOf[mcp.Messages](t, ben.calls("[reads]", "read_messages", map[string]any{}))
+		if len(read.Messages) < 3 || !slices.ContainsFunc(read.Messages, func(m mcp.Message) bool { return m.Text == "(replied)" && m.From == benIs && m.State == api.Seen }) {
+			t.Errorf("read: %+v", read)
+		}
+		if sent = answerOf[mcp.Sent](t, ben.calls("[user]", "send_message", map[string]any{"to": "user", "text": "(for the person)"})); sent.State != api.Verified {
+			t.Errorf("to the person: %+v", sent)
+		}
+		found := answerOf[mcp.Messages](t, ben.calls("[searches]", "search_history", map[string]any{"words": "question"}))
+		if len(found.Messages) == 0 || !slices.ContainsFunc(found.Messages, func(m mcp.Message) bool { return m.Text == "(question)" && m.From == annIs }) {
+			t.Errorf("found: %+v", found)
+		}
+		history := ann.must("history", "--team", "sessions")
+		for _, text := range []string{"(told)", "(replied)", "(question)", "(for the person)"} {
+			if n := strings.Count(history, "\n    "+text+"\n"); n != 1 {
+				t.Errorf("the history has %s %d times:\n%s", text, n, history)
+			}
+		}
+		if mine := ann.must("inbox"); !strings.Contains(mine, "(for the person)") || strings.Contains(mine, "(replied)") {
+			t.Errorf("the person has:\n%s", mine)
+		}
+	})
+}
+
+// The command of the README gives every session the tools, and Claude Code connects to the server.
+func TestRealToolsAreAdded(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		home := standin.NewHome(t, nil)
+		claude := func(args ...string) string {
+			t.Helper()
+			command := append(standin.Require(t, v), args...)
+			cmd := exec.Command(command[0], command[1:]...)
+			cmd.Dir, cmd.Env = home.Work, append(home.Env(), "GORACE=atexit_sleep_ms=0")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("claude %q: %v\n%s", args, err, out)
+			}
+			return string(out)
+		}
+		claude("mcp", "add", "--scope", "user", "teambridge", "--", own(t), "mcp")
+		if said := claude("mcp", "list"); !strings.Contains(said, "Connected") {
+			t.Errorf("Claude Code says of its servers:\n%s", said)
+		}
+	})
+}
+
+// A session asks another one that has the waiting hook.
+func TestRealToolsAskByTheHook(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		ben := newHookedUser(t, v)
+		ben.hooks("--undo") // for the next one
+		ann := newAgentUser(t, v, ben.home, ben.state)
+		if said := ann.calls("[asks]", "send_message", map[string]any{"to": ben.session().Session, "text": "(question)", "wait": "answer", "timeout_seconds": 60}); !strings.Contains(said, "ACK") || !strings.Contains(said, "answered") {
+			t.Errorf("asked: %s", said)
+		}
+		found := ann.must("history", "--team", "sessions", "--json")
+		if n := strings.Count(found, `"text":"(question)"`); n != 1 || strings.Contains(found, `"from":"user","text":"(question)"`) {
+			t.Errorf("the history has the question %d times:\n%s", n, found)
+		}
+	})
+}

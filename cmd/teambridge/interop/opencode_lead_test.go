@@ -1,0 +1,243 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+)
+
+var (
+	beginMark    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`BEGIN (\d+)`) })
+	questionMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<Q-(\d+)>`) })
+	answerMark   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<A-(\d+)>`) })
+)
+
+// talking is the model of two agents that talk to each other. The lead asks <Q-1> after
+// "BEGIN 1", and the next question after each answer, up to ten; the other, which has no
+// SendMessage, answers <A-1>. After "STOP" the lead asks it to shut down.
+func talking(ctx context.Context, r standin.Request) standin.Answer {
+	if r.Side || len(r.Texts) == 0 {
+		return standin.Script(ctx, r)
+	}
+	text := r.Texts[len(r.Texts)-1]
+	number := func(pattern *regexp.Regexp) int {
+		m := pattern.FindStringSubmatch(text)
+		if m == nil {
+			return 0
+		}
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			panic(err) // digits
+		}
+		return n
+	}
+	call := func(message any) standin.Answer {
+		input, err := json.Marshal(map[string]any{"to": "helper", "message": message, "summary": "a message"})
+		if err != nil {
+			panic(err) // strings
+		}
+		return standin.Answer{Calls: []standin.Call{{Name: "SendMessage", Input: input}}}
+	}
+	if openCodeAsks(r) {
+		if n := number(questionMark()); n > 0 {
+			return standin.Answer{Text: fmt.Sprintf("<A-%d>", n)}
+		}
+		return standin.Script(ctx, r)
+	}
+	if strings.Contains(text, "STOP") {
+		return call(map[string]string{"type": "shutdown_request", "reason": "bye"})
+	}
+	if n := number(beginMark()); n > 0 {
+		return call(fmt.Sprintf("<Q-%d>", n))
+	}
+	if n := number(answerMark()); n%10 > 0 {
+		return call(fmt.Sprintf("<Q-%d>", n+1))
+	}
+	return standin.Script(ctx, r)
+}
+
+// openCodeAsks tells the two by the names of their tools.
+func openCodeAsks(r standin.Request) bool { return slices.Contains(r.Tools, "bash") }
+
+// A real lead and a real OpenCode member talk to each other for 20 rounds, around a kill of
+// the member's bridge. Each message is given to its model once. The member is one like
+// others: it is in the status, is asked to shut down, does, and leaves.
+func TestRealLeadAndOpenCodeMember(t *testing.T) {
+	t.Parallel()
+	standin.RequireOpenCode(t)
+	h := newHeadless(t, standin.Newest(t), talking)
+	ctx := deadline(t, 8*time.Minute)
+	h.start()
+	h.up(ctx)
+	helper := &headless{
+		t: t, home: h.home, state: h.state, team: "mine", command: []string{h.home.OpenCode(t)}, changed: make(chan struct{}),
+	}
+	start := func() { helper.start("--team", "mine", "--runtime", "opencode", "--as", "helper") }
+	start()
+	helper.up(ctx)
+
+	state := func() api.Status {
+		t.Helper()
+		var all []api.Status
+		if err := json.Unmarshal([]byte(h.must("status", "--team", "mine", "--json")), &all); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(s api.Status) bool { return s.Member == "helper" })
+		if i < 0 {
+			t.Fatalf("helper is not in %+v", all)
+		}
+		return all[i]
+	}
+	if s := state(); s.State != api.StateActive || s.Word != api.WordIdle {
+		t.Errorf("before it works, helper is %s (%s)", s.State, s.Word)
+	}
+	l := h.ledger()
+	for first := 1; first < 20; first += 10 {
+		// A person's prompt, without which the two would be held in the end.
+		h.typing(fmt.Sprintf("BEGIN %d", first))
+		if first > 10 {
+			// Killed while its agent works on an answer, or while that is sent.
+			if err := h.home.API.WaitCount(ctx, standin.Any, "<Q-13>", 1); err != nil {
+				t.Fatalf("%v\n%s\n%s", err, h, helper)
+			}
+			helper.kill()
+			start()
+		}
+		if err := h.home.API.WaitCount(ctx, standin.Any, fmt.Sprintf("<A-%d>", first+9), 1); err != nil {
+			t.Fatalf("%v\n%s\n%s", err, h, helper)
+		}
+	}
+	for i := range 20 {
+		for _, mark := range []string{"<Q-%d>", "<A-%d>"} {
+			mark = fmt.Sprintf(mark, i+1)
+			if n := h.home.API.Count(standin.Any, mark); n != 1 {
+				t.Errorf("%s was given %d times, want once", mark, n)
+			}
+		}
+	}
+	h.must("wait", "--for", "all-idle", "--team", "mine", "--timeout", "2m")
+	if s := state(); s.State != api.StateActive || s.Word != api.WordIdle {
+		t.Errorf("after its work, helper is %s (%s)", s.State, s.Word)
+	}
+	if out := h.must("broadcast", "--team", "mine", "<all>"); !strings.Contains(out, "helper") {
+		t.Errorf("a broadcast goes to %s", out)
+	}
+	if err := h.home.API.WaitCount(ctx, standin.Any, "<all>", 1); err != nil {
+		t.Error(err)
+	}
+
+	h.typing("STOP")
+	select {
+	case <-helper.ended:
+	case <-ctx.Done():
+		t.Fatalf("helper did not end\n%s\n%s", helper, h)
+	}
+	if status := helper.cmd.ProcessState.ExitCode(); status != 0 || !strings.Contains(helper.String(), "asked it to shut down: bye") {
+		t.Errorf("helper ended with %d\n%s", status, helper)
+	}
+	if s := state(); s.State != api.StateTerminated || s.Word != api.WordEnded {
+		t.Errorf("after its end, helper is %s (%s)", s.State, s.Word)
+	}
+	if c := h.config(ctx); len(c.Members) != 1 {
+		t.Errorf("members are %+v", c.Members)
+	}
+	for _, r := range h.home.API.Log() {
+		if openCodeAsks(r) && strings.Contains(r.Text(), "shutdown_request") {
+			t.Errorf("the model was given the request to shut down: %q", r.Text())
+		}
+		if openCodeAsks(r) && !strings.Contains(r.System, `"helper", a member of the team "mine"`) {
+			t.Errorf("the model does not know its team: %.300q", r.System)
+		}
+	}
+	for _, d := range h.deliveries(l) {
+		if d.State == ledger.Skipped && strings.Contains(string(d.Raw), "idle_notification") {
+			continue // it says nothing else, and is not for the agent
+		}
+		if d.State != ledger.Done {
+			t.Errorf("%s to %s is %s (%s)", d.Raw, d.Inbox, d.State, d.Reason)
+		}
+	}
+	if status := h.finish(ctx); status != 0 {
+		t.Errorf("run ended with %d\n%s", status, h)
+	}
+}
+
+// In the team of a real lead that works in a terminal an OpenCode agent becomes a member. The
+// lead writes to it, is answered, and asks it to shut down, as it does with its own.
+func TestRealLeadInATerminalAndOpenCodeMember(t *testing.T) {
+	t.Parallel()
+	standin.RequireOpenCode(t)
+	v := standin.Newest(t)
+	standin.Require(t, v)
+	home := standin.NewHome(t, standin.StartAPI(t, nil))
+	u := &user{t: t, team: standin.StartTeam(t, v, home), home: home.Dir}
+	ctx := deadline(t, 4*time.Minute)
+	helper := &headless{
+		t: t, home: home, state: filepath.Join(home.Dir, "state"), team: u.team.Name, command: []string{home.OpenCode(t)}, changed: make(chan struct{}),
+	}
+	helper.start("--runtime", "opencode", "--as", "helper")
+	helper.up(ctx)
+	tells := func(message any) {
+		t.Helper()
+		call := standin.CallLine("SendMessage", map[string]any{"to": "helper", "message": message, "summary": "a message"})
+		if err := u.team.Lead.Prompt(ctx, call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mark := range []string{"<m-1>", "<m-2>"} {
+		tells(mark)
+		r, err := home.API.Wait(ctx, func(r standin.Request) bool {
+			return !r.Side && !openCodeAsks(r) && r.Has("ACK: "+mark)
+		})
+		if err != nil {
+			t.Fatalf("%s is not answered: %v\n%s\n%s", mark, err, u.team.Lead.Screen(), helper)
+		}
+		if d := r.Deliveries(); len(d) != 1 || d[0].From != "helper" || d[0].Verified != "" && d[0].Verified != "false" {
+			t.Errorf("the lead is given %+v", d)
+		}
+	}
+	if out := helper.must("status", "--team", u.team.Name); !strings.Contains(out, "helper") {
+		t.Errorf("the status has no helper:\n%s", out)
+	}
+	tells(map[string]string{"type": "shutdown_request", "reason": "bye"})
+	select {
+	case <-helper.ended:
+	case <-ctx.Done():
+		t.Fatalf("helper did not end\n%s\n%s", helper, u.team.Lead.Screen())
+	}
+	if status := helper.cmd.ProcessState.ExitCode(); status != 0 {
+		t.Errorf("helper ended with %d\n%s", status, helper)
+	}
+	data, err := standin.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
+		return json.Valid(data) && !bytes.Contains(data, []byte(`"name": "helper"`))
+	})
+	if err != nil || !bytes.Contains(data, []byte(`"name": "worker"`)) {
+		t.Errorf("the members are %s, %v", data, err)
+	}
+	if out := helper.must("status", "helper", "--team", u.team.Name); !strings.Contains(out, "ended (it has shut down)") {
+		t.Errorf("when it is no member any more:\n%s", out)
+	}
+	// The lead and its own teammate go on.
+	if err := u.team.Lead.Prompt(ctx, standin.CallLine("SendMessage", map[string]any{"to": "worker", "message": "<m-3>", "summary": "a message"})); err != nil {
+		t.Fatal(err)
+	}
+	u.delivery(ctx, "<m-3>")
+	for _, mark := range []string{"ACK: <m-1>", "ACK: <m-2>"} {
+		if n := home.API.Count(standin.Any, mark); n != 1 {
+			t.Errorf("%q was given %d times, want once", mark, n)
+		}
+	}
+}

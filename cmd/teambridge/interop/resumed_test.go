@@ -1,0 +1,107 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// A lead whose session was resumed is alive, is idle when it is, and takes
+// messages that are seen, and so does its teammate, whatever id its team has. The same is so after /clear, which
+// gives it another session.
+func TestRealResumedLead(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		for _, how := range []string{"--resume", "--continue"} {
+			t.Run(how, func(t *testing.T) {
+				t.Parallel()
+				ctx := deadline(t, 5*time.Minute)
+				home := standin.NewHome(t, nil)
+				session := uuid.NewString()
+				lead := standin.StartTerminal(t, v, home, "--session-id", session)
+				u := &user{t: t, team: &standin.Team{Lead: lead, API: home.API}, member: v, home: t.TempDir()}
+				u.enter(ctx, "hello [first]")
+				path := filepath.Join(home.Root, "projects", transcript.Slug(home.Work), session+".jsonl")
+				if _, err := standin.WaitFile(ctx, path, func(data []byte) bool { return strings.Contains(string(data), "ACK: hello [first]") }); err != nil {
+					t.Fatal(err)
+				}
+				if err := lead.End(ctx); err != nil {
+					t.Fatal(err)
+				}
+				args := []string{how}
+				if how == "--resume" {
+					args = append(args, session)
+				}
+				u.team.Lead = standin.StartTerminal(t, v, home, args...)
+				u.enter(ctx, "hello [second]")
+				u.team = standin.LeadTeam(t, v, home, u.team.Lead)
+				c, err := u.team.Config()
+				if err != nil {
+					t.Fatal(err)
+				}
+				since := v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 311}) >= 0 // it names its session and its process
+				if (c.LeadSessionID == session) != since {
+					t.Errorf("leadSessionId %s of the session %s", c.LeadSessionID, session)
+				}
+				u.known(ctx, "resumed")
+				if err := u.team.Lead.Prompt(ctx, "/clear"); err != nil {
+					t.Fatal(err)
+				}
+				u.enter(ctx, "hello [third]")
+				u.known(ctx, "cleared")
+				u.clean()
+				if err := u.team.Lead.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				_, out, _ := u.run("doctor")
+				if back := strings.Contains(out, "or resume its session"); back != since {
+					t.Errorf("doctor says that a resume takes the team back: %t\n%s", back, out)
+				}
+			})
+		}
+	})
+}
+
+// enter has the lead's model answer a prompt.
+func (u *user) enter(ctx context.Context, text string) {
+	u.t.Helper()
+	if err := u.team.Lead.Prompt(ctx, text); err != nil {
+		u.t.Fatal(err)
+	}
+	_, marker, _ := strings.Cut(text, " ")
+	if _, err := u.team.API.Wait(ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) && !r.Answered.IsZero() }); err != nil {
+		u.t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
+	}
+}
+
+// known checks that what the lead and its worker do is known.
+func (u *user) known(ctx context.Context, how string) {
+	u.t.Helper()
+	var listed []api.Team
+	if out := u.must("teams", "--json"); json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 1 || listed[0].LeadState != "alive" {
+		u.t.Errorf("%s: teams: %s", how, out)
+	}
+	for _, member := range []string{standin.Worker, "team-lead"} {
+		u.must("send", member, "to "+member+", "+how, "--wait", "seen", "--timeout", "60s")
+		u.must("wait", "--for", "idle", "--member", member, "--timeout", "60s")
+	}
+	var all []api.Status
+	out := u.must("status", "--json")
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		u.t.Fatal(err)
+	}
+	if len(all) != 2 || slices.ContainsFunc(all, func(s api.Status) bool { return s.Word != api.WordIdle }) {
+		u.t.Errorf("%s: status: %s", how, out)
+	}
+}

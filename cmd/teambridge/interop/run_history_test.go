@@ -1,0 +1,92 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// Without a service, the history of a real headless lead has what was sent to it, what
+// was typed, what it answered and what was sent to others: each once, in order. The
+// answer of a turn whose end no bridge saw is there, too.
+func TestRealHistory(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		release := make(chan struct{})
+		held := func(r standin.Request) bool { return !r.Side && r.Has("<m-4>") }
+		h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
+			if held(r) {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+			}
+			return standin.Script(ctx, r)
+		})
+		ctx := deadline(t, 3*time.Minute)
+		h.start()
+		h.up(ctx)
+		l := h.ledger()
+		for i := range 3 {
+			h.send(fmt.Sprintf("<m-%d>", i+1))
+			h.settled(ctx, l, i+1)
+		}
+		h.must("send", "someone@mine", "<other>", "--force")
+		h.send("<m-4>")
+		if _, err := h.home.API.Wait(ctx, held); err != nil {
+			t.Fatalf("%v\n%s", err, h)
+		}
+		h.kill()
+		h.start()
+		h.wait(ctx, "waiting", func(s saying) bool { return s.Status == "waiting" })
+		close(release)
+		h.settled(ctx, l, 4)
+		h.typing("<typed>")
+		h.settled(ctx, l, 5)
+		if status := h.finish(ctx); status != 0 {
+			t.Errorf("run ended with %d\n%s", status, h)
+		}
+
+		var records []api.Record
+		if err := json.Unmarshal([]byte(h.must("history", "--json")), &records); err != nil {
+			t.Fatal(err)
+		}
+		marks := []string{"<m-1>", "<m-2>", "<m-3>", "<other>", "<m-4>", "<typed>"}
+		ids := map[string]string{} // of messages, by mark
+		var got []string
+		for _, r := range records {
+			i := slices.IndexFunc(marks, func(m string) bool { return strings.Contains(r.Text, m) })
+			if i < 0 {
+				t.Errorf("recorded %+v", r)
+				continue
+			}
+			line := fmt.Sprintf("%s to %s: %s", r.From, r.Inbox, marks[i])
+			if r.Answer == nil {
+				ids[marks[i]] = r.ID
+			} else {
+				line = fmt.Sprintf("%s answers %s", r.From, marks[i])
+				if !slices.Equal(r.Answer.InReplyTo, []string{ids[marks[i]]}) || r.Kind != "answer" {
+					t.Errorf("%s is in reply to %q: %+v", line, r.Answer.InReplyTo, r)
+				}
+			}
+			got = append(got, line)
+		}
+		want := []string{
+			"user to team-lead: <m-1>", "team-lead answers <m-1>", "user to team-lead: <m-2>", "team-lead answers <m-2>",
+			"user to team-lead: <m-3>", "team-lead answers <m-3>", "user to someone: <other>",
+			"user to team-lead: <m-4>", "team-lead answers <m-4>", "user to team-lead: <typed>", "team-lead answers <typed>",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the history is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}

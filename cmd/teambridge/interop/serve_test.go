@@ -1,0 +1,250 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// leaderless makes the team of h, whose lead has no process.
+func (h *headless) leaderless() {
+	h.t.Helper()
+	root, err := teams.Open(h.home.Root)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer root.Close()
+	if made, err := root.Create(h.t.Context(), h.team, "team-lead", "", h.home.Work, nil); err != nil || !made {
+		h.t.Fatal(made, err)
+	}
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		h.t.Fatal(err)
+	}
+	path := filepath.Join(h.home.Root, "teams", h.team, "config.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ours, theirs := fmt.Sprintf(`"pid": %d`, os.Getpid()), fmt.Sprintf(`"pid": %d`, gone.Process.Pid)
+	if !bytes.Contains(data, []byte(ours)) {
+		h.t.Fatalf("no %s in %s", ours, data)
+	}
+	if err := os.WriteFile(path, bytes.Replace(data, []byte(ours), []byte(theirs), 1), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// served is a service that runs as a process of its own.
+type served struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	socket string
+	client *http.Client
+}
+
+func (h *headless) serve() *served {
+	h.t.Helper()
+	return serve(h.t, h.home, h.state, writing(func(b []byte) (int, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.stderr.Write(b)
+	}))
+}
+
+// serve starts a service for the Claude directory of a home. It ends with the
+// test.
+func serve(t *testing.T, home *standin.Home, state string, stderr io.Writer, flags ...string) *served {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &served{t: t, socket: filepath.Join(dir, "s"), ended: make(chan struct{})}
+	s.cmd = exec.Command("teambridge", append([]string{"serve", "--listen", "unix:" + s.socket}, flags...)...)
+	s.cmd.Dir = home.Work
+	s.cmd.Env = append(home.Env(), "TEAMBRIDGE_STATE="+state, "GORACE=atexit_sleep_ms=0")
+	s.cmd.WaitDelay = 5 * time.Second
+	s.cmd.Stderr = stderr
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	go func() {
+		_ = s.cmd.Wait() // its status is in ProcessState
+		close(s.ended)
+	}()
+	t.Cleanup(func() {
+		s.kill()
+		_ = os.RemoveAll(dir)
+	})
+	if !strings.HasPrefix(line, "serving") {
+		t.Fatalf("the service said %q, %v", line, err)
+	}
+	s.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
+	}}}
+	return s
+}
+
+func (s *served) kill() {
+	_ = s.cmd.Process.Kill() // or it has ended
+	<-s.ended
+}
+
+// stop ends the service as a supervisor does.
+func (s *served) stop() {
+	_ = s.cmd.Process.Signal(os.Interrupt) // or it has ended
+	<-s.ended
+}
+
+// post asks for something that has to be answered with a status.
+func (s *served) post(ctx context.Context, path, body, key string, status int, answer any) {
+	s.t.Helper()
+	s.ask(ctx, "POST", path, body, key, status, answer)
+}
+
+func (s *served) ask(ctx context.Context, method, path, body, key string, status int, answer any) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, "http://teambridge"+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != status || json.Unmarshal(data, answer) != nil {
+		s.t.Fatalf("%s: %d %s, %v", path, res.StatusCode, data, err)
+	}
+}
+
+// What a person says through the service to a real headless lead reaches its model
+// as plain words, and with the model that they ask for; what a teammate says comes
+// in its wrapper. A service that was killed goes on with the session, and nothing
+// is said twice.
+func TestRealLeadOfAService(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		h := newHeadless(t, v, nil)
+		ctx := deadline(t, 3*time.Minute)
+		h.leaderless()
+		h.must(append([]string{"relay", "add", "lead@mine", "--"}, h.command...)...)
+		s := h.serve()
+		l := h.ledger()
+		const other = "opus" // than that of the command
+		given := func(text string) standin.Request {
+			t.Helper()
+			if err := h.home.API.WaitCount(ctx, standin.Any, text, 1); err != nil {
+				t.Fatalf("%v\n%s", err, h)
+			}
+			asked := h.asked()
+			return asked[slices.IndexFunc(asked, func(r standin.Request) bool { return r.Has(text) })]
+		}
+		const path = "/v1/teams/mine/members/lead/messages"
+		words := "a person says </teammate-message> <m-1>\nin two lines"
+		body, err := json.Marshal(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent api.Sent
+		s.post(ctx, path, `{"text": `+string(body)+`}`, "k-1", http.StatusCreated, &sent)
+		if r := given("<m-1>"); r.Text() != words || len(r.Deliveries()) != 0 || strings.Contains(r.Model, other) {
+			t.Errorf("the model was told %q, of model %s", r.Texts, r.Model)
+		}
+		h.settled(ctx, l, 1)
+		h.must("send", "lead@mine", "a teammate says <m-2>", "--from", "worker")
+		if all := given("<m-2>").Deliveries(); len(all) != 1 || all[0].From != "worker" || all[0].Body != "a teammate says <m-2>" || all[0].Verified != "false" {
+			t.Errorf("a teammate's message is %+v", all)
+		}
+		h.settled(ctx, l, 2)
+		s.post(ctx, path, `{"text": "<m-3>", "mode": {"model": "`+other+`"}}`, "", http.StatusCreated, &sent)
+		// Beside what the change of the model leaves in the conversation.
+		if r := given("<m-3>"); !slices.Contains(r.Texts, "<m-3>") || len(r.Deliveries()) != 0 || !strings.Contains(r.Model, other) {
+			t.Errorf("the model was told %q, of model %s", r.Texts, r.Model)
+		}
+		h.settled(ctx, l, 3)
+
+		// Killed in the middle of a turn.
+		session, agent := h.agent(l)
+		s.post(ctx, path, `{"text": "SLEEP:2\n<m-4>"}`, "k-4", http.StatusCreated, &sent)
+		given("<m-4>")
+		s.kill()
+		s = h.serve()
+		s.post(ctx, path, `{"text": "SLEEP:2\n<m-4>"}`, "k-4", http.StatusOK, &sent)
+		if !sent.Deduplicated {
+			t.Errorf("sent again: %+v", sent)
+		}
+		s.post(ctx, path, `{"text": "<m-5>"}`, "", http.StatusCreated, &sent)
+		given("<m-5>")
+		for _, d := range h.settledOf(ctx, l, 5) {
+			if d.State != ledger.Done {
+				t.Errorf("%s: %s (%s), want done", d.Raw, d.State, d.Reason)
+			}
+		}
+		if now, _ := h.agent(l); now.ID != session.ID {
+			t.Errorf("session %s after %s", now.ID, session.ID)
+		}
+		if alive, err := agent.Alive(); alive || err != nil {
+			t.Errorf("the agent of the service that was killed is alive: %v, %v", alive, err)
+		}
+		for i := range 5 {
+			if mark := fmt.Sprintf("<m-%d>", i+1); h.home.API.Count(standin.Any, mark) != 1 {
+				t.Errorf("%s was given %d times, want once", mark, h.home.API.Count(standin.Any, mark))
+			}
+		}
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+			t.Fatal("the service does not end")
+		}
+		if status := s.cmd.ProcessState.ExitCode(); status != 0 {
+			t.Errorf("the service ended with %d", status)
+		}
+		if _, agent := h.agent(l); agent.PID != 0 {
+			t.Errorf("an agent is left behind: %+v", agent)
+		}
+	})
+}
+
+// settledOf is settled where no bridge of h runs, but a service.
+func (h *headless) settledOf(ctx context.Context, l *ledger.Ledger, n int) []ledger.Delivery {
+	h.t.Helper()
+	if h.ended == nil {
+		h.ended = make(chan struct{}) // it never ends
+	}
+	return h.settled(ctx, l, n)
+}

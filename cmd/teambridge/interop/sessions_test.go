@@ -1,0 +1,81 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// A session at a terminal and a headless one are listed with what they do, until they end or are
+// killed.
+func TestRealSessions(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		ctx := deadline(t, 3*time.Minute)
+		home := standin.NewHome(t, nil)
+		terminal := standin.StartTerminal(t, v, home)
+		u := &user{t: t, team: &standin.Team{Lead: terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
+		is := func(pid int, headless bool, word string) api.Session {
+			t.Helper()
+			return u.sessionThat(ctx, func(s api.Session) bool {
+				// Headless ones of 2.1.257 do not say what they do, those of 2.1.280 do.
+				return s.PID == pid && s.Headless == headless && (s.Word == word || headless && s.Word == api.WordUnknown)
+			})
+		}
+		s := is(terminal.Pid(), false, api.WordIdle)
+		if s.Session == "" || s.Cwd != home.Work || s.Member != "team-lead" || !s.Socket || s.Version != v.String() {
+			t.Errorf("the session at the terminal is %+v", s)
+		}
+		if err := terminal.Prompt(ctx, "SLEEP:4 long"); err != nil {
+			t.Fatal(err)
+		}
+		is(terminal.Pid(), false, api.WordWorking)
+		is(terminal.Pid(), false, api.WordIdle)
+
+		headless := standin.StartHeadless(t, v, home)
+		if _, err := headless.Send("hello"); err != nil {
+			t.Fatal(err)
+		}
+		is(headless.Pid(), true, api.WordIdle)
+		if err := headless.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := terminal.End(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if list := u.sessions(); len(list) != 0 {
+			t.Errorf("after they ended: %+v", list)
+		}
+	})
+}
+
+func (u *user) sessions() (list []api.Session) {
+	u.t.Helper()
+	if err := json.Unmarshal([]byte(u.must("sessions", "--json")), &list); err != nil {
+		u.t.Fatal(err)
+	}
+	return list
+}
+
+// sessionThat waits for a session.
+func (u *user) sessionThat(ctx context.Context, fits func(api.Session) bool) api.Session {
+	u.t.Helper()
+	for {
+		list := u.sessions()
+		for _, s := range list {
+			if fits(s) {
+				return s
+			}
+		}
+		select {
+		case <-ctx.Done():
+			u.t.Fatalf("the sessions are %+v", list)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

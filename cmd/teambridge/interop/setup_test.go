@@ -1,0 +1,154 @@
+package interop
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"teambridge/cmd/setup"
+	"teambridge/relay/relaytest/standin"
+	"teambridge/teams"
+)
+
+// setupUser is somebody who has Claude Code and Codex in $PATH, and nothing else.
+type setupUser struct {
+	*pluginUser
+	codex string
+}
+
+func newSetupUser(t *testing.T, v teams.Version) *setupUser {
+	t.Helper()
+	p := &setupUser{pluginUser: newPluginUser(t, v)}
+	p.codex = p.home.Codex(t)
+	bin := filepath.Dir(p.claude)
+	if err := os.Symlink(p.codex, filepath.Join(bin, setup.Codex)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// setUp runs "teambridge setup", and returns the steps by their names, without those of other programs on this machine.
+func (p *setupUser) setUp(flags ...string) map[string]setup.Step {
+	p.t.Helper()
+	cmd := exec.CommandContext(p.ctx, p.program, append([]string{"setup", "--json"}, flags...)...)
+	cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state)
+	out, err := cmd.Output()
+	var list []setup.Step
+	if errJSON := json.Unmarshal(out, &list); err != nil || errJSON != nil {
+		p.t.Fatalf("setup %q: %v, %v\n%s", flags, err, errJSON, out)
+	}
+	steps := map[string]setup.Step{}
+	for _, st := range list {
+		if st.Program == setup.Claude || st.Program == setup.Codex {
+			steps[st.Name] = st
+		}
+	}
+	return steps
+}
+
+// stand checks that all three steps stand like that.
+func (p *setupUser) stand(steps map[string]setup.Step, want setup.State, changed bool) {
+	p.t.Helper()
+	for _, name := range []string{setup.Plugin, setup.Teams, setup.Tools} {
+		if st := steps[name]; st.State != want || st.Changed != changed {
+			p.t.Errorf("%s: %+v; want %s, changed %t", name, st, want, changed)
+		}
+	}
+}
+
+// files are those that setup changes, with their text or sum.
+func (p *setupUser) files() map[string]string {
+	p.t.Helper()
+	all := pluginFiles(p.t, p.home.Root)
+	for name, path := range map[string]string{"settings": filepath.Join(p.home.Root, "settings.json"), "Codex": p.config()} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all[name] = string(data)
+	}
+	return all
+}
+
+func (p *setupUser) config() string { return filepath.Join(p.home.Dir, ".codex", "config.toml") }
+
+// as checks that the files are as they were.
+func (p *setupUser) as(before map[string]string) {
+	p.t.Helper()
+	now := p.files()
+	for name, text := range now {
+		if before[name] != text {
+			p.t.Errorf("%s is left, or has changed: %s\nIt was %s", name, text, before[name])
+		}
+	}
+	if len(before) != len(now) {
+		p.t.Errorf("before %v, now %v", before, now)
+	}
+	if _, err := os.Stat(filepath.Join(p.state, "setup")); !os.IsNotExist(err) {
+		p.t.Errorf("the folder setup is left: %v", err)
+	}
+}
+
+// Claude Code and Codex have what setup has set up, and are as they were once it is undone.
+func TestRealSetup(t *testing.T) {
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		p := newSetupUser(t, v)
+		settings := filepath.Join(p.home.Root, "settings.json")
+		if err := os.WriteFile(settings, []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {\"X\" : \"y\"}}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.runs(p.claude, "plugin", "list") // it writes what it always does
+		before := p.files()
+		p.stand(p.setUp(), setup.Missing, false)
+		p.stand(p.setUp("--yes", "--dry-run"), setup.Missing, false)
+		p.as(before)
+		p.stand(p.setUp("--yes"), setup.Done, true)
+		done := p.files()
+		p.stand(p.setUp("--yes"), setup.Done, false)
+		for name, text := range p.files() {
+			if done[name] != text {
+				t.Errorf("the second time, %s has changed from %s to %s", name, done[name], text)
+			}
+		}
+		if text := done["settings"]; !strings.Contains(text, `"`+teams.EnableVariable+`"`) || !strings.Contains(text, "enabledPlugins") {
+			t.Errorf("the settings are %s", text)
+		}
+		if said := p.runs(p.codex, "mcp", "get", "teambridge", "--json"); !strings.Contains(said, p.program) {
+			t.Errorf("Codex has %s", said)
+		}
+		p.stand(p.setUp("--undo", "--yes"), setup.Missing, true)
+		p.as(before)
+		if n := len(p.setUp("--undo", "--yes")); n != 0 {
+			t.Errorf("%d steps are left to undo", n)
+		}
+
+		// What others have changed since stays.
+		p.stand(p.setUp("--yes"), setup.Done, true)
+		p.runs(p.codex, "mcp", "add", "theirs", "--", "true")
+		data, err := os.ReadFile(settings)
+		if err == nil {
+			err = os.WriteFile(settings, []byte(strings.Replace(string(data), "20", "21", 1)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.stand(p.setUp("--undo", "--yes"), setup.Missing, true)
+		now := p.files()
+		var s map[string]any
+		if err := json.Unmarshal([]byte(now["settings"]), &s); err != nil || s["cleanupPeriodDays"] != 21.0 || strings.Contains(now["settings"], "teambridge") || strings.Contains(now["settings"], teams.EnableVariable) {
+			t.Errorf("the settings are %s (%v)", now["settings"], err)
+		}
+		if said := p.runs(p.codex, "mcp", "list", "--json"); !strings.Contains(said, `"theirs"`) || strings.Contains(said, "teambridge") {
+			t.Errorf("Codex has %s", said)
+		}
+		p.runs(p.codex, "mcp", "remove", "theirs")
+		if text := p.files()["Codex"]; text != before["Codex"] {
+			t.Errorf("the configuration of Codex is %s\nIt was %s", text, before["Codex"])
+		}
+	})
+}

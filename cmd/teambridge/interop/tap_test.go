@@ -1,0 +1,101 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/relay/relaytest/standin"
+	"teambridge/teams"
+)
+
+// tapping records what passes through the team until the test ends.
+func (u *user) tapping() *journal.Journal {
+	u.t.Helper()
+	j, err := journal.Open(u.t.Context(), filepath.Join(u.home, "journal.db"))
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	root, err := teams.Open(u.team.Root)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	tap := journal.NewTap(journal.TapOptions{Root: root, Journal: j, Warn: func(err error) { u.t.Errorf("warned: %v", err) }})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- tap.Run(ctx) }()
+	u.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			u.t.Error(err)
+		}
+		root.Close()
+		j.Close()
+	})
+	<-tap.Ready()
+	return j
+}
+
+// What passes through the inbox of a real lead is kept, though it is there for a
+// second at most.
+func TestTapOfARealLead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("five hundred messages to a real agent")
+	}
+	u := newUser(t, standin.Newest(t))
+	ctx := deadline(t, 2*time.Minute)
+	j := u.tapping()
+	box := u.inbox("team-lead")
+	const n = 500
+	var wg sync.WaitGroup
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for i := range n {
+		<-tick.C
+		wg.Go(func() {
+			if _, err := box.Append(ctx, inbox.Message{From: "operator", Text: fmt.Sprintf("flood-%d", i)}, inbox.AppendOptions{}); err != nil {
+				t.Errorf("message %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := u.team.API.WaitCount(ctx, standin.Main, fmt.Sprintf("flood-%d", n-1), 1); err != nil {
+		t.Fatal(err)
+	}
+	// What is recorded of the last of them is that it is gone.
+	times := map[string]int{}
+	recorded := func() (present int) {
+		clear(times)
+		for m, err := range j.Messages(ctx, journal.Query{Inbox: "team-lead", From: "operator"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			times[m.Text]++
+			if m.GoneAt.IsZero() {
+				present++
+			}
+		}
+		return present
+	}
+	for tick.Reset(20 * time.Millisecond); recorded() > 0 && ctx.Err() == nil; {
+		<-tick.C
+	}
+	missed, twice := 0, 0
+	for i := range n {
+		switch c := times[fmt.Sprintf("flood-%d", i)]; {
+		case c == 0:
+			missed++
+		case c > 1:
+			twice++
+		}
+	}
+	t.Logf("missed %d, recorded twice %d of %d", missed, twice, n)
+	if missed > 0 || twice > 0 {
+		t.Errorf("missed %d, twice %d; want 0, 0", missed, twice)
+	}
+}
