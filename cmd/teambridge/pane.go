@@ -115,7 +115,9 @@ no agent is in the pane.`,
   teambridge pane test --pane main:1.0 --policy when-idle`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeFirst(a.paneNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return testPane(cmd.Context(), a, args, n, cmp.Or(policy, policies[0])) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return testPane(cmd.Context(), a, args, n, cmp.Or(policy, policies[0]))
+		},
 	}
 	targetFlags(cmd, a, &n, "a pane that is not registered: %12, or session:window.pane")
 	policyFlag(cmd, &policy)
