@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simagent"
 )
 
@@ -20,7 +21,7 @@ import (
 // and an agent that takes all write to one inbox at once: the agent counts every
 // message once, and the rows of others keep every byte.
 func TestContention(t *testing.T) {
-	senders, peers, each := 8, 2, rounds(t, 100)
+	senders, peers, each := 8, 2, killtest.Rounds(t, envRounds, 100)
 	if testing.Short() {
 		senders, each = 4, 25
 	}
@@ -59,7 +60,7 @@ func contend(t *testing.T, senders, peers, each int) {
 		cmd := p.sender(job{Prefix: fmt.Sprintf("ours%d", i), Count: each})
 		wg.Go(func() {
 			out, err := cmd.CombinedOutput()
-			for _, l := range lines(string(out)) {
+			for l := range strings.Lines(string(out)) {
 				if !strings.HasPrefix(l, "sent ") {
 					t.Errorf("sender %d: %s", i, l)
 				}
@@ -79,7 +80,7 @@ func contend(t *testing.T, senders, peers, each int) {
 				t.Errorf("peer %d: %v: %s", i, err, &stderr)
 			}
 			rows[i] = map[string]line{}
-			for _, l := range lines(string(out)) {
+			for l := range strings.Lines(string(out)) {
 				var row line
 				if err := json.Unmarshal([]byte(l), &row); err != nil {
 					t.Errorf("peer %d: %q: %v", i, l, err)
@@ -102,33 +103,24 @@ func contend(t *testing.T, senders, peers, each int) {
 	stop()
 	running.Wait()
 
-	seen := map[string]int{}
-	for _, row := range taken {
-		seen[row.Text]++
-	}
+	var sent, seen []string
 	for i := range senders {
-		for n := range each {
-			if text := numbered(fmt.Sprintf("ours%d", i), n).Text; seen[text] != 1 {
-				t.Errorf("the agent took %s %d times", text, seen[text])
-			}
-		}
+		sent = append(sent, texts(fmt.Sprintf("ours%d", i), each)...)
 	}
 	longest, late := 0, 0
 	for i := range peers {
-		for n := range each {
-			text := numbered(fmt.Sprintf("peer%d", i), n).Text
-			if seen[text] != 1 {
-				t.Errorf("the agent took %s %d times", text, seen[text])
-			}
-			longest = max(longest, rows[i][text].Waited)
-			if rows[i][text].Waited > 1000 {
+		sent = append(sent, texts(fmt.Sprintf("peer%d", i), each)...)
+		for _, row := range rows[i] {
+			longest = max(longest, row.Waited)
+			if row.Waited > 1000 {
 				late++
 			}
 		}
 	}
-	if len(taken) != want {
-		t.Errorf("the agent took %d messages, want %d", len(taken), want)
+	for _, row := range taken {
+		seen = append(seen, row.Text)
 	}
+	killtest.Once(t, sent, seen)
 	// Rows of the peers, as the agent found them.
 	for _, row := range taken {
 		for _, written := range rows {

@@ -3,60 +3,56 @@
 package inbox_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams/lockedfile"
 )
-
-var steps = []lockedfile.Step{
-	lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFlush, lockedfile.StepLock,
-	lockedfile.StepFence, lockedfile.StepRename, lockedfile.StepReadBack, lockedfile.StepUnlock,
-}
 
 // A sender is killed at each point of an append. Sent again under its id, the
 // message is there once; or, where an agent took rows in between, it is known
 // to be sent, or said to be unknown, and never there twice.
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
-	type point struct {
-		job
-		written bool // whether the row is in the file by then
-		known   bool // whether the memory says so by then
-	}
-	var points []point
-	for _, s := range steps {
-		points = append(points, point{job: job{Step: s}, written: s == lockedfile.StepReadBack || s == lockedfile.StepUnlock})
-	}
-	for _, call := range []string{"recall before", "recall after", "intend before", "intend after", "written before", "written after"} {
-		points = append(points, point{job: job{Call: call}, written: strings.HasPrefix(call, "written"), known: call == "written after"})
-	}
-	for _, call := range []string{"withdraw before", "withdraw after"} {
-		points = append(points, point{job: job{Call: call, Break: true}})
-	}
-	for _, pt := range points {
+	for _, pt := range []struct {
+		at       string
+		intended bool // whether the memory says so by then
+		written  bool // whether the row is in the file by then
+		known    bool // whether the memory says that
+	}{
+		{at: "recall before"},
+		{at: "recall after"},
+		{at: string(lockedfile.StepRead)},
+		{at: "intend before"},
+		{at: "intend after", intended: true},
+		{at: string(lockedfile.StepWrite), intended: true},
+		{at: string(lockedfile.StepFlush), intended: true},
+		{at: string(lockedfile.StepLock), intended: true},
+		{at: string(lockedfile.StepFence), intended: true},
+		{at: string(lockedfile.StepRename), intended: true},
+		{at: string(lockedfile.StepReadBack), intended: true, written: true},
+		{at: string(lockedfile.StepUnlock), intended: true, written: true},
+		{at: "written before", intended: true, written: true},
+		{at: "written after", intended: true, written: true, known: true},
+		{at: "withdraw before", intended: true},
+		{at: "withdraw after"},
+	} {
 		for _, taken := range []bool{false, true} {
-			name := fmt.Sprintf("%s%s, taken %v", pt.Step, pt.Call, taken)
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, taken %v", pt.at, taken), func(t *testing.T) {
 				t.Parallel()
 				p := newPlace(t)
 				p.write([]byte(foreign))
-				j := pt.job
-				j.Prefix, j.Count, j.Signal = "m", 1, syscall.SIGKILL
-				wantKilled(t, name, p.sender(j).Run())
+				killtest.Killed(t, killtest.KillAt(p.sender(job{Prefix: "m", Count: 1, Break: strings.HasPrefix(pt.at, "withdraw")}), pt.at))
 				p.wantForeign(p.content())
 				if got := p.count("m-0") == 1; got != pt.written {
 					t.Errorf("row in the file: %v, want %v", got, pt.written)
@@ -74,10 +70,8 @@ func TestKilledAtEachPoint(t *testing.T) {
 					agent = p.agent("alice", time.Millisecond)
 					p.drain(agent)
 					seen = times(agent, "m-0")
-					intended := !slices.Contains([]string{"recall before", "recall after", "intend before", "withdraw after"}, j.Call) &&
-						j.Step != lockedfile.StepRead
 					dedup = pt.known
-					if intended && !pt.known {
+					if pt.intended && !pt.known {
 						wantErr = inbox.ErrUnknown
 					}
 				}
@@ -153,7 +147,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	for _, agent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("agent %v", agent), func(t *testing.T) {
 			t.Parallel()
-			killOften(t, rounds(t, 20), agent)
+			killOften(t, killtest.Rounds(t, envRounds, 8), agent)
 		})
 	}
 }
@@ -245,14 +239,7 @@ func killOften(t *testing.T, kills int, withAgent bool) {
 // the lines it printed. An agent, if there is one, takes while it lives.
 func (p *place) killed(t *testing.T, j job, after time.Duration, withAgent bool, agent *simagent.Agent) []string {
 	t.Helper()
-	cmd := p.sender(j)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	sender := killtest.Start(t, p.sender(j))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	if withAgent {
@@ -262,21 +249,11 @@ func (p *place) killed(t *testing.T, j job, after time.Duration, withAgent bool,
 			}
 		})
 	}
-	var said bytes.Buffer
-	first := make([]byte, 1)
-	if _, err := io.ReadFull(out, first); err != nil {
-		t.Fatalf("sender: %v", err)
-	}
-	said.Write(first)
-	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
-	defer timer.Stop()
-	if _, err := said.ReadFrom(out); err != nil {
-		t.Fatal(err)
-	}
-	err = cmd.Wait()
+	said := []string{sender.Line()}
+	<-time.After(after) // the random instant
+	said = append(said, sender.Kill()...)
 	// The agent may wait for the lock that the dead sender left; it gives up.
 	stop()
 	running.Wait()
-	wantKilled(t, j.Prefix, err)
-	return lines(said.String())
+	return said
 }

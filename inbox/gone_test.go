@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"teambridge/inbox"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -140,7 +141,7 @@ func TestTeamDeletedBeforeTheUnlock(t *testing.T) {
 // was not sent: its sender knows that it was, or that this is unknown.
 func TestTeamDeletedWhileSending(t *testing.T) {
 	t.Parallel()
-	rounds := rounds(t, 50)
+	rounds := killtest.Rounds(t, envRounds, 50)
 	var all, unsure, compromised atomic.Int64
 	failed, late := 0, 0
 	for range rounds {

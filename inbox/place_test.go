@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -21,18 +20,6 @@ import (
 // envRounds is how often tests do what they do at random instants or in a race. By
 // default that is not often.
 const envRounds = "INBOX_TEST_ROUNDS"
-
-// rounds returns what envRounds says, or else n.
-func rounds(t *testing.T, n int) int {
-	t.Helper()
-	if text := os.Getenv(envRounds); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return n
-}
 
 // place is a Claude directory with the team demo, whose member alice has the
 // inbox that the tests fight for, and what a sender keeps beside it.

@@ -6,54 +6,31 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams/lockedfile"
 )
 
-// stopped starts a sender that stops itself, holding the lock, with all but the
-// last look at it and the rename done, and waits until it has.
-func (p *place) stopped() (cmd *exec.Cmd, stdin io.Closer, out *bytes.Buffer) {
+// stopped starts a sender that stops, holding the lock, with all but the last
+// look at it and the rename done, and waits until it has.
+func (p *place) stopped() *killtest.Process {
 	p.t.Helper()
-	cmd = p.sender(job{Prefix: "m", Count: 1, Step: lockedfile.StepFence, Signal: syscall.SIGSTOP})
-	out = &bytes.Buffer{}
-	cmd.Stdout, cmd.Stderr = out, out
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { cmd.Process.Kill() })
-	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		p.t.Fatalf("the sender did not stop: %v, %v", status, err)
-	}
-	return cmd, stdin, out
+	return killtest.Stop(p.t, p.sender(job{Prefix: "m", Count: 1}), string(lockedfile.StepFence))
 }
 
 // woken lets the sender go on, and fails unless it says that it lost the lock,
 // wrote nothing, and the message can be sent again under its id.
-func (p *place) woken(cmd *exec.Cmd, stdin io.Closer, out *bytes.Buffer, release func()) {
+func (p *place) woken(sender *killtest.Process, release func()) {
 	p.t.Helper()
 	before := p.content()
-	if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), stdin.Close()); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		p.t.Error(err)
-	}
-	if got := out.String(); !strings.HasPrefix(got, "failed m-0: compromised: ") {
-		p.t.Errorf("the sender printed %q, want ErrCompromised", got)
+	if said, err := sender.Continue(); err != nil || len(said) != 1 || !strings.HasPrefix(said[0], "failed m-0: compromised: ") {
+		p.t.Errorf("the sender printed %q, %v, want ErrCompromised", said, err)
 	}
 	if got := p.content(); !bytes.Equal(got, before) {
 		p.t.Errorf("the woken sender wrote:\n%s\nover\n%s", got, before)
@@ -78,7 +55,7 @@ func TestStoppedBeforeTheRename(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		p := newPlace(t)
 		p.write([]byte(foreign))
-		cmd, stdin, out := p.stopped()
+		sender := p.stopped()
 		p.age()
 		if _, err := p.agent("bob", 0).Send(t.Context(), simagent.Message{To: "alice", Text: "meanwhile"}); err != nil {
 			t.Fatal(err)
@@ -89,7 +66,7 @@ func TestStoppedBeforeTheRename(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p.woken(cmd, stdin, out, func() {
+		p.woken(sender, func() {
 			if held {
 				// Still there: a lock that is not ours is not removed.
 				if err := os.Remove(p.lock()); err != nil {
@@ -113,7 +90,7 @@ func TestStoppedForElevenSeconds(t *testing.T) {
 	p := newPlace(t)
 	p.write([]byte("[]"))
 	peer := lockPeer(t, p.path(), "peer", "1")
-	cmd, stdin, out := p.stopped()
+	sender := p.stopped()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	lock, err := os.Stat(p.lock())
@@ -133,7 +110,7 @@ func TestStoppedForElevenSeconds(t *testing.T) {
 	if took := time.Since(lock.ModTime()); took < lockedfile.StaleAfter {
 		t.Errorf("the peer had the lock after %s; it was not held", took)
 	}
-	p.woken(cmd, stdin, out, func() {})
+	p.woken(sender, func() {})
 	if rows := p.rows(); len(rows) != 2 || rows[0].Text != "peer-0" {
 		t.Errorf("rows %+v, want the peer's and ours", rows)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/teams/lockedfile"
 )
 
@@ -42,7 +43,7 @@ func TestReadWhileWrittenInPlace(t *testing.T) {
 		}
 	})
 	b := p.open(lockedfile.Options{})
-	for i := range rounds(t, 500) {
+	for i := range killtest.Rounds(t, envRounds, 500) {
 		rows, err := b.Read(t.Context())
 		if err != nil || len(rows) != 1 && len(rows) != 2 {
 			t.Fatalf("read %d: %d rows, %v", i, len(rows), err)

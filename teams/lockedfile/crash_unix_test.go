@@ -4,58 +4,35 @@ package lockedfile
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-)
 
-// The test binary runs itself again as the process that is killed or stopped.
-// These variables say what it is to do.
-const (
-	envDir    = "LOCKEDFILE_TEST_DIR"    // directory of the file
-	envState  = "LOCKEDFILE_TEST_STATE"  // state directory
-	envCount  = "LOCKEDFILE_TEST_COUNT"  // how many increments
-	envStep   = "LOCKEDFILE_TEST_STEP"   // the step before which ...
-	envSignal = "LOCKEDFILE_TEST_SIGNAL" // ... this signal is sent to itself
+	"teambridge/relay/relaytest/killtest"
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(envDir); dir != "" {
-		if err := child(dir); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	killtest.Main(m, killtest.Roles{"incrementer": killtest.Job(incrementAll)})
 }
 
-func child(dir string) error {
-	root, err := os.OpenRoot(dir)
+// job is what a process is to do: increment the file so often. Its points are the steps.
+type job struct {
+	Dir, State string
+	Count      int
+}
+
+func incrementAll(j job) error {
+	root, err := os.OpenRoot(j.Dir)
 	if err != nil {
 		return err
 	}
-	signal, _ := strconv.Atoi(os.Getenv(envSignal))
-	count, _ := strconv.Atoi(os.Getenv(envCount))
-	l := locker(Options{Dir: os.Getenv(envState), Wait: time.Minute, Before: func(s Step) {
-		if string(s) == os.Getenv(envStep) {
-			if err := syscall.Kill(os.Getpid(), syscall.Signal(signal)); err != nil {
-				fmt.Println(err)
-			}
-			// The signal may go to another thread, and this one go on for a moment.
-			_, _ = io.Copy(io.Discard, os.Stdin)
-		}
-	}})
-	for range count {
+	l := locker(Options{Dir: j.State, Wait: time.Minute, Before: func(s Step) { killtest.At(string(s)) }})
+	for range j.Count {
 		if err := l.Transform(context.Background(), File{Dir: root, Name: "x.json"}, increment); err != nil {
 			return err
 		}
@@ -63,11 +40,8 @@ func child(dir string) error {
 	return nil
 }
 
-func (p *place) child(count int, step Step, signal syscall.Signal) *exec.Cmd {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envDir+"="+p.dir, envState+"="+p.state, envCount+"="+strconv.Itoa(count),
-		envStep+"="+string(step), envSignal+"="+strconv.Itoa(int(signal)))
-	return cmd
+func (p *place) process(count int) *exec.Cmd {
+	return killtest.Command(p.t.Context(), "incrementer", job{p.dir, p.state, count})
 }
 
 // age makes the lock directory, if there is one, as old as a dead holder's.
@@ -84,7 +58,7 @@ func TestProcessesExclude(t *testing.T) {
 	var wg sync.WaitGroup
 	const each, workers = 40, 6
 	for range workers {
-		cmd := p.child(each, "", 0)
+		cmd := p.process(each)
 		wg.Go(func() {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
@@ -105,11 +79,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	} {
 		p := newPlace(t)
 		p.write("7")
-		err := p.child(1, step, syscall.SIGKILL).Run()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("killed before %s: child ended with %v", step, err)
-		}
+		killtest.Killed(t, killtest.KillAt(p.process(1), string(step)))
 		if got, err := os.ReadFile(p.path("x.json")); err != nil || string(got) != want {
 			t.Errorf("killed before %s: file holds %q, %v; want %q", step, got, err, want)
 		}
@@ -129,20 +99,7 @@ func TestStoppedWhileHolding(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("7")
-	cmd := p.child(1, StepFence, syscall.SIGSTOP)
-	var out strings.Builder
-	cmd.Stdout = &out
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		t.Fatalf("child did not stop: %v %v", status, err)
-	}
+	stopped := killtest.Stop(t, p.process(1), string(StepFence))
 	p.age()
 	lock := p.path("x.json.lock")
 	// The other program holds its lock and has written.
@@ -150,11 +107,8 @@ func TestStoppedWhileHolding(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.write("other")
-	if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), stdin.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err == nil || !strings.Contains(out.String(), "taken over") {
-		t.Errorf("child ended with %v: %s", err, out.String())
+	if _, err := stopped.Continue(); err == nil || !strings.Contains(stopped.Stderr(), "taken over") {
+		t.Errorf("it ended with %v: %s", err, stopped.Stderr())
 	}
 	p.want("other", filepath.Base(lock))
 }
