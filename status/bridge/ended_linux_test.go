@@ -2,7 +2,6 @@ package bridge_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -96,32 +95,12 @@ func TestTeammateInAPaneIsKilled(t *testing.T) {
 // inPane lets this process lead a team, and gives its worker a pane and an id.
 func inPane(t *testing.T, config, id string) {
 	t.Helper()
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	space, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var c map[string]any
-	if err := json.Unmarshal(data, &c); err != nil {
-		t.Fatal(err)
-	}
-	c["leadProcess"] = map[string]any{"pid": os.Getpid(), "pidSpace": host + "#" + space, "procStart": teams.ThisStart(), "claimedAt": 1}
-	for _, m := range c["members"].([]any) {
-		if m := m.(map[string]any); m["name"] == "worker" {
-			m["agentId"], m["tmuxPaneId"], m["backendType"] = id, "%1", "tmux"
+	editConfig(t, config, func(c map[string]any) {
+		c["leadProcess"] = leadProcess(t, os.Getpid(), teams.ThisStart())
+		for _, m := range c["members"].([]any) {
+			if m := m.(map[string]any); m["name"] == "worker" {
+				m["agentId"], m["tmuxPaneId"], m["backendType"] = id, "%1", "tmux"
+			}
 		}
-	}
-	if data, err = json.Marshal(c); err == nil {
-		err = os.WriteFile(config, data, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 }

@@ -3,133 +3,15 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 )
-
-func TestTeamsAndMembers(t *testing.T) {
-	t.Parallel()
-	r := newWorld(t).start(t)
-	list := get[[]api.Team](t, r, "/v1/teams")
-	if len(list) != 2 || list[0].Team != older || list[0].Version != "" || list[1].Team != newer || list[1].Version != "" {
-		t.Errorf("teams %+v", list)
-	}
-	detail := get[api.TeamDetail](t, r, "/v1/teams/"+newer)
-	if detail.Lead != "team-lead" || detail.From != "user" || detail.Answerable || !slices.Equal(detail.Ours, []string{"user"}) {
-		t.Errorf("team %+v", detail)
-	}
-	members := get[[]api.Member](t, r, "/v1/teams/"+older+"/members")
-	var names []string
-	for _, m := range members {
-		names = append(names, m.Member+" "+m.Role)
-	}
-	if want := []string{"team-lead lead", "worker agent", "user none"}; !slices.Equal(names, want) {
-		t.Errorf("members %v, want %v", names, want)
-	}
-	states := get[[]api.Status](t, r, "/v1/teams/"+older+"/status")
-	if len(states) != 2 || states[1].State != api.StateTerminated || states[1].Evidence.Kind != "shutdown_approved" {
-		t.Errorf("states %+v", states)
-	}
-	if v := get[api.ServiceVersion](t, r, "/v1/version"); v.Version.Version != "v" || v.ReadOnly {
-		t.Errorf("version %+v", v)
-	}
-	if h := get[api.Health](t, r, "/healthz"); h.Status != "ok" {
-		t.Errorf("health %+v", h)
-	}
-	get[map[string]any](t, r, "/openapi.json")
-	for _, path := range []string{"", "/members", "/status", "/messages"} {
-		p := problem(t, r.ask(t, "GET", "/v1/teams/myteem"+path, ""), api.CodeNotFound)
-		if path == "" && !slices.Contains(p.Nearest, older) {
-			t.Errorf("nearest %v", p.Nearest)
-		}
-	}
-	problem(t, r.ask(t, "GET", "/v1/teams/..%2f..", ""), api.CodeInvalid)
-}
-
-// Messages come in pages, in both directions, with and without confirmations, and
-// also when their team is gone.
-func TestMessages(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for n := range 7 {
-		w.Send(older, "worker", "user", fmt.Sprintf("answer %d", n))
-		w.Send(older, "user", "worker", fmt.Sprintf("question %d", n))
-	}
-	r := w.start(t)
-	base := "/v1/teams/" + older + "/messages?"
-	texts := func(p api.Page) (list []string) {
-		for _, m := range p.Messages {
-			list = append(list, m.Text)
-		}
-		return list
-	}
-	last := get[api.Page](t, r, base+"inbox=user&limit=2")
-	if got := texts(last); !slices.Equal(got, []string{"answer 5", "answer 6"}) || !last.More || last.Seq < last.Messages[1].Seq {
-		t.Errorf("the last two: %v %v %d", got, last.More, last.Seq)
-	}
-	before := get[api.Page](t, r, fmt.Sprintf("%sinbox=user&limit=3&before=%d", base, last.Messages[0].Seq))
-	if got := texts(before); !slices.Equal(got, []string{"answer 2", "answer 3", "answer 4"}) {
-		t.Errorf("before them: %v", got)
-	}
-	after := get[api.Page](t, r, fmt.Sprintf("%sinbox=user&limit=3&after=%d", base, before.Messages[0].Seq))
-	if got := texts(after); !slices.Equal(got, []string{"answer 3", "answer 4", "answer 5"}) || !after.More {
-		t.Errorf("after the first of those: %v", got)
-	}
-	whole := get[api.Page](t, r, base+"with=worker&limit=500")
-	var said, heard int
-	for i, m := range whole.Messages {
-		if m.From == "worker" {
-			said++
-		}
-		if m.Inbox == "worker" {
-			heard++
-		}
-		if m.From != "worker" && m.Inbox != "worker" || i > 0 && m.Seq <= whole.Messages[i-1].Seq || m.Noise {
-			t.Errorf("in the conversation: %+v", m)
-		}
-	}
-	if heard != 9 || said != 9 || whole.More { // of the captured team two more each
-		t.Errorf("the conversation has %d to worker and %d of it, more %v", heard, said, whole.More)
-	}
-	protocol := get[api.Page](t, r, base+"with=worker&limit=500&protocol=true")
-	if len(protocol.Messages) <= len(whole.Messages) || !slices.ContainsFunc(protocol.Messages, func(m api.Record) bool { return m.Noise }) {
-		t.Errorf("with confirmations %d messages, without %d", len(protocol.Messages), len(whole.Messages))
-	}
-	paged := []string{}
-	for at := int64(0); ; {
-		p := get[api.Page](t, r, fmt.Sprintf("%swith=worker&limit=4&after=%d", base, at))
-		paged = append(paged, texts(p)...)
-		if !p.More {
-			break
-		}
-		at = p.Messages[len(p.Messages)-1].Seq
-	}
-	if !slices.Equal(paged, texts(whole)) {
-		t.Errorf("page by page %v\nat once %v", paged, texts(whole))
-	}
-	for _, query := range []string{"limit=0", "limit=501", "limit=x", "after=-1", "nonsense=1", "inbox=a&inbox=b", "with=a&from=b", "protocol=yes"} {
-		problem(t, r.ask(t, "GET", base+query, ""), api.CodeUsage)
-	}
-	stream := r.listen(t, "", "")
-	if err := os.RemoveAll(filepath.Join(w.Root.Path(), "teams", older)); err != nil {
-		t.Fatal(err)
-	}
-	stream.until(api.EventSnapshot, func(e event) bool { return len(as[api.Snapshot](t, e).Teams) == 1 })
-	if got := texts(get[api.Page](t, r, base+"with=worker&limit=500")); !slices.Equal(got, paged) {
-		t.Errorf("of a team that is gone: %v", got)
-	}
-	problem(t, r.ask(t, "GET", base+"createdAt=1", ""), api.CodeNotFound)
-}
 
 // The text as HTML is only in the records of who asks for it, and only if it is a text that
 // somebody wrote for others.
@@ -186,42 +68,6 @@ func TestMessagesAsHTML(t *testing.T) {
 	problem(t, r.ask(t, "GET", base+"&html=1", ""), api.CodeUsage)
 }
 
-func TestSearch(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.Send(older, "worker", "user", "the build is green, <b>really</b>")
-	w.Send(newer, "worker", "team-lead", "the build is red")
-	r := w.start(t)
-	found := get[api.Found](t, r, "/v1/search?q=BUILD&limit=1")
-	if len(found.Hits) != 1 || !found.More {
-		t.Fatalf("found %+v", found)
-	}
-	hit := get[api.Found](t, r, "/v1/search?q=build&team="+older).Hits[0]
-	var all, marked string
-	for _, p := range hit.Snippet {
-		if all += p.Text; p.Match {
-			marked += p.Text
-		}
-	}
-	if all != "the build is green, <b>really</b>" || marked != "build" {
-		t.Errorf("snippet %q, marked %q", all, marked)
-	}
-	at := func(d time.Duration) string { return url.QueryEscape(hit.FirstSeen.Add(d).Format(time.RFC3339Nano)) }
-	for query, want := range map[string]bool{
-		"since=" + at(0): true, "since=" + at(time.Microsecond): false,
-		"until=" + at(0): false, "until=" + at(time.Microsecond): true,
-		fmt.Sprintf("createdAt=%d", hit.CreatedAt): true, fmt.Sprintf("createdAt=%d", hit.CreatedAt+1): false,
-	} {
-		hits := get[api.Found](t, r, "/v1/search?q=build&"+query).Hits
-		if got := slices.ContainsFunc(hits, func(h api.Hit) bool { return h.Seq == hit.Seq }); got != want {
-			t.Errorf("%s: found is %v, want %v", query, got, want)
-		}
-	}
-	problem(t, r.ask(t, "GET", "/v1/search?q=build&since=yesterday", ""), api.CodeUsage)
-	problem(t, r.ask(t, "GET", "/v1/search?q=+", ""), api.CodeUsage)
-	problem(t, r.ask(t, "GET", "/v1/search", ""), api.CodeUsage)
-}
-
 // What is said in HTTP alone of messages: statuses, the key that sends once, and bodies that are none. What is sent, and what
 // is refused, is in the suite of the bridge.
 func TestSend(t *testing.T) {
@@ -272,39 +118,36 @@ func TestSend(t *testing.T) {
 	problem(t, r.ask(t, "POST", to, `{"text":"all","except":["worker"]}`), api.CodeNotFound)
 }
 
-// The person's names in a team are known after it has ended, so that their messages can be told
-// from those of others.
-func TestMessagesTellWhoThePersonWas(t *testing.T) {
+// What is said in HTTP alone of questions: queries that are wrong, paths that lead nowhere, and what is near.
+func TestQueries(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	r := w.start(t)
-	c, err := w.Team(newer).Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := c.Instance().CreatedAt
-	join := ledger.Join{Root: w.Root.Path(), Team: newer, CreatedAt: at, Member: "operator", AgentID: "operator@t", At: time.Now()}
-	if err := r.ledger.Joined(t.Context(), join); err != nil {
-		t.Fatal(err)
-	}
-	join.CreatedAt++
-	join.Member = "somebody"
-	if err := r.ledger.Joined(t.Context(), join); err != nil {
-		t.Fatal(err)
-	}
-	base := fmt.Sprintf("/v1/teams/%s/messages?createdAt=%d", newer, at)
-	look := func(when string) {
-		t.Helper()
-		if ours := get[api.Page](t, r, base).Ours; !slices.Equal(ours, []string{"user", "operator"}) {
-			t.Errorf("%s: %q", when, ours)
+	r := newWorld(t).start(t)
+	const messages, doctor = "/v1/teams/" + older + "/messages", "/v1/doctor"
+	for code, paths := range map[api.Code][]string{
+		api.CodeUsage: {
+			messages + "?limit=0", messages + "?limit=501", messages + "?limit=x", messages + "?after=-1", messages + "?nonsense=1", messages + "?inbox=a&inbox=b",
+			messages + "?with=a&from=b", messages + "?protocol=yes", messages + "?work=no", "/v1/search?q=x&since=yesterday", "/v1/search?q=+", "/v1/search",
+			"/v1/relays/x/events?limit=0", "/v1/relays/x/events?after=x", "/v1/relays/x/deliveries?state=eaten", "/v1/teams/" + older + "/wait?for=message&timeout=soon",
+			"/v1/teams/" + older + "/wait?for=message&timeout=-1s",
+		},
+		api.CodeNotFound: {"/v1/teams/myteem", "/v1/teams/myteem/members", "/v1/teams/myteem/status", "/v1/teams/myteem/messages", "/v1/relays/x/events", "/v1/relays/x/deliveries", messages + "?createdAt=1", doctor + "?team=nobody"},
+		api.CodeInvalid:  {"/v1/teams/..%2f.."},
+	} {
+		for _, path := range paths {
+			if p := problem(t, r.ask(t, "GET", path, ""), code); path == "/v1/teams/myteem" && !slices.Contains(p.Nearest, older) {
+				t.Errorf("nearest %v", p.Nearest)
+			}
 		}
 	}
-	w.Send(newer, "operator", "worker", "hello")
-	e := r.listen(t, "?after=0", "")
-	e.until(api.EventMessage, func(e event) bool { return as[api.MessageEvent](t, e).Message.Text == "hello" })
-	look("while it exists")
-	if err := os.Rename(w.Path(newer), w.Path(newer)+".ended"); err != nil {
-		t.Fatal(err)
+	for query, code := range map[string]api.Code{"?limit=1": api.CodeUsage, "": api.CodeNotFound} {
+		problem(t, r.ask(t, "GET", "/v1/relays/nobody/events"+query, "", "Accept", "text/event-stream"), code)
 	}
-	look("after it ended")
+	problem(t, r.ask(t, "DELETE", "/v1/relays/x?deleteTeam=perhaps", ""), api.CodeUsage)
+	if v := get[api.ServiceVersion](t, r, "/v1/version"); v.Version.Version != "v" || v.ReadOnly {
+		t.Errorf("version %+v", v)
+	}
+	if h := get[api.Health](t, r, "/healthz"); h.Status != "ok" {
+		t.Errorf("health %+v", h)
+	}
+	get[map[string]any](t, r, "/openapi.json")
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay"
-	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/api"
 )
 
@@ -134,58 +132,4 @@ func TestRequestsThatWaitEndWithTheService(t *testing.T) {
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), `{"error":{"code":"unavailable",`) || lines.Scan() || lines.Err() != nil {
 		t.Errorf("the transcript ends with %s, %v", lines.Text(), lines.Err())
 	}
-}
-
-// A question to an agent of the service is a prompt, and its answer is known by what it is to.
-func TestAskingAnAgentOfTheService(t *testing.T) {
-	t.Parallel()
-	h := newHeadless(t, simchild.Script{})
-	r := h.start(t)
-	lead := h.add(t, r, "lead", "")
-	h.until(t, r, lead.ID, "idle", in(relay.Idle))
-	const ask = "/v1/teams/" + band + "/members/lead/ask"
-	busy := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "WAIT:go [q-0]", "")), http.StatusCreated)
-	h.accepted(t, r, lead.ID, busy)
-	asked := make(chan answer, 1)
-	go func() { asked <- r.ask(t, "POST", ask, message(t, "how many? [q-1]", `, "isolated": true`)) }()
-	h.until(t, r, lead.ID, "given the question", func(e api.RelayEntry) bool { return e.Queue == 2 })
-	h.let(t)
-	a := of[api.Answered](t, <-asked, http.StatusOK)
-	if a.Text != "ACK: how many? [q-1]" || a.Via != api.ViaResult || !a.Certain || a.Reply.Kind != "answer" || a.Joined != api.Guest || a.Sent.Delivery == "" || a.Sent.State != api.Consumed {
-		t.Errorf("it is %+v", a)
-	}
-	again := of[api.Answered](t, r.ask(t, "POST", ask, message(t, "and now? [q-2]", "")), http.StatusOK)
-	if again.Text != "ACK: and now? [q-2]" || again.Joined != "" {
-		t.Errorf("it is %+v", again)
-	}
-}
-
-// A question whose prompt fails, or is given up, has no answer.
-func TestAskingWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
-	h := newHeadless(t, simchild.Script{})
-	r := h.start(t)
-	lead := h.add(t, r, "lead", "")
-	h.until(t, r, lead.ID, "idle", in(relay.Idle))
-	const ask = "/v1/teams/" + band + "/members/lead/ask"
-	problem(t, r.ask(t, "POST", ask, message(t, "[q-1]\nFAIL", "")), api.CodeNoAnswer)
-
-	busy := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "WAIT:go [q-2]", "")), http.StatusCreated)
-	h.accepted(t, r, lead.ID, busy)
-	asked := make(chan answer, 1)
-	go func() { asked <- r.ask(t, "POST", ask, message(t, "[q-3]", "")) }()
-	dropped := ""
-	for end := time.After(patience); dropped == ""; {
-		for _, d := range get[[]api.Delivery](t, r, "/v1/relays/"+lead.ID+"/deliveries?state=claimed") {
-			dropped = d.Delivery
-		}
-		select {
-		case <-end:
-			t.Fatal("the question does not wait")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+dropped+"/drop", ""), http.StatusOK)
-	problem(t, <-asked, api.CodeNoAnswer)
-	h.let(t)
 }

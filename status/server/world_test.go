@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
@@ -47,10 +45,6 @@ type running struct {
 	doc    reference
 	client *http.Client // over the socket
 	logs   *bytes.Buffer
-
-	ledger  *ledger.Ledger // of the service
-	journal *journal.Journal
-	panes   *pane.Panes
 
 	stop context.CancelFunc
 	over chan error
@@ -91,13 +85,6 @@ func (w *world) start(t testing.TB, change ...func(*Server)) *running {
 		t.Fatalf("the service ended: %v", err)
 	case <-time.After(patience):
 		t.Fatal("the service is not ready")
-	}
-	var errs [3]error
-	r.ledger, errs[0] = s.local.Ledger(ctx)
-	r.journal, errs[1] = s.local.Journal(ctx)
-	r.panes, errs[2] = s.local.OpenPanes(ctx)
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		r.end(t)
