@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"runtime"
 	"testing"
 
 	"teambridge/status/api"
@@ -8,27 +9,16 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A service answers as the files do, also through a pipe.
+// A service answers through a pipe as the files do. The tests of package server ask it at its socket.
 func TestBridge(t *testing.T) {
 	t.Parallel()
-	t.Run("socket", func(t *testing.T) {
-		t.Parallel()
-		bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge {
-			w := &world{f, t}
-			w.serve()
+	bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge {
+		w := &world{f, t}
+		addrs, _ := w.serve()
+		if runtime.GOOS == "windows" { // where it listens on a port
 			return w.find()
-		})
-	})
-	t.Run("pipe", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("not with -short: it is the same over HTTP/2")
 		}
-		t.Parallel()
-		bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge {
-			w := &world{f, t}
-			addrs, _ := w.serve()
-			c, _ := w.pipe(addrs[0])
-			return c
-		})
+		c, _ := w.pipe(addrs[0])
+		return c
 	})
 }

@@ -123,6 +123,10 @@ func (d *reference) check(s schema, v any, at string) []string {
 		if n, ok := v.(float64); !ok || n != float64(int64(n)) {
 			bad("%v is no integer", v)
 		}
+	case "number":
+		if _, ok := v.(float64); !ok {
+			bad("%v is no number", v)
+		}
 	case "boolean":
 		if _, ok := v.(bool); !ok {
 			bad("%v is no boolean", v)

@@ -386,9 +386,21 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if err != nil || len(found.Hits) != 1 || !found.More {
 				w.Errorf("the last one is %+v, %v", found, err)
 			}
-			found, err = w.b.Search(w.Context(), api.SearchQuery{Words: "zebra", Since: time.Now().Add(time.Hour)})
-			if err != nil || len(found.Hits) != 0 {
-				w.Errorf("later: %+v, %v", found, err)
+			hit := found.Hits[0]
+			for name, tc := range map[string]struct {
+				q    api.SearchQuery
+				want bool
+			}{
+				"from then on": {api.SearchQuery{Since: hit.FirstSeen}, true}, "later": {api.SearchQuery{Since: hit.FirstSeen.Add(time.Microsecond)}, false},
+				"before": {api.SearchQuery{Until: hit.FirstSeen}, false}, "until then": {api.SearchQuery{Until: hit.FirstSeen.Add(time.Microsecond)}, true},
+				"of the team": {api.SearchQuery{CreatedAt: hit.CreatedAt}, true}, "of another": {api.SearchQuery{CreatedAt: hit.CreatedAt + 1}, false},
+				"before it": {api.SearchQuery{Before: hit.Seq}, false},
+			} {
+				tc.q.Words = "zebra"
+				found, err := w.b.Search(w.Context(), tc.q)
+				if got := slices.ContainsFunc(found.Hits, func(h api.Hit) bool { return h.Seq == hit.Seq }); err != nil || got != tc.want {
+					w.Errorf("%s: found is %v, want %v; %v", name, got, tc.want, err)
+				}
 			}
 			_, err = w.b.Search(w.Context(), api.SearchQuery{Words: " "})
 			w.fails(err, api.CodeUsage)
@@ -519,6 +531,14 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			blocked := filepath.Join(w.Root.Path(), "teams", newer, "inboxes", "worker.json.lock")
 			w.must(os.WriteFile(blocked, nil, 0o600)) // a file in the place of a lock
 			w.must(os.Chtimes(blocked, time.Time{}, time.Now().Add(-time.Hour)))
+			r, err = w.b.Findings(w.Context(), "")
+			i := slices.IndexFunc(r.Findings, func(f api.Finding) bool { return f.Code == "foreign_lock" })
+			if err != nil || r.Teams != 2 || r.Inboxes == 0 || i < 0 || r.Findings[i].Path != blocked || r.Findings[i].Level != api.LevelProblem || r.Findings[i].Fixed {
+				w.Errorf("with a file that blocks an inbox: %+v, %v", r, err)
+			}
+			if _, err := os.Stat(blocked); err != nil {
+				w.Errorf("a look has fixed it: %v", err)
+			}
 			r, err = w.b.Fix(w.Context(), newer)
 			if err != nil || !slices.ContainsFunc(r.Findings, func(f api.Finding) bool { return f.Fixed }) {
 				w.Errorf("fixed: %+v, %v", r, err)
@@ -635,6 +655,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.fails(err, api.CodeInvalid)
 		},
 	}
+	maps.Copy(cases, events)
 	maps.Copy(cases, lasting)
 	maps.Copy(cases, outcomes)
 	maps.Copy(cases, links)

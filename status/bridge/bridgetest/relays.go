@@ -3,6 +3,8 @@ package bridgetest
 import (
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -39,6 +41,9 @@ func control(w *world) {
 		"bad permissions":  func(n *api.NewRelay) { n.Permissions = "maybe" },
 		"a bad word":       func(n *api.NewRelay) { n.OnCut = "shrug" },
 		"nothing to start": func(n *api.NewRelay) { n.Command = nil },
+		"no directory":     func(n *api.NewRelay) { n.Dir = filepath.Join(w.State, "none") },
+		"a server of none": func(n *api.NewRelay) { n.URL = "http://127.0.0.1:1" },
+		"a plain OpenCode": func(n *api.NewRelay) { n.Runtime, n.Plain = "opencode", true },
 	} {
 		bad := api.NewRelay{Team: later, Member: "other", Command: []string{"agent"}, Dir: w.State}
 		change(&bad)
@@ -51,6 +56,15 @@ func control(w *world) {
 	_, err = w.b.AddRelay(ctx, api.NewRelay{Team: newer, Member: "nobody", Command: []string{"agent"}, Dir: w.State})
 	w.fails(err, api.CodeNotFound)
 
+	all := api.NewRelay{Team: later, Member: "worker", Command: []string{"agent", "a b"}, Dir: w.State, Permissions: "allow=Read", Mode: []byte(`{"model":"x"}`), OnCut: "report", Plain: true}
+	added, err := w.b.AddRelay(ctx, all)
+	if err != nil || !slices.Equal(added.Command, all.Command) || added.Permissions != all.Permissions || string(added.Mode) != string(all.Mode) || added.OnCut != all.OnCut || !added.Plain || added.Dir != all.Dir {
+		w.Errorf("added %+v, %v", added, err)
+	}
+	open, err := w.b.AddRelay(ctx, api.NewRelay{Team: later, Member: "oc", Runtime: "opencode", URL: "http://127.0.0.1:1/", PasswordFile: "/none", Dir: w.State})
+	if err != nil || open.Runtime != "opencode" || open.Command == nil || len(open.Command) > 0 || open.URL != "http://127.0.0.1:1" || open.PasswordFile != "/none" {
+		w.Errorf("added %+v, %v", open, err)
+	}
 	other, err := w.b.AddRelay(ctx, api.NewRelay{Team: "later2", Member: "lead", Command: []string{"agent"}, Dir: w.State})
 	w.must(err)
 	for _, tc := range []struct{ team, name, want string }{
@@ -146,8 +160,18 @@ func deliveries(w *world) {
 	w.fails(err, api.CodeUsage)
 	_, err = w.b.Deliveries(ctx, "nobody", api.DeliveryQuery{})
 	w.fails(err, api.CodeNotFound)
-	_, err = w.b.RemoveRelay(ctx, "worker@"+newer)
-	w.fails(err, api.CodeConflict)
+	run, err := w.b.Relay(ctx, newer, "worker")
+	if err != nil || run.ID == "" || run.Created != nil {
+		w.Errorf("the relay of run is %+v, %v", run, err)
+	}
+	for name, do := range map[string]func(context.Context, string) (api.RelayEntry, error){
+		"worker@" + newer: w.b.RemoveRelay, run.ID: w.b.Interrupt, run.ID[:8]: w.b.RetryRelay,
+	} {
+		_, err := do(ctx, name)
+		if w.fails(err, api.CodeConflict); err != nil && !strings.Contains(err.Error(), `"teambridge run"`) {
+			w.Errorf("what nobody can do with a relay of run: %v", err)
+		}
+	}
 
 	first := sent[0].Delivery
 	_, err = w.b.RetryDelivery(ctx, first)
