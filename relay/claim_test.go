@@ -18,91 +18,6 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// unlockedStore is a ledger each call of which fails while the lock of the inbox is held.
-type unlockedStore struct {
-	store
-	t    testing.TB
-	lock string
-}
-
-func (q *unlockedStore) free(call string) error {
-	if _, err := os.Lstat(q.lock); err != nil {
-		return nil
-	}
-	q.t.Errorf("%s was called while the lock of the inbox was held", call)
-	return errors.New("called while the lock of the inbox was held")
-}
-
-func (q *unlockedStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
-	if err := q.free("OpenCount"); err != nil {
-		return 0, err
-	}
-	return q.store.OpenCount(ctx, p)
-}
-
-func (q *unlockedStore) Open(ctx context.Context, p ledger.InboxKey) ([]string, error) {
-	if err := q.free("Open"); err != nil {
-		return nil, err
-	}
-	return q.store.Open(ctx, p)
-}
-
-func (q *unlockedStore) Unmarked(ctx context.Context, p ledger.InboxKey) ([]ledger.Delivery, error) {
-	if err := q.free("Unmarked"); err != nil {
-		return nil, err
-	}
-	return q.store.Unmarked(ctx, p)
-}
-
-func (q *unlockedStore) Marked(ctx context.Context, p ledger.InboxKey, id string) ([]ledger.Delivery, error) {
-	if err := q.free("Marked"); err != nil {
-		return nil, err
-	}
-	return q.store.Marked(ctx, p, id)
-}
-
-func (q *unlockedStore) DroppedUnmarked(ctx context.Context, p ledger.InboxKey, key string) ([]string, error) {
-	if err := q.free("DroppedUnmarked"); err != nil {
-		return nil, err
-	}
-	return q.store.DroppedUnmarked(ctx, p, key)
-}
-
-func (q *unlockedStore) Occurrences(ctx context.Context, p ledger.InboxKey, key string) (int, error) {
-	if err := q.free("Occurrences"); err != nil {
-		return 0, err
-	}
-	return q.store.Occurrences(ctx, p, key)
-}
-
-func (q *unlockedStore) Missing(ctx context.Context, p ledger.InboxKey, uuids ...string) ([]string, error) {
-	if err := q.free("Missing"); err != nil {
-		return nil, err
-	}
-	return q.store.Missing(ctx, p, uuids...)
-}
-
-func (q *unlockedStore) Claim(ctx context.Context, ds ...ledger.Delivery) error {
-	if err := q.free("Claim"); err != nil {
-		return err
-	}
-	return q.store.Claim(ctx, ds...)
-}
-
-func (q *unlockedStore) Mark(ctx context.Context, uuids ...string) error {
-	if err := q.free("Mark"); err != nil {
-		return err
-	}
-	return q.store.Mark(ctx, uuids...)
-}
-
-func (q *unlockedStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
-	if err := q.free("Settle"); err != nil {
-		return err
-	}
-	return q.store.EndDeliveries(ctx, state, reason, uuids...)
-}
-
 // hooked makes the relay's locks call before at each step.
 func (s *station) hooked(before func(lockedfile.Step)) {
 	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Hold: time.Minute, Before: before})
@@ -158,7 +73,12 @@ func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.ledger = &unlockedStore{store: r.ledger, t: t, lock: lock}
+	r.ledger = stepStore{Ledger: s.ledger, before: func(call string) error {
+		if _, err := os.Lstat(lock); err == nil {
+			t.Errorf("%s was called while the lock of the inbox was held", call)
+		}
+		return nil
+	}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()

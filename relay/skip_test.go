@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -97,7 +96,7 @@ func TestIdleReports(t *testing.T) {
 func TestSkippedThroughCrashes(t *testing.T) {
 	t.Parallel()
 	for _, next := range []IdleReports{IdleReportsOfResult, AllIdleReports} {
-		for _, at := range []string{"claim", "mark", "record", "end", "done"} {
+		for _, at := range []string{"claim", "mark", "record", "before settle", "settle"} {
 			t.Run(at+", then "+string(next), func(t *testing.T) {
 				t.Parallel()
 				s := newStation(t, simchild.Script{})
@@ -109,7 +108,24 @@ func TestSkippedThroughCrashes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.ledger = crashStore{s.ledger, at, crash, new(sync.Once)}
+				errCrash := errors.New("crashed here")
+				crashAt := func(at string) func(string) error {
+					return func(call string) error {
+						if call == at {
+							crash()
+							return errCrash
+						}
+						return nil
+					}
+				}
+				steps := stepStore{Ledger: s.ledger}
+				switch at {
+				case "claim", "settle": // it is in the ledger alone
+					steps.after = crashAt(at)
+				case "mark", "before settle":
+					steps.before = crashAt(strings.TrimPrefix(at, "before "))
+				}
+				r.ledger = steps
 				if at == "record" {
 					r.at = func(m moment) {
 						if m == claimed {
@@ -118,7 +134,7 @@ func TestSkippedThroughCrashes(t *testing.T) {
 					}
 				}
 				err = r.Run(ctx)
-				if at != "done" && ctx.Err() == nil {
+				if ctx.Err() == nil {
 					t.Fatalf("it did not end there: %v", err)
 				}
 				was := s.fates("team-lead")
@@ -147,45 +163,6 @@ func TestSkippedThroughCrashes(t *testing.T) {
 			})
 		}
 	}
-}
-
-// crashStore ends a relay at a step of a claim.
-type crashStore struct {
-	*ledger.Ledger
-	when  string
-	crash func()
-	once  *sync.Once
-}
-
-var errCrash = errors.New("crashed here")
-
-func (s crashStore) Claim(ctx context.Context, ds ...ledger.Delivery) error {
-	err := s.Ledger.Claim(ctx, ds...)
-	if s.when == "claim" { // it is in the ledger alone
-		s.crash()
-		return errCrash
-	}
-	return err
-}
-
-func (s crashStore) Mark(ctx context.Context, ids ...string) error {
-	if s.when == "mark" {
-		s.crash()
-		return errCrash
-	}
-	return s.Ledger.Mark(ctx, ids...)
-}
-
-func (s crashStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, ids ...string) error {
-	if s.when == "end" {
-		s.crash()
-		return errCrash
-	}
-	err := s.Ledger.EndDeliveries(ctx, state, reason, ids...)
-	if s.when == "done" {
-		s.once.Do(s.crash)
-	}
-	return err
 }
 
 // Reports that are skipped neither hide a loop nor make one.

@@ -9,110 +9,135 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"teambridge/relay/claude"
 	"testing"
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/relaytest/simchild"
 )
 
-// faultyStore is a ledger whose calls fail when a test says so.
-type faultyStore struct {
+// stepStore is a ledger in which a test does something before a call, and after it. A call fails with the error of that: before it is made, or
+// although it was.
+type stepStore struct {
 	*ledger.Ledger
-	fail func(op string) error
+	before, after func(call string) error // nil: nothing
 }
 
-func (s faultyStore) Session(ctx context.Context, p ledger.InboxKey) (session ledger.Session, found bool, err error) {
-	if err := s.fail("session"); err != nil {
-		return session, false, err
+func step[T any](s stepStore, call string, do func() (T, error)) (result T, err error) {
+	if s.before != nil {
+		if err := s.before(call); err != nil {
+			return result, err
+		}
 	}
-	return s.Ledger.Session(ctx, p)
-}
-
-func (s faultyStore) SetSession(ctx context.Context, session ledger.Session) error {
-	if err := s.fail("set session"); err != nil {
-		return err
+	if result, err = do(); err == nil && s.after != nil {
+		err = s.after(call)
 	}
-	return s.Ledger.SetSession(ctx, session)
+	return result, err
 }
 
-func (s faultyStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
-	if err := s.fail("count"); err != nil {
-		return 0, err
-	}
-	return s.Ledger.OpenCount(ctx, p)
+func (s stepStore) do(call string, do func() error) error {
+	_, err := step(s, call, func() (any, error) { return nil, do() })
+	return err
 }
 
-func (s faultyStore) Waiting(ctx context.Context, p ledger.InboxKey) ([]ledger.Delivery, error) {
-	if err := s.fail("waiting"); err != nil {
-		return nil, err
-	}
-	return s.Ledger.Waiting(ctx, p)
+// found is what two of its calls return.
+type found[T any] struct {
+	what  T
+	found bool
 }
 
-func (s faultyStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error {
-	if err := s.fail("settle"); err != nil {
-		return err
-	}
-	return s.Ledger.EndDeliveries(ctx, state, reason, deliveries...)
-}
-
-func (s faultyStore) InFlight(ctx context.Context, p ledger.InboxKey) (f ledger.Frame, found bool, err error) {
-	if err := s.fail("in flight"); err != nil {
-		return f, false, err
-	}
-	return s.Ledger.InFlight(ctx, p)
-}
-
-func (s faultyStore) Frame(ctx context.Context, uuid string) (f ledger.Frame, found bool, err error) {
-	if err := s.fail("frame"); err != nil {
-		return f, false, err
-	}
-	return s.Ledger.Frame(ctx, uuid)
-}
-
-func (s faultyStore) Commit(ctx context.Context, f ledger.Frame, deliveries ...string) error {
-	if err := s.fail("commit " + string(f.Kind)); err != nil {
-		return err
-	}
-	return s.Ledger.Commit(ctx, f, deliveries...)
-}
-
-func (s faultyStore) Tried(ctx context.Context, uuid, session string) error {
-	if err := s.fail("tried"); err != nil {
-		return err
-	}
-	return s.Ledger.Tried(ctx, uuid, session)
-}
-
-func (s faultyStore) Died(ctx context.Context, uuid string) (f ledger.Frame, err error) {
-	if err := s.fail("died"); err != nil {
+func find[T any](s stepStore, call string, do func() (T, bool, error)) (T, bool, error) {
+	f, err := step(s, call, func() (f found[T], err error) {
+		f.what, f.found, err = do()
 		return f, err
-	}
-	return s.Ledger.Died(ctx, uuid)
+	})
+	return f.what, f.found, err
 }
 
-func (s faultyStore) Split(ctx context.Context, uuid, reason string) (bool, error) {
-	if err := s.fail("split"); err != nil {
-		return false, err
-	}
-	return s.Ledger.Split(ctx, uuid, reason)
+func (s stepStore) Unmarked(ctx context.Context, p ledger.InboxKey) ([]ledger.Delivery, error) {
+	return step(s, "unmarked", func() ([]ledger.Delivery, error) { return s.Ledger.Unmarked(ctx, p) })
 }
 
-func (s faultyStore) Advance(ctx context.Context, uuid string, state ledger.DeliveryState, reason string) error {
-	if err := s.fail("advance to " + string(state)); err != nil {
-		return err
-	}
-	return s.Ledger.Advance(ctx, uuid, state, reason)
+func (s stepStore) Open(ctx context.Context, p ledger.InboxKey) ([]string, error) {
+	return step(s, "open", func() ([]string, error) { return s.Ledger.Open(ctx, p) })
 }
 
-func (s faultyStore) Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error {
-	if err := s.fail("advance to " + string(state)); err != nil {
-		return err
-	}
-	return s.Ledger.Finish(ctx, uuid, state, reason, answer)
+func (s stepStore) Marked(ctx context.Context, p ledger.InboxKey, id string) ([]ledger.Delivery, error) {
+	return step(s, "marked", func() ([]ledger.Delivery, error) { return s.Ledger.Marked(ctx, p, id) })
+}
+
+func (s stepStore) DroppedUnmarked(ctx context.Context, p ledger.InboxKey, key string) ([]string, error) {
+	return step(s, "dropped", func() ([]string, error) { return s.Ledger.DroppedUnmarked(ctx, p, key) })
+}
+
+func (s stepStore) Occurrences(ctx context.Context, p ledger.InboxKey, key string) (int, error) {
+	return step(s, "occurrences", func() (int, error) { return s.Ledger.Occurrences(ctx, p, key) })
+}
+
+func (s stepStore) Missing(ctx context.Context, p ledger.InboxKey, uuids ...string) ([]string, error) {
+	return step(s, "missing", func() ([]string, error) { return s.Ledger.Missing(ctx, p, uuids...) })
+}
+
+func (s stepStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
+	return step(s, "count", func() (int, error) { return s.Ledger.OpenCount(ctx, p) })
+}
+
+func (s stepStore) Waiting(ctx context.Context, p ledger.InboxKey) ([]ledger.Delivery, error) {
+	return step(s, "waiting", func() ([]ledger.Delivery, error) { return s.Ledger.Waiting(ctx, p) })
+}
+
+func (s stepStore) Died(ctx context.Context, uuid string) (ledger.Frame, error) {
+	return step(s, "died", func() (ledger.Frame, error) { return s.Ledger.Died(ctx, uuid) })
+}
+
+func (s stepStore) Split(ctx context.Context, uuid, reason string) (bool, error) {
+	return step(s, "split", func() (bool, error) { return s.Ledger.Split(ctx, uuid, reason) })
+}
+
+func (s stepStore) Session(ctx context.Context, p ledger.InboxKey) (ledger.Session, bool, error) {
+	return find(s, "session", func() (ledger.Session, bool, error) { return s.Ledger.Session(ctx, p) })
+}
+
+func (s stepStore) InFlight(ctx context.Context, p ledger.InboxKey) (ledger.Frame, bool, error) {
+	return find(s, "in flight", func() (ledger.Frame, bool, error) { return s.Ledger.InFlight(ctx, p) })
+}
+
+func (s stepStore) Frame(ctx context.Context, uuid string) (ledger.Frame, bool, error) {
+	return find(s, "frame", func() (ledger.Frame, bool, error) { return s.Ledger.Frame(ctx, uuid) })
+}
+
+func (s stepStore) Claim(ctx context.Context, ds ...ledger.Delivery) error {
+	return s.do("claim", func() error { return s.Ledger.Claim(ctx, ds...) })
+}
+
+func (s stepStore) Mark(ctx context.Context, uuids ...string) error {
+	return s.do("mark", func() error { return s.Ledger.Mark(ctx, uuids...) })
+}
+
+func (s stepStore) SetSession(ctx context.Context, session ledger.Session) error {
+	return s.do("set session", func() error { return s.Ledger.SetSession(ctx, session) })
+}
+
+func (s stepStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
+	return s.do("settle", func() error { return s.Ledger.EndDeliveries(ctx, state, reason, uuids...) })
+}
+
+func (s stepStore) Commit(ctx context.Context, f ledger.Frame, deliveries ...string) error {
+	return s.do("commit "+string(f.Kind), func() error { return s.Ledger.Commit(ctx, f, deliveries...) })
+}
+
+func (s stepStore) Tried(ctx context.Context, uuid, session string) error {
+	return s.do("tried", func() error { return s.Ledger.Tried(ctx, uuid, session) })
+}
+
+func (s stepStore) Advance(ctx context.Context, uuid string, state ledger.DeliveryState, reason string) error {
+	return s.do("advance to "+string(state), func() error { return s.Ledger.Advance(ctx, uuid, state, reason) })
+}
+
+func (s stepStore) Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error {
+	return s.do("advance to "+string(state), func() error { return s.Ledger.Finish(ctx, uuid, state, reason, answer) })
 }
 
 // A disk is full, or another process has the ledger locked, whenever the relay
@@ -135,9 +160,12 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.ledger = faultyStore{s.ledger, func(op string) error {
+	r.ledger = stepStore{Ledger: s.ledger, before: func(op string) error {
 		mu.Lock()
 		defer mu.Unlock()
+		if strings.Contains("unmarked open marked dropped occurrences missing claim mark", op) {
+			return nil // a claim begins again with all of them
+		}
 		calls[op]++
 		failed[op] = true
 		switch calls[op] % 3 {
@@ -220,7 +248,7 @@ func TestEndsWhileTheLedgerIsLocked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var idle atomic.Bool
-	r.ledger = faultyStore{s.ledger, func(op string) error {
+	r.ledger = stepStore{Ledger: s.ledger, before: func(op string) error {
 		if op == "count" && idle.Load() {
 			cancel()
 			return fmt.Errorf("%s: %w", op, ledger.ErrBusy)
@@ -267,7 +295,7 @@ func TestAcknowledgementIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.ledger = faultyStore{s.ledger, lock.fail}
+	r.ledger = stepStore{Ledger: s.ledger, before: lock.fail}
 	r.at = func(m moment) {
 		if m == stuck {
 			select {
@@ -331,7 +359,7 @@ func TestEndWithALockedLedger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.ledger = faultyStore{s.ledger, lock.fail}
+		r.ledger = stepStore{Ledger: s.ledger, before: lock.fail}
 		var once sync.Once
 		r.at = func(m moment) {
 			if m == stuck {
