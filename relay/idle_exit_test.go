@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -177,44 +176,6 @@ func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 			})
 		}
 	}
-}
-
-// 20 messages at random instants of the ends and starts of an agent: each once, in
-// order.
-func TestMessagesAtRandomInstantsOfIdleExit(t *testing.T) {
-	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d", seed)
-	s := newStation(t, simchild.Script{})
-	opts := s.options()
-	opts.IdleExit = atOnce
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var markers []string
-	for i := range 20 {
-		markers = append(markers, fmt.Sprintf("[m-%02d]", i))
-	}
-	rest := markers
-	r.at = func(now moment) {
-		// Where nothing else happens one has to come.
-		for len(rest) > 0 && (rnd.IntN(4) == 0 || now == asleep) {
-			s.send(rest[0])
-			if rest = rest[1:]; rnd.IntN(2) == 0 {
-				break
-			}
-		}
-	}
-	stop := s.run(r)
-	s.settled(len(markers))
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	s.once(markers...)
-	s.undisturbed()
-	t.Logf("%d starts", s.logged("start"))
 }
 
 // What changes the mode of an agent does so when that was ended, too.
