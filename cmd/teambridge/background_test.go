@@ -23,6 +23,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/process"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/api"
@@ -266,14 +267,20 @@ func killagent(ts *testscript.TestScript, neg bool, args []string) {
 		if e.Kind != "start" {
 			continue
 		}
+		p := process.Identify(e.PID)
 		env, err := os.ReadFile("/proc/" + strconv.Itoa(e.PID) + "/environ")
-		if err != nil || !strings.Contains(string(env), "CLAUDE_CONFIG_DIR="+ts.Getenv("CLAUDE_CONFIG_DIR")) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || len(env) > 0 && !strings.Contains(string(env), "CLAUDE_CONFIG_DIR="+ts.Getenv("CLAUDE_CONFIG_DIR")) {
 			return // it has ended, and its id may be another's
 		}
-		p, err := os.FindProcess(e.PID)
-		ts.Check(err)
-		ts.Check(p.Kill())
-		wait(ts, func() bool { return p.Signal(syscall.Signal(0)) != nil }, func() { ts.Fatalf("process %d does not end", e.PID) })
+		// One that is ending has no environment any more, but is there for a while.
+		if len(env) > 0 {
+			agent, err := os.FindProcess(e.PID)
+			ts.Check(err)
+			if err := agent.Kill(); !errors.Is(err, os.ErrProcessDone) {
+				ts.Check(err)
+			}
+		}
+		wait(ts, func() bool { alive, err := p.Alive(); return !alive && err == nil }, func() { ts.Fatalf("process %d does not end", e.PID) })
 		return
 	}
 }
