@@ -11,6 +11,9 @@ import (
 
 // A service answers through a pipe as the files do. The tests of package server ask it at its socket.
 func TestBridge(t *testing.T) {
+	if testing.Short() && runtime.GOOS != "windows" {
+		t.Skip("not with -short: it is the same over HTTP/2")
+	}
 	t.Parallel()
 	bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge {
 		w := &world{f, t}
