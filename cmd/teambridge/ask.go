@@ -106,7 +106,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		if to.Way != api.WayInbox {
 			answer.Reply.Inbox = "" // it has that of the session
 		}
-		a.markSeen(ctx, to.Team, answer.Reply)
+		a.markSeen(ctx, answer.Reply)
 	}
 	return nil
 }

@@ -31,28 +31,9 @@ var waitGroups = []struct {
 	{"Teams", []string{api.WaitsEnded, api.WaitsIdle}},
 }
 
-// An errand is one thing that waits for the person; an unread one with its messages.
-type errand struct {
-	api.Attention
-	Messages []api.Message `json:"messages,omitempty"`
-}
-
-// waits returns what waits for the person, in one team or all, even with an error. With record, the
-// inboxes are recorded first if no service runs, even if nothing was before.
-func (a *app) waits(ctx context.Context, team string, record bool) (list []api.Attention, err error) {
-	a.bridge(ctx)
-	switch {
-	case a.served != nil:
-	case record:
-		rec, err := a.local().Record(ctx, team)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, rec.Close()) }()
-		if rec.Ledger(ctx) == nil {
-			return nil, unheard(a.silent) // it has warned
-		}
-	default:
+// waits returns what waits for the person, in one team or all, even with an error.
+func (a *app) waits(ctx context.Context, team string) (list []api.Attention, err error) {
+	if a.bridge(ctx); a.served == nil {
 		opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 		defer cancel()
 		if _, err := a.local().Journal(opening); err != nil {
@@ -64,8 +45,8 @@ func (a *app) waits(ctx context.Context, team string, record bool) (list []api.A
 }
 
 // dismiss hides what a person can only take note of, until it changes.
-func (a *app) dismiss(ctx context.Context, list []errand) error {
-	list = slices.DeleteFunc(slices.Clone(list), func(w errand) bool { return !w.Dismissable })
+func (a *app) dismiss(ctx context.Context, list []api.Attention) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(w api.Attention) bool { return !w.Dismissable })
 	if len(list) == 0 {
 		return nil
 	}
@@ -174,50 +155,24 @@ func (a *app) showWait(w api.Attention, p *program) error {
 	return a.print([]byte(b.String()))
 }
 
-// withMessages adds the unread messages to what waits because of them.
-func withMessages(list []api.Attention, all []teamFeed) []errand {
-	found := make([]errand, 0, len(list))
-	for _, w := range list {
-		found = append(found, errand{Attention: w})
-	}
-	for _, t := range all {
-		for _, m := range t.feed {
-			i := slices.IndexFunc(found, func(w errand) bool {
-				return w.Kind == api.WaitsUnread && w.Team == m.Team && w.Member == m.Inbox && w.From == m.From
-			})
-			if i < 0 { // confirmations, or it has just come
-				i = len(found)
-				found = append(found, errand{Attention: api.Attention{
-					ID: strings.Join([]string{api.WaitsUnread, m.Team, m.Inbox, m.From, m.ID}, "/"), Kind: api.WaitsUnread, Team: m.Team, Member: m.Inbox, From: m.From,
-					Do: "teambridge inbox --mark-read",
-				}})
-			}
-			w := &found[i]
-			w.Messages = append(w.Messages, m)
-			w.Count, w.Message, w.What = len(w.Messages), m.ID, plural(len(w.Messages), "unread message")
-		}
-	}
-	return slices.DeleteFunc(found, func(w errand) bool { return w.Kind == api.WaitsUnread && w.Messages == nil })
-}
-
-// printWaits prints what waits for the person, by group; all has the unread messages.
-func (a *app) printWaits(list []errand, all []teamFeed) error {
+// printWaits prints what waits for the person, by group.
+func (a *app) printWaits(in api.Inbox) error {
 	between := ""
 	for _, g := range waitGroups {
 		var b strings.Builder
-		for _, w := range list {
+		for _, w := range in.Items {
 			if slices.Contains(g.kinds, w.Kind) && w.Kind != api.WaitsUnread {
-				a.writeWait(&b, w.Attention)
+				a.writeWait(&b, w)
 			}
 		}
 		if slices.Contains(g.kinds, api.WaitsUnread) {
-			for _, t := range all {
-				if len(t.feed) > 0 {
-					b.WriteString(a.paint(bold, "team "+escape(t.team, false)) + "\n")
+			team := ""
+			for _, m := range in.Messages() {
+				if m.Team != team {
+					team = m.Team
+					b.WriteString(a.paint(bold, "team "+escape(team, false)) + "\n")
 				}
-				for _, m := range t.feed {
-					b.WriteString(a.entry(m))
-				}
+				b.WriteString(a.entry(m))
 			}
 		}
 		if b.Len() == 0 {
@@ -269,7 +224,7 @@ func (a *app) waitsNote(ctx context.Context, team string) {
 	if all, err := a.bridge(ctx).Teams(ctx); err == nil && len(all) == 1 {
 		team = ""
 	}
-	list, err := a.waits(ctx, team, false)
+	list, err := a.waits(ctx, team)
 	if err != nil {
 		a.warn("not all that waits for you is known: %s", view.Describe(err))
 	}

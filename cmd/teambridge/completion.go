@@ -152,15 +152,13 @@ func (a *app) questionIDs(ctx context.Context) (words []string) {
 // messageIDs lists the messages to the person, the newest first.
 func (a *app) messageIDs(ctx context.Context) []string {
 	words := []string{described(lastMessage, "the newest message to you")}
-	all, _, err := a.ownInboxes(ctx, api.Reading{})
+	in, _, err := a.ownInbox(ctx, api.InboxQuery{Read: true})
 	if err != nil {
 		return words
 	}
-	for _, t := range all {
-		for _, m := range slices.Backward(t.feed) {
-			if m.Kind == "message" && m.ID != "" {
-				words = append(words, described(escape(shortID(m.ID), false), m.From+": "+m.Text))
-			}
+	for _, m := range slices.Backward(in.Messages()) {
+		if m.Kind == "message" && m.ID != "" {
+			words = append(words, described(escape(shortID(m.ID), false), m.From+": "+m.Text))
 		}
 	}
 	return words

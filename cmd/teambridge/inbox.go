@@ -46,105 +46,52 @@ team is corrupt (the others are shown).`,
 
 type inboxOptions struct{ protocol, mark, dismiss bool }
 
-// A teamFeed is what is in the person's own inboxes of one team.
-type teamFeed struct {
-	team string
-	feed []api.Message
-}
-
 func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 	done := a.working("looking through the teams")
 	defer done()
-	all, hidden, fault := a.ownInboxes(ctx, api.Reading{Unread: true, Protocol: o.protocol})
-	if ctx.Err() != nil || all == nil && fault != nil {
-		return fault
-	}
-	faults := []error{fault}
-	team, err := a.namedTeam("")
+	in, faults, err := a.ownInbox(ctx, api.InboxQuery{Protocol: o.protocol})
 	if err != nil {
-		return err
-	}
-	waits, err := a.waits(ctx, team, len(all) > 0)
-	if ctx.Err() != nil {
 		return err
 	}
 	done()
-	list, faults := withMessages(waits, all), append(faults, err)
 	if a.json {
-		err = a.printJSON(list)
+		err = a.printJSON(in.Items)
 	} else {
-		err = a.printWaits(list, all)
+		err = a.printWaits(in)
 	}
 	if err != nil {
 		return err
 	}
-	a.hiddenNote(hidden)
-	if len(list)+hidden == 0 && errors.Join(faults...) == nil {
+	a.hiddenNote(in.Hidden)
+	if len(in.Items)+in.Hidden == 0 && errors.Join(faults...) == nil {
 		a.note("nothing needs you")
 	}
 	if o.dismiss {
-		faults = append(faults, a.dismiss(ctx, list))
+		faults = append(faults, a.dismiss(ctx, in.Items))
 	}
 	if o.mark {
-		for _, t := range all {
-			faults = append(faults, a.markRead(ctx, t.team, t.feed))
-		}
+		faults = append(faults, a.markRead(ctx, in.Messages()))
 	}
 	return errors.Join(faults...)
 }
 
-// ownInboxes reads the person's own inboxes in the named team, or in all. With an error it
-// returns those that could be read.
-func (a *app) ownInboxes(ctx context.Context, q api.Reading) (all []teamFeed, hidden int, err error) {
-	var names []string
-	if named, err := a.namedTeam(""); err != nil {
-		return nil, 0, err
-	} else if named != "" {
+// ownInbox reads what needs the person in the named team, or in all. With faults, the rest was read.
+func (a *app) ownInbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, faults []error, err error) {
+	if q.Team, err = a.namedTeam(""); err != nil {
+		return in, nil, err
+	}
+	if q.Team != "" {
 		to, err := a.target(ctx)
 		if err != nil {
-			return nil, 0, err
+			return in, nil, err
 		}
-		names = []string{to.Team}
-	} else {
-		list, err := a.bridge(ctx).Teams(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, t := range list {
-			if !t.Panes && !t.Sessions && t.Problem == "" {
-				names = append(names, t.Team)
-			}
-		}
-		if !slices.Contains(names, ledger.SessionTeam) { // what ended sessions wrote is there, too
-			names = append(names, ledger.SessionTeam)
-		}
+		q.Team = to.Team
 	}
-	q.Own = true
-	var faults []error
-	for _, name := range names {
-		found, err := once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) (api.Rows, error) { return b.Read(ctx, name, q) })
-		if ctx.Err() != nil {
-			return nil, 0, context.Cause(ctx)
-		}
-		if err != nil && !ended(err) { // in between
-			faults = append(faults, err)
-		}
-		for _, note := range found.Notes { // it has no content
-			faults = append(faults, api.Decide(api.CodeBusy, "try again", "%s", note))
-		}
-		faults = append(faults, problems(found)...)
-		if name == ledger.SessionTeam && len(found.Messages) == 0 {
-			continue // there may be no session
-		}
-		all, hidden = append(all, teamFeed{name, found.Messages}), hidden+found.Hidden
+	in, err = once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) (api.Inbox, error) { return b.Inbox(ctx, q) })
+	if !q.Read {
+		faults = append(faults, unheard(a.silent))
 	}
-	return all, hidden, errors.Join(faults...)
-}
-
-// ended reports whether an error means that a team has ended.
-func ended(err error) bool {
-	code := view.Explain(err).Code
-	return code == api.CodeGone || code == api.CodeNotFound
+	return in, append(faults, problems(in.Problems)...), err
 }
 
 const lastMessage = "last"
@@ -179,52 +126,21 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 	if err != nil {
 		return err
 	}
-	all, _, err := a.ownInboxes(ctx, api.Reading{})
-	if err != nil {
+	in, faults, err := a.ownInbox(ctx, api.InboxQuery{Read: true})
+	if err := errors.Join(append(faults, err)...); err != nil {
 		return err // the message could be in what was not read
 	}
-	var ids []string
-	for i, t := range all {
-		all[i].feed = slices.DeleteFunc(t.feed, func(m api.Message) bool { return m.Kind != "message" })
-		for _, m := range all[i].feed {
-			ids = append(ids, m.ID)
-		}
+	to, err := answeredTo(slices.DeleteFunc(in.Messages(), func(m api.Message) bool { return m.Kind != "message" }), query)
+	if err != nil {
+		return err
 	}
-	team := ""
-	var to api.Message
-	if query == lastMessage {
-		team, to = newest(all)
-	} else {
-		id, err := view.WholeID(query, ids)
-		if err != nil {
-			return err
-		}
-		for _, f := range all {
-			for _, m := range f.feed {
-				switch {
-				case m.ID != id:
-				case team == "":
-					team, to = f.team, m
-				case team != f.team || to.From != m.From: // an agent can copy an id
-					return usage("name the recipient with: teambridge send", "several messages to you have the id %s", id)
-				}
-			}
-		}
-	}
-	if team == "" {
-		what := "no message to you has the id " + query
-		if query == lastMessage {
-			what = "there is no message to you"
-		}
-		return notFound("list them with: teambridge read user", "%s", what)
-	}
-	target := api.Target{Team: team, Members: []string{to.From}, Way: api.WayInbox}
-	if team == ledger.SessionTeam { // or a real one of that name
+	target := api.Target{Team: to.Team, Members: []string{to.From}, Way: api.WayInbox}
+	if to.Team == ledger.SessionTeam { // or a real one of that name
 		sessions, err := a.bridge(ctx).Sessions(ctx)
 		if err != nil {
 			return err
 		}
-		if target, err = a.bridge(ctx).Target(ctx, api.Scope{Team: team}, api.WhoIs(sessions, to.From)); err != nil {
+		if target, err = a.bridge(ctx).Target(ctx, api.Scope{Team: to.Team}, api.WhoIs(sessions, to.From)); err != nil {
 			return err
 		}
 	}
@@ -232,33 +148,55 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 		return err
 	}
 	at := ""
-	if sent, ok := (&inbox.Row{Timestamp: to.Timestamp}).Time(); ok {
+	if sent := sentAt(to); !sent.IsZero() {
 		at = " " + clock(sent)
 	}
 	a.note("it answers what %s wrote%s: %s", to.From, at, plain.Cut(escape(strings.Join(strings.Fields(to.Text), " "), false), 60))
-	a.markSeen(ctx, team, to)
+	a.markSeen(ctx, to)
 	return nil
+}
+
+// answeredTo returns the message to the person that a query means: the beginning of its id, or [lastMessage].
+func answeredTo(all []api.Message, query string) (to api.Message, err error) {
+	if query == lastMessage {
+		if len(all) == 0 {
+			return to, notFound("list them with: teambridge read user", "there is no message to you")
+		}
+		return slices.MaxFunc(all, func(a, b api.Message) int { return sentAt(a).Compare(sentAt(b)) }), nil
+	}
+	ids := make([]string, len(all))
+	for i, m := range all {
+		ids[i] = m.ID
+	}
+	id, err := view.WholeID(query, ids)
+	if err != nil {
+		return to, err
+	}
+	for _, m := range all {
+		switch {
+		case m.ID != id:
+		case to.ID == "":
+			to = m
+		case to.Team != m.Team || to.From != m.From: // an agent can copy an id
+			return to, usage("name the recipient with: teambridge send", "several messages to you have the id %s", id)
+		}
+	}
+	if to.ID == "" {
+		err = notFound("list them with: teambridge read user", "no message to you has the id %s", query)
+	}
+	return to, err
+}
+
+// sentAt returns when a message was sent; zero if its timestamp is invalid.
+func sentAt(m api.Message) time.Time {
+	at, _ := (&inbox.Row{Timestamp: m.Timestamp}).Time()
+	return at
 }
 
 // markSeen marks as read a message that the person has answered, or has been shown as an answer. If that fails, it warns
 // that the message stays unread.
-func (a *app) markSeen(ctx context.Context, team string, m api.Message) {
-	if err := a.markRead(ctx, team, []api.Message{m}); err != nil {
+func (a *app) markSeen(ctx context.Context, m api.Message) {
+	if err := a.markRead(ctx, []api.Message{m}); err != nil {
 		a.warn("the message %s stays unread: %s", m.ID, view.Describe(err))
 	}
-}
-
-// newest returns the last message of the team that has the newest one.
-func newest(all []teamFeed) (team string, last api.Message) {
-	var at time.Time
-	for _, f := range all {
-		if len(f.feed) == 0 {
-			continue
-		}
-		m := f.feed[len(f.feed)-1]
-		if sent, _ := (&inbox.Row{Timestamp: m.Timestamp}).Time(); team == "" || sent.After(at) {
-			team, last, at = f.team, m, sent
-		}
-	}
-	return team, last
 }

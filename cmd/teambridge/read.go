@@ -95,7 +95,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	for _, note := range found.Notes {
 		a.warn("%s", note)
 	}
-	faults := problems(found)
+	faults := problems(found.Problems)
 	if err != nil {
 		return errors.Join(append(faults, err)...)
 	}
@@ -111,14 +111,14 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 		a.note("no messages to show")
 	}
 	if o.markRead {
-		faults = append(faults, a.markRead(ctx, to.Team, found.Messages))
+		faults = append(faults, a.markRead(ctx, found.Messages))
 	}
 	return errors.Join(faults...)
 }
 
 // problems are the errors with inboxes that could not be read.
-func problems(found api.Rows) (list []error) {
-	for _, p := range found.Problems {
+func problems(all []api.Error) (list []error) {
+	for _, p := range all {
 		list = append(list, api.Decide(p.Code, p.Hint, "%s", p.Message))
 	}
 	return list
@@ -190,17 +190,18 @@ func readable(m api.Message) string {
 }
 
 // markRead marks the messages that were shown as read.
-func (a *app) markRead(ctx context.Context, team string, shown []api.Message) error {
-	ids := map[string][]string{}
+func (a *app) markRead(ctx context.Context, shown []api.Message) error {
+	type box struct{ team, inbox string }
+	ids := map[box][]string{}
 	for _, m := range shown {
 		if !m.Read && !m.Gone {
-			ids[m.Inbox] = append(ids[m.Inbox], m.ID)
+			ids[box{m.Team, m.Inbox}] = append(ids[box{m.Team, m.Inbox}], m.ID)
 		}
 	}
-	for name, ids := range ids {
-		if _, err := a.bridge(ctx).MarkRead(ctx, team, api.MarkRead{Inbox: name, IDs: ids}); err != nil {
-			return err
-		}
+	var faults []error
+	for b, ids := range ids {
+		_, err := a.bridge(ctx).MarkRead(ctx, b.team, api.MarkRead{Inbox: b.inbox, IDs: ids})
+		faults = append(faults, err)
 	}
-	return nil
+	return errors.Join(faults...)
 }

@@ -175,11 +175,7 @@ func removeRelay(ctx context.Context, a *app, query string, deleteTeam bool) err
 	if err != nil {
 		return err
 	}
-	remove := a.bridge(ctx).RemoveRelay
-	if deleteTeam {
-		remove = a.bridge(ctx).RemoveRelayAndTeam
-	}
-	if e, err = remove(ctx, e.ID); err != nil {
+	if e, err = a.bridge(ctx).RemoveRelay(ctx, e.ID, deleteTeam); err != nil {
 		return err
 	}
 	err = a.answer(e, "removed  %s  %s@%s\n", e.ID, escape(e.Member, false), escape(e.Team, false))

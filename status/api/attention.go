@@ -52,6 +52,8 @@ type Attention struct {
 	Holdable []string `json:"holdable,omitempty"`
 
 	Delivery string `json:"delivery,omitempty"` // of a message to a relayed agent that failed
+
+	Messages []Message `json:"messages,omitempty"` // of [Bridge].Inbox alone: the unread messages
 }
 
 // Dismiss hides one [Attention] for as long as it waits.

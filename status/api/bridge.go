@@ -53,6 +53,9 @@ type Bridge interface {
 	// Attention returns everything that waits for the person, the oldest first: of one team, or of
 	// all if team is "".
 	Attention(ctx context.Context, team string) ([]Attention, error)
+	// Inbox returns everything that needs the person, with the messages that are unread. What could not be read is
+	// among its problems.
+	Inbox(ctx context.Context, q InboxQuery) (Inbox, error)
 	// Dismiss hides what waits under an id, for as long as it waits, and returns it. The error is
 	// [CodeNotFound] if nothing waits under it, and [CodeInvalid] if it is not dismissable.
 	Dismiss(ctx context.Context, id string) (Attention, error)
@@ -136,11 +139,10 @@ type Bridge interface {
 	// adding the same again changes nothing.
 	AddRelay(ctx context.Context, n NewRelay) (RelayEntry, error)
 	// RemoveRelay has the service end an agent, after its turn. What waits for it stays where it
-	// is. It returns the relay as it was.
-	RemoveRelay(ctx context.Context, id string) (RelayEntry, error)
-	// RemoveRelayAndTeam also removes the team that was made for the relay, once its agent has
-	// ended. The error is [CodeConflict] if the team has to stay, and then so does the relay.
-	RemoveRelayAndTeam(ctx context.Context, id string) (RelayEntry, error)
+	// is. With deleteTeam, the team that was made for the relay is removed once its agent has ended;
+	// the error is [CodeConflict] if the team has to stay, and then so does the relay. It returns the
+	// relay as it was.
+	RemoveRelay(ctx context.Context, id string, deleteTeam bool) (RelayEntry, error)
 	// RetryRelay has an agent started again that was given up. The error is [CodeConflict] if
 	// it was not.
 	RetryRelay(ctx context.Context, id string) (RelayEntry, error)

@@ -219,7 +219,7 @@ func TestDeadAgentAndFailedMessage(t *testing.T) {
 	}
 	_, err := w.s.Dismiss(w.ctx, e.waits(api.WaitsLost)[api.WaitsLost].ID)
 	w.must(err)
-	_, err = w.s.RemoveRelay(w.ctx, added.ID)
+	_, err = w.s.RemoveRelay(w.ctx, added.ID, false)
 	w.must(err)
 	e.waits()
 	for _, createdAt := range []int64{99, 1} { // of an earlier team, and of this one

@@ -193,16 +193,7 @@ func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry,
 }
 
 // RemoveRelay removes a relay; see [api.Bridge].
-func (l *Local) RemoveRelay(ctx context.Context, id string) (api.RelayEntry, error) {
-	return l.removeRelay(ctx, id, false)
-}
-
-// RemoveRelayAndTeam removes a relay and the team that was made for it; see [api.Bridge].
-func (l *Local) RemoveRelayAndTeam(ctx context.Context, id string) (api.RelayEntry, error) {
-	return l.removeRelay(ctx, id, true)
-}
-
-func (l *Local) removeRelay(ctx context.Context, id string, deleteTeam bool) (api.RelayEntry, error) {
+func (l *Local) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (api.RelayEntry, error) {
 	e, r, err := l.added(ctx, id)
 	if err != nil {
 		return e, err

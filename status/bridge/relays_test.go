@@ -136,7 +136,7 @@ func TestRelaysGoOn(t *testing.T) {
 	if again := w.send(band, "lead", "k-1", first); !again.Deduplicated || again.Delivery == "" {
 		t.Errorf("sent again %+v", again)
 	}
-	_, err := w.s.RemoveRelay(w.ctx, lead.ID)
+	_, err := w.s.RemoveRelay(w.ctx, lead.ID, false)
 	w.must(err)
 	until(w, "without a relay", func() (api.Sent, error) { return w.s.Send(w.ctx, band, "lead", "k-1", first) }, func(s api.Sent) bool {
 		return s.Deduplicated && s.Delivery == "" && s.Reach == string(teams.NoRelay)
@@ -250,7 +250,7 @@ func TestWordsOfARelayThatWasRemoved(t *testing.T) {
 	w.relay(first.ID, "idle", in(relay.Idle))
 	sent := w.send(band, "lead", "k-1", m)
 	w.delivery(first.ID, sent.Delivery, "failed")
-	_, err := w.s.RemoveRelay(w.ctx, first.ID)
+	_, err := w.s.RemoveRelay(w.ctx, first.ID, false)
 	w.must(err)
 	second := w.add("lead")
 	if again := w.send(band, "lead", "k-1", m); !again.Deduplicated || again.Delivery != sent.Delivery {
@@ -274,14 +274,14 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 	alone, err := os.ReadFile(config)
 	w.must(err)
 	w.must(os.WriteFile(config, []byte(strings.Replace(string(alone), `"members": [`, `"members": [{"agentId":"w@solo","name":"w","backendType":"in-process"},`, 1)), 0o600))
-	_, err = w.s.RemoveRelayAndTeam(w.ctx, own.ID)
+	_, err = w.s.RemoveRelay(w.ctx, own.ID, true)
 	if w.fails(err, api.CodeConflict); err != nil && !strings.Contains(err.Error(), "members besides its lead: w") {
 		t.Errorf("with a member: %v", err)
 	}
 	w.must(os.WriteFile(config, alone, 0o600))
 	last := w.send("solo", "lead", "", api.NewMessage{Text: "WAIT:go [w-2]"})
 	w.delivery(own.ID, last.Delivery, "accepted")
-	_, err = w.s.RemoveRelayAndTeam(w.ctx, own.ID)
+	_, err = w.s.RemoveRelay(w.ctx, own.ID, true)
 	w.must(err)
 	if _, err := os.Stat(config); err != nil {
 		t.Errorf("the team is gone before its agent: %v", err)

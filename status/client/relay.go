@@ -35,15 +35,9 @@ func (c *Client) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry
 	return e, err
 }
 
-// RemoveRelay makes the service stop running an agent, after the agent's current turn.
-// Waiting messages stay where they are. It returns the relay as it was.
-func (c *Client) RemoveRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
-	return e, c.do(ctx, http.MethodDelete, relayPath(id), nil, nil, &e)
-}
-
-// RemoveRelayAndTeam also removes the team that was made for the relay; see [api.Bridge].
-func (c *Client) RemoveRelayAndTeam(ctx context.Context, id string) (e api.RelayEntry, err error) {
-	return e, c.do(ctx, http.MethodDelete, relayPath(id)+"?deleteTeam=true", nil, nil, &e)
+// RemoveRelay makes the service stop running an agent, after the agent's current turn; see [api.Bridge].
+func (c *Client) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (e api.RelayEntry, err error) {
+	return e, c.do(ctx, http.MethodDelete, withQuery(relayPath(id), queryOf("deleteTeam", deleteTeam)), nil, nil, &e)
 }
 
 // Interrupt stops the current turn of a relay's agent and cancels its messages. The

@@ -58,6 +58,11 @@ func (c *Client) Agents(ctx context.Context) (all api.Agents, err error) {
 	return all, c.get(ctx, "/v1/agents", nil, &all)
 }
 
+// Inbox returns what needs the person; see [api.Bridge].
+func (c *Client) Inbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, err error) {
+	return in, c.get(ctx, "/v1/inbox", queryOf("team", q.Team, "protocol", q.Protocol, "read", q.Read), &in)
+}
+
 // Changes returns the files that an agent has changed; see [api.Bridge].
 func (c *Client) Changes(ctx context.Context, team, who string, q api.ChangesQuery) (list []api.FileChanges, err error) {
 	path := "/v1/transcripts/" + segment(who)

@@ -154,14 +154,11 @@ func (s *Server) attention(_ http.ResponseWriter, r *http.Request) (any, error) 
 
 func (s *Server) removeRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "deleteTeam")
-	remove := s.local.RemoveRelay
-	if p.flag("deleteTeam") {
-		remove = s.local.RemoveRelayAndTeam
-	}
+	deleteTeam := p.flag("deleteTeam")
 	if p.err != nil {
 		return nil, p.err
 	}
-	return remove(r.Context(), r.PathValue("relay"))
+	return s.local.RemoveRelay(r.Context(), r.PathValue("relay"), deleteTeam)
 }
 
 func (s *Server) deliveries(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -268,6 +265,17 @@ func usage(l *bridge.Local) handler {
 			return nil, p.err
 		}
 		return l.Usage(r.Context(), q)
+	}
+}
+
+func inboxOf(l *bridge.Local) handler {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		p := parseParams(r, "team", "protocol", "read")
+		q := api.InboxQuery{Team: p.text("team"), Protocol: p.flag("protocol"), Read: p.flag("read")}
+		if p.err != nil {
+			return nil, p.err
+		}
+		return l.Inbox(r.Context(), q)
 	}
 }
 

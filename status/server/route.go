@@ -59,6 +59,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/hold", handle: three(l.Hold, "team", "member", "?sender"), changes: true, bare: true},
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/release", handle: three(l.Release, "team", "member", "?sender"), changes: true, bare: true},
 		{method: "GET", path: "/v1/attention", handle: s.attention},
+		{method: "GET", path: "/v1/inbox", handle: inboxOf(l), large: true},
 		{method: "POST", path: "/v1/attention/dismiss", handle: dismiss(l), changes: true},
 		{method: "GET", path: "/v1/links", handle: plain(l.Links)},
 		{method: "PUT", path: "/v1/links", handle: whole(l.SetLink), changes: true},

@@ -371,10 +371,7 @@ func TestRealSessionWrites(t *testing.T) {
 		unread := func(from, text string) (m api.Message) {
 			t.Helper()
 			for {
-				var list []struct {
-					api.Attention
-					Messages []api.Message `json:"messages"`
-				}
+				var list []api.Attention
 				if err := json.Unmarshal([]byte(p.must("inbox", "--json")), &list); err != nil {
 					t.Fatal(err)
 				}

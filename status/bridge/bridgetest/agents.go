@@ -55,3 +55,42 @@ func agents(w *world) {
 		w.Errorf("those that can be written to are not first: %+v", all.Agents)
 	}
 }
+
+// personal reads what needs the person, with the messages of all teams and without what only other members have.
+func personal(w *world) {
+	for team, text := range map[string]string{older: "of the older", newer: "of the newer"} {
+		_, err := w.b.Send(w.Context(), team, "user", "id-"+team, api.NewMessage{Text: text, Force: true})
+		w.must(err)
+	}
+	_, err := w.b.Send(w.Context(), newer, "worker", "", api.NewMessage{Text: "not to the person"})
+	w.must(err)
+	read := func(q api.InboxQuery) (texts []string) {
+		in, err := w.b.Inbox(w.Context(), q)
+		if err != nil || len(in.Problems) > 0 {
+			w.Errorf("%+v: %+v, %v", q, in.Problems, err)
+		}
+		for _, i := range in.Items {
+			if len(i.Messages) > 0 && (i.Kind != api.WaitsUnread || i.Count != len(i.Messages)) {
+				w.Errorf("%+v has %d messages", i, len(i.Messages))
+			}
+		}
+		for _, m := range in.Messages() {
+			texts = append(texts, m.Team+": "+m.Text)
+		}
+		return texts
+	}
+	want := []string{older + ": hello user reply", older + ": of the older", newer + ": of the newer"} // the first was captured
+	if got := read(api.InboxQuery{}); !slices.Equal(got, want) {
+		w.Errorf("unread are %q", got)
+	}
+	_, err = w.b.MarkRead(w.Context(), older, api.MarkRead{IDs: []string{"id-" + older}})
+	w.must(err)
+	if got := read(api.InboxQuery{Team: older}); !slices.Equal(got, want[:1]) {
+		w.Errorf("unread are %q", got)
+	}
+	if got := read(api.InboxQuery{Read: true}); !slices.Equal(got, want) {
+		w.Errorf("all are %q", got)
+	}
+	_, err = w.b.Inbox(w.Context(), api.InboxQuery{Team: "nobody"})
+	w.fails(err, api.CodeNotFound)
+}

@@ -521,6 +521,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.must(os.Remove(filepath.Join(w.Root.Path(), "sessions", "2.json")))
 		},
 		"agents":  agents,
+		"inbox":   personal,
 		"changes": changes,
 		"usage":   usage,
 		"findings": func(w *world) {

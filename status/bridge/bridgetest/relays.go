@@ -100,15 +100,13 @@ func control(w *world) {
 
 	here, err := w.b.AddRelay(ctx, api.NewRelay{Team: newer, Member: "worker", Command: []string{"/no/such/program"}, Dir: w.State})
 	w.must(err)
-	_, err = w.b.RemoveRelayAndTeam(ctx, here.ID) // which was not made for it
+	_, err = w.b.RemoveRelay(ctx, here.ID, true) // which was not made for it
 	w.fails(err, api.CodeConflict)
-	for name, remove := range map[string]func(context.Context, string) (api.RelayEntry, error){
-		e.ID: w.b.RemoveRelay, "worker@" + newer: w.b.RemoveRelay, "lead@later2": w.b.RemoveRelayAndTeam,
-	} {
-		if removed, err := remove(ctx, name); err != nil || removed.Created == nil {
+	for name, deleteTeam := range map[string]bool{e.ID: false, "worker@" + newer: false, "lead@later2": true} {
+		if removed, err := w.b.RemoveRelay(ctx, name, deleteTeam); err != nil || removed.Created == nil {
 			w.Errorf("removed %+v, %v", removed, err)
 		}
-		_, err = remove(ctx, name)
+		_, err = w.b.RemoveRelay(ctx, name, deleteTeam)
 		w.fails(err, api.CodeNotFound)
 	}
 }
@@ -165,7 +163,8 @@ func deliveries(w *world) {
 		w.Errorf("the relay of run is %+v, %v", run, err)
 	}
 	for name, do := range map[string]func(context.Context, string) (api.RelayEntry, error){
-		"worker@" + newer: w.b.RemoveRelay, run.ID: w.b.Interrupt, run.ID[:8]: w.b.RetryRelay,
+		run.ID: w.b.Interrupt, run.ID[:8]: w.b.RetryRelay,
+		"worker@" + newer: func(ctx context.Context, id string) (api.RelayEntry, error) { return w.b.RemoveRelay(ctx, id, false) },
 	} {
 		_, err := do(ctx, name)
 		if w.fails(err, api.CodeConflict); err != nil && !strings.Contains(err.Error(), `"teambridge run"`) {

@@ -1383,6 +1383,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/inbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read everything that needs the person, in all teams or one, with the messages that are unread. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only of this team */
+                    team?: string;
+                    /** @description also confirmations that nobody needs to read */
+                    protocol?: boolean;
+                    /** @description all messages to the person, those that were read too, and nothing else that waits */
+                    read?: boolean;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what needs the person */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Inbox"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/attention/dismiss": {
         parameters: {
             query?: never;
@@ -4102,6 +4146,14 @@ export interface components {
             inbox?: string;
             ids: string[];
         };
+        Inbox: {
+            /** @description what of it is unread has its messages */
+            items: components["schemas"]["Attention"][];
+            /** @description confirmations that were left out */
+            hidden: number;
+            /** @description with what is not in items */
+            problems?: components["schemas"]["Error"][];
+        };
         Rows: {
             messages: components["schemas"]["Message"][];
             /** @description confirmations that were left out */
@@ -4257,6 +4309,8 @@ export interface components {
         Attention: {
             /** @description the same as long as it waits, and another when it waits again */
             id: string;
+            /** @description of GET /v1/inbox alone: the unread messages */
+            messages?: components["schemas"]["Message"][];
             /**
              * @description silent: an agent works, and nothing new has come from it for 5 minutes; loop: two agents only answer each other, 16 times within 10 minutes or 100 times within 24 hours; lead: a member asks its lead, and is answered at the lead's terminal; terminal: an interactive agent waits for its person, who answers at its terminal; draft: messages to a pane wait because somebody has typed something there; done: the agent of a pane has finished the task of a message
              * @enum {string}
