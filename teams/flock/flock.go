@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"time"
 
@@ -29,8 +30,18 @@ func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 	return l.Close, nil
 }
 
-// TryLock is [Lock], but does not wait: ok is false if the lock is not free.
-func TryLock(path string) (unlock func() error, ok bool, err error) { return try(open(path)) }
+// TryLock is [Lock], but does not wait: ok is false if the lock is not free. Only for calls of [Held], which have it for a moment, it
+// waits, 2 s at most.
+func TryLock(path string) (unlock func() error, ok bool, err error) {
+	for start := time.Now(); ; time.Sleep(rand.N(2 * time.Millisecond)) {
+		if unlock, ok, err = try(open(path)); ok || err != nil {
+			return unlock, ok, err
+		}
+		if held, err := Held(path); held || err != nil || time.Since(start) > 2*time.Second {
+			return nil, false, err
+		}
+	}
+}
 
 // TryShared is [TryLock], but others can have the lock at the same time if they share it, too.
 func TryShared(path string) (unlock func() error, ok bool, err error) {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,23 +27,15 @@ func Hold(dir, key string) (release func() error, err error) {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	path := filepath.Join(dir, lockFile(key))
-	for start := time.Now(); ; {
-		release, ok, err := flock.TryLock(path)
-		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		if ok {
-			return release, nil
-		}
-		held, err := flock.Held(path)
-		if err != nil {
-			return nil, err
-		}
-		if waited := time.Since(start); held || waited > 2*time.Second {
-			return nil, &LockedError{Path: path, Ours: true, Waited: waited}
-		}
-		time.Sleep(rand.N(2 * time.Millisecond))
+	start := time.Now()
+	release, ok, err := flock.TryLock(path)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
+	if !ok {
+		return nil, &LockedError{Path: path, Ours: true, Waited: time.Since(start)}
+	}
+	return release, nil
 }
 
 // HoldWithin is [Hold], but waits for the holder until d has passed or ctx ends.
