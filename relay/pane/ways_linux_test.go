@@ -280,6 +280,9 @@ func heldWhileBusy(t *testing.T, w *way) {
 	for range 3 { // it is looked at again and again
 		now := w.until(m, "to a busy agent", heldAs(tmux.Busy))
 		w.until(m, "still", func(m ledger.PaneMessage) bool { return m.Tries > now.Tries || m.NextTry.After(now.NextTry) })
+		if now.Frame != "" {
+			t.Error("it was given to a busy agent")
+		}
 	}
 	if err := w.ledger.Drop(t.Context(), dropped.UUID); err != nil {
 		t.Fatal(err)
