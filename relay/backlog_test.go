@@ -55,9 +55,7 @@ func TestBacklog(t *testing.T) {
 	r, stop := s.relay(opts)
 	s.drained()
 	took := time.Since(start)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if ahead > MaxAhead || ahead < MaxAhead/2 {
 		t.Errorf("%d were claimed ahead, want at most %d, and not few", ahead, MaxAhead)
 	}
@@ -118,9 +116,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	other.await("the other agent has it all", func() bool {
 		return strings.Count(strings.Join(other.turns(), "\n"), "[o-") == 20
 	})
-	if err := stopOther(); err != nil {
-		t.Error(err)
-	}
+	stopOther()
 	open, err := s.ledger.OpenCount(t.Context(), r.Key())
 	if err != nil || open > MaxAhead {
 		t.Errorf("%d are claimed, %v; want at most %d", open, err, MaxAhead)
@@ -135,9 +131,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 
 	s.let("go")
 	s.drained()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	all := strings.Join(s.turns(), "\n")
 	for _, text := range texts {
 		m := text[strings.Index(text, "[m-"):]
@@ -158,10 +152,7 @@ func TestAgentThatNeverReads(t *testing.T) {
 	s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
 	opts := s.options()
 	change(&opts, func(o *claude.Options) { o.WriteTimeout = 3 * time.Second })
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	r.opts.Report = func(st Status) { // in the goroutine that starts agents
 		if st.State == BackOff {
 			change(&r.opts, func(o *claude.Options) { // the next one reads, even if the first was killed before it began to hang
@@ -172,9 +163,7 @@ func TestAgentThatNeverReads(t *testing.T) {
 	}
 	stop := s.run(r)
 	s.drained()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
 		t.Errorf("worked on %v", n)
 	}

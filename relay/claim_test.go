@@ -69,25 +69,16 @@ func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
 			}
 		}
 	})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	r.ledger = stepStore{Ledger: s.ledger, before: func(call string) error {
 		if _, err := os.Lstat(lock); err == nil {
 			t.Errorf("%s was called while the lock of the inbox was held", call)
 		}
 		return nil
 	}}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
-	stop := sync.OnceValue(func() error { cancel(); return <-done })
-	t.Cleanup(func() { stop() })
+	stop := s.run(r)
 	s.drained()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	counts := s.works(texts...)
 	for _, text := range texts {
 		if counts[text] != 1 {
@@ -133,9 +124,7 @@ func TestRowsWrittenBack(t *testing.T) {
 				s.overwrite([]byte("[" + tc.back + "]"))
 				s.drainedWrites()
 			}
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 			if n := s.works("[m]")["[m]"]; n != tc.want {
 				t.Errorf("worked on %d times, want %d", n, tc.want)
 			}
@@ -173,10 +162,7 @@ func TestEndedBetweenMarkAndRecord(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	r.at = func(now moment) {
 		if now == claimed {
 			cancel()
@@ -191,9 +177,7 @@ func TestEndedBetweenMarkAndRecord(t *testing.T) {
 	if all := s.settled(1); all[0].State != ledger.Done {
 		t.Errorf("the delivery is %s (%s)", all[0].State, all[0].Reason)
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if n := s.works("[m-0]")["[m-0]"]; n != 1 {
 		t.Errorf("worked on %d times", n)
 	}
@@ -218,10 +202,7 @@ func TestClaimedAndNotMarked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStation(t, simchild.Script{})
-			r, err := New(t.Context(), s.options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.newRelay(s.options())
 			rows, err := inbox.Parse([]byte("[" + row + "}]"))
 			if err != nil {
 				t.Fatal(err)
@@ -251,9 +232,7 @@ func TestClaimedAndNotMarked(t *testing.T) {
 				s.await("it is delivered", func() bool { return s.saying(s.ledger, "[m]").State == ledger.Done })
 				want = 1
 			}
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 			if n := s.works("[m]")["[m]"]; n != want {
 				t.Errorf("worked on %d times, want %d", n, want)
 			}
@@ -267,10 +246,7 @@ func TestMarkedBehindMoreThanIsClaimed(t *testing.T) {
 	t.Parallel()
 	const ours = "16282682-4f14-56d7-a042-0fabacee5ec5"
 	s := newStation(t, simchild.Script{})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	var list []string
 	for i := range MaxAhead + 6 {
 		list = append(list, fmt.Sprintf(`{"from":"worker","text":"[n-%d]","timestamp":"2026-11-20T12:00:00.000Z","read":false}`, i))
@@ -289,14 +265,8 @@ func TestMarkedBehindMoreThanIsClaimed(t *testing.T) {
 	}
 	s.overwrite([]byte(data))
 	_, stop := s.relay(s.options())
-	for _, d := range s.settled(len(rows)) {
-		if d.State != ledger.Done {
-			t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
-		}
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	s.done(len(rows))
+	stop()
 }
 
 // A row goes between the plan and the lock: its agent, or a person, took it. It was never
@@ -324,9 +294,7 @@ func TestRowTakenBeforeTheLock(t *testing.T) {
 			if all := s.settled(1); all[0].State != ledger.TakenByAgent {
 				t.Errorf("the delivery is %s (%s), want taken_by_agent", all[0].State, all[0].Reason)
 			}
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 			if n := s.works("[m-0]")["[m-0]"]; n != 0 {
 				t.Errorf("worked on %d times", n)
 			}

@@ -240,9 +240,7 @@ func (s *subject) ended(b *bridge, markers []string) {
 	opts.Predecessor = time.Minute
 	r, stop := s.relay(opts)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
-	if err := stop(); err != nil {
-		s.t.Error(err)
-	}
+	stop()
 	session, _, err := s.ledger.Session(s.t.Context(), r.Key())
 	if err != nil {
 		s.t.Fatal(err)
@@ -338,14 +336,8 @@ func conformsEachOnce(t *testing.T, s *subject) {
 	_, stop := s.relay(s.options())
 	s.settled(10)
 	s.send(markers[10:]...)
-	for _, d := range s.settled(12) {
-		if d.State != ledger.Done {
-			t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
-		}
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	s.done(12)
+	stop()
 	turns := s.said()
 	if len(turns) > 3 {
 		t.Errorf("%d turns, want 10 rows in one and 2 in at most two: %q", len(turns), turns)
@@ -426,10 +418,7 @@ func ending(t *testing.T, a agent.Agent, id string) agent.State {
 // An interrupt ends the turn of the frame in flight: its message is cancelled and not said
 // again, and the next ones go on.
 func conformsInterrupt(t *testing.T, s *subject) {
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	r.patience = 5 * time.Minute // on a busy machine an agent takes long to begin
 	stop := s.run(r)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
@@ -444,9 +433,7 @@ func conformsInterrupt(t *testing.T, s *subject) {
 	}
 	s.send("SLEEP:0 [m-2]") // the model has the first text before it, without an answer
 	all := s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if all[0].State != ledger.Cancelled || all[1].State != ledger.Done {
 		t.Errorf("got %s (%s), %s", all[0].State, all[0].Reason, all[1].State)
 	}
@@ -464,19 +451,11 @@ func conformsMode(t *testing.T, s *subject) {
 	r, stop := s.relay(s.options())
 	markers := []string{"[m-1]", "[m-2]", "[m-3]"}
 	for i, mode := range []mode.Mode{{Model: mode.Set("opus")}, {AppendSystemPrompt: mode.Set("Be brief.")}} {
-		if _, err := r.Prompt(t.Context(), Input{Text: markers[i], Mode: mode}); err != nil {
-			t.Fatal(err)
-		}
+		s.prompt(r, Input{Text: markers[i], Mode: mode})
 	}
 	s.send(markers[2])
-	for _, d := range s.settled(3) {
-		if d.State != ledger.Done {
-			t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
-		}
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	s.done(3)
+	stop()
 	s.check(markers)
 }
 
@@ -526,10 +505,7 @@ func conformsKills(t *testing.T, s *subject, env ...string) {
 	sender := s.agent()
 	var markers []string
 	kills := map[string]int{}
-	person, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	person := s.newRelay(s.options())
 	b := s.bridge(env...)
 	for round := range rounds {
 		texts := make([]string, s.each)
@@ -543,9 +519,7 @@ func conformsKills(t *testing.T, s *subject, env ...string) {
 		// where a teammate's message is not.
 		words := max(1, s.each/6)
 		for _, text := range texts[:words] {
-			if _, err := person.Prompt(t.Context(), Input{Text: text}); err != nil {
-				t.Fatal(err)
-			}
+			s.prompt(person, Input{Text: text})
 		}
 		if rnd.IntN(2) == 0 {
 			sender.write(texts[words:]...)

@@ -102,6 +102,8 @@ type bridgeT struct {
 func (*bridgeT) Helper()                   {}
 func (*bridgeT) Context() context.Context  { return context.Background() }
 func (t *bridgeT) Cleanup(f func())        { t.cleanups = append(t.cleanups, f) }
+func (*bridgeT) Error(args ...any)         { fmt.Println(args...); os.Exit(1) }
+func (*bridgeT) Errorf(f string, a ...any) { fmt.Printf(f+"\n", a...); os.Exit(1) }
 func (*bridgeT) Fatal(args ...any)         { fmt.Println(args...); os.Exit(1) }
 func (*bridgeT) Fatalf(f string, a ...any) { fmt.Printf(f+"\n", a...); os.Exit(1) }
 func (t *bridgeT) cleanup() {
@@ -190,10 +192,7 @@ func (s *station) await(what string, holds func() bool) {
 // ended.
 func (s *station) drained() {
 	s.t.Helper()
-	r, err := New(s.t.Context(), s.options())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	s.await("all is done", func() bool {
 		data, err := os.ReadFile(r.box.Path())
 		if err != nil || bytes.Contains(data, []byte(`"read": false`)) {
@@ -244,10 +243,7 @@ type record struct {
 // verdict reads the agents' log and transcripts, and the ledger.
 func (s *station) verdict(markers []string) verdict {
 	s.t.Helper()
-	entries, err := simchild.Log(s.script.State)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	entries := s.log()
 	var v verdict
 	read, begun := map[string]int{}, map[string]int{}
 	works, tools := map[string]int{}, map[string]int{}
@@ -515,10 +511,7 @@ func TestBridgeKilledAgentGoesOn(t *testing.T) {
 // logged counts the entries of a kind in the agents' log.
 func (s *station) logged(kind string) int {
 	s.t.Helper()
-	entries, err := simchild.Log(s.script.State)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	entries := s.log()
 	n := 0
 	for _, e := range entries {
 		if e.Kind == kind {

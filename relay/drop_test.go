@@ -43,12 +43,9 @@ func (s *station) saying(l *ledger.Ledger, text string) ledger.Delivery {
 }
 
 // relayWith runs a relay in which something happens at the first such moment.
-func (s *station) relayWith(when moment, what func()) (stop func() error) {
+func (s *station) relayWith(when moment, what func()) (stop func()) {
 	s.t.Helper()
-	r, err := New(s.t.Context(), s.options())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	var once sync.Once
 	r.at = func(now moment) {
 		if now == when {
@@ -111,9 +108,7 @@ func TestDroppedBetweenTwoSteps(t *testing.T) {
 					t.Errorf("%.200s is %s (%s), want %s", d.Raw, d.State, d.Reason, want)
 				}
 			}
-			if err := stop(); err != nil {
-				t.Errorf("the relay ended: %v", err)
-			}
+			stop()
 			count := s.works("[m-1]", "[m-2]", "[m-3]", "[m-4]")
 			for _, row := range append(tc.rows, "[m-4]") {
 				want := 1
@@ -152,14 +147,8 @@ func TestDroppedInAFrame(t *testing.T) {
 			}
 		}
 	})
-	for _, d := range s.settled(2) {
-		if d.State != ledger.Done {
-			t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
-		}
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	s.done(2)
+	stop()
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
 		t.Errorf("worked on %v", n)
 	}
@@ -179,10 +168,7 @@ func TestRetriedBetweenTwoSteps(t *testing.T) {
 			t.Parallel()
 			s := newStation(t, simchild.Script{})
 			other := s.otherProcess()
-			r, err := New(t.Context(), s.options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.newRelay(s.options())
 			said, err := Prompt(t.Context(), other, r.Key(), Input{Text: "[m-1]"})
 			if err == nil {
 				err = other.EndDeliveries(t.Context(), ledger.Failed, "for the test", said.Delivery)
@@ -199,9 +185,7 @@ func TestRetriedBetweenTwoSteps(t *testing.T) {
 			s.await("both are done", func() bool {
 				return s.saying(other, "[m-1]").State == ledger.Done && s.saying(other, "[m-2]").State == ledger.Done
 			})
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 		})
 	}
 }
@@ -231,9 +215,7 @@ func TestDroppedBeforeItsRowIsMarked(t *testing.T) {
 	if len(all) != 2 || all[0].State != ledger.Done || all[1].State != ledger.Dropped || !all[1].Marked {
 		t.Errorf("got %+v, want the first done, and the second dropped", all)
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	data, err := os.ReadFile(sender.path)
 	if err != nil || !strings.Contains(string(data), all[1].UUID) || strings.Contains(string(data), `"read": false`) {
 		t.Errorf("the inbox is %s, %v; want both rows taken, by their deliveries", data, err)

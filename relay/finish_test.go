@@ -14,10 +14,7 @@ import (
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(t.Context()) }()
 	s.send("WAIT:go [m-1]")
@@ -52,9 +49,7 @@ func TestFinish(t *testing.T) {
 	}
 	_, stop := s.relay(s.options())
 	s.settled(3)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if got := s.works("[m-1]", "[m-2]", "[m-3]"); got["[m-1]"] != 1 || got["[m-2]"] != 1 || got["[m-3]"] != 1 {
 		t.Errorf("worked on %v, want each once", got)
 	}
@@ -64,10 +59,7 @@ func TestFinish(t *testing.T) {
 func TestFinishIdle(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(t.Context()) }()
 	s.until("idle", func(st Status) bool { return st.State == Idle })
@@ -82,10 +74,7 @@ func TestFinishWithAMessageReady(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	s.send("[m-1]")
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	r.Finish()
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -95,9 +84,7 @@ func TestFinishWithAMessageReady(t *testing.T) {
 	}
 	_, stop := s.relay(s.options())
 	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if got := s.works("[m-1]")["[m-1]"]; got != 1 {
 		t.Errorf("the next relay worked on it %d times, want once", got)
 	}
@@ -116,9 +103,7 @@ func TestHeld(t *testing.T) {
 	s.send("[m-1]")
 	_, stop := s.relay(opts)
 	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if _, err := Hold(t.Context(), opts.State, s.team, "team-lead", time.Millisecond); !errors.Is(err, ErrBusy) {
 		t.Errorf("after the relay has ended: %v, want ErrBusy", err)
 	}
@@ -139,18 +124,13 @@ func TestHeld(t *testing.T) {
 func TestRelayKeepsTheSession(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	if err := s.ledger.SetHandoff(t.Context(), ledger.Handoff{InboxKey: r.Key(), At: ledger.AtTerminal, Draft: "half a thought"}); err != nil {
 		t.Fatal(err)
 	}
 	stop := s.run(r)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if h, found, err := s.ledger.Handoff(t.Context(), r.Key()); err != nil || found {
 		t.Errorf("handoff %+v, %v; want none", h, err)
 	}

@@ -20,10 +20,7 @@ func TestAgentThatDiesOfEveryFrame(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Die}}})
 	s.send("[m-1]")
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
@@ -65,9 +62,7 @@ func TestRetryIsNoticed(t *testing.T) {
 	if all := s.settled(2); all[1].State != ledger.Done {
 		t.Errorf("put back: %s (%s), want done", all[1].State, all[1].Reason)
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 // another is a runtime that does not know what was encoded before.
@@ -86,25 +81,19 @@ func TestFrameOfAnotherRuntime(t *testing.T) {
 	runtime := opts.Runtime
 	opts.Runtime = another{runtime}
 	r, stop := s.relay(opts)
-	if _, err := r.Prompt(t.Context(), Input{Text: "[m-1]"}); err != nil {
-		t.Fatal(err)
-	}
+	s.prompt(r, Input{Text: "[m-1]"})
 	if d := s.settled(1)[0]; d.State != ledger.Failed || !strings.Contains(d.Reason, "another program") {
 		t.Errorf("%s (%s), want failed", d.State, d.Reason)
 	}
 	s.until("idle", func(st Status) bool { return st.State == Idle && st.Queue == 0 })
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	opts.Runtime = runtime
 	_, stop = s.relay(opts)
 	s.send("[m-2]")
 	if d := s.settled(2)[1]; d.State != ledger.Done {
 		t.Errorf("%s (%s), want done", d.State, d.Reason)
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if got := strings.Join(s.worked(), ", "); !strings.Contains(got, "[m-2]") || strings.Contains(got, "[m-1]") {
 		t.Errorf("worked on %s", got)
 	}

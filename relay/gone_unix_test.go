@@ -19,10 +19,7 @@ import (
 func TestTeamGoneUnseen(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	// The relay has the directories open; its watcher will look where nothing is.
 	root, moved := filepath.Join(s.dir, "root"), filepath.Join(s.dir, "moved")
 	if err := errors.Join(os.Rename(root, moved), os.Mkdir(root, 0o700)); err != nil {

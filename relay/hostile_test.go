@@ -108,9 +108,7 @@ func TestNoInbox(t *testing.T) {
 			}
 			s.send("[m-2]")
 			s.await("the next message is worked on", func() bool { return s.works("[m-2]")["[m-2]"] > 0 })
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 			if n := s.works("[m-1]", "[m-2]", "[outside]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 || n["[outside]"] != 0 {
 				t.Errorf("worked on %v", n)
 			}
@@ -146,10 +144,7 @@ func TestTeamMadeAnew(t *testing.T) {
 			t.Parallel()
 			s := newStation(t, simchild.Script{})
 			s.send("[m-1]")
-			r, err := New(t.Context(), s.options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.newRelay(s.options())
 			done := make(chan error, 1)
 			go func() { done <- r.Run(context.Background()) }()
 			s.settled(1)
@@ -188,10 +183,7 @@ func TestHeldLock(t *testing.T) {
 	if err := os.Mkdir(lock, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	var tries atomic.Int32
 	r.at = func(m moment) {
 		if m == stuck {
@@ -262,9 +254,7 @@ func TestLockedLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
 		t.Errorf("worked on %v", n)
 	}
@@ -284,10 +274,7 @@ func TestLedgerThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts.Ledger = own
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	done := make(chan error, 1)
 	go func() { done <- r.Run(context.Background()) }()
 	s.await("the tool runs", func() bool { return s.logged("hold") > 0 })
@@ -306,9 +293,7 @@ func TestLedgerThatFails(t *testing.T) {
 	}
 	_, stop := s.relay(s.options())
 	s.drained()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if n := s.works("[m-1]", "[m-2]", Nudge); n["[m-1]"] != 1 || n["[m-2]"] != 1 || n[Nudge] != 0 {
 		t.Errorf("worked on %v", n)
 	}
@@ -339,14 +324,8 @@ func TestGarbageOfTheAgent(t *testing.T) {
 			_, stop := s.relay(opts)
 			s.settled(1)
 			s.send("[m-2]")
-			for _, d := range s.settled(2) {
-				if d.State != ledger.Done {
-					t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
-				}
-			}
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			s.done(2)
+			stop()
 			if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
 				t.Errorf("worked on %v", n)
 			}
@@ -379,9 +358,7 @@ func TestRowsOfAnotherLedger(t *testing.T) {
 	s.settled(1)
 	s.send("[m-4]")
 	s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if n := s.works("[m-1]", "[m-2]", "[m-3]", "[m-4]"); n["[m-1]"] != 0 || n["[m-2]"] != 0 || n["[m-3]"] != 1 || n["[m-4]"] != 1 {
 		t.Errorf("worked on %v", n)
 	}
@@ -405,18 +382,14 @@ func TestRowsOfPrunedDeliveries(t *testing.T) {
 	_, stop := s.relay(s.options())
 	s.send("[m-2]")
 	s.settled(3)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if n, err := s.ledger.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil || n < 3 {
 		t.Fatalf("pruned %d, %v", n, err)
 	}
 	_, stop = s.relay(s.options())
 	s.send("[m-3]") // it has read the others when it has delivered this
 	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	s.mu.Lock()
 	warned := slices.Clone(s.warned)
 	s.mu.Unlock()
@@ -438,9 +411,7 @@ func TestRowsOfPrunedDeliveries(t *testing.T) {
 	_, stop = s.relay(s.options())
 	s.send("[m-4]")
 	s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var unknown *UnknownDeliveryError
@@ -468,9 +439,7 @@ func TestNothingIsWrittenToTheNext(t *testing.T) {
 	s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
 	s.killAgent()
 	all := s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	f, _, err := s.ledger.Frame(t.Context(), all[0].Frame)
 	if err != nil {
 		t.Fatal(err)
@@ -501,9 +470,7 @@ func TestUnusableSession(t *testing.T) {
 	if all := s.settled(1); all[0].State != ledger.Done {
 		t.Errorf("it is %s (%s)", all[0].State, all[0].Reason)
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if got := s.works("[m-1]")["[m-1]"]; got != 1 {
 		t.Errorf("worked on %d times", got)
 	}

@@ -103,13 +103,9 @@ func TestIdleExit(t *testing.T) {
 	if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
 		t.Errorf("interrupt: %v, want that nothing is in flight", err)
 	}
-	if _, err := r.Prompt(t.Context(), Input{Text: "[m-2]"}); err != nil {
-		t.Fatal(err)
-	}
+	s.prompt(r, Input{Text: "[m-2]"})
 	s.sleeps(3)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	s.once("[m-1]", "[m-2]")
 	s.undisturbed()
 	if n := s.logged("start"); n != 3 {
@@ -131,10 +127,7 @@ func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 				s := newStation(t, simchild.Script{})
 				opts := s.options()
 				opts.IdleExit = atOnce
-				r, err := New(t.Context(), opts)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := s.newRelay(opts)
 				ended, sent := false, false
 				r.at = func(now moment) {
 					ended = ended || now == asleep
@@ -162,9 +155,7 @@ func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 				s.settled(len(first) + 1)
 				s.send("[m-3]")
 				s.settled(len(first) + 2)
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
+				stop()
 				// The other may come first: it is sent by another goroutine.
 				all := strings.Join(s.turns(), "\n")
 				for _, m := range append(first, "[m-2]", "[m-3]") {
@@ -189,21 +180,14 @@ func TestModeWhileAsleep(t *testing.T) {
 		{Model: mode.Set("opus")}, {PermissionMode: mode.Set("plan")}, {AppendSystemPrompt: mode.Set("be brief")}, {},
 	} {
 		s.sleeps(i + 1)
-		if _, err := r.Prompt(t.Context(), Input{Text: fmt.Sprintf("[m-%d]", i), Mode: mode}); err != nil {
-			t.Fatal(err)
-		}
+		s.prompt(r, Input{Text: fmt.Sprintf("[m-%d]", i), Mode: mode})
 		s.settled(i + 1)
 	}
 	s.sleeps(5)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	s.once("[m-0]", "[m-1]", "[m-2]", "[m-3]")
 	s.undisturbed()
-	entries, err := simchild.Log(s.script.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := s.log()
 	var modes []string
 	for _, e := range entries {
 		if e.Kind == "begin" {
@@ -228,10 +212,7 @@ func TestBackgroundTaskIsNotIdle(t *testing.T) {
 			inits.Add(1)
 		}
 	}
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	var over atomic.Bool
 	r.at = func(now moment) {
 		if now == closing && inits.Load() > 0 && !over.Load() {
@@ -254,9 +235,7 @@ func TestBackgroundTaskIsNotIdle(t *testing.T) {
 	over.Store(true)
 	s.let("task.end")
 	s.sleeps(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	s.once("[m-1]", "[m-2]")
 	s.undisturbed()
 }
@@ -278,10 +257,7 @@ func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
 			s := newStation(t, tc.script)
 			opts := s.options()
 			opts.IdleExit = atOnce
-			r, err := New(t.Context(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.newRelay(opts)
 			r.grace = agent.Grace{EOF: time.Millisecond, Term: time.Millisecond}
 			ends := make(chan struct{})
 			tell := sync.OnceFunc(func() { close(ends) })
@@ -297,9 +273,7 @@ func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
 			s.send("[m-2]")
 			s.settled(2)
 			s.await("the agent is asleep", func() bool { return r.Status().State == Asleep })
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 			if w := s.works("[m-1]", "[m-2]"); w["[m-1]"] != 1 || w["[m-2]"] != 1 {
 				t.Errorf("works %v, want each once", w)
 			}
@@ -327,10 +301,7 @@ func TestIdleExitKeepsTheTeam(t *testing.T) {
 	config(fmt.Sprintf(`, {"agentId": "helper@demo", "name": "helper", "joinedAt": %d, "backendType": "in-process"}`, time.Now().Add(time.Hour).UnixMilli()))
 	opts := s.options()
 	opts.IdleExit = time.Millisecond
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	var alone atomic.Bool
 	tried := make(chan struct{}, 1)
 	r.at = func(now moment) {
@@ -359,9 +330,7 @@ func TestIdleExitKeepsTheTeam(t *testing.T) {
 	alone.Store(true)
 	config("")
 	s.sleeps(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	s.undisturbed()
 }
 
@@ -371,10 +340,7 @@ func TestIdleExitKeepsScheduledWork(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	opts := s.options()
 	opts.IdleExit = time.Millisecond
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	var scheduled, free atomic.Bool
 	r.at = func(now moment) {
 		if now == closing && scheduled.Load() && !free.Load() {
@@ -390,9 +356,7 @@ func TestIdleExitKeepsScheduledWork(t *testing.T) {
 	s.send("USE:CronDelete\n[m-2]")
 	s.settled(2)
 	s.await("the agent is asleep", func() bool { return r.Status().State == Asleep })
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	s.once("[m-1]", "[m-2]")
 }
 
@@ -430,10 +394,7 @@ func TestEndWhileAsleep(t *testing.T) {
 			s := newStation(t, simchild.Script{})
 			opts := s.options()
 			opts.IdleExit = atOnce
-			r, err := New(t.Context(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.newRelay(opts)
 			ctx, cancel := context.WithCancel(t.Context())
 			r.at = func(now moment) {
 				if now == instant {
@@ -451,9 +412,7 @@ func TestEndWhileAsleep(t *testing.T) {
 			r, stop := s.relay(opts)
 			s.settled(1)
 			s.await("the agent is asleep", func() bool { return r.Status().State == Asleep })
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 			s.once("[m-1]")
 			s.undisturbed()
 		})

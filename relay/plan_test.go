@@ -16,10 +16,7 @@ import (
 // worked lists what turns did, with the permission mode that each was in at the end.
 func (s *station) worked() (list []string) {
 	s.t.Helper()
-	entries, err := simchild.Log(s.script.State)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	entries := s.log()
 	for _, e := range entries {
 		if e.Kind == "work" {
 			list = append(list, strings.TrimPrefix(e.Text, "LEAVE\n")+" "+e.Mode)
@@ -49,14 +46,10 @@ func TestMemberStaysInPlanMode(t *testing.T) {
 			{Text: "LEAVE\n[b]"},
 			{Text: "[c]", Mode: mode.Mode{PermissionMode: mode.Set("acceptEdits")}},
 		} {
-			if _, err := r.Prompt(t.Context(), in); err != nil {
-				t.Fatal(err)
-			}
+			s.prompt(r, in)
 		}
 		s.settled(3)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if got, want := strings.Join(s.worked(), ", "), "[a] plan, [b] plan, [c] acceptEdits"; got != want {
 			t.Errorf("flags %q: worked on %s, want %s", flags, got, want)
 		}
@@ -74,14 +67,10 @@ func TestWidenedPermissions(t *testing.T) {
 	}})
 	r, stop := s.relay(s.options())
 	for _, in := range []Input{{Text: "[a]", Mode: plan()}, {Text: "[b]"}} {
-		if _, err := r.Prompt(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		s.prompt(r, in)
 	}
 	all := s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if d := all[0]; d.State != ledger.Failed || !strings.Contains(d.Reason, `permission mode "bypassPermissions", wider than "plan"`) {
 		t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
 	}
@@ -105,13 +94,9 @@ func TestAgentThatBeginsWide(t *testing.T) {
 		{At: simchild.Echoed, Do: simchild.Hold, Name: "never"},
 	}})
 	r, stop := s.relay(s.options())
-	if _, err := r.Prompt(t.Context(), Input{Text: "[a]"}); err != nil {
-		t.Fatal(err)
-	}
+	s.prompt(r, Input{Text: "[a]"})
 	d := s.settled(1)[0]
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if d.State != ledger.Failed || !strings.Contains(d.Reason, `permission mode "auto", wider than "default"`) {
 		t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
 	}
@@ -150,14 +135,10 @@ func TestPersonEndsPlanMode(t *testing.T) {
 		})
 		r, stop := s.relay(opts)
 		for _, in := range []Input{{Text: "LEAVE\n[a]", Mode: plan()}, {Text: "[b]"}} {
-			if _, err := r.Prompt(t.Context(), in); err != nil {
-				t.Fatal(err)
-			}
+			s.prompt(r, in)
 		}
 		s.settled(2)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if got := strings.Join(s.worked(), ", "); got != test.want || asked != test.asked {
 			t.Errorf("%s: worked on %s, want %s; asked %d times, want %d", test.name, got, test.want, asked, test.asked)
 		}

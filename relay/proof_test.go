@@ -39,14 +39,9 @@ func TestModeOverACrash(t *testing.T) {
 					match = modes[m]
 				}
 				s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: at, Do: simchild.Hold, Match: match, Times: 1, Name: "go"}}})
-				person, err := New(t.Context(), s.options())
-				if err != nil {
-					t.Fatal(err)
-				}
+				person := s.newRelay(s.options())
 				for _, text := range []string{"[a]", "[b]", "[c]", "[d]"} {
-					if _, err := person.Prompt(t.Context(), Input{Text: text, Mode: mode.Mode{PermissionMode: mode.Set(modes[text])}}); err != nil {
-						t.Fatal(err)
-					}
+					s.prompt(person, Input{Text: text, Mode: mode.Mode{PermissionMode: mode.Set(modes[text])}})
 				}
 				s.send("[row]")
 				b := s.bridge()
@@ -59,10 +54,7 @@ func TestModeOverACrash(t *testing.T) {
 				}
 				b.start()
 				s.drained()
-				entries, err := simchild.Log(s.script.State)
-				if err != nil {
-					t.Fatal(err)
-				}
+				entries := s.log()
 				var order []string
 				for _, e := range entries {
 					if e.Kind != "begin" {
@@ -124,9 +116,7 @@ func TestSilence(t *testing.T) {
 	}
 	s.let("go")
 	s.drained()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 50 {
 		t.Errorf("worked on %v", n)
 	}
@@ -154,22 +144,14 @@ func TestAnotherTurnIsNoProof(t *testing.T) {
 			}})
 			r, stop := s.relay(s.options())
 			if person {
-				if _, err := r.Prompt(t.Context(), Input{Text: "[m-1]"}); err != nil {
-					t.Fatal(err)
-				}
+				s.prompt(r, Input{Text: "[m-1]"})
 			} else {
 				s.send("[m-1]")
 			}
 			s.settled(1)
 			s.send("[m-2]")
-			for _, d := range s.settled(2) {
-				if d.State != ledger.Done {
-					t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
-				}
-			}
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			s.done(2)
+			stop()
 			if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
 				t.Errorf("worked on %v, want each once", n)
 			}
@@ -196,14 +178,8 @@ func TestAnotherTurnComesFirst(t *testing.T) {
 		t.Errorf("%d frames were written, want 1", n)
 	}
 	s.let("go")
-	for _, d := range s.settled(41) {
-		if d.State != ledger.Done {
-			t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
-		}
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	s.done(41)
+	stop()
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 40 {
 		t.Errorf("worked on %v", n)
 	}
@@ -227,9 +203,7 @@ func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
 	s.send("ASKS:100\n[m-1]")
 	_, stop := s.relay(opts)
 	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if len(results) != 1 || results[0] != "100 answers" || s.logged("start") != 1 {
 		t.Errorf("results %q by %d processes, want 100 answers by one", results, s.logged("start"))
 	}
@@ -243,15 +217,11 @@ func TestModeOfAPlainProgram(t *testing.T) {
 	opts := s.options()
 	change(&opts, func(o *claude.Options) { o.Plain = true })
 	r, stop := s.relay(opts)
-	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: mode.Mode{PermissionMode: mode.Set("plan")}}); err != nil {
-		t.Fatal(err)
-	}
+	s.prompt(r, Input{Text: "[m]", Mode: mode.Mode{PermissionMode: mode.Set("plan")}})
 	s.settled(1)
 	s.send("[row]")
 	s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if got := s.begun(); len(got) != 2 || got[0].Mode != "plan" || got[1].Mode != "plan" {
 		t.Errorf("turns %+v, want two in plan mode", got)
 	}
@@ -260,10 +230,7 @@ func TestModeOfAPlainProgram(t *testing.T) {
 // begun lists the turns that were begun.
 func (s *station) begun() []simchild.Entry {
 	s.t.Helper()
-	entries, err := simchild.Log(s.script.State)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	entries := s.log()
 	return slices.DeleteFunc(entries, func(e simchild.Entry) bool { return e.Kind != "begin" })
 }
 
@@ -281,9 +248,7 @@ func TestRefusedMode(t *testing.T) {
 		{Text: "[a]", Mode: mode.Mode{Model: mode.Set("sonnet")}}, {Text: "[b]", Mode: mode.Mode{Model: mode.Set("opus"), PermissionMode: mode.Set("yolo")}},
 		{Text: "[c]"}, {Text: strings.Repeat("x", 1000), Mode: other}, {Text: "[d]"},
 	} {
-		if _, err := r.Prompt(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		s.prompt(r, in)
 	}
 	all := s.settled(5)
 	for _, e := range s.begun() {
@@ -291,9 +256,7 @@ func TestRefusedMode(t *testing.T) {
 			t.Errorf("%s was said to %s in mode %s", e.Text, e.Model, e.Mode)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	for i, want := range []ledger.DeliveryState{ledger.Done, ledger.Failed, ledger.Done} {
 		if all[i].State != want || want == ledger.Failed && !strings.Contains(all[i].Reason, "yolo") {
 			t.Errorf("%s is %s (%s), want %s", all[i].Raw, all[i].State, all[i].Reason, want)
@@ -345,13 +308,9 @@ func TestModeOverARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, stop := s.relay(opts)
-		if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: step.mode}); err != nil {
-			t.Fatal(err)
-		}
+		s.prompt(r, Input{Text: "[m]", Mode: step.mode})
 		s.settled(1)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if len(*got) != 1 || (*got)[0] != step.want {
 			t.Errorf("run %d: turns with %q, want %q", i+1, *got, step.want)
 		}

@@ -198,27 +198,35 @@ func change(opts *Options, how func(*claude.Options)) {
 	opts.Runtime = r
 }
 
-// relay runs a relay until the test, or stop, ends it.
-func (s *station) relay(opts Options) (r *Relay, stop func() error) {
+func (s *station) newRelay(opts Options) *Relay {
 	s.t.Helper()
 	r, err := New(s.t.Context(), opts)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return r
+}
+
+// relay runs a relay until the test, or stop, ends it.
+func (s *station) relay(opts Options) (r *Relay, stop func()) {
+	s.t.Helper()
+	r = s.newRelay(opts)
 	return r, s.run(r)
 }
 
 // run runs a relay until the test, or stop, ends it.
-func (s *station) run(r *Relay) (stop func() error) {
+func (s *station) run(r *Relay) (stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	stop = sync.OnceValue(func() error {
+	stop = sync.OnceFunc(func() {
 		cancel()
-		return <-done
+		if err := <-done; err != nil {
+			s.t.Errorf("the relay ended with %v", err)
+		}
 	})
-	s.t.Cleanup(func() { stop() })
+	s.t.Cleanup(stop)
 	return stop
 }
 
@@ -287,6 +295,34 @@ func (s *station) settled(n int) []ledger.Delivery {
 	}
 }
 
+// done waits until n deliveries have ended, and fails the test if one is not done.
+func (s *station) done(n int) {
+	s.t.Helper()
+	for _, d := range s.settled(n) {
+		if d.State != ledger.Done {
+			s.t.Errorf("%.80s is %s (%s), want done", d.Raw, d.State, d.Reason)
+		}
+	}
+}
+
+// prompt says what a person says.
+func (s *station) prompt(r *Relay, in Input) {
+	s.t.Helper()
+	if _, err := r.Prompt(s.t.Context(), in); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// log is what the agents have recorded.
+func (s *station) log() []simchild.Entry {
+	s.t.Helper()
+	entries, err := simchild.Log(s.script.State)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return entries
+}
+
 // works counts how often each marker was worked on.
 func (s *station) works(markers ...string) map[string]int {
 	s.t.Helper()
@@ -313,10 +349,7 @@ func (s *station) let(name string) {
 
 func (s *station) turns() []string {
 	s.t.Helper()
-	entries, err := simchild.Log(s.script.State)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	entries := s.log()
 	var turns []string
 	for _, e := range entries {
 		if e.Kind == "work" {
@@ -339,9 +372,7 @@ func TestAgentKilledAtEachPoint(t *testing.T) {
 			s.settled(1)
 			s.send("[m-2]")
 			all := s.settled(2)
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 			for _, d := range all {
 				if d.State != ledger.Done {
 					t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
@@ -385,9 +416,7 @@ func TestPoisonAmongOthers(t *testing.T) {
 				s.settled(3)
 				s.send("[m-3]")
 				all := s.settled(4)
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
+				stop()
 				worked := s.works("[m-0]", "[m-1]", "[m-2]", "[m-3]")
 				if point == simchild.Stored {
 					// They stand in the conversation, and it goes on from there.
@@ -426,10 +455,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 	s.send("[m-1]")
 	opts := s.options()
 	opts.Timing = patient
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	if err := r.Run(t.Context()); !errors.Is(err, ErrDead) {
 		t.Fatalf("got %v, want ErrDead", err)
 	}
@@ -438,9 +464,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 	}
 	_, stop := s.relay(s.options())
 	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if n := s.works("[m-1]")["[m-1]"]; n != 1 {
 		t.Errorf("worked on %d times, want once", n)
 	}
@@ -453,10 +477,7 @@ func TestOneRelayForAnInbox(t *testing.T) {
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	opts := s.options()
 	opts.Timing.Handover = time.Millisecond
-	second, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := s.newRelay(opts)
 	if err := second.Run(t.Context()); !errors.Is(err, ErrBusy) {
 		t.Errorf("got %v, want ErrBusy", err)
 	}
@@ -477,10 +498,7 @@ func TestOneRelayWithTwoStateDirectories(t *testing.T) {
 	opts := s.options()
 	opts.State = t.TempDir()
 	opts.Timing.Handover = time.Millisecond
-	second, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := s.newRelay(opts)
 	release, err := second.hold(t.Context())
 	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("process %d, with another state directory", os.Getpid())) {
 		t.Errorf("beside the first: %v, want ErrBusy", err)
@@ -488,9 +506,7 @@ func TestOneRelayWithTwoStateDirectories(t *testing.T) {
 	if release != nil {
 		t.Error(release.Release())
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	// A process that another test is just starting has a copy of the lock until its exec.
 	second.opts.Timing.Handover = time.Minute
 	if release, err = second.hold(t.Context()); err != nil {
@@ -505,10 +521,7 @@ func TestOneRelayWithTwoStateDirectories(t *testing.T) {
 func TestWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	release, err := r.hold(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -520,9 +533,7 @@ func TestWaitsForTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 // A program says that it is an outdated Claude Code when its first turn begins, since it was not asked before, or was
@@ -531,12 +542,9 @@ func TestWaitsForTheLock(t *testing.T) {
 func TestOutdatedAgent(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Version: teams.Version{Major: 2, Minor: 1, Patch: 256}})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	s.send("[m-1]")
-	err = r.Run(t.Context())
+	err := r.Run(t.Context())
 	if outdated, ok := errors.AsType[*teams.OutdatedError](err); !ok || outdated.Who != "team-lead" || strings.Count(err.Error(), "update it") != 1 {
 		t.Fatalf("got %v", err)
 	}
@@ -546,14 +554,8 @@ func TestOutdatedAgent(t *testing.T) {
 	}
 	s.script.Version = teams.Version{}
 	_, stop := s.relay(s.options())
-	for _, d := range s.settled(2) {
-		if d.State != ledger.Done {
-			t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
-		}
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	s.done(2)
+	stop()
 	if w := s.works("[m-1]", "[m-2]"); w["[m-1]"] != 1 || w["[m-2]"] != 1 {
 		t.Errorf("worked on %v, want each once", w)
 	}
@@ -580,9 +582,7 @@ func TestWhatIsNotSaid(t *testing.T) {
 	}
 	_, stop := s.relay(s.options())
 	s.settled(6)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	fates := []string{"skipped: an idle report that says nothing else", "skipped: it confirms a shutdown", "skipped: the agent wrote it itself", "done", "done", "done"}
 	if got := s.fates("team-lead"); !slices.Equal(got, fates) {
 		t.Errorf("deliveries: %q, want %q", got, fates)
@@ -622,22 +622,16 @@ func TestPrompt(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Hold, Match: "[first]", Name: "go"}}})
 	r, stop := s.relay(s.options())
-	if _, err := r.Prompt(t.Context(), Input{Text: "[first]"}); err != nil {
-		t.Fatal(err)
-	}
+	s.prompt(r, Input{Text: "[first]"})
 	s.until("working", func(st Status) bool { return st.State == Working })
 	s.send("[row-1]", "[row-2]")
 	s.until("two rows wait", func(st Status) bool { return st.Queue >= 3 })
 	for _, text := range []string{"[said-1]", "/compact", "[said-2]"} {
-		if _, err := r.Prompt(t.Context(), Input{Text: text}); err != nil {
-			t.Fatal(err)
-		}
+		s.prompt(r, Input{Text: text})
 	}
 	s.let("go")
 	s.settled(6)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	var order []string
 	for _, turn := range s.turns() {
 		switch {
@@ -692,9 +686,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		}
 		s.send("[m-2]")
 		all := s.settled(2)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if n := s.works("[m-1]", "[m-2]"); all[0].State != ledger.Cancelled || n["[m-1]"] != 0 || n["[m-2]"] != 1 {
 			t.Errorf("%s (%s), worked on %v; want it cancelled, and the next done", all[0].State, all[0].Reason, n)
 		}
@@ -705,10 +697,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		again.Name = "again"
 		s := newStation(t, simchild.Script{Faults: []simchild.Fault{hold, again}})
 		opts := s.options()
-		r, err := New(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := s.newRelay(opts)
 		r.patience = 10 * time.Millisecond
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
@@ -749,9 +738,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 			t.Errorf("got %v, want ErrNotInFlight", err)
 		}
 		all := s.settled(2)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if all[0].State != ledger.Failed || all[1].State != ledger.Done {
 			t.Errorf("got %s (%s) and %s (%s)", all[0].State, all[0].Reason, all[1].State, all[1].Reason)
 		}
@@ -765,22 +752,15 @@ func TestMode(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	r, stop := s.relay(s.options())
 	say := func(text string, mode mode.Mode) {
-		if _, err := r.Prompt(t.Context(), Input{Text: text, Mode: mode}); err != nil {
-			t.Fatal(err)
-		}
+		s.prompt(r, Input{Text: text, Mode: mode})
 	}
 	say("[a]", mode.Mode{})
 	say("[b]", mode.Mode{Model: mode.Set("opus")})
 	say("[c]", mode.Mode{AppendSystemPrompt: mode.Set("be brief")})
 	say("[d]", mode.Mode{})
 	s.settled(4)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	entries, err := simchild.Log(s.script.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stop()
+	entries := s.log()
 	pid, session := map[string]int{}, map[string]string{}
 	var order []string
 	for _, e := range entries {
@@ -811,9 +791,7 @@ func TestAtLeastOnce(t *testing.T) {
 	if all[0].State != ledger.Done || !r.Status().AtLeastOnce {
 		t.Errorf("got %s, status %+v", all[0].State, r.Status())
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 // A row that is too large for a frame fails, is shown as that, and does not keep
@@ -826,9 +804,7 @@ func TestTooLarge(t *testing.T) {
 	s.send(strings.Repeat("x", 3000), "[m-2]")
 	_, stop := s.relay(opts)
 	all := s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	for _, d := range all {
 		if want := map[bool]ledger.DeliveryState{true: ledger.Failed, false: ledger.Done}[len(d.Raw) > 3000]; d.State != want {
 			t.Errorf("%d bytes: %s (%s), want %s", len(d.Raw), d.State, d.Reason, want)
@@ -851,9 +827,7 @@ func TestCompacts(t *testing.T) {
 		s.agent().write(texts...)
 		s.settled(n / 2 * (i + 1))
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	box, err := inbox.Open(s.team, "team-lead", s.locker)
 	if err != nil {
 		t.Fatal(err)
@@ -882,9 +856,7 @@ func TestStandInIsNotVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	if said := strings.Join(s.turns(), "\n"); !strings.Contains(said, `teammate_id="worker" verified="false"`) {
 		t.Errorf("%q was said", said)
 	}

@@ -58,9 +58,7 @@ func TestIdleReports(t *testing.T) {
 				n, err := s.ledger.OpenCount(context.Background(), ledger.KeyOf(s.team, s.config(), "team-lead"))
 				return claimed && err == nil && n == 0
 			})
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
+			stop()
 			all := []string{want[0], want[1], "done", "done", "done", "done", "done", "skipped: it confirms a shutdown", "done"}
 			if got := s.fates("team-lead"); !slices.Equal(got, all) {
 				t.Errorf("%q, want %q", got, all)
@@ -82,9 +80,7 @@ func TestIdleReports(t *testing.T) {
 		s.await("all is skipped", func() bool { return len(s.fates("team-lead")) == 100 })
 		s.writes("worker", "team-lead", "[m-1]")
 		s.await("it is told", func() bool { return s.told("team-lead", "worker") == 1 })
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 		if turns := s.turns(); len(turns) != 1 {
 			t.Errorf("turns: %q, want one", turns)
 		}
@@ -144,9 +140,7 @@ func TestSkippedThroughCrashes(t *testing.T) {
 				s.await("the message is told", func() bool {
 					return s.told("team-lead", "worker") > 0 && !slices.Contains(s.fates("team-lead"), "claimed")
 				})
-				if err := stop(); err != nil {
-					t.Fatal(err)
-				}
+				stop()
 				skipped := "skipped: an idle report that says nothing else"
 				want := []string{skipped, skipped, "done"}
 				if next == AllIdleReports {
@@ -186,9 +180,7 @@ func TestSkippedIsNoExchange(t *testing.T) {
 		held, err := s.ledger.Held(context.Background(), ledger.KeyOf(s.team, s.config(), "team-lead"))
 		return err == nil && len(held) == 1
 	})
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	if n := s.told("team-lead", "worker"); n < 15 || n > 20 {
 		t.Errorf("%d messages were said, want about 20", n)
 	}

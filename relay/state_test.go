@@ -90,9 +90,7 @@ func TestSeenFromOutside(t *testing.T) {
 	}
 	s.let("go")
 	s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	stop()
 	o, _ = s.outside()
 	if o.Running || o.State != Stopped || o.Reason != "" || o.PID != 0 || o.LastAck.IsZero() || o.Queue != 0 {
 		t.Errorf("ended: %+v", o)
@@ -132,10 +130,7 @@ func TestDeadSeenFromOutside(t *testing.T) {
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}})
 	opts := s.options()
 	opts.Timing = patient
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	if err := r.Run(t.Context()); !errors.Is(err, ErrDead) {
 		t.Fatalf("got %v, want ErrDead", err)
 	}

@@ -156,10 +156,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 	var mu sync.Mutex
 	calls, failed := map[string]int{}, map[string]bool{}
 	s.send("[a]", "[cut]", strings.Repeat("x", 2000))
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	r.ledger = stepStore{Ledger: s.ledger, before: func(op string) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -203,9 +200,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 	ended(3)
 	s.send("[b]", "[poison]", "[c]")
 	ended(6)
-	if _, err := r.Prompt(t.Context(), Input{Text: "[d]", Mode: mode.Mode{PermissionMode: mode.Set("plan")}}); err != nil {
-		t.Fatal(err)
-	}
+	s.prompt(r, Input{Text: "[d]", Mode: mode.Mode{PermissionMode: mode.Set("plan")}})
 	ended(7)
 	cancel()
 	if err := <-done; err != nil {
@@ -241,10 +236,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 func TestEndsWhileTheLedgerIsLocked(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	r, err := New(t.Context(), s.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(s.options())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var idle atomic.Bool
@@ -291,10 +283,7 @@ func TestAcknowledgementIsKept(t *testing.T) {
 	tries := make(chan struct{}, 100)
 	lock := &lockable{op: "advance to done"}
 	lock.locked.Store(true)
-	r, err := New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.newRelay(opts)
 	r.ledger = stepStore{Ledger: s.ledger, before: lock.fail}
 	r.at = func(m moment) {
 		if m == stuck {
@@ -328,11 +317,7 @@ func TestAcknowledgementIsKept(t *testing.T) {
 		t.Errorf("status %+v, want why it does not go on", st)
 	}
 	lock.locked.Store(false)
-	for _, d := range s.settled(2) {
-		if d.State != ledger.Done {
-			t.Errorf("%s is %s (%s), want done", d.Raw, d.State, d.Reason)
-		}
-	}
+	s.done(2)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -355,10 +340,7 @@ func TestEndWithALockedLedger(t *testing.T) {
 	for i, op := range []string{"advance to done", "set session"} {
 		lock := &lockable{op: op}
 		tried := make(chan struct{})
-		r, err := New(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := s.newRelay(opts)
 		r.ledger = stepStore{Ledger: s.ledger, before: lock.fail}
 		var once sync.Once
 		r.at = func(m moment) {

@@ -44,9 +44,7 @@ func TestWritesLost(t *testing.T) {
 			if !strings.Contains(o.Reason, "ENOSPC") || !strings.Contains(o.Reason, filepath.Join(s.dir, "root")) {
 				t.Errorf("another process sees the reason %q, want the error and the directory", o.Reason)
 			}
-			if err := stop(); err != nil { // the next agent could write all
-				t.Fatal(err)
-			}
+			stop() // the next agent could write all
 			if o, _ := s.outside(); o.Reason != "" {
 				t.Errorf("with room again the reason is %q, want none", o.Reason)
 			}
@@ -66,9 +64,7 @@ func TestWritesLostAtTheEnd(t *testing.T) {
 	s.send("[m-1]")
 	_, stop := s.relay(s.options())
 	s.settled(1)
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	if o, _ := s.outside(); o.State != Stopped || !strings.Contains(o.Reason, "ENOSPC") {
 		t.Errorf("another process sees %s (%s), want the error", o.State, o.Reason)
 	}
