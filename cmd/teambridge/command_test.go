@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -50,66 +49,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	wantStatus(ts, args[0], runs(ts, args[1], args[2:]...))
 }
 
-// inside is the key of whether runs may run a command line in this process.
+// inside is the key of whether a worker may run the command lines of a script.
 type inside struct{}
-
-// insiders are the commands that need no process of their own: they use nothing of one but what host has,
-// if no flag names a relative path.
-var insiders = []string{
-	"__complete", "ask", "broadcast", "changes", "completion", "deny", "export", "gc", "help", "history", "inbox", "join", "leave", "members", "permit", "read",
-	"relay", "reply", "search", "send", "sessions", "status", "tasks", "teams", "transcript", "usage", "version", "wait",
-}
-
-// locked is for what writes at the same time.
-type locked struct {
-	sync.Mutex
-	io.Writer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.Lock()
-	defer l.Unlock()
-	return l.Writer.Write(p)
-}
-
-// exitError is the status of a command line that was run in this process.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
-
-// runs runs a program. A start of this one takes longer than most command lines do, so those of insiders
-// are run in this process.
-func runs(ts *testscript.TestScript, name string, args ...string) error {
-	if name != "teambridge" || !ts.Value(inside{}).(bool) || !needsNoProcess(ts, args) {
-		return ts.Exec(name, args...)
-	}
-	var stdout, stderr bytes.Buffer
-	status := inProcess(ts, args, &stdout, &stderr)
-	_, err := ts.Stdout().Write(stdout.Bytes())
-	_, err2 := ts.Stderr().Write(stderr.Bytes())
-	ts.Check(errors.Join(err, err2))
-	if status != 0 {
-		return exitError(status)
-	}
-	return nil
-}
-
-func needsNoProcess(ts *testscript.TestScript, args []string) bool {
-	first := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.Contains(a, "/") })
-	outside := func(a string) bool {
-		flag, _, _ := strings.Cut(a, "=")
-		return slices.Contains([]string{"-", "add", "--host", "--claude-dir", "--state-dir", "--dir", "--output", "-o", "profile"}, flag)
-	}
-	return first >= 0 && slices.Contains(insiders, args[first]) && !slices.ContainsFunc(args, outside) && ts.Getenv("TEAMBRIDGE_HOST") == ""
-}
-
-func inProcess(ts *testscript.TestScript, args []string, stdout, stderr io.Writer) (status int) {
-	return run(args, underTest(host{
-		stdin: strings.NewReader(""), stdout: &locked{Writer: stdout}, stderr: &locked{Writer: stderr},
-		lookup: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
-		cwd:    func() (string, error) { return ts.MkAbs("."), nil },
-	}))
-}
 
 // each runs each command line of a file, with --json, and keeps what it prints and its status in a directory:
 //
@@ -119,22 +60,10 @@ func each(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: each DIR FILE")
 	}
 	for line := range strings.Lines(ts.ReadFile(args[1])) {
-		words := append(strings.Fields(line), "--json")
-		var stdout, stderr bytes.Buffer
-		status := 0
-		if needsNoProcess(ts, words) {
-			status = inProcess(ts, words, &stdout, &stderr)
-		} else {
-			cmd := teambridge(ts, context.Background(), words)
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Run(); cmd.ProcessState == nil {
-				ts.Check(err)
-			}
-			status = cmd.ProcessState.ExitCode()
-		}
-		fmt.Fprintf(&stdout, "status %d\n", status)
+		result := runsIn(ts, append(strings.Fields(line), "--json"))
+		result.Stdout = fmt.Appendf(result.Stdout, "status %d\n", result.Status)
 		file := filepath.Join(ts.MkAbs(args[0]), strings.NewReplacer(" ", "_", "/", "_").Replace(strings.TrimSpace(line)))
-		ts.Check(errors.Join(os.WriteFile(file, stdout.Bytes(), 0o600), os.WriteFile(file+".err", stderr.Bytes(), 0o600)))
+		ts.Check(errors.Join(os.WriteFile(file, result.Stdout, 0o600), os.WriteFile(file+".err", result.Stderr, 0o600)))
 	}
 }
 

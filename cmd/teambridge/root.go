@@ -43,6 +43,7 @@ type host struct {
 	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
 	settles        time.Duration              // how long a service has been running when it has settled; 0: the default
+	goesOn         bool                       // the process does not end with the command
 
 	supervised func(*app) (supervisor, error) // for tests; nil: that of this system
 }
@@ -369,7 +370,7 @@ func must(err error) {
 }
 
 func (a *app) close() (err error) {
-	if a.leaveOpen {
+	if a.leaveOpen && !a.goesOn {
 		return nil
 	}
 	for _, c := range slices.Backward(a.opened) {

@@ -55,6 +55,9 @@ func TestMain(m *testing.M) {
 		if d, err := time.ParseDuration(os.Getenv("TEST_TMUX_WAIT")); err == nil {
 			tmux.Relax(d)
 		}
+		if os.Getenv(workerVariable) != "" {
+			os.Exit(work())
+		}
 		os.Exit(run(os.Args[1:], underTest(ownProcess())))
 	}
 	testscript.Main(tests{m}, map[string]func(){
