@@ -1,12 +1,9 @@
 package replicate
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,26 +15,16 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/relaytest/killtest"
 )
-
-// envCopy makes the test binary a process that copies in a directory until it is
-// killed.
-const envCopy = "CHRONICLE_TEST_COPY"
 
 func init() { lastCopy = time.Minute } // a busy disk takes longer than the two seconds
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(envCopy); dir != "" {
-		if err := copyForEver(dir); err != nil {
-			fmt.Println(err)
-		}
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { killtest.Main(m, killtest.Roles{"copier": copyForEver}) }
 
-func copyForEver(dir string) error {
-	ctx := context.Background()
+// copyForEver copies in a directory until it is killed.
+func copyForEver(args []string) error {
+	ctx, dir := context.Background(), args[0]
 	l, err := ledger.Open(ctx, filepath.Join(dir, "ledger.db"))
 	if err != nil {
 		return err
@@ -143,28 +130,21 @@ func TestCopiedOnceThroughKills(t *testing.T) {
 	dir := t.TempDir()
 	l, j := open(t, dir)
 	const rounds, each = 6, 10
-	sent := 0
+	var sent []string
 	for round := range rounds {
-		var copiers []*exec.Cmd
+		var copiers []*killtest.Process
 		for range 2 {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), envCopy+"="+dir, "GORACE=atexit_sleep_ms=0")
-			out, err := cmd.StdoutPipe()
-			must(t, err)
-			must(t, cmd.Start())
-			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "copying\n" {
-				t.Errorf("the copier said %q, %v", line, err)
-			}
-			copiers = append(copiers, cmd)
+			c := killtest.Start(t, killtest.Command(t.Context(), "copier", dir))
+			c.Line()
+			copiers = append(copiers, c)
 		}
 		for i := range each {
 			must(t, deliver(t.Context(), l, "d"+strconv.Itoa(round*each+i)))
-			send(t, l, "s"+strconv.Itoa(sent), true)
-			sent++
+			sent = append(sent, "s"+strconv.Itoa(len(sent)))
+			send(t, l, sent[len(sent)-1], true)
 		}
-		for _, cmd := range copiers {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
+		for _, c := range copiers {
+			c.Kill()
 		}
 	}
 	_, err := Copy(t.Context(), l, j)
@@ -173,21 +153,14 @@ func TestCopiedOnceThroughKills(t *testing.T) {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 	wantSaid(t, j, rounds*each)
-	there := map[string]int{}
+	var there []string
 	for m, err := range j.Messages(t.Context(), journal.Query{}) {
 		must(t, err)
 		if m.Prompt == "" {
-			there[m.ID()]++
+			there = append(there, m.ID())
 		}
 	}
-	for id, n := range there {
-		if n > 1 {
-			t.Errorf("message %s is there %d times", id, n)
-		}
-	}
-	if len(there) != sent {
-		t.Errorf("%d messages, want %d", len(there), sent)
-	}
+	killtest.Once(t, sent, there)
 }
 
 // A replicator copies what happens while it runs, what happened before and what is

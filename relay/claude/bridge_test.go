@@ -7,69 +7,40 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"testing"
 
 	"teambridge/relay/claude"
 	"teambridge/relay/process"
+	"teambridge/relay/relaytest/killtest"
 )
 
-// bridgeVariable makes the test binary a bridge: it starts the command of its arguments as a plain process, says who
-// that is, copies its stdin to it, and waits to be killed.
-const bridgeVariable = "TEAMBRIDGE_TEST_BRIDGE"
-
+// A bridge is a process that starts a command as a plain process, and copies its stdin to that.
 type bridge struct {
-	cmd   *exec.Cmd
+	*killtest.Process
 	stdin io.Writer
-	child process.Predecessor
+	child process.Predecessor // of which the bridge says who it is
 }
 
-func startBridge(t *testing.T, dir string, env, argv []string) *bridge {
+func startBridge(t *testing.T, dir string, env []string, argv ...any) *bridge {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
+	b := &bridge{}
+	cmd := killtest.Command(t.Context(), "bridge", argv...)
+	cmd.Dir, cmd.Env = dir, append(cmd.Env, env...)
+	var err error
+	if b.stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	b := &bridge{cmd: exec.Command(program, argv...)}
-	b.cmd.Dir, b.cmd.Env, b.cmd.Stderr = dir, append(env, bridgeVariable+"=1"), os.Stderr
-	if b.stdin, err = b.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := b.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if b.cmd.ProcessState == nil {
-			_ = b.cmd.Process.Kill()
-			_ = b.cmd.Wait()
-		}
-		_ = b.child.End(t.Context(), 0)
-	})
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(line, &b.child); err != nil {
+	t.Cleanup(func() { _ = b.child.End(context.WithoutCancel(t.Context()), 0) })
+	b.Process = killtest.Start(t, cmd)
+	if err := json.Unmarshal([]byte(b.Line()), &b.child); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func (b *bridge) kill(t *testing.T) {
-	t.Helper()
-	if err := b.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = b.cmd.Wait()
-}
-
 // runBridge is the bridge itself.
-func runBridge() error {
-	p, err := claude.Start(context.Background(), claude.Options{Command: os.Args[1:], Plain: true})
+func runBridge(command []string) error {
+	p, err := claude.Start(context.Background(), claude.Options{Command: command, Plain: true})
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package claude_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -12,17 +11,12 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 )
 
 func TestMain(m *testing.M) {
-	if _, ok := os.LookupEnv(bridgeVariable); ok {
-		if err := runBridge(); err != nil {
-			fmt.Fprintln(os.Stderr, "bridge:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	killtest.Run(killtest.Roles{"bridge": runBridge})
 	simchild.Main()
 	os.Exit(m.Run())
 }

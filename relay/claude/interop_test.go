@@ -370,7 +370,11 @@ func TestOrphan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bridge := startBridge(t, o.Dir, o.Env, argv)
+		var command []any
+		for _, arg := range argv {
+			command = append(command, arg)
+		}
+		bridge := startBridge(t, o.Dir, o.Env, command...)
 		f := frame(t, "work [m-1]")
 		if _, err := bridge.stdin.Write(append(f.Line, '\n')); err != nil {
 			t.Fatal(err)
@@ -379,7 +383,7 @@ func TestOrphan(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := bridge.child
-		bridge.kill(t)
+		bridge.Kill()
 		if alive, err := before.Alive(); !alive || err != nil {
 			t.Fatalf("the orphan: got alive %t, %v", alive, err)
 		}

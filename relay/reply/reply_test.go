@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +21,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -31,10 +30,7 @@ import (
 
 func TestMain(m *testing.M) {
 	simchild.Main()
-	if dir := os.Getenv(envBridge); dir != "" {
-		os.Exit(runBridge(dir))
-	}
-	os.Exit(m.Run())
+	killtest.Main(m, killtest.Roles{"bridge": killtest.Job(runBridge)})
 }
 
 // station is a team with the agent "worker", which cannot write to anybody.
@@ -387,73 +383,43 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-const (
-	// envBridge makes the test binary a relay of the station in that directory, and envKilledAt
-	// is the moment at which it is killed.
-	envBridge   = "REPLY_TEST_BRIDGE"
-	envRoot     = "REPLY_TEST_ROOT"
-	envScript   = "REPLY_TEST_SCRIPT"
-	envKilledAt = "REPLY_TEST_KILLED_AT"
-)
+// bridge is what a process that relays is to do. Its points are the moments of a relay.
+type bridge struct{ Root, State, Script string }
 
-func runBridge(state string) int {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the test has ended, or was killed
-		os.Exit(1)
-	}()
-	err := func() error {
-		root, err := teams.Open(os.Getenv(envRoot))
-		if err != nil {
-			return err
-		}
-		team, err := root.Team("demo")
-		if err != nil {
-			return err
-		}
-		l, err := ledger.Open(context.Background(), filepath.Join(state, "ledger.db"))
-		if err != nil {
-			return err
-		}
-		locks := teamstest.Patient
-		locks.Dir = filepath.Join(state, "locks")
-		opts := options(root.Path(), state, team, lockedfile.New(locks), l, os.Getenv(envScript))
-		opts.Predecessor = time.Millisecond
-		r, err := New(context.Background(), opts)
-		if err != nil {
-			return err
-		}
-		r.at = func(now moment) {
-			if string(now) != os.Getenv(envKilledAt) {
-				return
-			}
-			if p, err := os.FindProcess(os.Getpid()); err == nil {
-				_ = p.Kill()
-			}
-			select {}
-		}
-		return r.Run(context.Background())
-	}()
-	if err != nil && !errors.Is(err, ErrShutDown) {
-		fmt.Println(err)
-		return 1
+func runBridge(b bridge) error {
+	ctx := context.Background()
+	root, err := teams.Open(b.Root)
+	if err != nil {
+		return err
 	}
-	return 0
+	team, err := root.Team("demo")
+	if err != nil {
+		return err
+	}
+	l, err := ledger.Open(ctx, filepath.Join(b.State, "ledger.db"))
+	if err != nil {
+		return err
+	}
+	locks := teamstest.Patient
+	locks.Dir = filepath.Join(b.State, "locks")
+	opts := options(b.Root, b.State, team, lockedfile.New(locks), l, b.Script)
+	opts.Predecessor = time.Millisecond
+	r, err := New(ctx, opts)
+	if err != nil {
+		return err
+	}
+	r.at = func(now moment) { killtest.At(string(now)) }
+	if err := r.Run(ctx); !errors.Is(err, ErrShutDown) {
+		return err
+	}
+	return nil
 }
 
-// bridge starts a process that relays. It ends with the test.
-func (s *station) bridge(killedAt moment) *exec.Cmd {
+// bridge starts a process that relays, and that is killed at that moment, if it is not empty.
+func (s *station) bridge(killedAt moment) *killtest.Process {
 	s.t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envBridge+"="+s.State, envRoot+"="+s.Root.Path(), envScript+"="+s.script.Env(), envKilledAt+"="+string(killedAt), "GORACE=atexit_sleep_ms=0")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	_, err := cmd.StdinPipe()
-	must(s.t, err)
-	must(s.t, cmd.Start())
-	s.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return cmd
+	cmd := killtest.Command(s.t.Context(), "bridge", bridge{s.Root.Path(), s.State, s.script.Env()})
+	return killtest.Start(s.t, killtest.KillAt(cmd, string(killedAt)))
 }
 
 // Killed between any two steps, the relay sends each answer once, and the approval too.
@@ -473,9 +439,7 @@ func TestKilledBetweenSteps(t *testing.T) {
 				s.settled(1)
 				s.asks("boss")
 			}
-			if err := b.Wait(); err == nil {
-				t.Fatal("it was not killed")
-			}
+			b.Killed()
 			// The inbox has changed since.
 			s.Send("demo", "peer", "boss", "by the way")
 			_, stop := s.relay()
@@ -564,11 +528,7 @@ func TestKilledInAWrite(t *testing.T) {
 func TestKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	rounds := 5
-	if os.Getenv("REPLY_TEST_ROUNDS") != "" {
-		_, err := fmt.Sscan(os.Getenv("REPLY_TEST_ROUNDS"), &rounds)
-		must(t, err)
-	}
+	rounds := killtest.Rounds(t, "REPLY_TEST_ROUNDS", 5)
 	seed := uint64(time.Now().UnixNano())
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
@@ -580,8 +540,7 @@ func TestKilledAtRandom(t *testing.T) {
 			s.Send("demo", from, "worker", fmt.Sprintf("TOOL:0.01\n[m-%d]", n))
 		}
 		<-time.After(time.Duration(rnd.Int64N(int64(400 * time.Millisecond))))
-		_ = b.Process.Kill()
-		_ = b.Wait()
+		b.Kill()
 	}
 	_, stop := s.relay()
 	s.settled(n)

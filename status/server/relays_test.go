@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"teambridge/relay"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
@@ -23,10 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	simchild.MainTerminal()
 	simchild.Main()
-	if dir := os.Getenv(envServe); dir != "" {
-		serveForEver(dir)
-		return
-	}
+	killtest.Run(killtest.Roles{"service": killtest.Job(serveForEver)})
 	tmux.Relax(time.Minute)
 	os.Exit(m.Run())
 }
