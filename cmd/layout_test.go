@@ -79,8 +79,7 @@ var mayImport = map[string][]string{
 	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/process", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
-	"status/systemd":           {"status/api", "teams/atomicfile"},
-	"status/login":             {"status/api", "teams/atomicfile"},
+	"status/supervisor":        {"status/api", "teams/atomicfile"},
 	"status/plain":             {}, // text for a terminal
 	"status/markdown":          {"status/plain"},
 	"status/view": {
@@ -99,7 +98,7 @@ var mayImport = map[string][]string{
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "plugin", "relay", "relay/agent", "relay/claude", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
-		"status/alert", "status/api", "status/client", "status/plain", "status/systemd", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
+		"status/alert", "status/api", "status/client", "status/plain", "status/supervisor", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
 	},
 	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket"},
 	"status/server/page": {}, // files alone
@@ -116,7 +115,7 @@ var mayImport = map[string][]string{
 	"cmd/stdio":            {"status/plain"},
 	"cmd/teambridge":       {"*"},
 	"cmd/teambridge-probe": {"cmd/stdio", "relay/probe", "status/api", "status/doctor", "status/plain", "teams"},
-	"cmd/teambridge-hub":   {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "relay/shell", "status/api", "status/ssh", "status/systemd"},
+	"cmd/teambridge-hub":   {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "relay/shell", "status/api", "status/ssh", "status/supervisor"},
 
 	// Of tests alone, but for the model.
 	"relay/relaytest/simagent":   {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes

@@ -11,7 +11,7 @@ import (
 
 	"teambridge/relay/link/hub"
 	"teambridge/relay/shell"
-	"teambridge/status/systemd"
+	"teambridge/status/supervisor"
 )
 
 func newInstall(a *app) *cobra.Command {
@@ -130,10 +130,6 @@ func (a *app) uninstall(ctx context.Context) error {
 }
 
 // unit is the unit of the person.
-func (a *app) unit() (systemd.Unit, error) {
-	u, err := systemd.Hub(a.dir)
-	if err != nil {
-		return u, err
-	}
-	return u.For(os.LookupEnv, os.UserHomeDir)
+func (a *app) unit() (supervisor.Job, error) {
+	return supervisor.Hub(a.dir, os.LookupEnv, os.UserHomeDir)
 }

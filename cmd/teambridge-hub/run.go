@@ -16,7 +16,7 @@ import (
 
 	"teambridge/relay/link/hub"
 	"teambridge/status/ssh"
-	"teambridge/status/systemd"
+	"teambridge/status/supervisor"
 )
 
 // runOptions are the flags of run, which install passes on.
@@ -93,7 +93,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 		fmt.Fprintf(a.stdout, "metrics: http://%s/metrics\n", l.Addr())
 	}
 	fmt.Fprintf(a.stdout, "the hub listens on %s; its directory is %s\n", h.Addr(), o.Dir)
-	if err := systemd.Notify(os.Getenv("NOTIFY_SOCKET"), "READY=1"); err != nil {
+	if err := supervisor.Notify(os.Getenv("NOTIFY_SOCKET"), "READY=1"); err != nil {
 		return errors.Join(err, h.Close())
 	}
 	return h.Run(ctx)

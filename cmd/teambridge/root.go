@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/status/supervisor"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -45,7 +46,7 @@ type host struct {
 	settles        time.Duration              // how long a service has been running when it has settled; 0: the default
 	goesOn         bool                       // the process does not end with the command
 
-	supervised func(*app) (supervisor, error) // for tests; nil: that of this system
+	supervised func(*app) (supervisor.Job, error) // for tests; nil: that of this system
 }
 
 func ownProcess() host {

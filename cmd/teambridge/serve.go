@@ -20,7 +20,7 @@ import (
 	"teambridge/status/bridge"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
-	"teambridge/status/systemd"
+	"teambridge/status/supervisor"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -251,7 +251,7 @@ func tellServing(ctx context.Context, a *app, s *server.Server, settled func()) 
 		a.note("requests over TCP need the token in %s", where.Token)
 	}
 	socket, _ := a.lookup("NOTIFY_SOCKET")
-	if err := systemd.Notify(socket, "READY=1"); err != nil {
+	if err := supervisor.Notify(socket, "READY=1"); err != nil {
 		return err
 	}
 	select {
@@ -260,7 +260,7 @@ func tellServing(ctx context.Context, a *app, s *server.Server, settled func()) 
 		settled()
 	}
 	<-ctx.Done()
-	return systemd.Notify(socket, "STOPPING=1")
+	return supervisor.Notify(socket, "STOPPING=1")
 }
 
 // logger writes the service's log to stderr, as key=value or JSON.

@@ -16,6 +16,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
+	"teambridge/status/supervisor"
 	"teambridge/status/view"
 )
 
@@ -126,7 +127,7 @@ Exit status: 0; 1 it could not be shown; 3 there is none.`,
 }
 
 func installService(ctx context.Context, a *app, o installOptions) error {
-	u, err := a.supervisor()
+	u, err := a.job()
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func installService(ctx context.Context, a *app, o installOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(u.File(), false)); err != nil {
+	if err := a.answer(answer, "%s  %s\n", orUnchanged("installed", answer.Changed), escape(u.Path, false)); err != nil {
 		return err
 	}
 	a.note("%s", u.Note(answer))
@@ -142,7 +143,7 @@ func installService(ctx context.Context, a *app, o installOptions) error {
 }
 
 // installWith has u run the service, and waits until it answers.
-func installWith(ctx context.Context, a *app, u supervisor, o installOptions) (answer api.Installed, err error) {
+func installWith(ctx context.Context, a *app, u supervisor.Job, o installOptions) (answer api.Installed, err error) {
 	text, err := unitText(a, u, o.serveOptions)
 	if err == nil && !o.noStart {
 		err = refuseSecond(a, u)
@@ -158,16 +159,16 @@ func installWith(ctx context.Context, a *app, u supervisor, o installOptions) (a
 
 // atLogin is the step of setup that does what "service install" does without flags.
 type atLogin struct {
-	supervisor supervisor
-	app        *app
+	supervisor.Job
+	app *app
 }
 
 // File is what describes the service to the system.
-func (l atLogin) File() string { return l.supervisor.File() }
+func (l atLogin) File() string { return l.Path }
 
 // Installed reports whether there is a file of ours.
 func (l atLogin) Installed() (bool, error) {
-	_, err := l.supervisor.Read()
+	_, err := l.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -176,22 +177,22 @@ func (l atLogin) Installed() (bool, error) {
 
 // Install has the system run the service.
 func (l atLogin) Install(ctx context.Context) (changed bool, err error) {
-	answer, err := installWith(ctx, l.app, l.supervisor, installOptions{serveOptions: serveOptions{keepWork: server.KeepWork, as: api.Guest}})
+	answer, err := installWith(ctx, l.app, l.Job, installOptions{serveOptions: serveOptions{keepWork: server.KeepWork, as: api.Guest}})
 	return answer.Changed, err
 }
 
 // Uninstall stops the service.
 func (l atLogin) Uninstall(ctx context.Context) (removed bool, err error) {
-	answer, stopped, err := l.supervisor.Uninstall(ctx)
+	answer, stopped, err := l.Job.Uninstall(ctx)
 	if err == nil && !stopped {
-		l.app.warn("%s", l.supervisor.NotStopped())
+		l.app.warn("%s", l.NotStopped())
 	}
 	return answer.Removed, err
 }
 
 // unitText returns the description of the service that the system gets, for the flags and the
 // environment of this call.
-func unitText(a *app, u supervisor, o serveOptions) (string, error) {
+func unitText(a *app, u supervisor.Job, o serveOptions) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err
 	}
@@ -273,7 +274,7 @@ func installError(a *app, err error) error {
 }
 
 func restartService(ctx context.Context, a *app) error {
-	u, err := a.supervisor()
+	u, err := a.job()
 	if err != nil {
 		return err
 	}
@@ -287,7 +288,7 @@ func restartService(ctx context.Context, a *app) error {
 }
 
 func uninstallService(ctx context.Context, a *app) error {
-	u, err := a.supervisor()
+	u, err := a.job()
 	if err != nil {
 		return err
 	}
@@ -296,13 +297,13 @@ func uninstallService(ctx context.Context, a *app) error {
 		return err
 	}
 	if !answer.Removed && !a.json {
-		a.note("%s does not exist", u.File())
+		a.note("%s does not exist", u.Path)
 		return nil
 	}
 	if !stopped {
 		a.warn("%s", u.NotStopped())
 	}
-	return a.answer(answer, "removed  %s\n", escape(u.File(), false))
+	return a.answer(answer, "removed  %s\n", escape(u.Path, false))
 }
 
 type serviceState struct {
@@ -322,11 +323,11 @@ func serviceStatus(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	u, err := a.supervisor()
+	u, err := a.job()
 	if err != nil {
 		return err
 	}
-	s := serviceState{Unit: u.File(), State: "unknown"}
+	s := serviceState{Unit: u.Path, State: "unknown"}
 	switch _, err := u.Read(); {
 	case err == nil:
 		s.Installed = true
@@ -346,7 +347,7 @@ func serviceStatus(ctx context.Context, a *app) error {
 	default:
 		s.Reason = view.Describe(err)
 	}
-	if err := printService(a, u.System(), s); err != nil {
+	if err := printService(a, u.System, s); err != nil {
 		return err
 	}
 	if !s.Answers {
@@ -402,7 +403,7 @@ func printService(a *app, system string, s serviceState) error {
 const logLines = 100
 
 func serviceLogs(ctx context.Context, a *app, follow bool) error {
-	u, err := a.supervisor()
+	u, err := a.job()
 	if err != nil {
 		return err
 	}

@@ -270,7 +270,7 @@ func (a *app) setup(dry bool) (*setup.Setup, error) {
 	s := &setup.Setup{Root: root, Codex: codex.Home(a.lookup), Qwen: qwen.Home(a.lookup), State: a.state, Program: own, Flags: a.ownFlags()}
 	s.Path, _ = a.lookup("PATH")
 	s.Named = a.claudeDir != ""
-	if u, err := a.supervisor(); err == nil {
+	if u, err := a.job(); err == nil {
 		s.System = atLogin{u, a}
 	}
 	return s, nil

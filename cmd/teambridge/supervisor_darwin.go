@@ -2,17 +2,11 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 
-	"teambridge/status/login"
+	"teambridge/status/supervisor"
 )
 
-func ownSupervisor(a *app) (supervisor, error) {
+func ownJob(a *app) (supervisor.Job, error) {
 	home, err := a.home()
-	if err != nil {
-		return nil, err
-	}
-	i := login.LaunchAgent(home, os.Getuid(), filepath.Join(a.state, "service.log"))
-	i.Debug = a.debug
-	return i, nil
+	return supervisor.LaunchAgent(home, os.Getuid(), a.serviceLog()), err
 }

@@ -2,10 +2,6 @@
 
 package main
 
-import "teambridge/status/systemd"
+import "teambridge/status/supervisor"
 
-func ownSupervisor(a *app) (supervisor, error) {
-	u := systemd.Service()
-	u.Debug = a.debug
-	return u.For(a.lookup, a.home)
-}
+func ownJob(a *app) (supervisor.Job, error) { return supervisor.Service(a.lookup, a.home) }

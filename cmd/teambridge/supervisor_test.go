@@ -1,29 +1,16 @@
 package main
 
-import (
-	"path/filepath"
-
-	"teambridge/status/login"
-	"teambridge/status/systemd"
-)
+import "teambridge/status/supervisor"
 
 // simulatedSupervisors are those of all systems, which scripts choose by $TEST_SUPERVISOR. The programs that they run are
 // the script's.
-var simulatedSupervisors = map[string]func(*app) (supervisor, error){
-	"systemd": func(a *app) (supervisor, error) {
-		u := systemd.Service()
-		u.Debug = a.debug
-		return u.For(a.lookup, a.home)
-	},
-	"launchd": func(a *app) (supervisor, error) {
+var simulatedSupervisors = map[string]func(*app) (supervisor.Job, error){
+	"systemd": func(a *app) (supervisor.Job, error) { return supervisor.Service(a.lookup, a.home) },
+	"launchd": func(a *app) (supervisor.Job, error) {
 		home, err := a.home()
-		i := login.LaunchAgent(home, 501, filepath.Join(a.state, "service.log"))
-		i.Debug = a.debug
-		return i, err
+		return supervisor.LaunchAgent(home, 501, a.serviceLog()), err
 	},
-	"tasks": func(a *app) (supervisor, error) {
-		i := login.ScheduledTask(a.state, "S-1-5-21-1-2-3-1001", filepath.Join(a.state, "service.log"))
-		i.Debug = a.debug
-		return i, nil
+	"tasks": func(a *app) (supervisor.Job, error) {
+		return supervisor.ScheduledTask(a.state, "S-1-5-21-1-2-3-1001", a.serviceLog()), nil
 	},
 }

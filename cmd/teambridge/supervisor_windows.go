@@ -3,17 +3,14 @@ package main
 import (
 	"fmt"
 	account "os/user"
-	"path/filepath"
 
-	"teambridge/status/login"
+	"teambridge/status/supervisor"
 )
 
-func ownSupervisor(a *app) (supervisor, error) {
+func ownJob(a *app) (supervisor.Job, error) {
 	who, err := account.Current()
 	if err != nil {
-		return nil, fmt.Errorf("find your account: %w", err)
+		return supervisor.Job{}, fmt.Errorf("find your account: %w", err)
 	}
-	i := login.ScheduledTask(a.state, who.Uid, filepath.Join(a.state, "service.log"))
-	i.Debug = a.debug
-	return i, nil
+	return supervisor.ScheduledTask(a.state, who.Uid, a.serviceLog()), nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"teambridge/plugin"
-	"teambridge/status/systemd"
+	"teambridge/status/supervisor"
 	"teambridge/teams/teamstest"
 )
 
@@ -34,7 +34,7 @@ func TestProgramIsGone(t *testing.T) {
 	write(filepath.Join(plugin.Dir(f.State, f.Root.Path()), filepath.FromSlash(servers)), `{"mcpServers":{"teambridge":{"command":"`+filepath.ToSlash(program)+`"}}}`)
 	environment := map[string]string{"PATH": filepath.Dir(claude), "HOME": home}
 	lookup := func(name string) (string, bool) { v, ok := environment[name]; return v, ok }
-	u, err := systemd.Service().For(lookup, func() (string, error) { return home, nil })
+	u, err := supervisor.Service(lookup, func() (string, error) { return home, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

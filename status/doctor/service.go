@@ -14,7 +14,7 @@ import (
 	"teambridge/inbox/sqlite"
 	"teambridge/status/api"
 	"teambridge/status/client"
-	"teambridge/status/systemd"
+	"teambridge/status/supervisor"
 	"teambridge/status/view"
 )
 
@@ -56,7 +56,7 @@ func (x *examination) service(ctx context.Context) {
 
 // unitGone reports a unit of systemd for the service whose program is gone, and whether there is one.
 func (x *examination) unitGone() bool {
-	u, err := systemd.Service().For(x.LookupEnv, func() (string, error) {
+	u, err := supervisor.Service(x.LookupEnv, func() (string, error) {
 		home, _ := x.LookupEnv("HOME")
 		return home, nil
 	})

@@ -1,7 +1,8 @@
-package login
+package supervisor
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -23,21 +24,31 @@ type launchd struct {
 }
 
 // LaunchAgent returns the agent of a user of macOS. log is the file that it logs to.
-func LaunchAgent(home string, uid int, log string) Item {
-	return Item{
-		Path:   filepath.Join(home, "Library", "LaunchAgents", name+".plist"),
-		Log:    log,
-		system: launchd{domain: "gui/" + strconv.Itoa(uid), poll: 100 * time.Millisecond},
+func LaunchAgent(home string, uid int, log string) Job {
+	return atLogin("launchd", filepath.Join(home, "Library", "LaunchAgents", name+".plist"), log, launchd{domain: "gui/" + strconv.Itoa(uid), poll: 100 * time.Millisecond})
+}
+
+const name = "teambridge" // of the agent, and of the task
+
+// atLogin returns the service on a system that knows nothing of it being ready, and keeps no log.
+func atLogin(system, path, log string, s system) Job {
+	return Job{
+		System: system, Name: name, Path: path, Log: log, system: s,
+		command: "teambridge service", shows: "teambridge service logs", byHand: "teambridge serve",
+		notes: [2]string{"it starts at your next login; to start it now: teambridge service install", "it runs while you are logged in"},
 	}
 }
 
-func (launchd) name() string              { return "launchd" }
+// comment is words in an XML file.
+func comment(words string) string { return "<!-- " + words + " -->" }
+
 func (launchd) program() string           { return "launchctl" }
+func (launchd) mark(words string) string  { return comment(words) }
 func (launchd) encode(text string) []byte { return []byte(text) }
 func (launchd) decode(data []byte) string { return string(data) }
 func (l launchd) target() string          { return l.domain + "/" + name }
 
-func (launchd) text(i Item, command, env []string) (string, error) {
+func (launchd) text(j Job, command, env []string) (string, error) {
 	var words, variables strings.Builder
 	for _, arg := range command {
 		fmt.Fprintf(&words, "\t\t<string>%s</string>\n", escape(arg))
@@ -76,52 +87,54 @@ func (launchd) text(i Item, command, env []string) (string, error) {
 	<string>%s</string>
 </dict>
 </plist>
-`, mark, name, words.String(), variables.String(), escape(i.Log)), nil
+`, j.mark(), name, words.String(), variables.String(), escape(j.Log)), nil
 }
 
 // start has launchd read the file, which it does only once it has forgotten the one before.
-func (l launchd) start(ctx context.Context, i Item, changed bool) error {
-	if state, err := l.state(ctx, i); err == nil && state == "running" && !changed {
+func (l launchd) start(ctx context.Context, j Job, _ string, changed bool) error {
+	if state, err := l.state(ctx, j); err == nil && state == "running" && !changed {
 		return nil
 	}
-	if err := l.stop(ctx, i); err != nil {
+	if _, err := l.stop(ctx, j); err != nil {
 		return err
 	}
-	_, err := i.run(ctx, "bootstrap", l.domain, i.Path)
+	_, err := j.run(ctx, "bootstrap", l.domain, j.Path)
 	return err
 }
 
 // stop waits until launchd does not know the agent any more: bootout can return while it still ends.
-func (l launchd) stop(ctx context.Context, i Item) error {
+func (l launchd) stop(ctx context.Context, j Job) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, known := i.run(ctx, "print", l.target()); known != nil {
+	if _, known := j.run(ctx, "print", l.target()); known != nil {
 		if errors.Is(known, exec.ErrNotFound) {
-			return known
+			return false, known
 		}
-		return ctx.Err()
+		return true, ctx.Err()
 	}
-	_, failed := i.run(ctx, "bootout", l.target())
+	_, failed := j.run(ctx, "bootout", l.target())
 	for {
-		if _, err := i.run(ctx, "print", l.target()); err != nil && ctx.Err() == nil {
-			return nil
+		if _, err := j.run(ctx, "print", l.target()); err != nil && ctx.Err() == nil {
+			return true, nil
 		}
 		if failed != nil && !strings.Contains(failed.Error(), "in progress") {
-			return failed
+			return false, failed
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s has not ended: %w", l.target(), context.Cause(ctx))
+			return false, fmt.Errorf("%s has not ended: %w", l.target(), context.Cause(ctx))
 		case <-time.After(l.poll):
 		}
 	}
 }
 
-// restart lets the service end by itself: kickstart -k would kill it.
-func (l launchd) restart(ctx context.Context, i Item) error { return l.start(ctx, i, true) }
+func (launchd) removed(context.Context, Job, bool) error { return nil }
 
-func (l launchd) state(ctx context.Context, i Item) (string, error) {
-	out, err := i.run(ctx, "print", l.target())
+// restart lets the service end by itself: kickstart -k would kill it.
+func (l launchd) restart(ctx context.Context, j Job) error { return l.start(ctx, j, "", true) }
+
+func (l launchd) state(ctx context.Context, j Job) (string, error) {
+	out, err := j.run(ctx, "print", l.target())
 	for line := range strings.Lines(out) {
 		if state, ok := strings.CutPrefix(strings.TrimSpace(line), "state = "); ok {
 			return state, err
@@ -130,17 +143,24 @@ func (l launchd) state(ctx context.Context, i Item) (string, error) {
 	return "", err
 }
 
-func (launchd) logs(i Item, follow bool, lines int) []string {
+func (launchd) logs(j Job, follow bool, lines int) []string {
 	args := []string{"tail", "-n", strconv.Itoa(lines)}
 	if follow {
 		args = append(args, "-F")
 	}
-	return append(args, i.Log)
+	return append(args, j.Log)
 }
 
-func (launchd) hint(err error) string {
+func (launchd) hint(_ Job, err error) string {
 	if strings.Contains(err.Error(), "Domain does not support") || strings.Contains(err.Error(), "Could not find domain") {
 		return "log in at the screen of this Mac: launchd runs agents of a user there, and not over ssh alone"
 	}
 	return ""
+}
+
+// escape is s as text of an XML file.
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // to a Builder
+	return b.String()
 }

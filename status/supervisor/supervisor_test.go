@@ -1,4 +1,4 @@
-package login
+package supervisor
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
 )
 
 var odd = []string{"/a b/teambridge", "serve", "--claude-dir", `/we$ird %h "x" \y & <z> ☃`, `C:\a b\`, ""}
@@ -107,8 +108,34 @@ func TestScheduledTask(t *testing.T) {
 	}
 }
 
+// A file that we have not written stays as it is, on each system.
+func TestForeignFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, j := range []Job{service(t), LaunchAgent(dir, 501, filepath.Join(dir, "log")), ScheduledTask(dir, "S-1-5-21-1", filepath.Join(dir, "log"))} {
+		const foreign = "# Written by somebody else\n"
+		if err := errors.Join(os.MkdirAll(filepath.Dir(j.Path), 0o700), os.WriteFile(j.Path, []byte(foreign), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := j.Text(odd, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, installed := j.Install(t.Context(), text, false)
+		_, _, uninstalled := j.Uninstall(t.Context())
+		for what, err := range map[string]error{"install": installed, "restart": j.Restart(t.Context()), "uninstall": uninstalled} {
+			if d, ok := errors.AsType[*api.Decided](err); !ok || d.Code != api.CodeRefused {
+				t.Errorf("%s, %s: %v", j.System, what, err)
+			}
+		}
+		if data, err := os.ReadFile(j.Path); err != nil || string(data) != foreign {
+			t.Errorf("%s: the file is now %q, %v", j.System, data, err)
+		}
+	}
+}
+
 // fakeLaunchctl has the agent, once booted out, be known for so many more questions.
-func fakeLaunchctl(t *testing.T, ending int) Item {
+func fakeLaunchctl(t *testing.T, ending int) Job {
 	t.Helper()
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("there is no sh")

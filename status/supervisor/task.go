@@ -1,4 +1,4 @@
-package login
+package supervisor
 
 import (
 	"context"
@@ -25,14 +25,14 @@ type scheduler struct{ user string } // security identifier
 
 // ScheduledTask returns the task of a user of Windows, whose security identifier is user. The file that describes it is in
 // state; log is the file that it logs to.
-func ScheduledTask(state, user, log string) Item {
-	return Item{Path: filepath.Join(state, "service-task.xml"), Log: log, system: scheduler{user}}
+func ScheduledTask(state, user, log string) Job {
+	return atLogin("tasks", filepath.Join(state, "service-task.xml"), log, scheduler{user})
 }
 
-func (scheduler) name() string    { return "tasks" }
-func (scheduler) program() string { return "schtasks" }
+func (scheduler) program() string          { return "schtasks" }
+func (scheduler) mark(words string) string { return comment(words) }
 
-func (s scheduler) text(_ Item, command, env []string) (string, error) {
+func (s scheduler) text(j Job, command, env []string) (string, error) {
 	for _, v := range env {
 		if key, _, _ := strings.Cut(v, "="); key != "PATH" {
 			return "", api.Decide(api.CodeUsage, "set it for your account: setx "+key+" VALUE; then clear it here", "a task has the environment of your account, and cannot set $%s", key)
@@ -83,7 +83,7 @@ func (s scheduler) text(_ Item, command, env []string) (string, error) {
     </Exec>
   </Actions>
 </Task>
-`, mark, escape(s.user), escape(strings.Join(words, " "))), nil
+`, j.mark(), escape(s.user), escape(strings.Join(words, " "))), nil
 }
 
 // encode makes the file UTF-16, as schtasks writes and reads it.
@@ -130,42 +130,44 @@ func quote(arg string) string {
 	return b.String()
 }
 
-func (s scheduler) start(ctx context.Context, i Item, changed bool) error {
-	if _, err := i.run(ctx, "/Create", "/TN", name, "/XML", i.Path, "/F"); err != nil {
+func (s scheduler) start(ctx context.Context, j Job, _ string, changed bool) error {
+	if _, err := j.run(ctx, "/Create", "/TN", name, "/XML", j.Path, "/F"); err != nil {
 		return err
 	}
 	if changed {
-		return s.restart(ctx, i)
+		return s.restart(ctx, j)
 	}
-	_, err := i.run(ctx, "/Run", "/TN", name) // nothing, if it runs
+	_, err := j.run(ctx, "/Run", "/TN", name) // nothing, if it runs
 	return err
 }
 
 // stop ends the task and has it forgotten. One that is not registered has ended.
-func (s scheduler) stop(ctx context.Context, i Item) error {
-	if _, err := i.run(ctx, "/Query", "/TN", name); err != nil {
+func (s scheduler) stop(ctx context.Context, j Job) (bool, error) {
+	if _, err := j.run(ctx, "/Query", "/TN", name); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return err
+			return false, err
 		}
-		return ctx.Err()
+		return true, ctx.Err()
 	}
-	_, ended := i.run(ctx, "/End", "/TN", name) // it need not run
-	if _, err := i.run(ctx, "/Delete", "/TN", name, "/F"); err != nil {
+	_, ended := j.run(ctx, "/End", "/TN", name) // it need not run
+	if _, err := j.run(ctx, "/Delete", "/TN", name, "/F"); err != nil {
+		return false, errors.Join(err, ended)
+	}
+	return true, nil
+}
+
+func (scheduler) removed(context.Context, Job, bool) error { return nil }
+
+func (s scheduler) restart(ctx context.Context, j Job) error {
+	_, ended := j.run(ctx, "/End", "/TN", name) // it need not run
+	if _, err := j.run(ctx, "/Run", "/TN", name); err != nil {
 		return errors.Join(err, ended)
 	}
 	return nil
 }
 
-func (s scheduler) restart(ctx context.Context, i Item) error {
-	_, ended := i.run(ctx, "/End", "/TN", name) // it need not run
-	if _, err := i.run(ctx, "/Run", "/TN", name); err != nil {
-		return errors.Join(err, ended)
-	}
-	return nil
-}
-
-func (scheduler) state(ctx context.Context, i Item) (string, error) {
-	out, err := i.run(ctx, "/Query", "/TN", name, "/FO", "CSV", "/NH")
+func (scheduler) state(ctx context.Context, j Job) (string, error) {
+	out, err := j.run(ctx, "/Query", "/TN", name, "/FO", "CSV", "/NH")
 	if err != nil {
 		return "", err
 	}
@@ -176,12 +178,12 @@ func (scheduler) state(ctx context.Context, i Item) (string, error) {
 	return row[2], nil
 }
 
-func (scheduler) logs(i Item, follow bool, lines int) []string {
-	command := fmt.Sprintf("Get-Content -Encoding UTF8 -LiteralPath '%s' -Tail %s", strings.ReplaceAll(i.Log, "'", "''"), strconv.Itoa(lines))
+func (scheduler) logs(j Job, follow bool, lines int) []string {
+	command := fmt.Sprintf("Get-Content -Encoding UTF8 -LiteralPath '%s' -Tail %s", strings.ReplaceAll(j.Log, "'", "''"), strconv.Itoa(lines))
 	if follow {
 		command += " -Wait"
 	}
 	return []string{"powershell", "-NoProfile", "-NonInteractive", "-Command", command}
 }
 
-func (scheduler) hint(error) string { return "" }
+func (scheduler) hint(Job, error) string { return "" }

@@ -1,4 +1,4 @@
-package systemd
+package supervisor
 
 import (
 	"os"
@@ -18,17 +18,40 @@ func TestQuote(t *testing.T) {
 		`a"b\c`:   `"a\"b\\c"`,
 		"100%":    `"100%%"`,
 		"$HOME ☃": `"$$HOME ☃"`,
-		"a\nb":    "",
-		"a\x00b":  "",
 	} {
-		got, err := quote(in, true)
-		if got != want || (err != nil) != (want == "") {
-			t.Errorf("%q: %s, %v, want %s", in, got, err, want)
+		if got := quoteUnit(in, true); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
 		}
 	}
-	if got, err := quote("A=$HOME", false); got != `"A=$HOME"` || err != nil {
-		t.Errorf("%s, %v", got, err)
+	if got := quoteUnit("A=$HOME", false); got != `"A=$HOME"` {
+		t.Error(got)
 	}
+	for _, word := range []string{"a\nb", "a\x00b", "a\xffb"} {
+		u := service(t)
+		if _, err := u.Text([]string{word}, nil); err == nil {
+			t.Errorf("%q is taken as an argument", word)
+		}
+		if _, err := u.Text([]string{"a"}, []string{word}); err == nil {
+			t.Errorf("%q is taken as a variable", word)
+		}
+	}
+}
+
+// unset has no variable, and a home directory for [Service] and [Hub].
+func unset(string) (string, bool) { return "", false }
+
+func service(t *testing.T) Job {
+	t.Helper()
+	dir := t.TempDir()
+	u, err := Service(unset, func() (string, error) { return dir, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func hub(dir string) (Job, error) {
+	return Hub(dir, unset, func() (string, error) { return "/home/x", nil })
 }
 
 // systemd finds nothing to complain of, and what it complains of is seen here.
@@ -45,7 +68,7 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no true")
 	}
-	verify := func(u Unit, text string) string {
+	verify := func(u Job, text string) string {
 		t.Helper()
 		dir := t.TempDir()
 		path := filepath.Join(dir, u.Name)
@@ -63,11 +86,11 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 		}
 		return strings.Join(ours, "")
 	}
-	hub, err := Hub("/we$ird %h 'x' y")
+	hub, err := hub("/we$ird %h 'x' y")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range []Unit{Service(), hub} {
+	for _, u := range []Job{service(t), hub} {
 		text, err := u.Text([]string{binary, "serve", "--claude-dir", `/we$ird %h "x" \y`}, []string{"PATH=/usr/bin:/a b/%bin", "X=1"})
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +108,7 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 // would read otherwise.
 func TestHubDirectory(t *testing.T) {
 	t.Parallel()
-	u, err := Hub("/a b/100%")
+	u, err := hub("/a b/100%")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +117,7 @@ func TestHubDirectory(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	for _, dir := range []string{`/a"b`, `/a\b`, "/a\nb"} {
-		if _, err := Hub(dir); err == nil {
+		if _, err := hub(dir); err == nil {
 			t.Errorf("%q is taken", dir)
 		}
 	}
@@ -103,7 +126,7 @@ func TestHubDirectory(t *testing.T) {
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"/usr/bin/teambridge", `/it's "here"/100%/a\b/teambridge`} {
-		u := Service()
+		u := service(t)
 		u.Path = filepath.Join(t.TempDir(), "u.service")
 		text, err := u.Text([]string{program, "serve", "--listen", "x"}, nil)
 		if err != nil {

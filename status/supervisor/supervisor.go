@@ -1,0 +1,238 @@
+// Package supervisor has the system run the service, or a hub, from login on: systemd as a unit of the user, macOS as a
+// launchd agent, Windows as a task of the Task Scheduler. The last two were built, and never run on a real system: the tests
+// have programs that stand in for launchctl and schtasks.
+//
+// The package github.com/kardianos/service was looked at (1.3.0). It installs services of Windows alone, which takes an
+// administrator, and which run as another user: agents would not have the person's login, files and programs. On
+// macOS it replaces nothing that it has installed before, and does not wait until what it has ended is gone. On Linux, it refuses
+// to install again, writes over what it has not written, and cannot write the file alone.
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"teambridge/status/api"
+	"teambridge/teams/atomicfile"
+)
+
+// Job is what the system runs: made by [Service], [Hub], [LaunchAgent] or [ScheduledTask].
+type Job struct {
+	System   string                           // what runs it: "systemd", "launchd" or "tasks"
+	Name     string                           // by which the system knows it
+	Path     string                           // of the file that describes it
+	Log      string                           // the file that it logs to; empty if the system has the log
+	Notifies bool                             // Install and Restart return only when it is ready
+	Debug    func(format string, args ...any) // receives each command; may be nil
+
+	command    string // what installs and uninstalls it, as "teambridge service"
+	byHand     string // the command that does the same without the system
+	shows      string // the command that shows what it logged
+	notes      [2]string
+	notStopped string
+	system     system
+}
+
+// system is what differs between systems.
+type system interface {
+	program() string // the command that controls it
+	mark(words string) string
+	text(j Job, command, env []string) (string, error)
+	encode(text string) []byte // as the system reads it
+	decode(data []byte) string
+	start(ctx context.Context, j Job, was string, changed bool) error // was is the text before
+	stop(ctx context.Context, j Job) (stopped bool, err error)        // it need not run; the system does not start it again
+	removed(ctx context.Context, j Job, stopped bool) error           // its file is gone
+	restart(ctx context.Context, j Job) error
+	state(ctx context.Context, j Job) (string, error)
+	logs(j Job, follow bool, lines int) []string
+	hint(j Job, err error) string // what to do after it has failed; empty if that is not known
+}
+
+// mark is a line of each file that we wrote. Others are not touched.
+func (j Job) mark() string {
+	return j.system.mark(fmt.Sprintf("Written by \"%s install\", which writes it anew; \"%[1]s uninstall\" removes it.", j.command))
+}
+
+// Text returns the content of the file, for a command and variables that are added to its environment, as "NAME=value".
+func (j Job) Text(command, env []string) (string, error) {
+	command = append([]string{}, command...)
+	if j.Log != "" {
+		command = append(command, "--log", j.Log)
+	}
+	for _, word := range append(append([]string{}, command...), env...) {
+		if err := plain(word); err != nil {
+			return "", err
+		}
+	}
+	return j.system.text(j, command, env)
+}
+
+// plain refuses a word that a file of no system can hold.
+func plain(word string) error {
+	if !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
+		return api.Decide(api.CodeUsage, "choose a path without it", "%q has a character that such a file cannot hold", word)
+	}
+	return nil
+}
+
+// Read returns the content of the file, and refuses one that we have not written.
+func (j Job) Read() (string, error) {
+	info, err := os.Lstat(j.Path)
+	if err != nil {
+		return "", err
+	}
+	text := ""
+	if info.Mode().IsRegular() {
+		data, err := os.ReadFile(j.Path)
+		if err != nil {
+			return "", err
+		}
+		text = j.system.decode(data)
+	}
+	if !strings.Contains(text, j.mark()+"\n") {
+		return "", api.Decide(api.CodeRefused, "move it away, or edit it by hand", "%s was not written by teambridge", j.Path)
+	}
+	return text, nil
+}
+
+// Install makes text the content of the file. With start, the system starts the job too, or starts it again if it was
+// another one.
+func (j Job) Install(ctx context.Context, text string, start bool) (api.Installed, error) {
+	done := api.Installed{Unit: j.Path}
+	was, err := j.Read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return done, err
+	}
+	if done.Changed = was != text; done.Changed {
+		for _, file := range []string{j.Path, j.Log} {
+			if file == "" {
+				continue
+			}
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				return done, err
+			}
+		}
+		if err := atomicfile.Write(j.Path, j.system.encode(text)); err != nil {
+			return done, err
+		}
+	}
+	if !start {
+		return done, nil
+	}
+	if err := j.system.start(ctx, j, was, done.Changed); err != nil {
+		return done, j.failed(err, "%s is written, but %s did not start it: %w", j.Path, j.System, err)
+	}
+	done.Started = true
+	return done, nil
+}
+
+// Restart has the system end what runs, and start the program that the file names as it is now.
+func (j Job) Restart(ctx context.Context) error {
+	if _, err := j.Read(); errors.Is(err, fs.ErrNotExist) {
+		return api.Decide(api.CodeNotFound, fmt.Sprintf("if you started it yourself, end it, and start it again: %s; or let the system run it: %s install", j.byHand, j.command), "%s does not exist", j.Path)
+	} else if err != nil {
+		return err
+	}
+	if err := j.system.restart(ctx, j); err != nil {
+		return j.failed(err, "%s did not restart it: %w", j.System, err)
+	}
+	return nil
+}
+
+// Uninstall ends the job, and removes the file. It has not stopped if systemd does not answer in this session.
+func (j Job) Uninstall(ctx context.Context) (done api.Uninstalled, stopped bool, err error) {
+	done.Unit = j.Path
+	if _, err := j.Read(); errors.Is(err, fs.ErrNotExist) {
+		return done, true, nil
+	} else if err != nil {
+		return done, false, err
+	}
+	// While the file is there: it says how the job is to be stopped.
+	if stopped, err = j.system.stop(ctx, j); err != nil {
+		return done, false, j.failed(err, "%s did not stop %s, and nothing was removed: %w", j.System, j.Name, err)
+	}
+	if err = os.Remove(j.Path); err == nil {
+		err = j.system.removed(ctx, j, stopped)
+	}
+	done.Removed = err == nil
+	return done, stopped, err
+}
+
+// State returns what the system says of the job, as active or running.
+func (j Job) State(ctx context.Context) (string, error) { return j.system.state(ctx, j) }
+
+// Note says how an installed job is kept running, or started.
+func (j Job) Note(done api.Installed) string {
+	if done.Started {
+		return j.notes[1]
+	}
+	return j.notes[0]
+}
+
+// NotStopped is the warning if [Job.Uninstall] did not stop it.
+func (j Job) NotStopped() string { return j.notStopped }
+
+// LogCommand is the command that shows the end of the log.
+func (j Job) LogCommand(follow bool, lines int, json bool) ([]string, error) {
+	if j.Log == "" {
+		command := j.system.logs(j, follow, lines)
+		if json {
+			command = append(command, "--output", "json")
+		}
+		return command, nil
+	}
+	if json {
+		return nil, api.Decide(api.CodeUsage, "omit --json", "the log is text: %s", j.Log)
+	}
+	if _, err := os.Stat(j.Log); errors.Is(err, fs.ErrNotExist) {
+		return nil, api.Decide(api.CodeNotFound, "install it: "+j.command+" install", "there is no log yet: %s does not exist", j.Log)
+	}
+	return j.system.logs(j, follow, lines), nil
+}
+
+// failed is the error for a failure of the system, with what to do about it.
+func (j Job) failed(err error, format string, args ...any) error {
+	hint := "see why with: " + j.shows
+	if errors.Is(err, exec.ErrNotFound) {
+		hint = fmt.Sprintf("there is no %s here: run %q another way", j.system.program(), j.byHand)
+	} else if known := j.system.hint(j, err); known != "" {
+		hint = known
+	}
+	return &api.Decided{Err: fmt.Errorf(format, args...), Code: api.CodeError, Hint: hint}
+}
+
+// patience bounds each command, and how long the job may take to end: its agents finish their turns.
+const patience = 2 * time.Minute
+
+// run runs the program of the system, and returns what it prints.
+func (j Job) run(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	program := j.system.program()
+	if j.Debug != nil {
+		j.Debug("%s %s", program, strings.Join(args, " "))
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err == nil {
+		return string(out), nil
+	}
+	if text := strings.TrimSpace(said.String()); text != "" {
+		lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+		err = fmt.Errorf("%s: %w", strings.Join(lines, "; "), err)
+	}
+	return "", fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
+}
