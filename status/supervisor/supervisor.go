@@ -230,6 +230,9 @@ func (j Job) run(ctx context.Context, args ...string) (string, error) {
 	if err == nil {
 		return string(out), nil
 	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // not that the program was killed
+	}
 	if text := strings.TrimSpace(said.String()); text != "" {
 		lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 		err = fmt.Errorf("%s: %w", strings.Join(lines, "; "), err)
