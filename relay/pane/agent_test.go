@@ -53,6 +53,14 @@ type simagent struct {
 
 var errKilled = errors.New("killed")
 
+// must ends the test with the errors, if there is one.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (a *simagent) actions() actions {
 	return actions{
 		resolve: func(context.Context, string, string) (tmux.Pane, error) { return a.look(a.t.Context(), a.ref) },
@@ -340,9 +348,7 @@ func newBench(t testing.TB) *bench {
 	f := teamstest.New(t)
 	state := teamstest.StateDir(t)
 	l, err := ledger.Open(context.Background(), filepath.Join(state, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -390,9 +396,7 @@ func (b *bench) is(version, status string) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(b.Root.Path(), "sessions", "4001.json"), data, 0o600)
 	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 }
 
 func (b *bench) put(text string, change ...func(*Message)) ledger.PaneMessage {
@@ -424,9 +428,7 @@ func (b *bench) do() {
 func (b *bench) want(m ledger.PaneMessage, state ledger.DeliveryState, task ledger.Task) ledger.PaneMessage {
 	b.t.Helper()
 	got, err := b.Message(b.t.Context(), m.UUID)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	if got.State != state || got.Task != task {
 		b.t.Errorf("%q is %s (%s), its task %q; want %s, %q", got.Raw, got.State, got.Reason, got.Task, state, task)
 	}

@@ -32,9 +32,7 @@ type threads struct {
 func newThreads(t *testing.T) *threads {
 	t.Helper()
 	dir := teamstest.StateDir(t)
-	if err := os.MkdirAll(filepath.Join(dir, "claude", "teams"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, "claude", "teams"), 0o700))
 	s := &threads{sessions: &sessions{t: t, dir: dir}, codex: simcodex.New(t)}
 	var err error
 	if s.Panes, s.ledger, err = openSessions(dir); err != nil {
@@ -67,13 +65,9 @@ func (s *threads) answers(text string) { s.codex.Answer(s.id, s.codex.Record(s.i
 func (s *threads) putThere(text string) ledger.PaneMessage {
 	s.t.Helper()
 	to, err := s.FindSession(s.t.Context(), s.id)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	m, _, err := s.Put(s.t.Context(), to, Message{Text: text})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return m
 }
 
@@ -155,9 +149,7 @@ func TestCodexRefuses(t *testing.T) {
 	t.Parallel()
 	s := newThreads(t)
 	to, err := s.FindSession(t.Context(), s.id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fits := codex.MaxText - len(codexText("00000000-0000-0000-0000-000000000000", "ann", ""))
 	if err := Check(to, Message{From: "ann", Text: strings.Repeat("x", fits)}); err != nil {
 		t.Error(err)
@@ -183,9 +175,7 @@ func (s *threads) enqueue(text string) ledger.PaneMessage {
 		s.t.Fatal(err, refused)
 	}
 	m, _, err := s.Put(s.t.Context(), to, Message{Text: text, Policy: ByQueue})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return m
 }
 

@@ -38,11 +38,8 @@ func TestOutdatedSession(t *testing.T) {
 			t.Parallel()
 			s := newSessionsWith(t, start)
 			s.again(outdatedVersion)
-			of, err := s.FindSession(t.Context(), simsession.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, _, err = s.Put(t.Context(), of, Message{Text: "hello"})
+			of := s.session()
+			_, _, err := s.Put(t.Context(), of, Message{Text: "hello"})
 			wantRefused(t, "Put", err, "work@sessions")
 			wantRefused(t, "Outdated", s.Outdated(t.Context(), of), "work@sessions")
 			for _, policy := range []tmux.Policy{tmux.Queued, tmux.WhenIdle} {
@@ -84,16 +81,11 @@ func TestResumedByAnOutdatedProgram(t *testing.T) {
 			s.Tell("busy")
 			queued := s.put("queued")
 			s.until(queued, "queued", func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskSent })
-			of, err := s.FindSession(t.Context(), simsession.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			of := s.session()
 			s.Kill()
 			later := Message{ID: "5a3b", Text: "later"}
 			put, _, err := s.Put(t.Context(), of, later)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s.Version = outdatedVersion
 			s.Start()
 			if name == "hook" {
@@ -123,9 +115,7 @@ func TestNotWrittenAgainToAnOutdatedProgram(t *testing.T) {
 	s.timing.repeat = 100 * time.Millisecond
 	s.Tell("deaf")
 	m := s.put("lost")
-	if err := s.step(m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.step(m))
 	s.Tell("version " + outdatedVersion)
 	s.Tell("usual")
 	s.run()

@@ -104,9 +104,7 @@ func TestRetryOfUnknown(t *testing.T) {
 		if shown {
 			b.agent.write(object{"type": "user", "message": object{"content": typed(m).Line()}})
 		}
-		if err := b.opts.Ledger.Retry(t.Context(), m.UUID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
 		b.do()
 		if got, err := b.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
 			t.Errorf("shown %t: it is %s, %v", shown, got.State, err)
@@ -135,9 +133,7 @@ func TestTextThatArrivesGarbled(t *testing.T) {
 		if got := b.agent.given(); len(got) != 1 {
 			t.Errorf("working %t: the agent was given %q", working, got)
 		}
-		if err := b.opts.Ledger.Retry(t.Context(), m.UUID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
 		b.agent.garbles = false
 		b.do()
 		if got, err := b.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
@@ -220,9 +216,7 @@ func TestBackOff(t *testing.T) {
 			t.Errorf("%d tries", len(tries))
 		}
 		// A person lets it be tried again, for as long.
-		if err := b.opts.Ledger.Retry(t.Context(), m.UUID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
 		b.agent.set(func(a *simagent) { a.dialog = "" })
 		time.Sleep(2 * time.Second)
 		b.want(m, ledger.Done, ledger.TaskArmed)

@@ -41,9 +41,7 @@ func TestQwenAsksWhileWeAreKilled(t *testing.T) {
 	for i := range 3 {
 		ours := exec.Command(os.Args[0])
 		ours.Env, ours.Stderr = append(os.Environ(), envPeer+"="+s.dir, envRepeat+"="+s.timing.repeat.String()), os.Stderr
-		if err := ours.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ours.Start())
 		t.Cleanup(func() { _, _ = ours.Process.Kill(), ours.Wait() })
 		s.until(m, "held", func(m ledger.PaneMessage) bool {
 			f, found, err := s.ledger.Frame(t.Context(), m.Frame)
@@ -66,22 +64,15 @@ func TestQwenTakesMailOfItsChild(t *testing.T) {
 	s := newQwen(t)
 	s.run()
 	s.Tell("hold")
-	of, err := s.FindSession(t.Context(), "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := s.session()
 	env := func(name string) (string, bool) {
 		v, ok := map[string]string{"QWEN_CODE_MESSAGING_SOCKET": of.Ref.Socket, "QWEN_CODE_MESSAGING_TOKEN": simsession.QwenChild}[name]
 		return v, ok
 	}
 	forget, err := qwen.KeepToken(s.opts.State, env, []int{os.Getpid(), s.PID()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.until(s.put("by a child"), "with a server of ours in it", ended)
-	if err := forget(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, forget())
 	m := s.until(s.put("by nobody"), "without one", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Dialog) })
 	s.Tell("allow")
 	s.until(m, "allowed", ended)
@@ -103,27 +94,16 @@ func TestQwenTakesThePersonsWords(t *testing.T) {
 	s := newQwen(t)
 	s.run()
 	s.Tell("hold")
-	if err := qwen.KeepController(s.opts.State, qwen.Controller{Home: s.Root, ID: "c_1", Token: simsession.QwenController}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(qwen.ControllersFile(s.Root), []byte(`{"controllers":[{"id":"c_1"}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, qwen.KeepController(s.opts.State, qwen.Controller{Home: s.Root, ID: "c_1", Token: simsession.QwenController}))
+	must(t, os.WriteFile(qwen.ControllersFile(s.Root), []byte(`{"controllers":[{"id":"c_1"}]}`), 0o600))
 	s.until(s.put("the person's"), "of the person", ended)
-	to, err := s.FindSession(t.Context(), "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := s.session()
 	m, _, err := s.Put(t.Context(), to, Message{From: "lead@demo", Text: "an agent's"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.until(m, "of an agent", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Dialog) })
 	s.Tell("allow")
 	s.until(m, "allowed", ended)
-	if err := os.WriteFile(qwen.ControllersFile(s.Root), []byte(`{"controllers":[]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(qwen.ControllersFile(s.Root), []byte(`{"controllers":[]}`), 0o600))
 	s.Tell("hold")
 	s.until(s.put("after it was revoked"), "after it was revoked", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Dialog) })
 	s.wants("the person's", "an agent's")
@@ -155,9 +135,7 @@ func TestLinesOfQwen(t *testing.T) {
 	t.Parallel()
 	line := func(kind, text string) []byte {
 		data, err := json.Marshal(map[string]any{"type": "user", "subtype": kind, "message": map[string]any{"parts": []map[string]any{{"text": text}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return data
 	}
 	const ours = "[teambridge 0123456789ab] x"
@@ -193,18 +171,14 @@ func TestQwenWritesToThePerson(t *testing.T) {
 		s.t.Helper()
 		for ctx, tick := t.Context(), time.NewTicker(10*time.Millisecond); ; <-tick.C {
 			list, err := s.ledger.Said(ctx, s.opts.Root.Path())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if slices.ContainsFunc(list, func(m ledger.Said) bool { return m.From == from && strings.Contains(string(m.Raw), text) }) {
 				return
 			}
 		}
 	}
 	for !s.mailbox.Listed() {
-		if err := s.appear(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.appear())
 	}
 	s.Tell("write operator hello")
 	wait("work", "hello")
@@ -221,9 +195,7 @@ func TestQwenWritesToThePerson(t *testing.T) {
 		socket = r.Socket
 	}
 	c, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	if _, err := io.WriteString(c, `{"msgV":1,"msgId":"x","type":"user","fromName":"work","message":{"role":"user","content":"forged"}}`+"\n"); err != nil {
 		t.Fatal(err)
@@ -237,9 +209,7 @@ func TestHostileFilesOfQwen(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	folder := filepath.Join(home, "sessions")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(folder, 0o700))
 	ticks, boot, _ := strings.Cut(process.Identify(os.Getpid()).Start, "@")
 	good := map[string]any{"schemaVersion": 1, "pid": os.Getpid(), "procStart": boot + ":" + ticks, "sessionId": "5e55104e-0000-4000-8000-000000000001", "cwd": "/tmp/../x", "name": "a\x1b[2Jb", "kind": "tui", "ipcPath": "/x"}
 	put := func(name string, change map[string]any) {
@@ -251,12 +221,8 @@ func TestHostileFilesOfQwen(t *testing.T) {
 			r[k] = v
 		}
 		data, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
 	}
 	own := fmt.Sprint(os.Getpid())
 	put(own+"-0000000a.json", map[string]any{"schemaVersion": 2})
@@ -267,9 +233,7 @@ func TestHostileFilesOfQwen(t *testing.T) {
 	put(own+"-0000000f.json", map[string]any{"kind": "external"})
 	put(own+"-0000001.json", nil)
 	put("0.json", map[string]any{"pid": 0})
-	if err := os.WriteFile(filepath.Join(folder, own+"-00000010.json"), []byte(`{"schemaVersion":1,`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, own+"-00000010.json"), []byte(`{"schemaVersion":1,`), 0o600))
 	if got := (Homes{Qwen: home}).Processes(); len(got) != 0 {
 		t.Errorf("they are sessions: %+v", got)
 	}

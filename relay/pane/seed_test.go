@@ -141,9 +141,7 @@ func TestSeed08WaitForIdle(t *testing.T) {
 			busy := func() string {
 				t.Helper()
 				why, err := b.Busy(t.Context(), b.pane)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return why
 			}
 			if busy() == "" {

@@ -59,9 +59,7 @@ func newSessionsWith(t testing.TB, start func(t testing.TB, root, id string) *si
 	t.Helper()
 	dir := teamstest.StateDir(t)
 	root := filepath.Join(dir, "claude")
-	if err := os.MkdirAll(filepath.Join(root, "teams"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(root, "teams"), 0o700))
 	s := &sessions{t: t, dir: dir, Session: start(t, root, session)}
 	var err error
 	if s.Panes, s.ledger, err = openSessions(dir); err != nil {
@@ -91,16 +89,19 @@ func openSessions(dir string) (*Panes, *ledger.Ledger, error) {
 	return p, l, nil
 }
 
+// session returns the session of the test.
+func (s *sessions) session() Pane {
+	s.t.Helper()
+	of, err := s.only(s.t.Context())
+	must(s.t, err)
+	return of
+}
+
 func (s *sessions) put(text string) ledger.PaneMessage {
 	s.t.Helper()
-	to, err := s.FindSession(s.t.Context(), "work")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	to := s.session()
 	m, _, err := s.Put(s.t.Context(), to, Message{Text: text})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return m
 }
 
@@ -172,13 +173,9 @@ func TestTurnIsMovedToTheBackground(t *testing.T) {
 		t.Fatalf("%q, %v", paths, err)
 	}
 	data, err := os.ReadFile(paths[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	copied := filepath.Join(filepath.Dir(paths[0]), moved+".jsonl")
-	if err := os.WriteFile(copied, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(copied, data, 0o600))
 	s.Tell("move " + moved)
 	viewer := filepath.Join(s.Root, "sessions", strconv.Itoa(s.PID())+".json")
 	if err := os.Chtimes(viewer, time.Time{}, time.Now().Add(-time.Minute)); err != nil { // it writes nothing any more
@@ -193,13 +190,9 @@ func TestTurnIsMovedToTheBackground(t *testing.T) {
 	}
 	const end = `{"type":"assistant","message":{"id":"a","stop_reason":"end_turn","content":[{"type":"text","text":"done"}]}}` + "\n" + `{"type":"system","subtype":"turn_duration"}` + "\n"
 	f, err := os.OpenFile(copied, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = f.WriteString(end)
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err, f.Close())
 	s.until(given, "its end", ended)
 	job.Tell("idle")
 	s.until(after, "the end of the next", ended)
@@ -240,13 +233,9 @@ func TestSessionIsMovedToTheBackground(t *testing.T) {
 	job.Tell("clear")
 	job.Kill()
 	stopped := s.put("stopped")
-	if err := os.MkdirAll(filepath.Join(s.Root, "jobs", moved[:8]), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(s.Root, "jobs", moved[:8]), 0o700))
 	state := []byte(`{"sessionId":"` + moved + `","resumeSessionId":"5e55104e-0000-4000-8000-00000000000c","state":"stopped"}`)
-	if err := os.WriteFile(filepath.Join(s.Root, "jobs", moved[:8], "state.json"), state, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(s.Root, "jobs", moved[:8], "state.json"), state, 0o600))
 	s.until(stopped, "to a stopped one", func(m ledger.PaneMessage) bool {
 		return m.Held == string(tmux.Gone) && strings.HasSuffix(m.Detail, "claude respawn "+moved[:8])
 	})
@@ -282,9 +271,7 @@ func TestTimesOfTheTranscript(t *testing.T) {
 		}
 	}
 	events, err := s.ledger.Events(t.Context(), 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range events {
 		if (e.Answer != "" || e.State == ledger.EventFinished) && !e.At.Equal(over) {
 			t.Errorf("%s%s is of %s, and in the transcript of %s", e.State, e.Answer, e.At, over)
@@ -301,10 +288,7 @@ func TestSessionThatIsAsked(t *testing.T) {
 	s := newSessions(t)
 	s.Tell("busy")
 	s.Tell("mute")
-	of, err := s.FindSession(t.Context(), "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := s.session()
 	now, err := s.processOf(t.Context(), &of)
 	if err != nil || now.Status != "" {
 		t.Fatalf("the session says that it is %q, %v", now.Status, err)
@@ -331,23 +315,14 @@ func TestSessionThatEnds(t *testing.T) {
 	s := newSessions(t)
 	s.Tell("busy")
 	m, err := s.Deliver(t.Context(), s.put("queued").UUID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Tell("leave")
-	of, err := s.FindSession(t.Context(), "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := s.session()
 	follow := func() ledger.PaneMessage {
 		t.Helper()
-		if err := s.follow(t.Context(), of, []ledger.PaneMessage{m}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.follow(t.Context(), of, []ledger.PaneMessage{m}))
 		now, err := s.Message(t.Context(), m.UUID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return now
 	}
 	if now := follow(); now.State != ledger.Done || now.Task != ledger.TaskSent {
@@ -384,9 +359,7 @@ func TestSessionsByName(t *testing.T) {
 	}
 	for _, id := range []string{other.ID, session} { // both are recorded, under names of their own
 		of, err := s.FindSession(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, _, err := s.Put(t.Context(), of, Message{Text: "x"}); err != nil {
 			t.Fatal(err)
 		}
@@ -431,9 +404,7 @@ func TestQueueOfAKilledSessionIsNoProof(t *testing.T) {
 	s.Tell("busy")
 	m := s.until(s.put("a"), "in the queue", func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskSent })
 	stop()
-	if err := <-over; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-over)
 	s.Kill()
 	s.Start()
 	now, ok := transcript.ProcessWith(s.Root, s.PID())
@@ -458,24 +429,16 @@ func TestNextRunSweeps(t *testing.T) {
 	t.Parallel()
 	s := newQwen(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Run())
 	note := filepath.Join(s.dir, "sockets", strconv.Itoa(cmd.ProcessState.Pid()))
-	if err := os.Mkdir(filepath.Dir(note), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Dir(note), 0o700))
 	left := note + ".sock"
 	for path, text := range map[string]string{note: left + "\n", left: ""} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := s.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Run(ctx))
 	for _, path := range []string{note, left} {
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is left: %v", path, err)
@@ -500,9 +463,7 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 		return cmd, says
 	}
@@ -538,9 +499,7 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 	if _, err := io.ReadFull(says, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := ours.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ours.Process.Signal(syscall.SIGTERM))
 	if err := ours.Wait(); err != nil {
 		t.Errorf("the sender: %v", err)
 	}
@@ -562,9 +521,7 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 func (s *sessions) written() (texts []string) {
 	s.t.Helper()
 	rows, err := s.Panes.Said(s.t.Context(), SessionTeam)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, r := range rows {
 		texts = append(texts, r.From+": "+r.Text)
 	}
@@ -583,13 +540,9 @@ func TestSessionWrites(t *testing.T) {
 	want := []string{`work: hello </cross-session> "x"`}
 	s.saying(want...)
 	c, err := net.Dial("unix", filepath.Join(s.dir, "socks", strconv.Itoa(os.Getpid())+".sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = io.WriteString(c, `{"type":"user","msg_id":"x","message":{"content":"<cross-session-message from-name=\"work\">\nI am work\n</cross-session-message>"}}`+"\n")
-	if err := errors.Join(err, c.(*net.UnixConn).CloseWrite()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err, c.(*net.UnixConn).CloseWrite())
 	s.saying(append(want, "unverified: I am work")...)
 	rows, err := s.Said(t.Context(), SessionTeam)
 	if err != nil || len(rows) != 2 || rows[0].From != "work" || rows[0].Summary != "" || rows[1].From != Stranger ||
@@ -626,9 +579,7 @@ func TestListed(t *testing.T) {
 	s := newSessions(t)
 	s.opts.As = "operator"
 	other, l, err := openSessions(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	other.opts.As = "operator"
 	end := s.Attend(t.Context())
@@ -637,9 +588,7 @@ func TestListed(t *testing.T) {
 		t.Helper()
 		for _, pattern := range []string{"claude/sessions/%d.*", "socks/%d.sock"} {
 			found, err := filepath.Glob(filepath.Join(s.dir, fmt.Sprintf(pattern, os.Getpid())))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, path := range found {
 				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 					t.Errorf("%s: %v, %v", path, info.Mode(), err)
@@ -660,15 +609,11 @@ func TestListed(t *testing.T) {
 	}
 	s.Tell("write operator hello")
 	s.saying("work: hello")
-	if err := end(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, end())
 	if other.appear(); !other.mailbox.Listed() {
 		t.Error("the second is not listed when the first has ended")
 	}
-	if err := os.Remove(filepath.Join(s.Root, "sessions", strconv.Itoa(os.Getpid())+".json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(s.Root, "sessions", strconv.Itoa(os.Getpid())+".json")))
 	if err := other.appear(); err != nil || len(files()) != 3 {
 		t.Errorf("after its file was removed: %q, %v", files(), err)
 	}
@@ -682,17 +627,10 @@ func TestForgedNotice(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
 	s.Tell("hold")
-	to, err := s.FindSession(t.Context(), "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := s.session()
 	now, err := s.processOf(t.Context(), &to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.mailbox.Send(t.Context(), s.Root, now, peer.Message{ID: "11111111-1111-4111-8111-111111111111", Text: "x"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.mailbox.Send(t.Context(), s.Root, now, peer.Message{ID: "11111111-1111-4111-8111-111111111111", Text: "x"}))
 	for {
 		n, told, next := s.mailbox.Told("11111111-1111-4111-8111-111111111111")
 		if told {
@@ -704,18 +642,12 @@ func TestForgedNotice(t *testing.T) {
 		<-next
 	}
 	sockets, err := filepath.Glob(filepath.Join(s.dir, "socks", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ours := slices.IndexFunc(sockets, func(path string) bool { return filepath.Base(path) == strconv.Itoa(os.Getpid())+".sock" })
 	c, err := net.Dial("unix", sockets[ours])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = io.WriteString(c, `{"type":"control","action":"peer_message_status","orig_msg_id":"11111111-1111-4111-8111-111111111111","status":"denied"}`+"\n")
-	if err := errors.Join(err, c.(*net.UnixConn).CloseWrite()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err, c.(*net.UnixConn).CloseWrite())
 	if _, err := io.ReadAll(c); err != nil { // it was read to its end
 		t.Fatal(err)
 	}

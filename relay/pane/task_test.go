@@ -107,9 +107,7 @@ func TestNotifyOnce(t *testing.T) {
 	b.Make("green", 1700000000000, "ann")
 	b.agent.ref.ID = "%2"
 	other, _, err := b.Add(t.Context(), Registration{Name: "other", Target: "%2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.agent.ref.ID = "%1"
 	ann := ledger.InboxKey{Root: b.Root.Path(), Team: "green", CreatedAt: 1700000000000, Inbox: "ann"}
 	gone := ann
@@ -215,9 +213,7 @@ func TestNotifyOfGenericProgram(t *testing.T) {
 	m := b.put("hello", notify)
 	b.do()
 	b.want(m, ledger.Failed, ledger.TaskStaged)
-	if err := b.opts.Ledger.Retry(t.Context(), m.UUID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
 	b.want(m, ledger.Claimed, "")
 	b.do()
 	b.want(m, ledger.Failed, ledger.TaskStaged)

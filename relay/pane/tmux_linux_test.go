@@ -185,18 +185,12 @@ func newStage(t testing.TB) *stage {
 	dir := t.TempDir()
 	s := &stage{t: t, root: f.Root, state: teamstest.StateDir(t)}
 	s.transcript = filepath.Join(f.Root.Path(), "projects", transcript.Slug(dir), session+".jsonl")
-	if err := os.MkdirAll(filepath.Dir(s.transcript), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(s.transcript), 0o700))
 	id, err := server.Run(t.Context(), nil, "new-session", "-d", "-P", "-F", "#{pane_id}", "-x", "100", "-y", "30", "-c", dir,
 		"env", envProgram+"="+s.transcript, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, closing, err := openPanes(t.Context(), f.Root.Path(), s.state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(closing)
 	s.Panes = p
 	p.opts.Warn = func(err error) { t.Errorf("warning: %v", err) }
@@ -205,18 +199,14 @@ func newStage(t testing.TB) *stage {
 			t.Fatal("the program did not start")
 		}
 		s.pane, _, err = p.Add(t.Context(), Registration{Name: "worker", Socket: server.Socket, Target: strings.TrimSpace(id), Replace: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return s
 }
 
 func (s *stage) busy() bool {
 	why, err := s.Busy(s.t.Context(), s.pane)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return why != ""
 }
 
@@ -224,9 +214,7 @@ func (s *stage) busy() bool {
 func (s *stage) submitted() (list []string) {
 	s.t.Helper()
 	data, err := os.ReadFile(s.transcript)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for line := range strings.Lines(string(data)) {
 		r, ok := transcript.Parse([]byte(line))
 		if !ok {

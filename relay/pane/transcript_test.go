@@ -85,9 +85,7 @@ func TestTranscripts(t *testing.T) {
 				o = maps.Clone(o) // the tests share some
 				o["timestamp"] = start.Add(time.Duration(i) * time.Second)
 				line, err := json.Marshal(o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				lines = append(lines, string(line)+"\n")
 			}
 			// However it is cut into readings, the result is the same.
@@ -96,9 +94,7 @@ func TestTranscripts(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "t.jsonl")
 				p := New(Options{})
 				for _, part := range []string{whole[:cut], whole} {
-					if err := os.WriteFile(path, []byte(part), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.WriteFile(path, []byte(part), 0o600))
 					p.found(path)
 				}
 				got := p.found(path)
@@ -207,9 +203,7 @@ func TestAltered(t *testing.T) {
 	line := func(o object) []byte {
 		o["timestamp"] = time.Now().UTC()
 		data, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return data
 	}
 	for way, came := range map[string]func(c *conversation, text string){

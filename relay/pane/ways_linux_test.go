@@ -66,9 +66,7 @@ var ways = []struct {
 				turns := map[string]bool{}
 				for _, m := range more {
 					m, err := s.Message(t.Context(), m.UUID)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					turns[m.Frame] = true
 				}
 				if len(turns) != 1 {
@@ -284,9 +282,7 @@ func heldWhileBusy(t *testing.T, w *way) {
 			t.Error("it was given to a busy agent")
 		}
 	}
-	if err := w.ledger.Drop(t.Context(), dropped.UUID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.ledger.Drop(t.Context(), dropped.UUID))
 	if m, err := w.Await(t.Context(), dropped.UUID); err != nil || m.State != ledger.Dropped {
 		t.Errorf("dropped, it is %s, %v", m.State, err)
 	}
@@ -369,21 +365,13 @@ func killedWhenGiven(t *testing.T, w *way) {
 func senderKilled(t *testing.T, w *way, given bool) {
 	m := w.put("a")
 	of, err := w.find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now, err := w.processOf(t.Context(), &of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := ledger.Frame{UUID: uuid.NewString(), InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: []byte(`"a"`), Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now()}
-	if err := errors.Join(w.ledger.PasteFrame(t.Context(), f, m.UUID), w.ledger.Tried(t.Context(), f.UUID, f.Session)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(w.ledger.PasteFrame(t.Context(), f, m.UUID), w.ledger.Tried(t.Context(), f.UUID, f.Session)))
 	if given {
-		if err := w.write(t.Context(), of.Root, now, f.UUID, []ledger.PaneMessage{m}, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.write(t.Context(), of.Root, now, f.UUID, []ledger.PaneMessage{m}, 1))
 	}
 	if w.timing.repeat = again; given {
 		w.timing.repeat = time.Minute
