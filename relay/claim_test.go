@@ -169,9 +169,7 @@ func TestEndedBetweenMarkAndRecord(t *testing.T) {
 		}
 	}
 	s.send("[m-0]")
-	if err := r.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Run(ctx))
 	s.overwrite([]byte("[]"))
 	_, stop := s.relay(s.options())
 	if all := s.settled(1); all[0].State != ledger.Done {
@@ -204,9 +202,7 @@ func TestClaimedAndNotMarked(t *testing.T) {
 			s := newStation(t, simchild.Script{})
 			r := s.newRelay(s.options())
 			rows, err := inbox.Parse([]byte("[" + row + "}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := s.ledger.Claim(t.Context(), ledger.Delivery{
 				UUID: ours, InboxKey: r.post, Key: rows[0].Key(), Occurrence: 1, ID: "one", From: "worker", Kind: "message", Raw: rows[0].Raw,
 			}); err != nil {
@@ -226,9 +222,7 @@ func TestClaimedAndNotMarked(t *testing.T) {
 				if !strings.HasPrefix(all[0].Reason, "unknown: ") {
 					t.Errorf("reason %q", all[0].Reason)
 				}
-				if err := s.ledger.Retry(t.Context(), ours); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.ledger.Retry(t.Context(), ours))
 				s.await("it is delivered", func() bool { return s.saying(s.ledger, "[m]").State == ledger.Done })
 				want = 1
 			}
@@ -254,9 +248,7 @@ func TestMarkedBehindMoreThanIsClaimed(t *testing.T) {
 	list = append(list, `{"from":"worker","text":"[m]","timestamp":"2026-11-20T12:00:00.000Z","read":true,"relayedBy":"`+ours+`"}`)
 	data := "[" + strings.Join(list, ",") + "]"
 	rows, err := inbox.Parse([]byte(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	last := rows[len(rows)-1]
 	if err := s.ledger.Claim(t.Context(), ledger.Delivery{
 		UUID: ours, InboxKey: r.post, Key: last.Key(), Occurrence: 1, ID: last.ID(), From: "worker", Kind: "message", Raw: last.Raw,

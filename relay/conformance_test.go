@@ -147,18 +147,12 @@ func realSubject(t *testing.T, program func(*standin.Home) otherAgent) *subject 
 		return model.Respond(ctx, r)
 	}))
 	root := filepath.Join(home.Dir, "root")
-	if err := os.Rename(home.Root, root); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(home.Root, root))
 	home.Root = root
 	for _, sub := range []string{"root/teams/demo/inboxes", "state"} {
-		if err := os.MkdirAll(filepath.Join(home.Dir, sub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(home.Dir, sub), 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(root, "teams/demo/config.json"), []byte(teamConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(root, "teams/demo/config.json"), []byte(teamConfig), 0o600))
 	s := openStation(t, home.Dir, simchild.Script{State: root})
 	other := program(home)
 	s.other = &other
@@ -218,9 +212,7 @@ func realSubject(t *testing.T, program func(*standin.Home) otherAgent) *subject 
 func (s *station) frames() map[string]ledger.Frame {
 	s.t.Helper()
 	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	frames := map[string]ledger.Frame{}
 	for _, d := range all {
 		f, ok, err := s.ledger.Frame(s.t.Context(), d.Frame)
@@ -242,9 +234,7 @@ func (s *subject) ended(b *bridge, markers []string) {
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	stop()
 	session, _, err := s.ledger.Session(s.t.Context(), r.Key())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for id, f := range s.frames() {
 		turn, err := opts.Runtime.Turn(s.t.Context(), session.ID, id)
 		if err != nil || !turn.Stored || turn.Finished != (f.Nudges == 0) || f.Nudges > 0 && f.State != ledger.Done {
@@ -252,9 +242,7 @@ func (s *subject) ended(b *bridge, markers []string) {
 		}
 	}
 	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, d := range all {
 		if d.State != ledger.Done {
 			s.t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
@@ -273,9 +261,7 @@ func (s *subject) checkEnvelopes(session string) {
 	raws := map[string][]byte{}
 	known := map[string]int{}
 	for e, err := range s.options().Runtime.Conversation(s.t.Context(), session, time.Time{}, true) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		told = append(told, e.ID)
 		if raws[e.ID], err = json.Marshal(e); err != nil {
 			s.t.Fatal(err)
@@ -287,9 +273,7 @@ func (s *subject) checkEnvelopes(session string) {
 	starts, ends := map[string]int{}, map[string]int{}
 	extra := 0
 	for e, err := range s.journal.Envelopes(s.t.Context(), journal.EnvelopeQuery{}) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		switch e.Kind {
 		case "turn-start":
 			starts[e.Turn]++
@@ -360,23 +344,17 @@ func conformsEachOnce(t *testing.T, s *subject) {
 func conformsIDs(t *testing.T, s *subject) {
 	runtime, session, id := s.options().Runtime, uuid.NewString(), uuid.NewString()
 	line, err := runtime.Encode(id, "hello [m-1]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if turn, err := runtime.Turn(t.Context(), session, id); err != nil || turn.Stored {
 		t.Errorf("before it was sent: %+v, %v", turn, err)
 	}
 	wants := []agent.State{agent.Done, agent.Known, agent.Known}
 	for _, wants := range [][]agent.State{wants[:2], wants[2:]} {
 		a, err := runtime.Start(t.Context(), session, mode.Mode{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = a.Kill() })
 		for _, want := range wants {
-			if err := a.Send(t.Context(), line); err != nil {
-				t.Fatal(err)
-			}
+			must(t, a.Send(t.Context(), line))
 			if got := ending(t, a, id); got != want {
 				t.Errorf("got %v, want %v", got, want)
 			}
@@ -402,9 +380,7 @@ func ending(t *testing.T, a agent.Agent, id string) agent.State {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for e, err := range a.Events(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, p := range e.Progress {
 			if p.UUID == id && !p.State.InFlight() {
 				return p.State
@@ -428,9 +404,7 @@ func conformsInterrupt(t *testing.T, s *subject) {
 	s.send("SLEEP:60 [m-1]")
 	s.until("working", func(st Status) bool { return st.State == Working })
 	// The frame is in the ledger before it is in the agent.
-	if err := r.Interrupt(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Interrupt(t.Context()))
 	s.send("SLEEP:0 [m-2]") // the model has the first text before it, without an answer
 	all := s.settled(2)
 	stop()

@@ -286,9 +286,7 @@ func (s *station) verdict(markers []string) verdict {
 		s.t.Fatalf("transcripts %q, %v; want one", files, err)
 	}
 	data, err := os.ReadFile(files[0])
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	finished := map[string]bool{} // by frame; only those that are stored
 	nudges := map[string][]string{}
 	current := ""
@@ -323,9 +321,7 @@ func (s *station) verdict(markers []string) verdict {
 	}
 	for uuid, done := range finished {
 		f, _, err := s.ledger.Frame(s.t.Context(), uuid)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		if done || f.Kind == ledger.FrameNudge {
 			continue
 		}
@@ -343,9 +339,7 @@ func (s *station) verdict(markers []string) verdict {
 	}
 
 	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	frames := map[string]string{}
 	answers := s.answers()
 	for _, d := range all {
@@ -385,9 +379,7 @@ func (s *station) answers() map[string][]string {
 	all := map[string][]string{}
 	for after := int64(0); ; {
 		list, err := s.ledger.Events(s.t.Context(), after, 500)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		if len(list) == 0 {
 			return all
 		}
@@ -400,9 +392,7 @@ func (s *station) answers() map[string][]string {
 				Text      string
 				InReplyTo []string
 			}
-			if err := json.Unmarshal(e.Row, &a); err != nil {
-				s.t.Fatal(err)
-			}
+			must(s.t, json.Unmarshal(e.Row, &a))
 			for _, id := range a.InReplyTo {
 				all[id] = append(all[id], a.Text)
 			}
@@ -488,9 +478,7 @@ func TestBridgeKilledAgentGoesOn(t *testing.T) {
 				b.start()
 				b.reaches(Waiting)
 				if let {
-					if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600))
 				}
 				s.drained()
 				s.agent().write("[m-2]")

@@ -162,9 +162,7 @@ func runStuck(dir, name string) int {
 	defer t.cleanup()
 	disk := stuckDisks()[name]
 	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	inboxes, locks := filepath.Join(dir, "root/teams/demo/inboxes"), filepath.Join(dir, "state/locks")
 	if disk.prep != nil {
@@ -233,15 +231,11 @@ func runFullForFrame(dir string) int {
 	reading, read := make(chan struct{}), make(chan struct{})
 	go func() {
 		err := reader(filepath.Join(dir, "state", "ledger.db"), reading, read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}()
 	<-reading
 	stop := s.relayWith(looked, func() {
-		if err := ballast(filepath.Join(dir, "state")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ballast(filepath.Join(dir, "state")))
 	})
 	s.await("the relay says that the disk is full", func() bool {
 		s.mu.Lock()
@@ -249,9 +243,7 @@ func runFullForFrame(dir string) int {
 		return slices.ContainsFunc(s.warned, func(err error) bool { return errors.Is(err, ledger.ErrFull) && strings.Contains(err.Error(), "commit") })
 	})
 	close(read)
-	if err := os.Remove(filepath.Join(dir, "state", "ballast")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "state", "ballast")))
 	for _, d := range s.settled(2) {
 		if d.State != ledger.Done {
 			t.Fatalf("%s is %s (%s)", d.ID, d.State, d.Reason)
@@ -293,9 +285,7 @@ func runFull(dir string) int {
 	_, stop := s.relay(s.options())
 	s.settled(1)
 
-	if err := ballast(filepath.Join(dir, "state")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ballast(filepath.Join(dir, "state")))
 	large := strings.Repeat("x", 98<<10) // what is free inside the ledger's files does not do
 	s.agent().write("[m-2]"+large, "[m-3]"+large, "[m-4]"+large, "[m-5]"+large, "[m-6]")
 	s.await("the relay says that the disk is full", func() bool {
@@ -307,9 +297,7 @@ func runFull(dir string) int {
 	if n := strings.Count(string(data), `"read": false`); err != nil || n != 5 {
 		t.Fatalf("%d rows wait, %v; want 5", n, err)
 	}
-	if err := os.Remove(filepath.Join(dir, "state", "ballast")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "state", "ballast")))
 	for _, d := range s.settled(6) {
 		if d.State != ledger.Done {
 			t.Fatalf("%s is %s (%s)", d.ID, d.State, d.Reason)

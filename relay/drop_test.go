@@ -19,9 +19,7 @@ import (
 func (s *station) otherProcess() *ledger.Ledger {
 	s.t.Helper()
 	l, err := ledger.Open(s.t.Context(), filepath.Join(s.dir, "state", "ledger.db"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	s.t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -173,9 +171,7 @@ func TestRetriedBetweenTwoSteps(t *testing.T) {
 			if err == nil {
 				err = other.EndDeliveries(t.Context(), ledger.Failed, "for the test", said.Delivery)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s.agent().write("[m-2]")
 			stop := s.relayWith(when, func() {
 				if err := other.Retry(context.Background(), said.Delivery); err != nil {

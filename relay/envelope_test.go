@@ -101,9 +101,7 @@ func recording(t *testing.T, s *shelf, m *memory) *recorder {
 	t.Helper()
 	r := &Relay{opts: Options{Member: "lead", Runtime: m, Warn: func(error) {}}, archive: s, post: ledger.InboxKey{Root: "/r", Team: "demo", Inbox: "lead"}}
 	c, err := newRecorder(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -37,9 +37,7 @@ func TestFinish(t *testing.T) {
 	case <-time.After(50 * time.Millisecond): // it may take as long as it likes
 	}
 	s.let("go")
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-done)
 	if got := s.turns(); len(got) != 1 || !strings.Contains(got[0], "[m-1]") {
 		t.Errorf("worked on %q, want the first message alone", got)
 	}
@@ -64,9 +62,7 @@ func TestFinishIdle(t *testing.T) {
 	go func() { done <- r.Run(t.Context()) }()
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	r.Finish()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-done)
 }
 
 // A relay that was told to finish begins no turn, whatever is ready when it hears of that.
@@ -76,9 +72,7 @@ func TestFinishWithAMessageReady(t *testing.T) {
 	s.send("[m-1]")
 	r := s.newRelay(s.options())
 	r.Finish()
-	if err := r.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Run(t.Context()))
 	if got := s.turns(); len(got) != 0 {
 		t.Errorf("worked on %q", got)
 	}
@@ -96,9 +90,7 @@ func TestHeld(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	opts := s.options()
 	held, err := Hold(t.Context(), opts.State, s.team, "team-lead", opts.Timing.Handover)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	opts.Held = held
 	s.send("[m-1]")
 	_, stop := s.relay(opts)
@@ -107,13 +99,9 @@ func TestHeld(t *testing.T) {
 	if _, err := Hold(t.Context(), opts.State, s.team, "team-lead", time.Millisecond); !errors.Is(err, ErrBusy) {
 		t.Errorf("after the relay has ended: %v, want ErrBusy", err)
 	}
-	if err := held.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, held.Release())
 	held, err = Hold(t.Context(), opts.State, s.team, "team-lead", opts.Timing.Handover)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := held.Release(); err != nil {
 		t.Error(err)
 	}
@@ -125,9 +113,7 @@ func TestRelayKeepsTheSession(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	r := s.newRelay(s.options())
-	if err := s.ledger.SetHandoff(t.Context(), ledger.Handoff{InboxKey: r.Key(), At: ledger.AtTerminal, Draft: "half a thought"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ledger.SetHandoff(t.Context(), ledger.Handoff{InboxKey: r.Key(), At: ledger.AtTerminal, Draft: "half a thought"}))
 	stop := s.run(r)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	stop()

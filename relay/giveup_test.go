@@ -51,14 +51,10 @@ func TestRetryIsNoticed(t *testing.T) {
 	s.send("[m-1]")
 	d := s.settled(1)[0]
 	l, err := ledger.Open(t.Context(), filepath.Join(s.dir, "state", "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	again := ledger.Delivery{UUID: uuid.NewString(), InboxKey: d.InboxKey, Raw: []byte("[m-2]"), Person: true, Kind: "message", Marked: true, State: ledger.Claimed}
-	if err := l.Claim(t.Context(), again); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Claim(t.Context(), again))
 	if all := s.settled(2); all[1].State != ledger.Done {
 		t.Errorf("put back: %s (%s), want done", all[1].State, all[1].Reason)
 	}

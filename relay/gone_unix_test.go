@@ -22,15 +22,11 @@ func TestTeamGoneUnseen(t *testing.T) {
 	r := s.newRelay(s.options())
 	// The relay has the directories open; its watcher will look where nothing is.
 	root, moved := filepath.Join(s.dir, "root"), filepath.Join(s.dir, "moved")
-	if err := errors.Join(os.Rename(root, moved), os.Mkdir(root, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Rename(root, moved), os.Mkdir(root, 0o700)))
 	done := make(chan error, 1)
 	go func() { done <- r.Run(context.Background()) }()
 	s.until("idle", func(st Status) bool { return st.State == Idle })
-	if err := os.RemoveAll(filepath.Join(moved, "teams", "demo")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(moved, "teams", "demo")))
 	select {
 	case err := <-done:
 		if !errors.Is(err, teams.ErrTeamGone) {

@@ -21,9 +21,7 @@ import (
 func (s *station) writes(from, to string, texts ...string) {
 	s.t.Helper()
 	box, err := inbox.Open(s.team, to, s.locker)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, text := range texts {
 		if _, err := box.Append(s.t.Context(), inbox.Message{From: from, Text: text, Own: true}, inbox.AppendOptions{}); err != nil {
 			s.t.Error(err)
@@ -35,9 +33,7 @@ func (s *station) writes(from, to string, texts ...string) {
 func (s *station) unread(member string) (texts []string) {
 	s.t.Helper()
 	box, err := inbox.Open(s.team, member, s.locker)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	rows, err := box.Read(s.t.Context())
 	if err != nil && !errors.Is(err, inbox.ErrMissing) {
 		s.t.Fatal(err)
@@ -54,9 +50,7 @@ func (s *station) unread(member string) (texts []string) {
 func (s *station) told(member, sender string) int {
 	s.t.Helper()
 	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Inbox: member, States: []ledger.DeliveryState{ledger.Done}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	n := 0
 	for _, d := range all {
 		if d.From == sender {
@@ -118,9 +112,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 	s.writes("worker", "team-lead", "[begin]")
 	holds := func() []ledger.Hold {
 		list, err := s.ledger.Holds(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return list
 	}
 	s.await("it is held", func() bool { return len(holds()) > 0 })
@@ -143,9 +135,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 		return strings.Contains(relay.Status().Reason, "the messages of "+from+" are held")
 	})
 	config, err := s.team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o, _, err := Stat(t.Context(), s.ledger, s.dir+"/state", s.team, config, at)
 	if err != nil || len(o.Held) != 1 || o.Held[0] != h {
 		t.Errorf("from outside %+v, %v; want %+v to be held", o, err, h)
@@ -170,9 +160,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 	})
 	s.await("what was held is said", func() bool {
 		all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: at, States: []ledger.DeliveryState{ledger.Done}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var texts []string
 		for _, d := range slices.Backward(all) {
 			for _, text := range held {
@@ -239,9 +227,7 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	s.send("USE:SendMessage {\"to\": \"worker\"}\n[m-00]")
 	held := func() bool {
 		list, err := s.ledger.Held(t.Context(), r.Key())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(list) == 1 && list[0].Sender == "worker"
 	}
 	s.await("it is held", held)
@@ -312,9 +298,7 @@ func TestHeldByAPersonDuringAClaim(t *testing.T) {
 	s.await("all is said", func() bool { return s.told("team-lead", "worker") == 4 })
 	stop()
 	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: "team-lead"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var order []string
 	for _, d := range slices.Backward(all) {
 		if d.From == "worker" {

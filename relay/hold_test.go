@@ -19,9 +19,7 @@ func TestOneRelayForNamesThatDifferInCase(t *testing.T) {
 		t.Skip("names that differ in case are two files here")
 	}
 	first, err := Hold(t.Context(), f.State, f.Team(teamstest.Older), "worker", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range []struct{ team, member string }{{teamstest.Older, "Worker"}, {strings.ToUpper(teamstest.Older), "worker"}} {
 		team := f.Team(name.team)
 		if second, err := Hold(t.Context(), f.State, team, name.member, 0); !errors.Is(err, ErrBusy) {

@@ -48,36 +48,26 @@ func TestNoInbox(t *testing.T) {
 	}{
 		"garbage": {
 			func(t *testing.T, path, _ string) {
-				if err := os.WriteFile(path, []byte(`[{"from": "worker", "text": "cut o`), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, []byte(`[{"from": "worker", "text": "cut o`), 0o600))
 			},
 			func(err error) bool { _, ok := errors.AsType[*inbox.CorruptError](err); return ok },
 		},
 		"a link": {
 			func(t *testing.T, path, outside string) {
-				if err := errors.Join(os.Remove(path), os.Symlink(outside, path)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.Remove(path), os.Symlink(outside, path)))
 			},
 			func(err error) bool { return errors.Is(err, lockedfile.ErrNotRegular) },
 		},
 		"a directory": {
 			func(t *testing.T, path, _ string) {
-				if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
 			},
 			func(err error) bool { return errors.Is(err, lockedfile.ErrNotRegular) },
 		},
 		"a file in the place of its lock": {
 			func(t *testing.T, path, _ string) {
-				if err := os.WriteFile(path+".lock", nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(`[{"from":"worker","text":"[m-9]","timestamp":"2026-11-20T12:00:00.000Z","read": false}]`), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path+".lock", nil, 0o600))
+				must(t, os.WriteFile(path, []byte(`[{"from":"worker","text":"[m-9]","timestamp":"2026-11-20T12:00:00.000Z","read": false}]`), 0o600))
 			},
 			func(err error) bool { return errors.Is(err, lockedfile.ErrForeignLock) },
 		},
@@ -91,9 +81,7 @@ func TestNoInbox(t *testing.T) {
 			s.settled(1)
 			path, outside := s.agent().path, filepath.Join(s.dir, "outside.json")
 			rows := `[{"from":"worker","text":"[outside]","timestamp":"2026-11-20T12:00:00.000Z","read": false}]`
-			if err := os.WriteFile(outside, []byte(rows), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(outside, []byte(rows), 0o600))
 			tc.put(t, path, outside)
 			s.warnings(tc.want)
 			s.until("said in the status", func(st Status) bool { return st.Reason != "" })
@@ -103,9 +91,7 @@ func TestNoInbox(t *testing.T) {
 			if data, err := os.ReadFile(outside); err != nil || string(data) != rows {
 				t.Errorf("a file outside was changed: %q, %v", data, err)
 			}
-			if err := errors.Join(os.RemoveAll(path), os.RemoveAll(path+".lock")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.RemoveAll(path), os.RemoveAll(path+".lock")))
 			s.send("[m-2]")
 			s.await("the next message is worked on", func() bool { return s.works("[m-2]")["[m-2]"] > 0 })
 			stop()
@@ -149,9 +135,7 @@ func TestTeamMadeAnew(t *testing.T) {
 			go func() { done <- r.Run(context.Background()) }()
 			s.settled(1)
 			s.until("idle", func(st Status) bool { return st.State == Idle && !st.LastDone.IsZero() })
-			if err := renew(filepath.Join(s.dir, "root/teams/demo"), strings.Replace(teamConfig, "1795196213317", "1795196999999", 1)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, renew(filepath.Join(s.dir, "root/teams/demo"), strings.Replace(teamConfig, "1795196213317", "1795196999999", 1)))
 			s.agent().write("[m-2]")
 			select {
 			case err := <-done:
@@ -180,9 +164,7 @@ func TestHeldLock(t *testing.T) {
 	sender.write("[m-1]")
 	s.locker = s.locking(lockedfile.Options{Wait: 50 * time.Millisecond})
 	lock := sender.path + ".lock"
-	if err := os.Mkdir(lock, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(lock, 0o700))
 	r := s.newRelay(s.options())
 	var tries atomic.Int32
 	r.at = func(m moment) {
@@ -196,9 +178,7 @@ func TestHeldLock(t *testing.T) {
 	go func() { done <- r.Run(ctx) }()
 	s.await("tried again, and again", func() bool {
 		now := time.Now() // whoever holds it lives
-		if err := os.Chtimes(lock, now, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(lock, now, now))
 		return tries.Load() >= 3
 	})
 	s.mu.Lock()
@@ -206,9 +186,7 @@ func TestHeldLock(t *testing.T) {
 		t.Errorf("the relay warned of %v; want a lock that is held, once", s.warned)
 	}
 	s.mu.Unlock()
-	if err := os.Remove(lock); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(lock))
 	if d := s.settled(1)[0]; d.State != ledger.Done {
 		t.Errorf("the row is %s (%s)", d.State, d.Reason)
 	}
@@ -239,9 +217,7 @@ func TestLockedLedger(t *testing.T) {
 	s.settled(1)
 	path := filepath.Join(s.dir, "state", "ledger.db")
 	db, err := rawLedger(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	err = db.Do(t.Context(), "lock", func(c *sqlite.Conn) error {
 		return c.Transaction("EXCLUSIVE", func() error {
@@ -250,9 +226,7 @@ func TestLockedLedger(t *testing.T) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.settled(2)
 	stop()
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
@@ -270,17 +244,13 @@ func TestLedgerThatFails(t *testing.T) {
 	s.send("TOOL:0.001\n[m-1]")
 	opts := s.options()
 	own, err := ledger.Open(t.Context(), filepath.Join(s.dir, "state", "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	opts.Ledger = own
 	r := s.newRelay(opts)
 	done := make(chan error, 1)
 	go func() { done <- r.Run(context.Background()) }()
 	s.await("the tool runs", func() bool { return s.logged("hold") > 0 })
-	if err := own.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, own.Close())
 	s.send("[m-2]")
 	s.let("go")
 	select {
@@ -350,9 +320,7 @@ func TestRowsOfAnotherLedger(t *testing.T) {
 	row := func(text string, read bool) string {
 		return fmt.Sprintf(`{"from":"worker","text":%q,"timestamp":"2026-11-20T12:00:00.000Z","read":%t,"relayedBy":"3d4d01c5-4fc0-4c52-8c90-de243592c189"}`, text, read)
 	}
-	if err := os.WriteFile(s.agent().path, []byte("["+row("[m-1]", true)+","+row("[m-2]", false)+"]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.agent().path, []byte("["+row("[m-1]", true)+","+row("[m-2]", false)+"]"), 0o600))
 	_, stop := s.relay(s.options())
 	s.send("[m-3]")
 	s.settled(1)
@@ -376,9 +344,7 @@ func TestRowsOfPrunedDeliveries(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	const equal = `{"from":"worker","text":"[m-1]","timestamp":"2026-11-20T12:00:00.000Z","read":false}`
-	if err := os.WriteFile(s.agent().path, []byte("["+equal+","+equal+"]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.agent().path, []byte("["+equal+","+equal+"]"), 0o600))
 	_, stop := s.relay(s.options())
 	s.send("[m-2]")
 	s.settled(3)
@@ -397,17 +363,13 @@ func TestRowsOfPrunedDeliveries(t *testing.T) {
 		t.Errorf("warned of rows that it delivered: %v", warned)
 	}
 	data, err := os.ReadFile(s.agent().path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The same row, by a delivery that never was.
 	forged := bytes.Replace(data, []byte(`"relayedBy":"`), []byte(`"relayedBy":"0000`), 1)
 	if bytes.Equal(forged, data) {
 		t.Fatalf("no row was relayed: %s", data)
 	}
-	if err := os.WriteFile(s.agent().path, forged, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.agent().path, forged, 0o600))
 	_, stop = s.relay(s.options())
 	s.send("[m-4]")
 	s.settled(2)
@@ -441,9 +403,7 @@ func TestNothingIsWrittenToTheNext(t *testing.T) {
 	all := s.settled(1)
 	stop()
 	f, _, err := s.ledger.Frame(t.Context(), all[0].Frame)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := s.works("[m-1]")["[m-1]"]; n != 1 || f.Tries != 2 || len(skipped) > 0 || s.logged("start") != 2 {
 		t.Errorf("worked on %d times, written %d times, %d processes, %v", n, f.Tries, s.logged("start"), skipped)
 	}
@@ -456,14 +416,10 @@ func TestUnusableSession(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	opts := s.options()
 	work, err := filepath.EvalSymlinks(filepath.Join(s.dir, "work"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	left := claude.Transcript{Root: filepath.Join(s.dir, "root"), Dir: work, Session: "5f0c9c0e-7a0f-4c2b-9a53-3d6c2f0f8a11"}
 	path := filepath.Join(left.Root, "projects", transcript.Slug(work), left.Session+".jsonl")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)))
 	opts.Session = left.Session
 	s.send("[m-1]")
 	_, stop := s.relay(opts)

@@ -93,9 +93,7 @@ func TestIdleExit(t *testing.T) {
 		t.Errorf("session %+v, %v; want asleep, without a process", session, err)
 	}
 	config, err := s.team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o, found, err := Stat(t.Context(), s.ledger, opts.State, s.team, config, "team-lead")
 	if err != nil || !found || !o.Running || o.State != Asleep || o.PID != 0 {
 		t.Errorf("from outside %+v, %t, %v; want asleep", o, found, err)
@@ -291,12 +289,8 @@ func TestIdleExitKeepsTheTeam(t *testing.T) {
 		data := strings.Replace(teamConfig, `"backendType": "in-process"}`, fmt.Sprintf(`"backendType": "in-process"}
 	, {"agentId": "guest@demo", "name": "guest", "joinedAt": %d, "tmuxPaneId": "", "cwd": "/"}`, joined)+member, 1)
 		path := filepath.Join(s.team.Path(), "config.json")
-		if err := os.WriteFile(path+".new", []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path+".new", []byte(data), 0o600))
+		must(t, os.Rename(path+".new", path))
 	}
 	config(fmt.Sprintf(`, {"agentId": "helper@demo", "name": "helper", "joinedAt": %d, "backendType": "in-process"}`, time.Now().Add(time.Hour).UnixMilli()))
 	opts := s.options()

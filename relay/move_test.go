@@ -19,9 +19,7 @@ func TestMove(t *testing.T) {
 	set := func(h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key
-		if err := s.ledger.SetHandoff(ctx, h); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.ledger.SetHandoff(ctx, h))
 	}
 	ask := func(want int64) {
 		t.Helper()
@@ -35,9 +33,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("asked when no launcher runs: %d, %v", n, err)
 	}
 	held, err := Hold(ctx, m.State, s.team, "team-lead", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	ask(1)
 	set(ledger.Handoff{At: ledger.AtTerminal, To: ledger.AtRelay, Reason: "busy", Wanted: ledger.AtRelay})
@@ -78,9 +74,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("the later wish: %v", err)
 	}
 	ask(6)
-	if err := held.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, held.Release())
 	if _, err := m.Wait(ctx, 6, none); !errors.Is(err, ErrStays) {
 		t.Errorf("the launcher ended: %v", err)
 	}

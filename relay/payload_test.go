@@ -23,9 +23,7 @@ const (
 func TestPayloads(t *testing.T) {
 	t.Parallel()
 	modes, err := ParsePermissionModes("yolo=bypassPermissions,bypassPermissions=default")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		name, rest string
 		want       Input

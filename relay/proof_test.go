@@ -121,9 +121,7 @@ func TestSilence(t *testing.T) {
 		t.Errorf("worked on %v", n)
 	}
 	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, _, err := s.ledger.Frame(t.Context(), all[len(all)-1].Frame)
 	if err != nil || f.Tries != 1 {
 		t.Errorf("written %d times, %v; want once", f.Tries, err)

@@ -24,9 +24,7 @@ func idleReport(from, more string) string {
 func (s *station) fates(member string) (list []string) {
 	s.t.Helper()
 	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Inbox: member})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, d := range slices.Backward(all) {
 		list = append(list, strings.TrimSuffix(string(d.State)+": "+d.Reason, ": "))
 	}
@@ -101,9 +99,7 @@ func TestSkippedThroughCrashes(t *testing.T) {
 				opts.IdleReports = IdleReportsOfResult
 				ctx, crash := context.WithCancel(t.Context())
 				r, err := New(ctx, opts)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				errCrash := errors.New("crashed here")
 				crashAt := func(at string) func(string) error {
 					return func(call string) error {

@@ -18,9 +18,7 @@ import (
 func (s *station) config() *teams.Config {
 	s.t.Helper()
 	c, err := s.team.Config(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return c
 }
 
@@ -28,18 +26,14 @@ func (s *station) config() *teams.Config {
 func (s *station) outside() (Info, bool) {
 	s.t.Helper()
 	o, found, err := Stat(s.t.Context(), s.ledger, s.options().State, s.team, s.config(), "team-lead")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return o, found
 }
 
 func (s *station) reach(member string) teams.Deliverability {
 	s.t.Helper()
 	f, err := Facts(s.t.Context(), s.ledger, s.options().State, s.team, s.config(), member)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return s.config().Deliverability(member, f)
 }
 
@@ -47,9 +41,7 @@ func (s *station) reach(member string) teams.Deliverability {
 func (s *station) happened() (list []string) {
 	s.t.Helper()
 	events, err := s.ledger.Events(s.t.Context(), 0, 10000)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, e := range events {
 		list = append(list, string(e.State)+string(e.Relay))
 	}
@@ -82,12 +74,8 @@ func TestSeenFromOutside(t *testing.T) {
 		t.Errorf("working: %+v", o)
 	}
 	agent, err := os.FindProcess(o.PID) // it may not have logged anything yet
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := agent.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, agent.Kill())
 	s.let("go")
 	s.settled(2)
 	stop()
@@ -113,13 +101,9 @@ func TestSeenFromOutside(t *testing.T) {
 
 	// As kill -9 leaves it: nobody said that it ended.
 	session, _, err := s.ledger.Session(t.Context(), o.InboxKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	session.State, session.PID = ledger.RelayRunning, 1
-	if err := s.ledger.SetSession(t.Context(), session); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ledger.SetSession(t.Context(), session))
 	if o, _ := s.outside(); o.Running || o.State != Stopped || o.Relay != 0 || !strings.Contains(o.Reason, "gone") {
 		t.Errorf("killed: %+v", o)
 	}
@@ -177,16 +161,12 @@ func TestSeenWhereASessionIs(t *testing.T) {
 		err := errors.Join(
 			s.ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: state, Relay: os.Getpid(), Mode: []byte{}}),
 			s.ledger.SetHandoff(t.Context(), h))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	box := filepath.Join(s.team.Path(), "inboxes", "team-lead.json")
 	dir, name := lockOf(s.options().State, box)
 	release, err := lockedfile.HoldWithin(t.Context(), 0, dir, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held := ledger.Handoff{At: ledger.AtTerminal, To: ledger.AtRelay, Reason: "a draft is at the prompt"}
 	for _, tc := range []struct {
 		recorded ledger.RelayState
@@ -208,9 +188,7 @@ func TestSeenWhereASessionIs(t *testing.T) {
 		}
 	}
 	record(ledger.RelayLocal, held)
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, release())
 	if o, _ := s.outside(); o.State != Stopped || o.Handoff != nil || !strings.Contains(o.Reason, "run it again") {
 		t.Errorf("killed: %+v", o)
 	}

@@ -185,9 +185,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 			default:
 			}
 			all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Team: "demo"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			left := n
 			for _, d := range all {
 				if d.State.Ended() {
@@ -355,9 +353,7 @@ func TestEndWithALockedLedger(t *testing.T) {
 		s.await("the tool runs", func() bool { return s.logged("hold") > i })
 		lock.locked.Store(true)
 		cancel()
-		if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600))
 		select {
 		case <-tried:
 		case err := <-done:
@@ -367,9 +363,7 @@ func TestEndWithALockedLedger(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", op, err)
 		}
-		if err := os.Remove(filepath.Join(s.script.State, "go")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(s.script.State, "go")))
 		all := s.settled(i + 1)
 		if d := all[i]; d.State != ledger.Done {
 			t.Errorf("%s: %s is %s (%s), want done", op, d.Raw, d.State, d.Reason)

@@ -16,19 +16,13 @@ func TestRemovedByTheRelayIsConsumed(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	sender, err := mail.New(t.Context(), mail.Options{Team: s.team, Locker: s.locker, Ledger: s.ledger, From: "worker"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := sender.Put(t.Context(), "team-lead", mail.Message{Text: "[m-first]"}, inbox.AppendOptions{Track: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	look := func() (inbox.Fate, bool) {
 		t.Helper()
 		seen, err := sender.See(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fate, err := sender.Look(t.Context(), d, seen)
 		if err != nil {
 			t.Error(err)
