@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,15 +38,12 @@ func TestQwenAsksWhileWeAreKilled(t *testing.T) {
 	s.Tell("hold")
 	m := s.put("allowed")
 	for i := range 3 {
-		ours := exec.Command(os.Args[0])
-		ours.Env, ours.Stderr = append(os.Environ(), envPeer+"="+s.dir, envRepeat+"="+s.timing.repeat.String()), os.Stderr
-		must(t, ours.Start())
-		t.Cleanup(func() { _, _ = ours.Process.Kill(), ours.Wait() })
+		ours := s.peer(s.timing.repeat)
 		s.until(m, "held", func(m ledger.PaneMessage) bool {
 			f, found, err := s.ledger.Frame(t.Context(), m.Frame)
 			return m.State.Ended() || err == nil && found && f.Tries == i+1 && m.Held == string(tmux.Dialog)
 		})
-		_, _ = ours.Process.Kill(), ours.Wait()
+		ours.Kill()
 	}
 	s.Tell("allow")
 	s.run()

@@ -21,6 +21,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/peer"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simsession"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
@@ -28,11 +29,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-const (
-	envPeer   = "TEST_PEER"        // directory of the Claude directory and of our state
-	envRepeat = "TEST_PEER_REPEAT" // its timing.repeat
-	envKills  = "TEAMBRIDGE_SESSION_KILLS"
-)
+const envKills = "TEAMBRIDGE_SESSION_KILLS"
 
 // sessions are the tests' own panes, with one session.
 type sessions struct {
@@ -374,22 +371,29 @@ func TestSessionsByName(t *testing.T) {
 	}
 }
 
+// peerJob is what a process of ours works for.
+type peerJob struct {
+	Dir    string        // of the Claude directory and of our state
+	Repeat time.Duration // its timing.repeat
+}
+
 // runPeer runs the queues until it is killed.
-func runPeer(dir string) {
-	p, _, err := openSessions(dir)
-	if err == nil {
-		p.timing.repeat, err = time.ParseDuration(os.Getenv(envRepeat))
-	}
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
-		fmt.Println("ready")
-		err = p.Run(ctx)
-	}
+func runPeer(of peerJob) error {
+	p, _, err := openSessions(of.Dir)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "peer:", err)
-		os.Exit(1)
+		return err
 	}
+	p.timing.repeat = of.Repeat
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	fmt.Println("ready")
+	return p.Run(ctx)
+}
+
+// peer starts a process of ours, which writes a message again after repeat.
+func (s *sessions) peer(repeat time.Duration) *killtest.Process {
+	s.t.Helper()
+	return killtest.Start(s.t, killtest.Command(s.t.Context(), "peer", peerJob{s.dir, repeat}))
 }
 
 // A session is killed with a message in its queue, and we are killed before we write it to the next process. The old record of the
@@ -456,27 +460,16 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 	if n, err := strconv.Atoi(os.Getenv(envKills)); err == nil {
 		kills = n
 	}
-	sender := func() (*exec.Cmd, io.Reader) {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env, cmd.Stderr = append(os.Environ(), envPeer+"="+s.dir, envRepeat+"="+repeat.String()), os.Stderr
-		says, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		must(t, err)
-		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-		return cmd, says
-	}
-	ours, says := sender()
+	ours := s.peer(repeat)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	var list []ledger.PaneMessage
-	n := 0
+	var sent []string
 	for killed := 0; killed < kills; {
 		for range 1 + random.IntN(3) {
-			n++
-			list = append(list, s.put(fmt.Sprintf("m-%d", n)))
+			sent = append(sent, fmt.Sprintf("m-%d", len(sent)+1))
+			list = append(list, s.put(sent[len(list)]))
 		}
 		s.Tell([]string{"busy", "idle", "idle"}[random.IntN(3)])
 		time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // any moment
@@ -486,32 +479,22 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 			killed++
 		}
 		if random.IntN(2) == 0 {
-			_, _ = ours.Process.Kill(), ours.Wait()
-			ours, says = sender()
+			ours.Kill()
+			ours = s.peer(repeat)
 			killed++
 		}
 	}
 	s.Tell("idle")
 	for i, m := range list {
-		s.until(m, fmt.Sprintf("m-%d of %d", i+1, n), func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskEnded || m.State == ledger.Failed })
+		s.until(m, fmt.Sprintf("%s of %d", sent[i], len(sent)), func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskEnded || m.State == ledger.Failed })
 	}
 	// If the last sender had nothing to do, it may still be starting, and does not handle the signal until it says that it is ready.
-	if _, err := io.ReadFull(says, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	must(t, ours.Process.Signal(syscall.SIGTERM))
+	ours.Line()
+	must(t, syscall.Kill(ours.PID(), syscall.SIGTERM))
 	if err := ours.Wait(); err != nil {
-		t.Errorf("the sender: %v", err)
+		t.Errorf("the sender: %v: %s", err, ours.Stderr())
 	}
-	counts := map[string]int{}
-	for _, text := range s.Given() {
-		counts[text]++
-	}
-	for i := range n {
-		if text := fmt.Sprintf("m-%d", i+1); counts[text] != 1 {
-			t.Errorf("%s was given %d times", text, counts[text])
-		}
-	}
+	killtest.Once(t, sent, s.Given())
 	if left, err := filepath.Glob(filepath.Join(s.dir, "sockets", "*")); err != nil || len(left) != 0 {
 		t.Errorf("of our sockets is left %q, %v", left, err)
 	}

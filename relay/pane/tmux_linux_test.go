@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simcodex"
 	"teambridge/relay/relaytest/simsession"
 	"teambridge/relay/relaytest/standin"
@@ -28,10 +28,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-const (
-	envProgram = "PANE_TEST_PROGRAM" // the transcript that it keeps
-	envSend    = "PANE_TEST_SEND"    // an order, as JSON
-)
+const envProgram = "PANE_TEST_PROGRAM" // the transcript that it keeps
 
 func TestMain(m *testing.M) {
 	tmux.Relax(time.Minute)
@@ -40,19 +37,10 @@ func TestMain(m *testing.M) {
 	if root, pid, ok := simsession.HookOf(); ok {
 		os.Exit(runHook(root, pid))
 	}
-	switch {
-	case os.Getenv(envProgram) != "":
+	if os.Getenv(envProgram) != "" {
 		runProgram(os.Getenv(envProgram))
-	case os.Getenv(envPeer) != "":
-		runPeer(os.Getenv(envPeer))
-	case os.Getenv(envSend) != "":
-		if err := runSender(os.Getenv(envSend)); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-	default:
-		os.Exit(m.Run())
 	}
+	killtest.Main(m, killtest.Roles{"peer": killtest.Job(runPeer), "sender": killtest.Job(runSender)})
 }
 
 // runProgram is an agent in a pane: it reads keys, draws a composer as Claude Code does, and
@@ -97,46 +85,36 @@ func runProgram(path string) {
 type order struct {
 	Root, State, Name string
 	Texts             []string
-	Kill              string // the step in which it kills itself
 }
 
-func runSender(text string) error {
-	var o order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return err
-	}
+func runSender(o order) error {
 	ctx := context.Background()
 	p, closing, err := openPanes(ctx, o.Root, o.State)
 	if err != nil {
 		return err
 	}
 	defer closing()
-	kill := func(step string) {
-		if o.Kill == step {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		}
-	}
 	send := p.tmux.send
 	p.tmux.send = func(ctx context.Context, r tmux.Ref, profile tmux.Profile, m tmux.Input, s tmux.Steps) (tmux.Outcome, error) {
-		kill("put")
+		killtest.At("put")
 		pasting, entered, submitted := s.Pasting, s.Entered, s.Submitted
 		s.Pasting = func(ctx context.Context) error {
 			err := pasting(ctx)
-			kill("pasting")
+			killtest.At("pasting")
 			return err
 		}
 		s.Entered = func(ctx context.Context) error {
-			kill("pasted")
+			killtest.At("pasted")
 			err := entered(ctx)
-			kill("entering")
+			killtest.At("entering")
 			return err
 		}
 		s.Submitted = func(ctx context.Context) (bool, error) {
-			kill("entered")
+			killtest.At("entered")
 			return submitted(ctx)
 		}
 		out, err := send(ctx, r, profile, m, s)
-		kill("confirmed")
+		killtest.At("confirmed")
 		return out, err
 	}
 	to, err := p.Find(ctx, o.Name)
@@ -229,15 +207,8 @@ func (s *stage) submitted() (list []string) {
 	return list
 }
 
-func (s *stage) sender(o order) ([]byte, error) {
-	o.Root, o.State, o.Name = s.root.Path(), s.state, "worker"
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(s.t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envSend+"="+string(text))
-	return cmd.CombinedOutput()
+func (s *stage) sender(texts ...string) *exec.Cmd {
+	return killtest.Command(s.t.Context(), "sender", order{s.root.Path(), s.state, "worker", texts})
 }
 
 // Eight processes send to one pane at once: each message arrives whole, with an Enter of its
@@ -248,7 +219,7 @@ func TestEightProcesses(t *testing.T) {
 	var senders sync.WaitGroup
 	for n := range 8 {
 		senders.Go(func() {
-			if out, err := s.sender(order{Texts: []string{fmt.Sprint("sender ", n, " first"), fmt.Sprint("sender ", n, " then")}}); err != nil {
+			if out, err := s.sender(fmt.Sprint("sender ", n, " first"), fmt.Sprint("sender ", n, " then")).CombinedOutput(); err != nil {
 				t.Errorf("sender %d: %v: %s", n, err, out)
 			}
 		})
@@ -281,8 +252,8 @@ func TestSenderKilledInEachStep(t *testing.T) {
 		t.Run(test.step, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			if out, err := s.sender(order{Texts: []string{"hello"}, Kill: test.step}); err == nil || len(out) > 0 {
-				t.Fatalf("the sender ended with %v: %s", err, out)
+			if out := killtest.Killed(t, killtest.KillAt(s.sender("hello"), test.step)); out != "" {
+				t.Errorf("the sender said %s", out)
 			}
 			if s.timing.lag = time.Minute; test.given == 0 {
 				s.timing.lag = time.Second
