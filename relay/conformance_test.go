@@ -70,7 +70,7 @@ func Conformance(t *testing.T, newSubject func(t *testing.T) *subject) {
 		run("killed in a turn: "+victim, func(t *testing.T, s *subject) { conformsKilledInTurn(t, s, victim) })
 	}
 	run("killed at random instants", func(t *testing.T, s *subject) { conformsKills(t, s) })
-	run("killed at random instants, ended when idle", func(t *testing.T, s *subject) { conformsKills(t, s, envIdleExit+"=1ns") })
+	run("killed at random instants, ended when idle", func(t *testing.T, s *subject) { conformsKills(t, s, sleeps) })
 }
 
 // The simulated Claude Code, of each kind.
@@ -227,7 +227,7 @@ func (s *station) frames() map[string]ledger.Frame {
 // ended lets the agent that a bridge left behind end, and then checks what it did.
 func (s *subject) ended(b *bridge, markers []string) {
 	s.t.Helper()
-	b.kill()
+	b.Kill()
 	opts := s.options()
 	opts.Predecessor = time.Minute
 	r, stop := s.relay(opts)
@@ -441,7 +441,7 @@ func conformsKilledInTurn(t *testing.T, s *subject, victim string) {
 	b := s.bridge()
 	s.await("the agent is held", s.held)
 	if victim != "agent" {
-		b.kill()
+		b.Kill()
 	}
 	if victim != "bridge" {
 		s.calm(s.killAgent)
@@ -468,7 +468,7 @@ func conformsKilledInTurn(t *testing.T, s *subject, victim string) {
 // row, with messages on their way, and started again at once. Nothing is lost, nothing is
 // done twice, no two agents are at work on one session, and each turn that was cut, and no
 // other, is gone on with by one nudge. What counts is what the agent itself wrote down.
-func conformsKills(t *testing.T, s *subject, env ...string) {
+func conformsKills(t *testing.T, s *subject, change ...func(*bridge)) {
 	rounds := 3
 	if n, err := strconv.Atoi(os.Getenv(envRounds)); err == nil {
 		rounds = n
@@ -480,7 +480,7 @@ func conformsKills(t *testing.T, s *subject, env ...string) {
 	var markers []string
 	kills := map[string]int{}
 	person := s.newRelay(s.options())
-	b := s.bridge(env...)
+	b := s.bridge(change...)
 	for round := range rounds {
 		texts := make([]string, s.each)
 		for i := range texts {
@@ -507,7 +507,7 @@ func conformsKills(t *testing.T, s *subject, env ...string) {
 			victim := []string{"agent", "bridge", "both"}[rnd.IntN(3)]
 			kills[victim]++
 			if victim != "agent" {
-				b.kill()
+				b.Kill()
 			}
 			if victim != "bridge" {
 				s.calm(s.killAgent)

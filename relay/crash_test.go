@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,77 +18,43 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 )
 
-// The environment of a bridge.
-const (
-	// envBridge makes the test binary a bridge: it relays for the station whose
-	// directory is named, until it is killed.
-	envBridge = "RELAY_TEST_BRIDGE"
-	// envScript is the script of its agent, as in the environment of that.
-	envScript = "RELAY_TEST_SCRIPT"
-	// envOther is, as JSON, what starts an agent that is not simulated.
-	envOther = "RELAY_TEST_OTHER"
-	// envPatience is how long it waits for an agent that was left behind.
-	envPatience = "RELAY_TEST_PATIENCE"
-	// envIdleExit is its Options.IdleExit.
-	envIdleExit = "RELAY_TEST_IDLE_EXIT"
-	// envJournal, if not empty, makes it record envelopes.
-	envJournal = "RELAY_TEST_JOURNAL"
-	// envKilledAt is a moment at which it is killed.
-	envKilledAt = "RELAY_TEST_KILLED_AT"
-)
+// bridgeJob is what a bridge does until it is killed: it relays for a station.
+type bridgeJob struct {
+	Dir      string        // of the station
+	Script   string        // of its agent, as in the environment of that
+	Other    *otherAgent   // what starts an agent that is not simulated
+	Journal  bool          // it records envelopes
+	Patience time.Duration // how long it waits for an agent that was left behind; 0: the default
+	IdleExit time.Duration // its Options.IdleExit
+}
 
-func runBridge(dir string) int {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the test has ended, or was killed
-		os.Exit(1)
-	}()
+// runBridge has a point of killtest at each moment.
+func runBridge(of bridgeJob) error {
 	t := &bridgeT{}
 	defer t.cleanup()
-	s := openStation(t, dir, simchild.Script{})
-	if other := os.Getenv(envOther); other != "" {
-		if err := json.Unmarshal([]byte(other), &s.other); err != nil {
-			fmt.Println(err)
-			return 1
-		}
-	}
-	if os.Getenv(envJournal) != "" {
+	s := openStation(t, of.Dir, simchild.Script{})
+	if s.other = of.Other; of.Journal {
 		s.record()
 	}
 	opts := s.options()
 	if s.other == nil {
-		change(&opts, func(o *claude.Options) { o.Env = append(o.Env, os.Getenv(envScript)) })
+		change(&opts, func(o *claude.Options) { o.Env = append(o.Env, of.Script) })
 	}
-	opts.Predecessor, _ = time.ParseDuration(os.Getenv(envPatience)) // none: the default
-	opts.IdleExit, _ = time.ParseDuration(os.Getenv(envIdleExit))    // none: never
+	opts.Predecessor, opts.IdleExit = of.Patience, of.IdleExit
 	opts.Report = func(st Status) {
-		f, err := os.OpenFile(filepath.Join(dir, "states"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(filepath.Join(of.Dir, "states"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
 			fmt.Fprintln(f, os.Getpid(), st.State)
 			f.Close()
 		}
 	}
-	r, err := New(context.Background(), opts)
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	r.at = func(now moment) {
-		if string(now) != os.Getenv(envKilledAt) {
-			return
-		}
-		if p, err := os.FindProcess(os.Getpid()); err == nil {
-			_ = p.Kill()
-		}
-		select {}
-	}
-	if err := r.Run(context.Background()); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	return 0
+	r := s.newRelay(opts)
+	r.at = func(now moment) { killtest.At(string(now)) }
+	return r.Run(context.Background())
 }
 
 // bridgeT is what openStation needs of a test, in a process that is none.
@@ -102,10 +66,10 @@ type bridgeT struct {
 func (*bridgeT) Helper()                   {}
 func (*bridgeT) Context() context.Context  { return context.Background() }
 func (t *bridgeT) Cleanup(f func())        { t.cleanups = append(t.cleanups, f) }
-func (*bridgeT) Error(args ...any)         { fmt.Println(args...); os.Exit(1) }
-func (*bridgeT) Errorf(f string, a ...any) { fmt.Printf(f+"\n", a...); os.Exit(1) }
-func (*bridgeT) Fatal(args ...any)         { fmt.Println(args...); os.Exit(1) }
-func (*bridgeT) Fatalf(f string, a ...any) { fmt.Printf(f+"\n", a...); os.Exit(1) }
+func (*bridgeT) Error(args ...any)         { fmt.Fprintln(os.Stderr, args...); os.Exit(1) }
+func (*bridgeT) Errorf(f string, a ...any) { fmt.Fprintf(os.Stderr, f+"\n", a...); os.Exit(1) }
+func (*bridgeT) Fatal(args ...any)         { fmt.Fprintln(os.Stderr, args...); os.Exit(1) }
+func (*bridgeT) Fatalf(f string, a ...any) { fmt.Fprintf(os.Stderr, f+"\n", a...); os.Exit(1) }
 func (t *bridgeT) cleanup() {
 	for _, f := range t.cleanups {
 		f()
@@ -114,19 +78,22 @@ func (t *bridgeT) cleanup() {
 
 // bridge is a process that relays.
 type bridge struct {
-	s    *station
-	env  []string
-	cmd  *exec.Cmd
-	kept bytes.Buffer // what it printed; read when it has ended
+	*killtest.Process
+	s   *station
+	job bridgeJob
+	at  string // the moment at which the next one is killed; "" for none
 }
 
 // bridge starts one, and ends it and its agent with the test.
-func (s *station) bridge(env ...string) *bridge {
+func (s *station) bridge(change ...func(*bridge)) *bridge {
 	s.t.Helper()
-	b := &bridge{s: s, env: env}
+	b := &bridge{s: s, job: bridgeJob{Dir: s.dir, Script: s.script.Env(), Other: s.other, Journal: s.journal != nil}}
+	for _, c := range change {
+		c(b)
+	}
 	b.start()
 	s.t.Cleanup(func() {
-		b.kill()
+		b.Kill()
 		s.killAgent()
 	})
 	return b
@@ -134,43 +101,21 @@ func (s *station) bridge(env ...string) *bridge {
 
 func (b *bridge) start() {
 	b.s.t.Helper()
-	b.kept.Reset()
-	b.cmd = exec.Command(os.Args[0])
-	b.cmd.Env = append(os.Environ(), envBridge+"="+b.s.dir, envScript+"="+b.s.script.Env(), "GORACE=atexit_sleep_ms=0")
-	b.cmd.Env = append(b.cmd.Env, b.env...)
-	if b.s.journal != nil {
-		b.cmd.Env = append(b.cmd.Env, envJournal+"=1")
+	cmd := killtest.Command(context.WithoutCancel(b.s.t.Context()), "bridge", b.job)
+	if b.at != "" {
+		killtest.KillAt(cmd, b.at)
+		b.at = ""
 	}
-	if b.s.other != nil {
-		//lint:ignore SA1026 Permission, which has a func, is nil
-		other, err := json.Marshal(b.s.other)
-		if err != nil {
-			b.s.t.Fatal(err)
-		}
-		b.cmd.Env = append(b.cmd.Env, envOther+"="+string(other))
-	}
-	b.cmd.Stdout, b.cmd.Stderr = &b.kept, &b.kept
-	if _, err := b.cmd.StdinPipe(); err != nil { // it ends with this process
-		b.s.t.Fatal(err)
-	}
-	if err := b.cmd.Start(); err != nil {
-		b.s.t.Fatal(err)
-	}
+	b.Process = killtest.Start(b.s.t, cmd)
 }
 
-// kill is kill -9, of the bridge alone.
-func (b *bridge) kill() {
-	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait() // tells that it was killed
-	if b.kept.Len() > 0 {
-		b.s.t.Errorf("the bridge said: %s", b.kept.String())
-	}
-}
+// sleeps has the agent of a bridge ended as soon as it is idle.
+func sleeps(b *bridge) { b.job.IdleExit = atOnce }
 
 // reaches waits until the bridge that runs now has been in a state.
 func (b *bridge) reaches(state State) {
 	b.s.t.Helper()
-	line := fmt.Sprintln(b.cmd.Process.Pid, state)
+	line := fmt.Sprintln(b.PID(), state)
 	b.s.await("the bridge is "+string(state), func() bool {
 		data, err := os.ReadFile(filepath.Join(b.s.dir, "states"))
 		return err == nil && strings.Contains(string(data), line)
@@ -467,14 +412,14 @@ func TestBridgeKilledAgentGoesOn(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, let go %t", tc.at, let), func(t *testing.T) {
 				t.Parallel()
 				s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: tc.at, Do: simchild.Hold, Match: "[m-1]", Times: 1, Name: "go"}}})
-				patience, expected := "60s", want{1, 0}
+				patience, expected := time.Minute, want{1, 0}
 				if !let {
-					patience, expected = "50ms", tc.held
+					patience, expected = 50*time.Millisecond, tc.held
 				}
 				s.agent().write("TOOL:0.01\n[m-1]")
-				b := s.bridge(envPatience + "=" + patience)
+				b := s.bridge(func(b *bridge) { b.job.Patience = patience })
 				s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
-				b.kill()
+				b.Kill()
 				b.start()
 				b.reaches(Waiting)
 				if let {

@@ -17,18 +17,15 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 )
 
-// envFull makes the test binary the process in which a disk is full, or cannot be
-// written, for a while: it is mounted there alone. It says which of fullDisks, and
-// in which directory the station is.
-const envFull = "RELAY_TEST_FULL"
-
-func fullDisks() map[string]func(dir string) int {
-	disks := map[string]func(string) int{"ledger": runFull, "frame": runFullForFrame}
+// fullDisks are what is done where a disk is full, or cannot be written, for a while, given the directory of the station.
+func fullDisks() map[string]func(dir string) error {
+	disks := map[string]func(string) error{"ledger": runFull, "frame": runFullForFrame}
 	for name := range stuckDisks() {
-		disks[name] = func(dir string) int { return runStuck(dir, name) }
+		disks[name] = func(dir string) error { return runStuck(dir, name) }
 	}
 	return disks
 }
@@ -37,8 +34,7 @@ func fullDisks() map[string]func(dir string) int {
 func onOwnDisk(t *testing.T, name string, uid int) {
 	t.Helper()
 	s := newStation(t, simchild.Script{})
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envFull+"="+name+":"+s.dir, "GORACE=atexit_sleep_ms=0")
+	cmd := killtest.Command(t.Context(), "disk", name, s.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getuid(), Size: 1}},
@@ -79,12 +75,7 @@ type stuckDisk struct {
 }
 
 func stuckDisks() map[string]stuckDisk {
-	small := func(dir, size string) error {
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, size); err != nil {
-			return fmt.Errorf("cannot mount: %w", err)
-		}
-		return nil
-	}
+	small := func(dir, size string) error { return killtest.Mount(dir, 0, size) }
 	// Nothing more can be made in dir, though there is room for what is there.
 	crowd := func(dir string) (err error) {
 		for i := 0; err == nil; i++ {
@@ -115,8 +106,8 @@ func stuckDisks() map[string]stuckDisk {
 		"room for a lock alone": {
 			want:  syscall.ENOSPC,
 			prep:  func(inboxes, _ string) error { return small(inboxes, "size=256k") },
-			stick: func(inboxes, _ string) error { return ballast(inboxes) },
-			free:  func(inboxes, _ string) error { return os.Remove(filepath.Join(inboxes, "ballast")) },
+			stick: func(inboxes, _ string) error { return killtest.Fill(inboxes) },
+			free:  func(inboxes, _ string) error { return os.Remove(filepath.Join(inboxes, "filler")) },
 		},
 		"read-only": {
 			want:  syscall.EROFS,
@@ -157,7 +148,7 @@ func TestLockThatCannotBeMade(t *testing.T) {
 	}
 }
 
-func runStuck(dir, name string) int {
+func runStuck(dir, name string) error {
 	t := &bridgeT{}
 	defer t.cleanup()
 	disk := stuckDisks()[name]
@@ -200,27 +191,12 @@ func runStuck(dir, name string) int {
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
 		t.Fatalf("worked on %v", n)
 	}
-	return 0
+	return nil
 }
 
-// ballast leaves no room on the disk of dir.
-func ballast(dir string) error {
-	f, err := os.Create(filepath.Join(dir, "ballast"))
-	for size := 64 << 10; err == nil && size > 0; size /= 2 {
-		for err == nil {
-			_, err = f.Write(make([]byte, size))
-		}
-		if errors.Is(err, syscall.ENOSPC) {
-			err = nil
-		}
-	}
-	return errors.Join(err, f.Close())
-}
-
-func runFullForFrame(dir string) int {
-	if err := syscall.Mount("tmpfs", filepath.Join(dir, "state"), "tmpfs", 0, "size=2m"); err != nil {
-		fmt.Println("cannot mount:", err)
-		return 1
+func runFullForFrame(dir string) error {
+	if err := killtest.Mount(filepath.Join(dir, "state"), 0, "size=2m"); err != nil {
+		return err
 	}
 	t := &bridgeT{}
 	defer t.cleanup()
@@ -235,7 +211,7 @@ func runFullForFrame(dir string) int {
 	}()
 	<-reading
 	stop := s.relayWith(looked, func() {
-		must(t, ballast(filepath.Join(dir, "state")))
+		must(t, killtest.Fill(filepath.Join(dir, "state")))
 	})
 	s.await("the relay says that the disk is full", func() bool {
 		s.mu.Lock()
@@ -243,7 +219,7 @@ func runFullForFrame(dir string) int {
 		return slices.ContainsFunc(s.warned, func(err error) bool { return errors.Is(err, ledger.ErrFull) && strings.Contains(err.Error(), "commit") })
 	})
 	close(read)
-	must(t, os.Remove(filepath.Join(dir, "state", "ballast")))
+	must(t, os.Remove(filepath.Join(dir, "state", "filler")))
 	for _, d := range s.settled(2) {
 		if d.State != ledger.Done {
 			t.Fatalf("%s is %s (%s)", d.ID, d.State, d.Reason)
@@ -253,7 +229,7 @@ func runFullForFrame(dir string) int {
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 || len(s.warned) != 1 || s.logged("start") != 1 {
 		t.Fatalf("worked on %v, %d agents, warned of %v; want once, one, once", n, s.logged("start"), s.warned)
 	}
-	return 0
+	return nil
 }
 
 // reader reads in a ledger until it is told that it has.
@@ -273,10 +249,9 @@ func reader(path string, reading chan<- struct{}, read <-chan struct{}) error {
 	})
 }
 
-func runFull(dir string) int {
-	if err := syscall.Mount("tmpfs", filepath.Join(dir, "state"), "tmpfs", 0, "size=2m"); err != nil {
-		fmt.Println("cannot mount:", err)
-		return 1
+func runFull(dir string) error {
+	if err := killtest.Mount(filepath.Join(dir, "state"), 0, "size=2m"); err != nil {
+		return err
 	}
 	t := &bridgeT{}
 	defer t.cleanup()
@@ -285,7 +260,7 @@ func runFull(dir string) int {
 	_, stop := s.relay(s.options())
 	s.settled(1)
 
-	must(t, ballast(filepath.Join(dir, "state")))
+	must(t, killtest.Fill(filepath.Join(dir, "state")))
 	large := strings.Repeat("x", 98<<10) // what is free inside the ledger's files does not do
 	s.agent().write("[m-2]"+large, "[m-3]"+large, "[m-4]"+large, "[m-5]"+large, "[m-6]")
 	s.await("the relay says that the disk is full", func() bool {
@@ -297,7 +272,7 @@ func runFull(dir string) int {
 	if n := strings.Count(string(data), `"read": false`); err != nil || n != 5 {
 		t.Fatalf("%d rows wait, %v; want 5", n, err)
 	}
-	must(t, os.Remove(filepath.Join(dir, "state", "ballast")))
+	must(t, os.Remove(filepath.Join(dir, "state", "filler")))
 	for _, d := range s.settled(6) {
 		if d.State != ledger.Done {
 			t.Fatalf("%s is %s (%s)", d.ID, d.State, d.Reason)
@@ -312,5 +287,5 @@ func runFull(dir string) int {
 	if n := s.logged("start"); n != 1 {
 		t.Fatalf("%d agents, want one", n)
 	}
-	return 0
+	return nil
 }

@@ -2,6 +2,4 @@
 
 package relay
 
-const envFull = "RELAY_TEST_FULL"
-
-func fullDisks() map[string]func(string) int { return nil }
+func fullDisks() map[string]func(string) error { return nil }

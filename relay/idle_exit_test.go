@@ -363,10 +363,9 @@ func TestKilledWhileTheAgentIsEnded(t *testing.T) {
 			t.Parallel()
 			s := newStation(t, simchild.Script{})
 			s.agent().write("[m-1]")
-			b := s.bridge(envIdleExit+"=1ns", envKilledAt+"="+string(instant))
-			_ = b.cmd.Wait() // it was killed
+			b := s.bridge(sleeps, func(b *bridge) { b.at = string(instant) })
+			b.Killed()
 			s.agent().write("[m-2]")
-			b.env = []string{envIdleExit + "=1ns"}
 			b.start()
 			s.drained()
 			b.reaches(Asleep)

@@ -46,7 +46,7 @@ func TestModeOverACrash(t *testing.T) {
 				s.send("[row]")
 				b := s.bridge()
 				s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
-				b.kill()
+				b.Kill()
 				if i%2 == 0 {
 					s.killAgent()
 				} else if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {

@@ -25,6 +25,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/opencode"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -32,12 +33,7 @@ import (
 
 func TestMain(m *testing.M) {
 	simchild.Main()
-	if bridge := os.Getenv(envBridge); bridge != "" {
-		os.Exit(runBridge(bridge))
-	}
-	if name, dir, ok := strings.Cut(os.Getenv(envFull), ":"); ok {
-		os.Exit(fullDisks()[name](dir))
-	}
+	killtest.Run(killtest.Roles{"bridge": killtest.Job(runBridge), "disk": func(args []string) error { return fullDisks()[args[0]](args[1]) }})
 	// Most of these tests wait, for agents to be started again with a back-off.
 	flag.Parse()
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue || n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
@@ -155,8 +151,7 @@ var (
 )
 
 func (s *station) options() Options {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, envBridge+"=") })
-	child := claude.Options{Command: []string{os.Args[0]}, Env: append(env, s.script.Env(), "GORACE=atexit_sleep_ms=0")}
+	child := claude.Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), s.script.Env(), "GORACE=atexit_sleep_ms=0")}
 	if s.other != nil && s.other.Claude != nil {
 		child = *s.other.Claude
 	}
