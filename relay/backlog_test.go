@@ -151,7 +151,7 @@ func TestAgentThatNeverReads(t *testing.T) {
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
 	s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
 	opts := s.options()
-	change(&opts, func(o *claude.Options) { o.WriteTimeout = 3 * time.Second })
+	change(&opts, func(o *claude.Options) { o.WriteTimeout = 300 * time.Millisecond })
 	r := s.newRelay(opts)
 	r.opts.Report = func(st Status) { // in the goroutine that starts agents
 		if st.State == BackOff {

@@ -72,10 +72,10 @@ func TestIdleReports(t *testing.T) {
 		opts := s.options()
 		opts.IdleReports = IdleReportsOfResult
 		_, stop := s.relay(opts)
-		for n := range 100 {
+		for n := range 40 {
 			s.writes("worker", "team-lead", idleReport("worker", fmt.Sprintf(`,"n":%d`, n)))
 		}
-		s.await("all is skipped", func() bool { return len(s.fates("team-lead")) == 100 })
+		s.await("all is skipped", func() bool { return len(s.fates("team-lead")) == 40 })
 		s.writes("worker", "team-lead", "[m-1]")
 		s.await("it is told", func() bool { return s.told("team-lead", "worker") == 1 })
 		stop()
