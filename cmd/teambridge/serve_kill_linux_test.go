@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
@@ -33,13 +33,7 @@ import (
 // messages and 6 kills.
 func TestServiceIsKilled(t *testing.T) {
 	t.Parallel()
-	messages := 60
-	if text := os.Getenv("TEAMBRIDGE_SERVICE_MESSAGES"); text != "" {
-		var err error
-		if messages, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	messages := killtest.Rounds(t, "TEAMBRIDGE_SERVICE_MESSAGES", 60)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(messages)*time.Second)
 	defer cancel()
 	root, state := filepath.Join(t.TempDir(), "claude"), teamstest.StateDir(t)
@@ -53,14 +47,26 @@ func TestServiceIsKilled(t *testing.T) {
 	box := filepath.Join(team.Dir(), "inboxes", "worker.json")
 	socket := filepath.Join(state, "s")
 
-	var agents sync.WaitGroup
-	defer agents.Wait()
-	defer cancel()
-	agents.Go(func() { _ = team.Agent("worker").Run(ctx) })
-
-	svc := &victim{t: t, root: root, state: state, socket: socket}
-	svc.start()
-	defer svc.kill()
+	// run runs the agent until rest is called.
+	run := func() (rest func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		var agents sync.WaitGroup
+		agents.Go(func() { _ = team.Agent("worker").Run(ctx) })
+		return func() {
+			cancel()
+			agents.Wait()
+		}
+	}
+	rest := run()
+	defer func() { rest() }()
+	serve := func() *killtest.Process {
+		cmd := exec.Command("teambridge", "serve", "--listen", "unix:"+socket) // that of the scripts
+		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
+		p := killtest.Start(t, cmd)
+		p.Line() // it is ready
+		return p
+	}
+	svc := serve()
 	c, err := client.New(client.Options{Socket: socket})
 	if err != nil {
 		t.Fatal(err)
@@ -124,10 +130,15 @@ func TestServiceIsKilled(t *testing.T) {
 			}
 			over = true
 		case <-next:
-			svc.kill()
+			svc.Kill()
 			killed++
-			svc.free(box)
-			svc.start()
+			rest() // so that a lock is that of the service: nobody is to wait for 10 s until it is stale
+			old := time.Now().Add(-time.Hour)
+			if err := os.Chtimes(box+".lock", old, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			rest = run()
+			svc = serve()
 		}
 	}
 	// Whatever they are told twice they are told before they see the one that follows.
@@ -146,8 +157,7 @@ func TestServiceIsKilled(t *testing.T) {
 			t.Errorf("follower %d: %v", i, err)
 		}
 	}
-	cancel()
-	agents.Wait() // an older agent writes in place
+	rest() // an older agent writes in place
 	data, err := os.ReadFile(box)
 	if err != nil {
 		t.Fatal(err)
@@ -164,59 +174,6 @@ func TestServiceIsKilled(t *testing.T) {
 func there(box, id string) bool {
 	data, err := os.ReadFile(box)
 	return err == nil && bytes.Contains(data, []byte(`"`+id+`"`))
-}
-
-// victim is a service that is killed again and again.
-type victim struct {
-	t                   *testing.T
-	root, state, socket string
-	cmd                 *exec.Cmd
-}
-
-func (v *victim) start() {
-	v.t.Helper()
-	v.cmd = exec.Command("teambridge", "serve", "--listen", "unix:"+v.socket) // that of the scripts
-	v.cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+v.root, "TEAMBRIDGE_STATE="+v.state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
-	var errs bytes.Buffer
-	v.cmd.Stderr = &errs
-	said, err := v.cmd.StdoutPipe()
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	if err := v.cmd.Start(); err != nil {
-		v.t.Fatal(err)
-	}
-	if _, err := said.Read(make([]byte, 100)); err != nil {
-		_ = v.cmd.Wait()
-		v.t.Fatalf("it does not start: %v: %s", err, &errs)
-	}
-}
-
-func (v *victim) kill() {
-	if v.cmd.ProcessState == nil {
-		_ = v.cmd.Process.Kill()
-		_ = v.cmd.Wait()
-	}
-}
-
-// free ages the lock that a service has left behind, so that nobody waits 10 s until
-// it is stale. That of the agent, which holds it for a moment, is left alone.
-func (v *victim) free(box string) {
-	lock := box + ".lock"
-	was, err := os.Stat(lock)
-	if err != nil {
-		return
-	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 400 {
-		<-tick.C
-		if is, err := os.Stat(lock); errors.Is(err, fs.ErrNotExist) || err == nil && !is.ModTime().Equal(was.ModTime()) {
-			return
-		}
-	}
-	old := time.Now().Add(-time.Hour)
-	_ = os.Chtimes(lock, old, old)
 }
 
 // follower follows what happens until the message "end" appears.
