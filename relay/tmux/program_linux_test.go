@@ -14,28 +14,25 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"teambridge/relay/relaytest/killtest"
 )
 
-// The environment variables that make the test binary one of the other programs of these tests.
-const (
-	envProgram = "TERMINAL_TEST_PROGRAM" // the socket of the test that runs it as an agent in a pane
-	envSend    = "TERMINAL_TEST_SEND"    // an order, as JSON
-)
+// envProgram makes the test binary an agent in a pane: it is the socket of the test.
+const envProgram = "TERMINAL_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
 	Relax(patience) // with all processors taken, a server can wait for ten seconds until it runs
-	switch {
-	case os.Getenv(envProgram) != "":
-		runProgram(os.Getenv(envProgram))
-	case os.Getenv(envSend) != "":
-		os.Exit(runSender(os.Getenv(envSend)))
-	default:
-		// Names that are not ASCII have to be right in every locale.
-		if err := os.Setenv("LC_ALL", "C"); err != nil {
-			panic(err)
-		}
-		os.Exit(m.Run())
+	if socket := os.Getenv(envProgram); socket != "" {
+		runProgram(socket)
+		return
 	}
+	killtest.Run(killtest.Roles{"sender": killtest.Job(runSender)})
+	// Names that are not ASCII have to be right in every locale.
+	if err := os.Setenv("LC_ALL", "C"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
 
 // event is what the program tells the test.

@@ -1,40 +1,29 @@
 package tmux
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/teams/flock"
 )
 
-// order is what a sender does, which is a process of its own.
+// order is what a sender does, which is a process of its own. Its points are before and after each step.
 type order struct {
 	Ref      Ref
 	Messages []Input
 	Lock     string // a file; held for each message
-	Kill     string // the step in which it kills itself
 	Log      string // a file for the steps that it has committed
 }
 
-func runSender(text string) int {
-	var o order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		fmt.Println(err)
-		return 1
-	}
+func runSender(o order) error {
 	step := func(name string) {
-		if o.Kill == "before "+name {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		}
+		killtest.At("before " + name)
 		f, err := os.OpenFile(o.Log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
 			_, err = f.WriteString(name + "\n")
@@ -43,15 +32,12 @@ func runSender(text string) int {
 		if err != nil {
 			panic(err)
 		}
-		if o.Kill == "after "+name {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		}
+		killtest.At("after " + name)
 	}
 	for _, m := range o.Messages {
 		unlock, err := flock.Lock(context.Background(), o.Lock)
 		if err != nil {
-			fmt.Println(err)
-			return 1
+			return err
 		}
 		asked, limits := false, patient
 		limits.proof = 0
@@ -67,31 +53,11 @@ func runSender(text string) int {
 			},
 		}}
 		out, err := d.deliver(context.Background())
-		if err := unlock(); err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		if err != nil || out.State != Confirmed {
-			fmt.Printf("%+v %v\n", out, err)
-			return 1
+		if err := errors.Join(err, unlock()); err != nil || out.State != Confirmed {
+			return fmt.Errorf("%+v, %w", out, err)
 		}
 	}
-	return 0
-}
-
-// send runs a sender, and returns what it printed.
-func send(t testing.TB, o order) (string, error) {
-	t.Helper()
-	text, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envSend+"="+string(text))
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
-	return out.String(), err
+	return nil
 }
 
 // Callers hold a lock for the pane. With it, messages of eight processes arrive whole, each with its Enter.
@@ -109,7 +75,7 @@ func TestEightSenders(t *testing.T) {
 			want[m.Line()] = true
 		}
 		wg.Go(func() {
-			if out, err := send(t, o); err != nil {
+			if out, err := killtest.Command(t.Context(), "sender", o).CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
@@ -143,12 +109,8 @@ func TestKilledInEachStepNeverPastesTwice(t *testing.T) {
 			t.Parallel()
 			a := startAgent(t)
 			m := message("several\nlines\nand more")
-			o := order{Ref: a.ref, Messages: []Input{m}, Lock: a.socket("lock"), Log: a.socket("log"), Kill: kill}
-			out, err := send(t, o)
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-				t.Fatalf("the sender was not killed: %v: %s", err, out)
-			}
+			o := order{Ref: a.ref, Messages: []Input{m}, Lock: a.socket("lock"), Log: a.socket("log")}
+			killtest.Killed(t, killtest.KillAt(killtest.Command(t.Context(), "sender", o), kill))
 			if strings.HasSuffix(kill, "proof") {
 				a.wait("submit")
 				a.shows(nothing, m)
