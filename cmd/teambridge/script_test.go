@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"net"
 	"os"
@@ -35,6 +36,9 @@ func (t tests) Run() int {
 	if err == nil {
 		err = os.Link(agent, filepath.Join(filepath.Dir(agent), "teambridge"+filepath.Ext(agent)))
 	}
+	if ssh := filepath.Join(filepath.Dir(agent), "ssh"); err == nil && runtime.GOOS != "windows" {
+		err = errors.Join(os.Remove(ssh), os.WriteFile(ssh, []byte(plainSSH), 0o700))
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -61,10 +65,11 @@ func TestMain(m *testing.M) {
 		os.Exit(run(os.Args[1:], underTest(ownProcess())))
 	}
 	testscript.Main(tests{m}, map[string]func(){
-		"agent":  simulated,           // for run
-		"claude": simulated,           // for the commands of the README
-		"prompt": func() { prompt() }, // for panes
-		"ssh":    fakeSSH,
+		"agent":   simulated,           // for run
+		"claude":  simulated,           // for the commands of the README
+		"prompt":  func() { prompt() }, // for panes
+		"ssh":     fakeSSH,
+		"fakessh": fakeSSH,
 	})
 }
 
