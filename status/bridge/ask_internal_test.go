@@ -65,13 +65,9 @@ func TestWeigh(t *testing.T) {
 			row["timestamp"] = took.Add(time.Duration(tc.at) * time.Millisecond).Format(inbox.TimestampLayout)
 		}
 		raw, err := json.Marshal([]any{row})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows, err := inbox.Parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, ok, err := q.weigh(journal.Record{Row: rows[0], Inbox: tc.to, FirstSeen: took.Add(time.Second)})
 		got := "nothing"
 		switch {
@@ -97,13 +93,9 @@ func takenAtZero(t *testing.T) (q *question, said func(ms int, fields string) jo
 	return q, func(ms int, fields string) journal.Record {
 		raw, err := json.Marshal([]any{map[string]any{"from": "worker", "text": `{"type":"idle_notification",` + fields + `}`,
 			"timestamp": took.Add(time.Duration(ms) * time.Millisecond).Format(inbox.TimestampLayout)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows, err := inbox.Parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return journal.Record{Row: rows[0], Inbox: "team-lead"}
 	}
 }
@@ -154,13 +146,9 @@ func ofWorker(t *testing.T) (*question, *simagent.Agent) {
 	t.Helper()
 	dir := t.TempDir()
 	sim, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: dir, Name: "t", Members: []simagent.Member{{Name: "worker"}, {Name: "operator", Absent: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sends, err := mail.New(t.Context(), mail.Options{Team: teamstest.Open(t, dir).Team("t")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now := time.Now()
 	q := &question{sender: sends, from: "operator", since: now, taken: now, Delivered: mail.Delivered{Team: "t", Member: "worker"}}
 	q.ID = "m-1"
@@ -213,9 +201,7 @@ func TestAnswerByTheTranscript(t *testing.T) {
 		}, ""},
 	} {
 		path := filepath.Join(t.TempDir(), "agent-worker.jsonl")
-		if err := os.WriteFile(path, []byte(strings.Join(tc.records, "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(strings.Join(tc.records, "\n")+"\n"), 0o600))
 		q, _ := ofWorker(t)
 		q.begun, q.transcripts = begun, func() []string { return []string{path} }
 		r, ok, err := q.transcript(t.Context())
@@ -235,9 +221,7 @@ func TestAnswerByTheTranscript(t *testing.T) {
 	// A message that was sent in that turn is the answer, though it was not recorded yet.
 	path := filepath.Join(t.TempDir(), "agent-worker.jsonl")
 	records := given + "\n" + says("a-1", "u-1", begun.Add(time.Second), "done", "end_turn") + "\n"
-	if err := os.WriteFile(path, []byte(records), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(records), 0o600))
 	if _, err := worker.Send(t.Context(), simagent.Message{To: "operator", Text: "the answer"}); err != nil {
 		t.Fatal(err)
 	}

@@ -96,6 +96,16 @@ func TestAttention(t *testing.T) {
 		t.Errorf("what the lead decides: %+v", a)
 	}
 	yes := api.Permit{Question: asked.Question.ID, Digest: asked.Question.Digest, Allow: true}
+	for code, change := range map[api.Code]func(*api.Permit){
+		api.CodeConflict: func(p *api.Permit) { p.Digest = "x" },
+		api.CodeNotFound: func(p *api.Permit) { p.Question = "x" },
+		api.CodeInvalid:  func(p *api.Permit) { p.Session = "Bash" },
+	} {
+		bad := yes
+		change(&bad)
+		_, err := w.s.Permit(w.ctx, drums.ID, bad)
+		w.fails(err, code)
+	}
 	_, err := w.s.Permit(w.ctx, drums.ID, yes)
 	w.must(err)
 	_, err = w.s.Permit(w.ctx, drums.ID, yes)

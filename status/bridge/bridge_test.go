@@ -59,14 +59,10 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
 	b, err := bridge.OpenService(t.Context(), bridge.ServiceOptions{Root: f.Root, State: f.State, ReadOnly: true, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer b.Close()
 	l, err := b.Ledger(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := l.AddPane(t.Context(), ledger.Pane{
 		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(tmux.Claude), At: time.Now(), PID: 1, Server: 1,
 	}, false); err != nil {
@@ -106,9 +102,7 @@ func TestDeliveriesSayWhyAPaneWaits(t *testing.T) {
 	f := teamstest.New(t)
 	opts := options(t, f)
 	l, err := opts.Ledger(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := l.AddPane(t.Context(), ledger.Pane{
 		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: string(tmux.Claude),
 	}, false)
@@ -120,9 +114,7 @@ func TestDeliveriesSayWhyAPaneWaits(t *testing.T) {
 	if err == nil {
 		err = l.HoldPaneMessage(t.Context(), "d", "draft", "somebody has typed at the prompt", time.Now())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	list, err := bridge.New(opts).Deliveries(t.Context(), "", api.DeliveryQuery{Team: api.TeamPanes})
 	if err != nil || len(list) != 1 || list[0].Reason != "somebody has typed at the prompt" {
 		t.Errorf("%+v, %v", list, err)
@@ -160,9 +152,7 @@ func TestIdleRelays(t *testing.T) {
 	idle := attention.NoService
 	opts.Idle = func() string { return idle }
 	l, err := opts.Ledger(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := l.AddRelay(t.Context(), ledger.Relay{Root: f.Root.Path(), Team: teamstest.Newer, Member: "worker", Runtime: "claude", Command: []string{"claude"}, Dir: f.State, OnCut: "park"}); err != nil {
 		t.Fatal(err)
 	}
@@ -192,9 +182,7 @@ func TestUnrecordedJoinIsTakenBack(t *testing.T) {
 	opts.Ledger = func(context.Context) (*ledger.Ledger, error) { return closed, nil }
 	path := filepath.Join(f.Root.Path(), "teams", teamstest.Newer, "config.json")
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = bridge.New(opts).Join(t.Context(), teamstest.Newer, api.NewJoin{})
 	after, rerr := os.ReadFile(path)
 	if err == nil || rerr != nil || !strings.Contains(err.Error(), "taken back") {
@@ -213,24 +201,16 @@ func TestSessionsOfRelays(t *testing.T) {
 	o := options(t, f)
 	b := bridge.New(o)
 	lg, err := o.Ledger(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder := filepath.Join(f.Root.Path(), "sessions")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(folder, 0o700))
 	self := process.Identify(os.Getpid())
 	start, _, _ := strings.Cut(self.Start, "@")
 	file := fmt.Sprintf(`{"pid":%d,"sessionId":"s-1","procStart":%q}`, self.PID, start)
-	if err := os.WriteFile(filepath.Join(folder, "1.json"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, "1.json"), []byte(file), 0o600))
 	for recorded, want := range map[string]bool{self.Start: true, "1@elsewhere": false} {
 		s := ledger.Session{InboxKey: ledger.InboxKey{Root: f.Root.Path(), Team: "t", CreatedAt: 1, Inbox: "worker"}, ID: "s-1", PID: self.PID, Start: recorded, Mode: []byte("{}")}
-		if err := lg.SetSession(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, lg.SetSession(t.Context(), s))
 		list, err := b.Sessions(t.Context())
 		if err != nil || len(list) != 1 || list[0].Relayed != want || (list[0].Member == "worker") != want {
 			t.Errorf("recorded as %q: %+v, %v", recorded, list, err)

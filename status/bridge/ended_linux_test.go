@@ -34,16 +34,12 @@ func TestTeammateInAPaneIsKilled(t *testing.T) {
 	if err == nil {
 		err = agent.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer in.Close()
 	b := bridge.New(options(t, f))
 	words := func() string {
 		all, err := b.Status(t.Context(), team)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, s := range all {
 			if s.Member == "worker" {
 				return s.Word + " (" + s.Why + ")"
@@ -72,9 +68,7 @@ func TestTeammateInAPaneIsKilled(t *testing.T) {
 			over <- err
 		}()
 	}
-	if err := agent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, agent.Process.Kill())
 	_ = agent.Wait() // it was killed
 	for range 3 {
 		if err := <-over; !errors.Is(err, api.CodeNotFound) || !strings.Contains(err.Error(), "process") || !strings.Contains(err.Error(), "has ended") {

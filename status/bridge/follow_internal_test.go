@@ -24,9 +24,7 @@ func service(t *testing.T) (*teamstest.Fixture, *Service) {
 	s, err := OpenService(t.Context(), ServiceOptions{
 		Root: f.Root, State: f.State, Lock: teamstest.Patient, Tick: 20 * time.Millisecond, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -70,9 +68,7 @@ func TestTakenMessagesShareADirectory(t *testing.T) {
 	f, s := service(t)
 	s.start(t)
 	rec, err := s.Record(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rec.Close()
 	const n = 5
 	for i := range n {
@@ -82,12 +78,8 @@ func TestTakenMessagesShareADirectory(t *testing.T) {
 		}
 	}
 	empty := filepath.Join(t.TempDir(), "empty") // renamed: nothing is known of messages whose inbox has no content
-	if err := os.WriteFile(empty, []byte("[]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(empty, f.Inbox(teamstest.Newer, "worker").Path()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(empty, []byte("[]"), 0o600))
+	must(t, os.Rename(empty, f.Inbox(teamstest.Newer, "worker").Path()))
 	for taken := 0; taken < n; {
 		list, err := rec.Changes(t.Context(), time.Minute)
 		if err != nil || len(list) == 0 {
@@ -118,13 +110,9 @@ func TestFollowedIsBounded(t *testing.T) {
 	t.Parallel()
 	fixture, s := service(t)
 	team, err := fixture.Root.Team(teamstest.Newer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sender, err := mail.New(t.Context(), mail.Options{Team: team, Locker: s.locker, Ledger: s.ledger, From: mail.User})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := s.follower
 	item := func(id string, taken time.Time) *sentRow {
 		d := mail.Delivered{Team: teamstest.Newer, Member: "worker", ID: id, Start: time.Now()}
@@ -144,5 +132,12 @@ func TestFollowedIsBounded(t *testing.T) {
 	f.show(t.Context(), slices.Clone(f.items))
 	if len(f.items) != maxFollowed-1 || f.items[1].ID == "late" {
 		t.Errorf("%d messages, second %s", len(f.items), f.items[1].ID)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

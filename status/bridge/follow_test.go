@@ -80,7 +80,7 @@ func TestAgentThatIsQuick(t *testing.T) {
 	w.play(w.simulated(false, 10*time.Microsecond))
 	w.start()
 	var ids []string
-	for i := range 50 {
+	for i := range 30 {
 		ids = append(ids, w.send("quick", "worker", "", api.NewMessage{Text: fmt.Sprint("message ", i)}).ID)
 	}
 	receipts := w.receipts(ids...)

@@ -19,19 +19,13 @@ func TestKeepTranscriptsOfNoRelay(t *testing.T) {
 	t.Parallel()
 	f, s := service(t)
 	config, err := f.Team(teamstest.Newer).Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lead, _ := config.Lead()
 	path := filepath.Join(f.Root.Path(), "projects", transcript.Slug(lead.Cwd), config.LeadSessionID)
 	own := filepath.Join(path, "subagents", "agent-aworker-1")
-	if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(own), 0o700))
 	for name, text := range map[string]string{path + ".jsonl": "", own + ".jsonl": "{}\n", own + ".meta.json": `{"name":"worker"}`} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	followed := func() (names []string) {
 		ctx, stop := context.WithCancel(t.Context())

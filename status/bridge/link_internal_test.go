@@ -51,9 +51,7 @@ func machinesOfHub(t *testing.T, first ...func(build *linkedMachine)) (laptop, b
 	t.Helper()
 	dir = t.TempDir()
 	h, err := natshub.Open(t.Context(), natshub.Options{Dir: dir, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- h.Run(ctx) }()
@@ -67,9 +65,7 @@ func machinesOfHub(t *testing.T, first ...func(build *linkedMachine)) (laptop, b
 		m := &linkedMachine{Fixture: teamstest.New(t), t: t, name: name}
 		m.open()
 		links, err := m.SetLink(t.Context(), api.NewLink{Machine: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		card, err := nats.ParseCard(links.Card)
 		if err == nil {
 			err = natshub.Add(t.Context(), dir, card, natshub.AddOptions{})
@@ -77,9 +73,7 @@ func machinesOfHub(t *testing.T, first ...func(build *linkedMachine)) (laptop, b
 		if err == nil {
 			_, err = m.SetLink(t.Context(), api.NewLink{Hub: "nats://" + h.Addr().String()})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return m
 	}
 	laptop, build = machine("laptop"), machine("build")
@@ -104,9 +98,7 @@ func (m *linkedMachine) open() {
 	s, err := OpenService(m.t.Context(), ServiceOptions{
 		Root: m.Root, State: m.State, Lock: teamstest.Patient, Tick: 20 * time.Millisecond, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	s.links.every, s.links.late = time.Second, 250*time.Millisecond
 	m.Service = s
 }
@@ -135,9 +127,7 @@ func (m *linkedMachine) add(other *linkedMachine, teams ...string) {
 	if err == nil {
 		_, err = m.AddMachine(m.t.Context(), api.NewMachine{Card: links.Card, Teams: teams})
 	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 }
 
 // until waits until something is so.
@@ -239,9 +229,7 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	// What waits because of it is told, without what it says.
 	row, err := json.Marshal([]any{map[string]any{"from": "worker", "timestamp": time.Now().UTC(), "read": true, "text": `{"type":"permission_request","request_id":"perm-1-a","agent_id":"worker",` +
 		`"tool_name":"Bash","tool_use_id":"t1","description":"a secret","input":{},"permission_suggestions":[]}`}})
-	if err := errors.Join(err, os.WriteFile(build.Path("ci", "inboxes", "chief.json"), row, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, os.WriteFile(build.Path("ci", "inboxes", "chief.json"), row, 0o600)))
 	laptop.until("worker needs somebody", func() bool {
 		states, err := laptop.Status(t.Context(), "ci@build", "worker")
 		if err != nil || len(states) != 1 || states[0].Section != api.SectionNeedsYou {
@@ -281,9 +269,7 @@ func TestStandIns(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := laptop.Team("dev").Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, there := c.Member("worker-build"); there {
 		t.Error("the stand-in is still a member")
 	}
@@ -304,9 +290,7 @@ func TestClaimedOnce(t *testing.T) {
 		laptop.Fixture.Send("dev", "alice", "worker-build", text)
 		laptop.open()
 		standIns, err := laptop.ledger.StandIns(t.Context(), laptop.Root.Path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		laptop.links.fault = func(step string) error {
 			if step == []string{"claimed", "marked", "never"}[i%3] {
 				return errors.New("killed")
@@ -345,9 +329,7 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 	}
 	const first = `[{"from":"alice","text":"once","timestamp":"2026-11-27T10:00:00.000Z","read":false,"messageId":"m1"}]`
 	for range 2 { // the second time, a program writes back what it read before
-		if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(first), 0o600))
 		marked()
 	}
 	standIns, err := laptop.ledger.StandIns(t.Context(), laptop.Root.Path())
@@ -360,9 +342,7 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 			{"from":"alice","text":"{\"type\":\"shutdown_request\",\"requestId\":\"r\",\"from\":\"alice\"}","timestamp":"2026-11-27T10:00:02.000Z","read":false},
 			{"from":"alice","text":"after it","timestamp":"2026-11-27T10:00:03.000Z","read":false,"messageId":"m3"}]`), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := build.rows("ci", "worker", 2)
 	if got[0].Text != "once" || got[1].Text != "after it" {
 		t.Errorf("%+v", got)
@@ -493,9 +473,7 @@ func TestPersonIsReachedOnlyIfAsked(t *testing.T) {
 	}
 	waits := func() string {
 		list, err := laptop.Attention(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var all []string
 		for _, a := range list {
 			all = append(all, a.From+" in "+a.Team)
@@ -532,9 +510,7 @@ func TestUnreadStays(t *testing.T) {
 	build.Fixture.Send("ci", "worker", "user-laptop", "no, it is red")
 	unread := func() []api.Attention {
 		list, err := laptop.Attention(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return list
 	}
 	laptop.until("the answer waits", func() bool { return len(unread()) == 1 })
@@ -616,9 +592,7 @@ func TestSharedNoLonger(t *testing.T) {
 		}
 		return err
 	}
-	if err := write("before"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, write("before"))
 	if _, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -685,9 +659,7 @@ func TestNewKey(t *testing.T) {
 	}
 	build.open()
 	before, err := build.Links(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	links, err := build.SetLink(t.Context(), api.NewLink{NewKey: true})
 	if err != nil || links.Card == before.Card {
 		t.Fatalf("%+v, %v", links, err)
@@ -696,9 +668,7 @@ func TestNewKey(t *testing.T) {
 	if err == nil {
 		err = natshub.Add(t.Context(), dir, card, natshub.AddOptions{Replace: true})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := laptop.AddMachine(t.Context(), api.NewMachine{Card: links.Card}); !errors.Is(err, api.CodeConflict) {
 		t.Errorf("another card was taken without being asked: %v", err)
 	}
@@ -775,9 +745,7 @@ func TestSharingEndsWhileAMessageComes(t *testing.T) {
 				}
 			})
 			sent, err := laptop.say("ci@build", "worker", "", "hello")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			err = <-met
 			_, arrived := laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute)
 			if step == "checked" {
@@ -831,18 +799,12 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		at := time.Now().UTC().Format(inbox.TimestampLayout)
 		report := fmt.Sprintf(`{"type":"idle_notification","from":"worker","timestamp":%q,"idleReason":"available","result":"42"}`, at)
 		row, err := json.Marshal([]any{map[string]any{"from": "worker", "text": report, "timestamp": at, "read": false}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lead := build.Inbox("ci", "chief")
-		if err := os.WriteFile(lead.Path(), row, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(lead.Path(), row, 0o600))
 		if recorded {
 			c, err := build.Team("ci").Config(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			seen := journal.Snapshot{Root: build.Root.Path(), Team: c.Instance(), Inbox: "chief", At: time.Now()}
 			if seen.Rows, err = teamstest.Take(t.Context(), lead, teamstest.All); err == nil {
 				_, err = build.journal.Observe(t.Context(), seen)
@@ -860,9 +822,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 			return nil
 		}
 		build.start()
-		if err := <-answered; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-answered)
 		<-killed
 		build.restart()
 		build.until("no question waits", func() bool {

@@ -13,6 +13,7 @@ import (
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/status/view"
 )
 
 // panes is a Claude directory with a tmux server in which an agent program runs.
@@ -93,7 +94,9 @@ func TestPaneIsAMember(t *testing.T) {
 	missing := p.newPane("other")
 	missing.Target = "%99"
 	_, err = p.s.AddPane(p.ctx, missing)
-	p.fails(err, api.CodeNotFound)
+	if p.fails(err, api.CodeNotFound); len(view.Problem(err).Nearest) == 0 {
+		t.Errorf("no panes are named in %v", err)
+	}
 	e.shows(func(s *api.Snapshot) bool {
 		return slices.ContainsFunc(s.Teams, func(t api.Team) bool { return t.Panes && t.Team == api.TeamPanes && t.Members == 1 }) &&
 			slices.ContainsFunc(s.Status, func(s api.Status) bool {
@@ -177,7 +180,9 @@ func TestMessagesForNoPane(t *testing.T) {
 	_, err := p.s.Send(p.ctx, api.TeamPanes, "build", "one", api.NewMessage{Text: "another"})
 	p.fails(err, api.CodeIDTaken)
 	_, err = p.s.Send(p.ctx, api.TeamPanes, "biuld", "", api.NewMessage{Text: "x"})
-	p.fails(err, api.CodeNotFound)
+	if p.fails(err, api.CodeNotFound); !slices.Contains(view.Problem(err).Nearest, "build") {
+		t.Errorf("a name that is wrong: %v", err)
+	}
 	for code, list := range map[api.Code][]api.NewBroadcast{
 		api.CodeNotFound: {{Text: "x", From: "build"}, {Text: "x", From: "build@tmux"}, {Text: "x", Except: []string{"biuld"}}},
 		api.CodeInvalid:  {{Text: "x", PaneOptions: api.PaneOptions{Via: api.ViaPane}}},

@@ -14,9 +14,7 @@ import (
 func TestRelayQuery(t *testing.T) {
 	t.Parallel()
 	root, err := teams.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	here := root.Path()
 	all := []candidate{

@@ -25,13 +25,9 @@ func TestRecordBesideAStoppedWriter(t *testing.T) {
 	if err == nil {
 		err = j.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	writer, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer writer.Close()
 	if err := sqlitex.ExecuteTransient(writer, "BEGIN IMMEDIATE", nil); err != nil {
 		t.Fatal(err)
@@ -43,9 +39,7 @@ func TestRecordBesideAStoppedWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := l.Record(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}

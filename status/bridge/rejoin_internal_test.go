@@ -25,21 +25,15 @@ func (w world) joinedTeam(t *testing.T, l *ledger.Ledger) (*teams.Team, teams.Me
 	t.Helper()
 	team := w.Team(teamstest.Newer)
 	m, err := team.Join(t.Context(), w.Locker, "operator", "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Joined(t.Context(), w.joinOf(t, team, m)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, l.Joined(t.Context(), w.joinOf(t, team, m)))
 	return team, m
 }
 
 func (w world) joinOf(t *testing.T, team *teams.Team, m teams.Membership) ledger.Join {
 	t.Helper()
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ledger.Join{Root: w.Root.Path(), Team: teamstest.Newer, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt}
 }
 
@@ -47,9 +41,7 @@ func (w world) joinOf(t *testing.T, team *teams.Team, m teams.Membership) ledger
 func member(t *testing.T, team *teams.Team, name string) (teams.Member, bool) {
 	t.Helper()
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c.Member(name)
 }
 
@@ -58,23 +50,15 @@ func (w world) forget(t *testing.T, name string) {
 	t.Helper()
 	path := filepath.Join(w.Root.Path(), "teams", teamstest.Newer, "config.json")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var config map[string]any
-	if err := json.Unmarshal(data, &config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &config))
 	config["members"] = slices.DeleteFunc(config["members"].([]any), func(m any) bool { return m.(map[string]any)["name"] == name })
 	if data, err = json.MarshalIndent(config, "", "  "); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path+".new", data, 0o600))
+	must(t, os.Rename(path+".new", path))
 }
 
 // Where an entry of ours vanishes, it is put there again, as often as that
@@ -105,9 +89,7 @@ func TestJoinsAgain(t *testing.T) {
 	var m teams.Membership
 	for {
 		c, err := team.Config(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ours, err := mail.Memberships(t.Context(), r.ledger, team, c)
 		if err != nil || len(ours) != 1 {
 			t.Fatalf("joined as %+v, %v", ours, err)
@@ -121,9 +103,7 @@ func TestJoinsAgain(t *testing.T) {
 
 	// Leaving is two steps, between which nobody may come.
 	release, err := mail.Alone(t.Context(), w.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := team.Leave(t.Context(), r.locker, m); err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +112,8 @@ func TestJoinsAgain(t *testing.T) {
 	if again, err := r.rejoiner.join(soon, w.joinOf(t, team, m)); again || !errors.Is(err, lockedfile.ErrLocked) {
 		t.Errorf("in the middle of leaving: joined %v, %v", again, err)
 	}
-	if err := r.ledger.Left(t.Context(), w.joinOf(t, team, m)); err != nil {
-		t.Fatal(err)
-	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.ledger.Left(t.Context(), w.joinOf(t, team, m)))
+	must(t, release())
 	for range 3 { // looks
 		signal(r.rejoiner.dirty)
 		for len(r.rejoiner.dirty) > 0 {

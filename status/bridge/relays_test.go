@@ -71,6 +71,9 @@ func TestPersonsWords(t *testing.T) {
 	if found, err := w.s.Search(w.ctx, api.SearchQuery{Words: "wish"}); err != nil || len(found.Hits) != 1 || !found.Hits[0].Person || found.Hits[0].Relay == nil {
 		t.Errorf("found %+v, %v", found, err)
 	}
+	if rows, err := w.Inbox(band, "team-lead").Read(w.ctx); err == nil && len(rows) > 0 {
+		t.Errorf("the inbox has %+v", rows)
+	}
 	if again := w.send(band, "team-lead", "k-1", wish); !again.Deduplicated || again.Delivery != sent.Delivery {
 		t.Errorf("sent again %+v", again)
 	}
@@ -176,6 +179,9 @@ func TestInterrupt(t *testing.T) {
 	_, err = w.s.Interrupt(w.ctx, lead.ID)
 	w.must(err)
 	w.delivery(lead.ID, sent.Delivery, "cancelled")
+	if list, err := w.s.Deliveries(w.ctx, lead.ID, api.DeliveryQuery{State: "dropped,cancelled"}); err != nil || len(list) != 2 {
+		t.Errorf("ended otherwise: %+v, %v", list, err)
+	}
 	for id, want := range map[string]string{sent.ID: api.Consumed, waits.ID: api.Lost} {
 		w.recorded(band, want, func(m api.Record) bool { return m.ID == id && m.Receipt != nil && m.Receipt.State == want })
 	}

@@ -21,9 +21,7 @@ func bubble(t *testing.T, do func(*testing.T, *Service)) {
 	f := teamstest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, err := OpenService(t.Context(), ServiceOptions{Root: f.Root, State: f.State, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)
@@ -49,14 +47,10 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *Service) {
 		l, err := ledger.Open(t.Context(), filepath.Join(s.opts.State, "ledger.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer l.Close()
 		j, err := journal.Open(t.Context(), filepath.Join(s.opts.State, "journal.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer j.Close()
 		news, done := s.news.subscribe()
 		defer done()
@@ -71,15 +65,11 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 			}
 		}
 
-		if err := l.SetLink(t.Context(), ledger.Link{Name: "laptop"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.SetLink(t.Context(), ledger.Link{Name: "laptop"}))
 		signalled(t, time.Second, "the ledger", s.rejoiner.dirty)
 		time.Sleep(time.Minute)
 		rows, err := inbox.Parse([]byte(`[{"from":"alice","text":"hello"}]`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := j.Observe(t.Context(), journal.Snapshot{Root: s.opts.Root.Path(), Team: teams.Instance{Team: "team"}, Inbox: "bob", Rows: rows, At: time.Now(), Done: time.Now()}); err != nil {
 			t.Fatal(err)
 		}

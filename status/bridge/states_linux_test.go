@@ -123,9 +123,7 @@ func TestWordsFromProcessesAndTurns(t *testing.T) {
 func leadOf(t *testing.T, path string, pid int) (session, start string) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	start = strings.Fields(rest)[19]
 	config := editConfig(t, path, func(c map[string]any) { c["leadProcess"] = leadProcess(t, pid, start) })
@@ -139,13 +137,9 @@ func leadOf(t *testing.T, path string, pid int) (session, start string) {
 func leadProcess(t *testing.T, pid int, start string) map[string]any {
 	t.Helper()
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	space, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return map[string]any{"pid": pid, "pidSpace": host + "#" + space, "procStart": start, "claimedAt": 1}
 }
 
@@ -163,9 +157,7 @@ func editConfig(t *testing.T, path string, edit func(map[string]any)) (c map[str
 	if err == nil {
 		err = os.WriteFile(path, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -20,22 +20,16 @@ func TestTasksAcrossServices(t *testing.T) {
 	t.Parallel()
 	f := teamstest.New(t)
 	dir := filepath.Join(f.Root.Path(), "tasks", "shared")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
 	write := func(status string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "1.json"), []byte(`{"subject": "s", "status": "`+status+`"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "1.json"), []byte(`{"subject": "s", "status": "`+status+`"}`), 0o600))
 	}
 	// serve runs a service for as long as during takes.
 	serve := func(killed bool, during func(context.Context, *bridge.Service)) {
 		t.Helper()
 		s, err := bridge.OpenService(t.Context(), bridge.ServiceOptions{Root: f.Root, State: f.State, ReadOnly: true, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
 		err = s.Run(t.Context(), func(running context.Context, _ bridge.Part) error {
 			during(running, s)
@@ -52,15 +46,11 @@ func TestTasksAcrossServices(t *testing.T) {
 	changes := func(n int) []journal.TaskChange {
 		t.Helper()
 		j, err := journal.Open(t.Context(), filepath.Join(f.State, "journal.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer j.Close()
 		for {
 			list, _, err := j.TaskChanges(t.Context(), journal.TaskQuery{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if len(list) >= n {
 				return list
 			}
@@ -71,9 +61,7 @@ func TestTasksAcrossServices(t *testing.T) {
 	}
 	write("pending")
 	for name, text := range map[string]string{"2.json": "{}", "3.json": "{"} { // it cannot be read
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	began := time.Now()
 	serve(false, func(context.Context, *bridge.Service) {
@@ -81,9 +69,7 @@ func TestTasksAcrossServices(t *testing.T) {
 		if c := changes(1)[0]; c.What != api.TaskStatus || c.Was != "pending" || c.Now != "in_progress" || !c.After.IsZero() || c.At.Before(began.Add(-time.Second)) {
 			t.Errorf("while it runs: %+v", c)
 		}
-		if err := os.Remove(filepath.Join(dir, "2.json")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(dir, "2.json")))
 		if c := changes(2)[0]; c.What != api.TaskDeleted || c.ID != "2" || !c.After.IsZero() {
 			t.Errorf("beside a file that cannot be read: %+v", c)
 		}
@@ -95,9 +81,7 @@ func TestTasksAcrossServices(t *testing.T) {
 		}
 	})
 	last := changes(3)[0].At
-	if err := os.Remove(filepath.Join(dir, "1.json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "1.json")))
 	serve(false, func(ctx context.Context, s *bridge.Service) {
 		if c := changes(4)[0]; c.What != api.TaskDeleted || c.After.Before(last) || !c.After.Before(c.At) {
 			t.Errorf("after a service that was killed: %+v", c)

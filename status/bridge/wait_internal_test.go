@@ -18,9 +18,7 @@ func TestReplyOfLongAgo(t *testing.T) {
 	_, s := service(t)
 	since := time.Now().Truncate(time.Millisecond)
 	rec, err := s.Record(t.Context(), pane.SessionTeam)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &waiting{Local: s.Local, Occasion: api.Occasion{For: api.ForReply}, team: pane.SessionTeam, root: s.opts.Root.Path(), rec: rec, since: since}
 	var events []journal.RelayEvent
 	for i, at := range []time.Time{since.Add(-time.Minute), since, since.Add(time.Minute)} {
@@ -32,9 +30,7 @@ func TestReplyOfLongAgo(t *testing.T) {
 	}
 	_, err = s.journal.CopyEvents(t.Context(), "ledger", events...)
 	list, aerr := w.appeared(t.Context(), time.Minute)
-	if err := errors.Join(err, aerr, rec.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, aerr, rec.Close()))
 	if len(list) != 2 || list[0].Text != "answer 1" || list[1].Text != "answer 2" {
 		t.Errorf("they count as new: %+v", list)
 	}

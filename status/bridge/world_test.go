@@ -131,8 +131,13 @@ func readOnly(o *bridge.ServiceOptions) { o.ReadOnly = true }
 
 func (w *world) must(err error) {
 	w.Helper()
+	must(w, err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		w.Fatal(err)
+		t.Fatal(err)
 	}
 }
 

@@ -78,13 +78,9 @@ func BenchmarkEvent(b *testing.B) {
 		text := fmt.Sprintf("message %d", n)
 		n++
 		row := fmt.Sprintf(`[{"from":"team-lead","text":%q,"timestamp":"2026-11-20T17:48:11.432Z","read":false}]`, text)
-		if err := os.WriteFile(path+".tmp", []byte(row), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.WriteFile(path+".tmp", []byte(row), 0o600))
 		start := time.Now()
-		if err := os.Rename(path+".tmp", path); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.Rename(path+".tmp", path))
 		for <-seen != text {
 		}
 		took = append(took, time.Since(start))

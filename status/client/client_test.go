@@ -30,13 +30,9 @@ func TestRoutes(t *testing.T) {
 	w := newWorld(t)
 	addrs, _ := w.serve(w.both)
 	token, err := os.ReadFile(api.TokenPath(w.State))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tcp, err := client.New(client.Options{Address: addrs[1], Token: strings.TrimSpace(string(token))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := t.Context()
 	for i, c := range []*client.Client{w.find(), tcp} {
 		if c.Where() != addrs[i] {
@@ -55,9 +51,7 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("signed in: %v", err)
 		}
 		want, err := view.Teams(ctx, w.Root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := c.Teams(ctx); err != nil || cmp.Diff(want, got) != "" {
 			t.Errorf("teams: %v %s", err, cmp.Diff(want, got))
 		}
@@ -205,20 +199,14 @@ func TestFind(t *testing.T) {
 		t.Errorf("over TCP alone: %v", err)
 	}
 	card, err := api.ReadCard(w.State, w.Root.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	end()
 	none("it ended")
 	leave := func() {
 		t.Helper()
 		data, err := json.Marshal(card)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(api.CardPath(w.State, w.Root.Path()), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(api.CardPath(w.State, w.Root.Path()), data, 0o600))
 	}
 	leave() // as a service that was killed leaves it
 	none("it was killed")
@@ -234,18 +222,14 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c, err := client.New(client.Options{Socket: filepath.Join(t.TempDir(), "none")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	gone, ok := errors.AsType[*client.UnreachableError](c.Health(ctx))
 	if !ok || gone.Sent || !errors.Is(gone, client.ErrUnreachable) || strings.Contains(gone.Error(), "http://") {
 		t.Errorf("nobody is there: %v", gone)
 	}
 	// Connected, and then cut off: it may have been done.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -297,9 +281,7 @@ func TestSkew(t *testing.T) {
 			_, _ = w.Write([]byte(c.body))
 		}))
 		asks, err := client.New(client.Options{Address: h.Listener.Addr().String()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list, err := asks.Teams(t.Context())
 		switch skew, ok := errors.AsType[*client.SkewError](err); {
 		case c.want == "" && (err != nil || len(list) != 1 || list[0].Team != "x"):
@@ -319,9 +301,7 @@ func TestAwait(t *testing.T) {
 	_, end := w.serve()
 	c := w.find()
 	sent, err := c.Send(t.Context(), older, "worker", "", api.NewMessage{Text: "hello"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	waiting := make(chan error, 1)
 	go func() {
 		_, err := c.Await(t.Context(), sent, api.Consumed, 0)
@@ -352,9 +332,7 @@ func TestDeathWhileARequestWaits(t *testing.T) {
 	}))
 	defer h.Close()
 	c, err := client.New(client.Options{Address: h.Listener.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	dead := func(what string, err error) {
 		if u, ok := errors.AsType[*client.UnreachableError](err); !ok || !u.Sent {

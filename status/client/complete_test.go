@@ -23,9 +23,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
 	doc, err := w.find().Document(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want []string
 	mux := http.NewServeMux()
 	var mu sync.Mutex
@@ -47,9 +45,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 	h := httptest.NewServer(mux)
 	defer h.Close()
 	c, err := client.New(client.Options{Address: h.Listener.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	for m := range reflect.TypeOf(c).Methods() {
 		if m.Type.NumIn() < 2 || m.Type.In(1) != reflect.TypeFor[context.Context]() {

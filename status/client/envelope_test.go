@@ -22,32 +22,20 @@ func TestEnvelopes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	l, err := ledger.Open(ctx, filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	relay, err := l.AddRelay(ctx, ledger.Relay{Root: w.Root.Path(), Team: older, Member: "worker", Command: []string{"claude"}, Dir: t.TempDir(), OnCut: "nudge", Permissions: "deny"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, l.Close())
 	readOnly := func(o *server.Options) { o.ReadOnly = true } // it runs no agent
 	w.serve(readOnly)
 	j, err := journal.Open(ctx, filepath.Join(w.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	team, err := w.Root.Team(older)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer team.Close()
 	config, err := team.Config(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want []string
 	begin := time.Now()
 	says := func(count int) {
@@ -100,9 +88,7 @@ func TestEnvelopes(t *testing.T) {
 	for want, q := range map[int]client.MessageQuery{39: {}, 40: {Thinking: true}, 0: {MessagesOnly: true}} {
 		q.From, q.Limit = "worker", 500
 		p, err := c.Messages(ctx, older, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := 0
 		for _, m := range p.Messages {
 			if m.Work != nil {

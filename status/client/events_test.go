@@ -28,9 +28,7 @@ func TestEventsGoOn(t *testing.T) {
 	defer cancel()
 	c := w.find()
 	p, err := c.Messages(ctx, older, client.MessageQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const many = 40
 	// An answer begins with about 700 bytes of header, then 1 to 3 KB of snapshot, and
 	// a message takes 600.
@@ -41,9 +39,7 @@ func TestEventsGoOn(t *testing.T) {
 	cuts = append(cuts, 0)
 	cut := newCutter(t, addrs[0], cuts...)
 	through, err := client.New(client.Options{Socket: cut.path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client.Hurry(through)
 	seen := make(chan string, 10*many)
 	followed := make(chan error, 1)
@@ -117,9 +113,7 @@ func script(t *testing.T, status int, streams ...string) (c *client.Client, aske
 		}
 	}))
 	c, err := client.New(client.Options{Address: h.Listener.Addr().String(), Silence: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client.Hurry(c)
 	t.Cleanup(func() { c.Close(); h.CloseClientConnections(); h.Close() })
 	return c, func() []string {
@@ -148,9 +142,7 @@ func TestEventsAsTheyCome(t *testing.T) {
 	defer cancel()
 	var got []string
 	for e, err := range c.Events(ctx, "", client.Now) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch {
 		case e.Message != nil:
 			got = append(got, e.Message.Message.Text)
@@ -207,9 +199,7 @@ func TestSilence(t *testing.T) {
 	}))
 	defer h.Close()
 	c, err := client.New(client.Options{Address: h.Listener.Addr().String(), Silence: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var end error
 	for _, err := range c.Stream(t.Context(), "", client.Now) {
 		end = err
@@ -236,9 +226,7 @@ func TestEventsOfABusyService(t *testing.T) {
 	}))
 	defer h.Close()
 	c, err := client.New(client.Options{Address: h.Listener.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client.Hurry(c)
 	for e, err := range c.Events(ctx, "", client.Now) {
 		t.Errorf("%+v, %v", e, err)

@@ -41,9 +41,7 @@ func TestLoad(t *testing.T) {
 		Root: w.Root.Path(), Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker", Absent: true}},
 		Report: func(error) {},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Takes all that waits, as an agent does; a simulated one remembers what it took.
 	box := w.Inbox(team.Name(), "worker")
 	var agents sync.WaitGroup
@@ -78,9 +76,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range c.Events(ctx, "busy", client.After(0)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		break
 	}
 	c.Close()

@@ -29,9 +29,7 @@ func (w *world) pipe(address string, before ...func()) (*client.Client, *atomic.
 			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(address, "unix:"))
 		},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(c.Close)
 	return c, dialed
 }
@@ -96,9 +94,7 @@ func TestPipeIsCut(t *testing.T) {
 		}
 	}
 	rows, err := w.find().Read(t.Context(), older, api.Reading{Inboxes: []string{"worker"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := map[string]int{}
 	for _, m := range rows.Messages {
 		seen[m.ID]++
@@ -115,16 +111,12 @@ func TestPipeIsCut(t *testing.T) {
 		Pipe: true, Where: "the other machine", Broken: func(error) { broke++ },
 		Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "unix", k.path) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client.Hurry(c)
 	defer c.Close()
 	got, last := 0, int64(0)
 	for e, err := range c.Events(t.Context(), older, client.After(0)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if e.Message == nil {
 			continue
 		}

@@ -51,9 +51,7 @@ func (w *world) serve(change ...func(*server.Options)) (addrs []string, end func
 		f(&opts)
 	}
 	s, err := server.New(opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- s.Run(ctx) }()
@@ -83,9 +81,7 @@ func (w *world) serve(change ...func(*server.Options)) (addrs []string, end func
 func (w *world) find() *client.Client {
 	w.t.Helper()
 	c, err := client.Find(w.State, w.Root.Path())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(c.Close)
 	return c
 }
@@ -112,13 +108,9 @@ func newCutter(t *testing.T, to string, cuts ...int) *cutter {
 	t.Helper()
 	winetest.SkipUnix(t, onPort)
 	dir, err := os.MkdirTemp("", "tb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &cutter{path: filepath.Join(dir, "s"), cuts: cuts}
 	var all sync.WaitGroup
 	ctx, stop := context.WithCancel(context.Background())
@@ -170,4 +162,11 @@ func (c *cutter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -32,9 +32,7 @@ func TestMessagesAsHTML(t *testing.T) {
 	if err == nil {
 		_, err = worker.Send(t.Context(), simagent.Message{To: simagent.Lead, Text: idle})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	is := func(where string, m api.Record, want string) {
 		t.Helper()
 		if m.Text != md && m.Text != idle {
@@ -108,9 +106,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("sent %+v", list)
 		}
 	}
-	if err := os.WriteFile(w.Inbox(older, "worker").Path(), []byte("garbage"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(w.Inbox(older, "worker").Path(), []byte("garbage"), 0o600))
 	list := of[[]api.Sent](t, r.ask(t, "POST", to, `{"text":"more","includeLead":true}`), http.StatusMultiStatus)
 	if len(list) != 2 || list[0].State != api.Verified || list[1].State != api.Failed || list[1].Error == nil || list[1].Error.Code != api.CodeCorrupt {
 		t.Errorf("sent %+v", list)

@@ -22,9 +22,7 @@ func TestBridge(t *testing.T) {
 	bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge {
 		h := httptest.NewServer((&world{f}).start(t).checked(t))
 		c, err := client.New(client.Options{Address: h.Listener.Addr().String()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { c.Close(); h.CloseClientConnections(); h.Close() })
 		return c
 	})

@@ -20,9 +20,7 @@ func TestFindingsOfLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	h, err := hub.Open(t.Context(), hub.Options{Dir: dir, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- h.Run(ctx) }()
@@ -46,6 +44,9 @@ func TestFindingsOfLinks(t *testing.T) {
 			var report api.Report
 			ask("GET", "/v1/doctor", "", &report)
 			i := slices.IndexFunc(report.Findings, func(f api.Finding) bool { return f.Code == "hub" })
+			if !slices.ContainsFunc(report.Findings, func(f api.Finding) bool { return f.Code == "service" && f.Level == api.LevelOK }) {
+				t.Fatalf("got %+v, and a service answers", report.Findings)
+			}
 			if i >= 0 && report.Findings[i].Level == level && strings.HasPrefix(report.Findings[i].Message, message) && (level == api.LevelOK) == (report.Findings[i].Advice == "") {
 				return
 			}
@@ -62,8 +63,6 @@ func TestFindingsOfLinks(t *testing.T) {
 	if err == nil {
 		err = hub.Add(t.Context(), dir, card, hub.AddOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found(api.LevelOK, "this machine, laptop, is connected with the hub since ")
 }

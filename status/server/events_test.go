@@ -16,12 +16,10 @@ import (
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.start(t, func(s *Server) { s.limits.write = 5 * time.Second })
+	r := w.start(t, func(s *Server) { s.limits.write = 2 * time.Second })
 	slow := r.listen(t, "", "")
 	first, err := slow.next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	quick := r.listen(t, "", "")
 	// More than the buffers of two sockets hold.
 	const many, size = 20, 90 << 10
@@ -75,9 +73,7 @@ func TestHeartbeatAndEnd(t *testing.T) {
 	problem(t, r.ask(t, "GET", "/v1/events", ""), api.CodeTooMany)
 	for !strings.Contains(e.past, "alive") {
 		line, err := e.in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e.past += line
 	}
 	problem(t, r.ask(t, "GET", "/v1/events?after=x", ""), api.CodeUsage)

@@ -42,9 +42,7 @@ func TestNothingIsChangedInARequest(t *testing.T) {
 	// A message is refused as the command line does it.
 	inboxes := filepath.Join(w.Root.Path(), "teams", older, "inboxes", "worker.json")
 	before, err := os.ReadFile(inboxes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const path = "/v1/teams/" + older + "/members/worker/messages"
 	for body, want := range map[string]*inbox.InvalidError{
 		"{\"text\":\"rm caf\xe9.txt\"}":                 {Field: "text", Reason: "is not valid UTF-8"},
@@ -73,14 +71,10 @@ func TestNothingIsChangedInARequest(t *testing.T) {
 	// Whatever is exact arrives as it is.
 	text := "caf\u00e9 \U0001f600 \ufffd \\ud83d"
 	body, err := json.Marshal(api.NewMessage{Text: text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	of[api.Sent](t, r.ask(t, "POST", path, string(body), "Idempotency-Key", "m-1"), http.StatusCreated)
 	data, err := os.ReadFile(inboxes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, err := inbox.Parse(data)
 	if err != nil || len(rows) == 0 || rows[len(rows)-1].Text != text {
 		t.Errorf("got %+v, %v", rows, err)

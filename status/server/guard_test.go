@@ -29,9 +29,7 @@ func tcp(s *Server) { s.listen = append(s.listen, address{"tcp", "127.0.0.1:0"})
 func (r *running) overTCP(t *testing.T, method, path string, header ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.Addrs()[1]+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {
 			req.Host = header[i+1]
@@ -50,9 +48,7 @@ func TestWhoMayAsk(t *testing.T) {
 	w := newWorld(t)
 	r := w.start(t, tcp)
 	data, err := os.ReadFile(api.TokenPath(w.State))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	token := strings.TrimSpace(string(data))
 	auth := "Bearer " + token
 	here := r.Addrs()[1]
@@ -122,9 +118,7 @@ func TestPerson(t *testing.T) {
 		})
 	}, tcp)
 	res, err := r.client.Get("http://teambridge/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusTeapot {
 		t.Errorf("on the socket: %d", res.StatusCode)
@@ -251,9 +245,7 @@ func TestToken(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(state, ".api*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if err := os.WriteFile(api.TokenPath(state), []byte("short\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(api.TokenPath(state), []byte("short\n"), 0o600))
 	if _, _, err := token(state); err == nil {
 		t.Error("a short token is taken")
 	}
@@ -287,9 +279,7 @@ func TestSecondService(t *testing.T) {
 	w := newWorld(t)
 	r := w.start(t)
 	second, err := New(Options{Root: w.Root, State: w.State, Listen: []string{"unix:" + filepath.Join(w.State, "other.sock")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second.limits.handover = time.Millisecond
 	there, ok := errors.AsType[*RunningError](second.Run(t.Context()))
 	if !ok || there.PID != os.Getpid() || !slices.Equal(there.Listen, r.Addrs()) {
@@ -319,9 +309,7 @@ func TestOneServiceWithTwoStateDirectories(t *testing.T) {
 	before := entries(t, w.Root.Path())
 	r := w.start(t)
 	other, err := New(Options{Root: w.Root, State: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other.limits.handover = time.Millisecond
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
@@ -351,9 +339,7 @@ func TestOneServiceWithTwoStateDirectories(t *testing.T) {
 func entries(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	all, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range all {
 		names = append(names, e.Name())
 	}
@@ -366,14 +352,10 @@ func TestWaitsForTheLockOfOneThatWasKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	release, err := lockedfile.Hold(filepath.Join(w.State, "locks"), api.LockKey(w.Root.Path()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(Options{Root: w.Root, State: w.State})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		start := time.Now()
 		err = s.Run(t.Context())
 		if _, ok := errors.AsType[*RunningError](err); !ok || time.Since(start) != lockedfile.Handover {
@@ -390,9 +372,7 @@ func TestSocket(t *testing.T) {
 	w := newWorld(t)
 	path := api.SocketPath(w.State, w.Root.Path())
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	if err := l.Close(); err != nil { // as one that was killed leaves it
 		t.Fatal(err)
@@ -409,9 +389,7 @@ func TestSocket(t *testing.T) {
 	}
 
 	file := filepath.Join(w.State, "file")
-	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("mine"), 0o600))
 	for _, taken := range []string{file, path, filepath.Join(w.State, strings.Repeat("x", 120))} {
 		if l, err := listenUnix(t.Context(), taken); err == nil {
 			t.Errorf("listens at %s", taken)

@@ -22,13 +22,9 @@ import (
 func (r *running) verbatim(t *testing.T, request string) (status int, body string) {
 	t.Helper()
 	c, err := net.Dial("unix", api.SocketPath(r.world.State, r.world.Root.Path()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetDeadline(time.Now().Add(patience)))
 	if _, err := io.WriteString(c, request); err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +42,7 @@ func TestHostilePaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	secret := filepath.Join(w.Root.Path(), "secret.json")
-	if err := os.WriteFile(secret, []byte(`[{"from":"x","text":"hunter2","timestamp":"x"}]`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(secret, []byte(`[{"from":"x","text":"hunter2","timestamp":"x"}]`), 0o600))
 	r := w.start(t)
 	for _, path := range []string{
 		"/v1/teams/../../secret.json", "/v1/teams/..%2f..%2fsecret.json", "/v1/teams/%2e%2e", "/v1/teams/%2e%2e%2fteams%2fmyteam",
@@ -91,9 +85,7 @@ func TestHostileRequests(t *testing.T) {
 	to := "/v1/teams/" + older + "/members/worker/messages"
 	path := w.Inbox(older, "worker").Path()
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		request string
 		want    int
@@ -133,9 +125,7 @@ func TestIdleConnections(t *testing.T) {
 	r := newWorld(t).start(t)
 	for n := range 200 {
 		c, err := net.Dial("unix", api.SocketPath(r.world.State, r.world.Root.Path()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		if n%2 == 0 { // half of them in the middle of a request
 			if _, err := io.WriteString(c, "GET /v1/teams HTTP/1.1\r\nHost"); err != nil {
@@ -160,14 +150,10 @@ func TestConnectionsOfStrangers(t *testing.T) {
 		t.Helper()
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { again = c.Reused }})
 		req, err := http.NewRequestWithContext(ctx, "GET", "http://"+here+"/v1/teams", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("Authorization", "Bearer "+token)
 		res, err := (&http.Client{Transport: transport, Timeout: patience}).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
 			t.Fatalf("%s, %v", res.Status, err)
@@ -185,9 +171,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	} {
 		for range 2 * limit {
 			c, err := net.Dial("tcp", here)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			strangers = append(strangers, c)
 			_, _ = io.WriteString(c, says) // it may be closed already
 		}
@@ -201,9 +185,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	}
 	// Who is answered without a token has to come again.
 	res, err := http.Get("http://" + here + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res.Body.Close()
 	if !res.Close {
 		t.Error("a connection without a token stays open")
@@ -226,9 +208,7 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 	for n := range rows {
 		all = append(all, fmt.Sprintf(`{"from":"worker","text":"%d %s","timestamp":"2026-11-20T17:48:11.432Z","read":false}`, n, text))
 	}
-	if err := os.WriteFile(w.Inbox(older, "user").Path(), []byte("["+strings.Join(all, ",")+"]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(w.Inbox(older, "user").Path(), []byte("["+strings.Join(all, ",")+"]"), 0o600))
 	w.start(t).end(t) // it has recorded what is there before it serves
 	r := w.start(t, func(s *Server) { s.limits.write = time.Second })
 	if page := get[api.Page](t, r, "/v1/teams/"+older+"/messages?inbox=user"); len(page.Messages) != rows {
@@ -243,9 +223,7 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 	before := heap()
 	for range streams {
 		c, err := net.Dial("unix", api.SocketPath(w.State, w.Root.Path()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		if _, err := io.WriteString(c, "GET /v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)

@@ -43,9 +43,7 @@ func TestHTTP2(t *testing.T) {
 	})
 	c := overHTTP2(t, "unix", strings.TrimPrefix(r.Addrs()[0], "unix:"))
 	res, err := c.Get("http://teambridge/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusTeapot || res.ProtoMajor != 2 {
 		t.Errorf("it is %d over %s", res.StatusCode, res.Proto)
@@ -100,9 +98,7 @@ func TestProxy(t *testing.T) {
 	ask := func(method, url string, header ...string) (int, string) {
 		t.Helper()
 		req, err := http.NewRequest(method, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := 0; i < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 			if header[i] == "Host" {
@@ -113,17 +109,13 @@ func TestProxy(t *testing.T) {
 			req.AddCookie(cookie)
 		}
 		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		for _, c := range res.Cookies() {
 			cookie = c
 		}
 		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return res.StatusCode, string(body)
 	}
 	for _, path := range []string{"/", "/ui/page.js", "/v1/teams", "/healthz", "/?code=x"} {

@@ -17,9 +17,7 @@ import (
 func (r *running) later(ctx context.Context, t *testing.T, method, path, body string) <-chan answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, "http://teambridge"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -90,21 +88,13 @@ func TestRequestsThatWaitEndWithTheService(t *testing.T) {
 	r := w.start(t)
 	const session = "2de3961d-6921-4e4d-8adb-18a75361dbe0"
 	dir := filepath.Join(w.Root.Path(), "projects", "-p")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
 	record := `{"type":"user","uuid":"f1","timestamp":"2026-11-21T15:04:05Z","version":"2.1.329","message":{"role":"user","content":"mend it"}}` + "\n"
-	if err := os.WriteFile(filepath.Join(dir, session+".jsonl"), []byte(record), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, session+".jsonl"), []byte(record), 0o600))
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://teambridge/v1/transcripts/"+session+"?follow=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res, err := r.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() && !strings.Contains(lines.Text(), `"text":"mend it"`) {

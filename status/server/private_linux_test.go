@@ -14,9 +14,7 @@ func TestPrivateFromTheBeginning(t *testing.T) {
 	path := filepath.Join(newWorld(t).State, "s")
 	config := net.ListenConfig{Control: private}
 	l, err := config.Listen(t.Context(), "unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	if info, err := os.Lstat(path); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)

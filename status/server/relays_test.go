@@ -43,14 +43,10 @@ func newHeadless(t testing.TB, script simchild.Script) *headless {
 	t.Helper()
 	h := &headless{world: newWorld(t), script: script}
 	dir, err := filepath.EvalSymlinks(h.Root.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.script.State = dir
 	h.work = filepath.Join(dir, "work")
-	if err := os.Mkdir(h.work, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(h.work, 0o700))
 	h.Make(band, 1, "team-lead", "drums", "bass")
 	return h
 }
@@ -100,9 +96,7 @@ func path(team, member string) string {
 func message(t *testing.T, text, more string) string {
 	t.Helper()
 	quoted, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return `{"text": ` + string(quoted) + more + `}`
 }
 

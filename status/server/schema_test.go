@@ -69,9 +69,7 @@ type reference struct {
 func read(t testing.TB) reference {
 	t.Helper()
 	var doc reference
-	if err := json.Unmarshal(document, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(document, &doc))
 	return doc
 }
 

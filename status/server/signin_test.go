@@ -28,9 +28,7 @@ func paged(s *Server) {
 func visiting(t *testing.T, method, address string, cookies ...*http.Cookie) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range cookies {
 		req.AddCookie(c)
 	}
@@ -39,14 +37,10 @@ func visiting(t *testing.T, method, address string, cookies ...*http.Cookie) (*h
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return res, string(data)
 }
 
@@ -121,9 +115,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("with the cookie, of the next service: %s %s", res.Status, body)
 	}
 	r.end(t)
-	if err := os.Remove(api.TokenPath(w.State)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(api.TokenPath(w.State)))
 	r = w.start(t, tcp, paged)
 	if res, _ := visiting(t, "GET", "http://"+r.Addrs()[1]+"/v1/teams", cookie); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("with the cookie of a token that is no more: %s", res.Status)
@@ -141,13 +133,9 @@ func TestSignInFile(t *testing.T) {
 	home := t.TempDir()
 	left, foreign := filepath.Join(home, "teambridge-sign-in-1.html"), filepath.Join(home, "mine.html")
 	for _, path := range []string{left, foreign} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, nil, 0o600))
 		old := time.Now().Add(-2 * codeLife)
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, old, old))
 	}
 	r := w.start(t, tcp, paged, func(s *Server) { s.opts.Home = home })
 	request := func() api.SignIn {
@@ -198,9 +186,7 @@ func TestTokenRemoved(t *testing.T) {
 	read := func() string {
 		t.Helper()
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return strings.TrimSpace(string(data))
 	}
 	signIn := func() *http.Cookie {
@@ -214,9 +200,7 @@ func TestTokenRemoved(t *testing.T) {
 	open := func(cookie *http.Cookie) io.Reader {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), "GET", here+"/v1/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.AddCookie(cookie)
 		res, err := (&http.Client{Transport: &http.Transport{}}).Do(req)
 		if err != nil || res.StatusCode != http.StatusOK {
@@ -238,9 +222,7 @@ func TestTokenRemoved(t *testing.T) {
 	code := of[api.SignIn](t, r.ask(t, "POST", "/v1/sign-in", ""), http.StatusCreated).URL
 	want("at first", token, cookie, http.StatusOK)
 
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	want("removed", token, cookie, http.StatusUnauthorized)
 	if res, _ := visiting(t, "GET", code); res.Header.Get("Location") != "/#/expired" {
 		t.Errorf("a code of the token that was removed: to %s, %v", res.Header.Get("Location"), res.Cookies())
@@ -252,17 +234,13 @@ func TestTokenRemoved(t *testing.T) {
 	want("a new one", token, cookie, http.StatusOK)
 
 	replaced := strings.Repeat("x", 43)
-	if err := os.WriteFile(path, []byte(replaced), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(replaced), 0o600))
 	want("replaced", token, cookie, http.StatusUnauthorized)
 	cookie = signIn()
 	want("the one in its place", replaced, cookie, http.StatusOK)
 
 	stream = open(cookie)
-	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("short"), 0o600))
 	want("one that is too short", replaced, cookie, http.StatusUnauthorized)
 	want("one that is too short itself", "short", cookie, http.StatusUnauthorized)
 	if _, err := io.ReadAll(stream); err != nil {
@@ -298,9 +276,7 @@ func TestSignInWithoutAddress(t *testing.T) {
 	}
 	// The socket needs no cookie, and no token to make one of.
 	res, err := r.client.Get("http://teambridge/?code=x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if err != nil || string(data) != "the page, person true" || res.Request.URL.RawQuery != "" {
@@ -333,16 +309,12 @@ func TestLinks(t *testing.T) {
 func (r *running) raw(t *testing.T, path string, header ...string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+r.Addrs()[1]+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res.Body.Close()
 	return res.StatusCode
 }

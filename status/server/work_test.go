@@ -20,14 +20,10 @@ type worker struct {
 func (r *running) worker(t testing.TB, team string) *worker {
 	t.Helper()
 	j, err := journal.Open(t.Context(), filepath.Join(r.world.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = j.Close() })
 	c, err := r.world.Team(team).Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &worker{t, j, journal.InboxKey{Root: r.world.Root.Path(), Team: c.Instance(), Inbox: "worker"}}
 }
 
@@ -43,9 +39,7 @@ func (w *worker) says(events ...string) {
 				Raw: fmt.Appendf(nil, `{"id":"e%d","time":1,"role":"agent","turn":"t","ev":%s}`, n, event),
 			})
 		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 	}
 }
 

@@ -60,9 +60,7 @@ func (w *world) start(t testing.TB, change ...func(*Server)) *running {
 		Log:  slog.New(slog.NewTextHandler(logs, nil)),
 		Lock: teamstest.Patient,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.core.Gather = 10 * time.Millisecond
 	for _, f := range change {
 		f(s)
@@ -122,9 +120,7 @@ type answer struct {
 func (r *running) ask(t testing.TB, method, path, body string, header ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://teambridge"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -141,14 +137,10 @@ func (r *running) ask(t testing.TB, method, path, body string, header ...string)
 func (r *running) do(t testing.TB, client *http.Client, req *http.Request) answer {
 	t.Helper()
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if req.Method != http.MethodHead {
 		r.doc.conforms(t, req.Method, r.pattern(req), res.StatusCode, res.Header.Get("Content-Type"), data)
 	}
@@ -221,17 +213,13 @@ func (r *running) stream(t testing.TB, path, last string) *events {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", "http://teambridge"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Accept", "text/event-stream")
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
 	res, err := r.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = res.Body.Close() })
 	if media := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || media != "text/event-stream" {
 		t.Fatalf("%d %s", res.StatusCode, media)
@@ -317,4 +305,11 @@ func number(t testing.TB, e event) int64 {
 		t.Fatalf("id %q", e.id)
 	}
 	return at.Seq
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -62,6 +62,15 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if i < 0 || list[0].Member != "team-lead" || list[0].Role != api.RoleLead || list[i].Role != api.RoleAgent || list[i].Team != newer {
 				w.Errorf("the members are %+v", list)
 			}
+			list, err = w.b.Members(w.Context(), older)
+			w.must(err)
+			var roles []string
+			for _, m := range list {
+				roles = append(roles, m.Member+" "+m.Role)
+			}
+			if want := []string{"team-lead lead", "worker agent", "user none"}; !slices.Equal(roles, want) {
+				w.Errorf("the members are %q, want %q", roles, want)
+			}
 			_, err = w.b.Members(w.Context(), "nobody")
 			w.fails(err, api.CodeNotFound)
 		},
@@ -563,6 +572,10 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.must(err)
 			if len(after) != len(list) || after[i].Unread != list[i].Unread+1 {
 				w.Errorf("with one more message, the status is %+v", after)
+			}
+			list, err = w.b.Status(w.Context(), older)
+			if err != nil || len(list) != 2 || list[1].State != api.StateTerminated || list[1].Evidence.Kind != "shutdown_approved" {
+				w.Errorf("the status is %+v, %v", list, err)
 			}
 			_, err = w.b.Status(w.Context(), "nobody")
 			w.fails(err, api.CodeNotFound)

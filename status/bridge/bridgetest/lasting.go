@@ -58,7 +58,7 @@ var lasting = map[string]func(*world){
 			w.once("worker", "anybody?")
 		}
 		ctx, cancel := context.WithCancel(w.Context())
-		defer time.AfterFunc(200*time.Millisecond, cancel).Stop()
+		defer time.AfterFunc(50*time.Millisecond, cancel).Stop()
 		if _, err := w.b.Ask(ctx, newer, "worker", "", api.NewQuestion{NewMessage: api.NewMessage{Text: "x"}}); !errors.Is(err, context.Canceled) {
 			w.Errorf("the error of somebody who has gone is %v", err)
 		}
@@ -165,7 +165,7 @@ var lasting = map[string]func(*world){
 				w.Errorf("followed, it is %q, %v", lines, err)
 			}
 		})
-		ctx, cancel := context.WithTimeout(w.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(w.Context(), 50*time.Millisecond)
 		defer cancel()
 		if _, err := w.transcript(ctx, newer, "worker", true, "never"); !errors.Is(err, context.DeadlineExceeded) {
 			w.Errorf("the error of somebody who has gone is %v", err)
@@ -238,7 +238,7 @@ func (w *world) meanwhile(again, do func()) {
 		select {
 		case <-done:
 			return
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 			again()
 		}
 	}

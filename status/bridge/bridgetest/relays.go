@@ -31,6 +31,7 @@ func control(w *world) {
 	_, err = w.b.AddRelay(ctx, n)
 	w.fails(err, api.CodeConflict)
 	for name, change := range map[string]func(*api.NewRelay){
+		"a time before":    func(n *api.NewRelay) { n.IdleExit = "-1s" },
 		"a bad time":       func(n *api.NewRelay) { n.IdleExit = "soon" },
 		"bad idle reports": func(n *api.NewRelay) { n.IdleReports = "none" },
 		"a bad mode":       func(n *api.NewRelay) { n.Mode = []byte(`{"modle": "x"}`) },
@@ -184,11 +185,14 @@ func deliveries(w *world) {
 	}
 	_, err = w.b.DropDelivery(ctx, first)
 	w.fails(err, api.CodeConflict)
-	for _, do := range []func() error{
-		func() error { _, err := w.b.DropDelivery(ctx, "nothing"); return err },
-		func() error { _, err := w.b.RetryDelivery(ctx, "nothing"); return err },
-	} {
-		w.fails(do(), api.CodeNotFound)
+	_, err = w.b.DropDelivery(ctx, "nothing")
+	w.fails(err, api.CodeNotFound)
+	_, err = w.b.RetryDelivery(ctx, "nothing")
+	w.fails(err, api.CodeNotFound)
+	added, err := w.b.AddRelay(ctx, api.NewRelay{Team: newer, Member: "worker", Command: []string{"/no/such/program"}, Dir: w.State})
+	w.must(err)
+	if list, err := w.b.Relays(ctx, newer); err != nil || len(list) != 1 || list[0].ID != added.ID || added.ID == run.ID {
+		w.Errorf("once it was added: %+v, %v", list, err)
 	}
 }
 
