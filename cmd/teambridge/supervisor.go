@@ -25,7 +25,8 @@ func (a *app) job() (supervisor.Job, error) {
 	return j, err
 }
 
-func (a *app) serviceLog() string { return filepath.Join(a.state, "service.log") }
+// serviceLog is the file that the service logs to where the system keeps no log.
+func serviceLog(a *app) string { return filepath.Join(a.state, "service.log") }
 
 // refuseSecond refuses to install what a service that runs would keep from running, where nobody would say so: a
 // supervisor that waits until the service is ready says it.

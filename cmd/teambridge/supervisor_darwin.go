@@ -8,5 +8,5 @@ import (
 
 func ownJob(a *app) (supervisor.Job, error) {
 	home, err := a.home()
-	return supervisor.LaunchAgent(home, os.Getuid(), a.serviceLog()), err
+	return supervisor.LaunchAgent(home, os.Getuid(), serviceLog(a)), err
 }

@@ -12,5 +12,5 @@ func ownJob(a *app) (supervisor.Job, error) {
 	if err != nil {
 		return supervisor.Job{}, fmt.Errorf("find your account: %w", err)
 	}
-	return supervisor.ScheduledTask(a.state, who.Uid, a.serviceLog()), nil
+	return supervisor.ScheduledTask(a.state, who.Uid, serviceLog(a)), nil
 }
