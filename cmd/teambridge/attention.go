@@ -40,7 +40,7 @@ func (a *app) waits(ctx context.Context, team string) (list []api.Attention, err
 			return nil, errors.Join(err, unheard(a.silent))
 		}
 	}
-	list, err = once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) ([]api.Attention, error) { return b.Attention(ctx, team) })
+	list, err = a.bridge(ctx).Attention(ctx, team)
 	return list, errors.Join(err, unheard(a.silent))
 }
 

@@ -54,7 +54,7 @@ func printChanges(ctx context.Context, a *app, name string, q api.ChangesQuery) 
 	if err != nil {
 		return err
 	}
-	list, err := once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) ([]api.FileChanges, error) { return b.Changes(ctx, team, member, q) })
+	list, err := a.bridge(ctx).Changes(ctx, team, member, q)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (a *app) ownInbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, fau
 		}
 		q.Team = to.Team
 	}
-	in, err = once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) (api.Inbox, error) { return b.Inbox(ctx, q) })
+	in, err = a.bridge(ctx).Inbox(ctx, q)
 	if !q.Read {
 		faults = append(faults, unheard(a.silent))
 	}

@@ -11,9 +11,9 @@ import (
 	"teambridge/status/client"
 )
 
-// once lets do do something with b and, if b is a service that fails, on the files. A message that
-// it sends under the id, which is "" for a new one, is sent once. If again is not set, what the
-// service may have done is not done on the files. A service elsewhere that fails is an error.
+// once has do send with b and, if b is a service that fails, on the files. A message under the id, which is "" for a new one,
+// is sent once. If again is not set, what the service may have done is not done on the files. A service elsewhere that fails is an
+// error, as is one that fails while it is asked for something else.
 func once[T any](ctx context.Context, a *app, b api.Bridge, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
 	if b == api.Bridge(a.local()) {
 		return do(b, id)

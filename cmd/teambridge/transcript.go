@@ -77,24 +77,14 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) (err err
 	}
 	show := a.conversationPrinter()
 	show.whole = !follow
-	shown := 0
-	_, err = once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) (struct{}, error) {
-		before := shown // by the service, before it failed
-		for line, err := range b.Transcript(ctx, team, member, q) {
-			switch {
-			case err != nil:
-				return struct{}{}, err
-			case before > 0:
-				before--
-				continue
-			}
-			shown++
-			if err := show.raw(line); err != nil {
-				return struct{}{}, err
-			}
+	for line, failed := range a.bridge(ctx).Transcript(ctx, team, member, q) {
+		if err = failed; err == nil {
+			err = show.raw(line)
 		}
-		return struct{}{}, nil
-	})
+		if err != nil {
+			break
+		}
+	}
 	return errors.Join(show.release(true), err)
 }
 

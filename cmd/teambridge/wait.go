@@ -78,7 +78,7 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 	o.Member = to.Member()
 	a.warnUnheard(ctx, to.Team)
 	done := a.working("waiting for %s", awaited(o))
-	h, err := once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, _ string) (api.Happened, error) { return b.Wait(ctx, to.Team, o) })
+	h, err := a.bridge(ctx).Wait(ctx, to.Team, o)
 	done()
 	switch {
 	case err != nil:
