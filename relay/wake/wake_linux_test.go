@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -124,29 +123,6 @@ func TestOneWaits(t *testing.T) {
 	if err := Hand(t.Context(), state, pid, "x"); err != nil || <-w.text != "x" {
 		t.Errorf("the first one does not have the message: %v", err)
 	}
-}
-
-// Whoever looks whether a hook waits has its lock for a moment, which the hook does not take for another one.
-func TestLookedAtWhileItStarts(t *testing.T) {
-	t.Parallel()
-	state, pid := stateDir(t), os.Getpid()
-	ctx, stop := context.WithCancel(t.Context())
-	var looking sync.WaitGroup
-	for range 2 {
-		looking.Go(func() {
-			for ctx.Err() == nil {
-				Waits(state, pid)
-			}
-		})
-	}
-	for range 20 {
-		w := start(t, state, pid)
-		if err := Hand(t.Context(), state, pid, "x"); err != nil || <-w.text != "x" {
-			t.Errorf("it has no message: %v", err)
-		}
-	}
-	stop()
-	looking.Wait()
 }
 
 // When the session ends, or the hook is ended by a signal, nothing is left.
