@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"teambridge/relay/relaytest/simagent"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/server/page"
 )
@@ -92,4 +93,72 @@ func TestHostile(t *testing.T) {
 	t.Logf("everyone: opened in %.0f ms", paint(fmt.Sprintf(`location.hash = "#/team/%s";
 		while (document.querySelector("#talk-title")?.firstChild.textContent !== "Everyone" || !document.body.innerText.includes("in plain words")) await new Promise((done) => setTimeout(done));`, house)))
 	t.Logf("Home: opened in %.0f ms", paint(`location.hash = "#/"; while (!document.querySelector(".needs")) await new Promise((done) => setTimeout(done));`))
+}
+
+// Of Markdown that wants to be more than text, and of what marked takes longest to read, nothing runs, nothing is
+// loaded, and only the elements of a text are made. The log has what took longest.
+func TestHostileMarkdown(t *testing.T) {
+	claude, _ := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	p := open(t, launch(t), w, w.address())
+	p.live()
+	texts, err := os.ReadFile("testdata/markdown.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapes, err := os.ReadFile("testdata/shapes.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 4000 // as much is drawn at first
+	if os.Getenv(EnvLargest) != "" {
+		most = 20_000 // as much is drawn at all
+	}
+	type result struct {
+		Drawn, Plain int
+		Bad, Foreign []string
+		Slowest      []string
+	}
+	got, err := chromedp.Run(p.ctx, chromedp.Evaluate[result](fmt.Sprintf(`(async () => {
+		const { ready, rendered } = await import("/ui/markdown.js");
+		await ready();
+		const elements = "p br hr h4 h5 h6 blockquote ul ol li em strong del code pre table thead tbody tr th td a input div span button".split(" ");
+		const bad = [], took = [];
+		let drawn = 0, plain = 0;
+		window.alert = () => bad.push("a text was run");
+		document.addEventListener("securitypolicyviolation", (e) => bad.push("refused: " + e.violatedDirective + " " + e.blockedURI));
+		const box = document.querySelector("main");
+		const texts = %s.flatMap((t) => [t, "|" + t + "|\n|-|\n|" + t + "|", "[" + t + "](https://a.example)", "[a](" + t + ")"]);
+		for (const text of [...texts, ...(%s)(%d)]) {
+			const start = performance.now();
+			const shown = rendered(text);
+			const made = performance.now();
+			box.replaceChildren(shown);
+			shown.offsetHeight;
+			took.push([performance.now() - start, made - start, text.length, text.slice(0, 12)]);
+			if (shown.matches(".rich")) drawn++; else plain++;
+			for (const e of shown.querySelectorAll("*")) {
+				const foreign = [...e.attributes].filter(({ name, value }) => name.startsWith("on") || ["style", "src", "srcset", "id", "ping", "download"].includes(name) || name === "href" && !/^(https?|mailto):$/.test(e.protocol));
+				if (!elements.includes(e.localName) || foreign.length > 0) bad.push(e.outerHTML.slice(0, 100));
+				if (e.localName === "a" && (e.target !== "_blank" || !e.relList.contains("noopener"))) bad.push(e.outerHTML.slice(0, 100));
+			}
+			await null;
+		}
+		await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+		took.sort(([a], [b]) => b - a);
+		return {
+			drawn, plain, bad, foreign: performance.getEntriesByType("resource").map((e) => e.name).filter((name) => !name.startsWith(location.origin + "/ui/") && !name.startsWith(location.origin + "/v1/")),
+			slowest: took.slice(0, 5).map(([all, made, size, start]) => Math.round(all) + " ms, of them " + Math.round(made) + " for the elements: " + size + " characters of " + JSON.stringify(start)),
+		};
+	})()`, texts, strings.TrimSuffix(strings.TrimPrefix(string(shapes), "export default "), ";\n"), most), chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p.text())
+	}
+	t.Logf("%d texts drawn, %d as they are; the slowest: %s", got.Drawn, got.Plain, strings.Join(got.Slowest, "; "))
+	if len(got.Bad) > 0 || len(got.Foreign) > 0 || got.Drawn < 700 || got.Plain < 5 {
+		t.Errorf("%d drawn, %d as they are; not allowed: %.10q; loaded: %q", got.Drawn, got.Plain, got.Bad, got.Foreign)
+	}
+	if value[bool](p, `window.pwned !== undefined`) {
+		t.Error("a text was run")
+	}
 }

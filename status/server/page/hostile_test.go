@@ -4,14 +4,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"teambridge/status/markdown"
 )
 
 // HostileTexts returns messages that are as long as they may be, and of shapes that take much to
 // show: as lines, marks, elements, escaped characters, or levels.
 func HostileTexts() []string {
-	const most = markdown.MaxText
+	const most = 100 << 10
 	full := func(s string) string { return strings.Repeat(s, most/len(s)) }
 	nested := func(open, close string, depth int) string {
 		return `{"type":"x","a":` + strings.Repeat(open, depth) + "0" + strings.Repeat(close, depth) + "}"

@@ -8,9 +8,9 @@
 // no secret itself. The first line of each file says what it is for; files/app.js connects
 // the others.
 //
-// Texts of others become text nodes, never markup, except the HTML that the service makes of
-// their Markdown (status/markdown), which files/markdown.js inserts. Control characters and
-// marks that reorder text are escaped.
+// Texts of others become text nodes, never markup. Their Markdown is read by marked, from npm, which
+// is files/marked.js as it was published, and loaded when there is some to show; files/rich.js makes
+// the elements. Control characters and marks that reorder text are escaped.
 package page
 
 import (

@@ -114,7 +114,7 @@ class Card {
     });
     this.refresh(a);
     if (a.partial) this.#load();
-    else this.#fill(q, a.html);
+    else this.#fill(q);
   }
 
   get #state() {
@@ -153,12 +153,12 @@ class Card {
     }
   }
 
-  #fill(q, html) {
+  #fill(q) {
     this.attention = { ...this.attention, question: q };
     const plain = (words) => [h("p", { class: "ask-about" }, words), h("pre", { class: "ask-code" }, long(json(q.input)))];
     this.#fields = q.kind === "question" ? { element: null } : null; // one that cannot be drawn cannot be answered
     this.#body.replaceChildren(...drawn(() => {
-      const shown = content(q, html);
+      const shown = content(q);
       if (this.#fields) this.#fields = new Fields(q);
       if (this.#fields?.element) shown.push(this.#fields.element);
       else if (this.#fields) shown.push(...plain("The questions are in a form that cannot be answered here."));

@@ -27,8 +27,8 @@ function toolWords({ tool, display }) {
 // textOf returns a field of an input as a text.
 const textOf = (value) => (typeof value === "string" ? value : value === undefined ? "" : json(value));
 
-// content returns what there is to decide about. html is the plan as the service rendered it.
-export function content(q, html) {
+// content returns what there is to decide about.
+export function content(q) {
   const input = q.input && typeof q.input === "object" && !Array.isArray(q.input) ? { ...q.input } : { input: q.input };
   // take returns a text of the input, which is then not listed with the rest.
   const take = (key) => {
@@ -40,9 +40,9 @@ export function content(q, html) {
   const parts = [];
   if (q.kind === "plan") {
     if (input.plan === q.plan) take("plan");
-    parts.push(q.plan ? h("div", { class: "ask-plan", ...scrolls("Plan") }, html ? started({ html }) : h("p", { class: "text" }, long(q.plan)))
+    parts.push(q.plan ? h("div", { class: "ask-plan", ...scrolls("Plan") }, started(q.plan))
       : h("p", { class: "ask-about" }, "The agent did not tell its plan. Look for it in the conversation."),
-    html && q.plan ? h("details", { class: "ask-source" }, h("summary", null, "The text as it is"), h("pre", { class: "ask-code", ...scrolls("The text of the plan") }, h("code", null, long(q.plan)))) : null,
+    q.plan ? h("details", { class: "ask-source" }, h("summary", null, "The text as it is"), h("pre", { class: "ask-code", ...scrolls("The text of the plan") }, h("code", null, long(q.plan)))) : null,
     prompts(input));
   } else if (q.kind === "question") {
     delete input.questions; // fields are made of them

@@ -1,5 +1,6 @@
 // Loads the messages of a conversation into its history, a page at a time.
 
+import { ready } from "./markdown.js";
 import { messages } from "./request.js";
 
 const pageSize = 100;
@@ -15,7 +16,7 @@ export async function load(history, range, { take, blocks, current }) {
   const first = history.range() === null && range.before === undefined;
   const enough = blocks() + fewBlocks;
   for (let n = 0, more = true; n < mostPages && more && blocks() < enough; n++) {
-    const page = await messages(team, { with: member ?? undefined, createdAt, protocol: true, thinking: true, html: true, limit: first ? firstPage : pageSize, ...range });
+    const [page] = await Promise.all([messages(team, { with: member ?? undefined, createdAt, protocol: true, thinking: true, limit: first ? firstPage : pageSize, ...range }), ready()]);
     if (!current()) return;
     history.ours = page.ours;
     more = page.more;

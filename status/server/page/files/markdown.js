@@ -1,25 +1,21 @@
-// Messages as HTML, which the service makes of their Markdown.
+// Markdown. What reads it is loaded when there is some to show.
 
-import { h } from "./dom.js";
+import { h, long } from "./dom.js";
+import { later } from "./later.js";
+import { beginning } from "./message.js";
 
-// mostHTML is how many characters are enough for the beginning of a message.
-export const mostHTML = 8000;
+let draw = null; // of rich.js, once that is loaded
+const load = later(() => import("./rich.js"));
 
-// beginningOf returns the first characters of HTML that the service made, without half a tag or
-// half a reference at the end. What is open there is closed by the browser.
-export function beginningOf(html, most = mostHTML) {
-  if (html.length <= most) return html;
-  const start = html.slice(0, most);
-  const tag = start.lastIndexOf("<"), reference = start.lastIndexOf("&");
-  if (tag >= 0 && !start.includes(">", tag)) return start.slice(0, tag);
-  return reference >= 0 && !start.includes(";", reference) ? start.slice(0, reference) : start;
-}
+// ready resolves when Markdown can be drawn at once, or cannot be loaded, and is shown as it is written.
+export const ready = () => (draw ? Promise.resolve() : load().then((rich) => { draw = rich.draw; }, (problem) => console.warn(problem)));
 
-// started returns the beginning of a record that the service rendered, and a button for all.
-export function started({ html }) {
-  if (html.length <= mostHTML) return rendered({ html });
-  const box = h("div", { class: "started" }, rendered({ html: beginningOf(html) }), h("button", { type: "button", class: "more", onclick: () => {
-    const all = rendered({ html });
+// started returns the beginning of a Markdown text, and a button for all.
+export function started(text) {
+  const start = beginning(text);
+  if (start.length === text.length) return rendered(text);
+  const box = h("div", { class: "started" }, rendered(start), h("button", { type: "button", class: "more", onclick: () => {
+    const all = rendered(text);
     all.tabIndex = -1;
     box.replaceWith(all);
     all.focus();
@@ -27,32 +23,10 @@ export function started({ html }) {
   return box;
 }
 
-// rendered returns the content of a record that the service rendered. Nothing else of the page
-// makes markup of a string. The service escapes the text, and writes a few elements without
-// scripts, styles or images; the policy of the page would run none either.
-export function rendered({ html }) {
-  const template = document.createElement("template");
-  template.innerHTML = html;
-  const body = h("div", { class: "text rich", dir: "auto" }, template.content);
-  for (const box of body.querySelectorAll(".code, .table")) {
-    const wide = box.querySelector("pre") ?? box;
-    const isCode = wide !== box;
-    // So that the keyboard can scroll it.
-    for (const [name, value] of Object.entries({ tabindex: "0", role: "region", "aria-label": isCode ? "Code" : "Table" })) wide.setAttribute(name, value);
-    if (isCode) box.prepend(h("button", { type: "button", class: "small copy", onclick: copy }, "Copy"));
-  }
+// rendered returns the element of a Markdown text. One that is over the limits of rich.js is shown as it is written.
+export function rendered(text) {
+  const nodes = draw?.(text);
+  const body = nodes ? h("div", { class: "text rich", dir: "auto" }, nodes) : h("p", { class: "text", dir: "auto" }, long(text));
+  if (!draw) ready().then(() => { if (draw) body.replaceWith(rendered(text)); });
   return body;
-}
-
-// copy copies the code that a button belongs to. It finds it from the button: a message that is
-// shown again can reuse the button of another one.
-async function copy({ currentTarget: button }) {
-  let words = "Copied";
-  try {
-    await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
-  } catch {
-    words = "Not copied";
-  }
-  button.textContent = words;
-  setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }

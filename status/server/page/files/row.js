@@ -2,11 +2,14 @@
 
 import { colorOf, face } from "./colors.js";
 import { drawn, escaped, h, long, morph } from "./dom.js";
-import { beginningOf, rendered } from "./markdown.js";
+import { rendered } from "./markdown.js";
 import { beginning, content, delivery, fate, mayBeLong, paneFate, when } from "./message.js";
 import { changeDelivery, Problem } from "./request.js";
 import { size, timeOf, wholeTime } from "./text.js";
 import { isStep } from "./work.js";
+
+// written are the kinds of messages that somebody wrote for others to read, in Markdown.
+const written = new Set(["message", "answer", "text", "idle_notification"]);
 
 // Rows makes the elements of the messages of a conversation. view is the conversation: its
 // place, the names in it, and what its buttons do.
@@ -97,11 +100,9 @@ export class Rows {
 
   #text(r, text, item) {
     const whole = this.#unfolded.has(r.seq);
-    const cut = whole || r.html ? text : beginning(text);
-    const html = r.html && (whole ? r.html : beginningOf(r.html));
-    const body = html ? rendered({ html }) : h("p", { class: "text", dir: "auto" }, long(cut), cut.length < text.length ? "…" : null);
-    if (html && html.length < r.html.length) body.append("…");
-    else if (html && r.answer?.truncated) body.append(h("p", null, "[truncated]"));
+    const cut = whole ? text : beginning(text);
+    const body = written.has(r.kind) ? rendered(cut) : h("p", { class: "text", dir: "auto" }, long(cut));
+    if (cut.length < text.length) body.append("…");
     if (!mayBeLong(text)) return body;
     body.classList.toggle("clamped", !whole);
     return [body, h("button", { type: "button", class: "more", "aria-expanded": String(whole), title: size(text), onclick: () => {

@@ -1,6 +1,6 @@
 // The elements of an agent's steps: a line each, in groups that unfold.
 
-import { escaped, h, long, morph, place, setAttr } from "./dom.js";
+import { escaped, h, morph, place, setAttr } from "./dom.js";
 import { started } from "./markdown.js";
 import { when } from "./message.js";
 import { short, wholeTime } from "./text.js";
@@ -58,7 +58,7 @@ function line(r, running) {
   if (r.kind === "text" || r.kind === "thinking") {
     const words = r.kind === "thinking" ? "thinking" : escaped(short(r.text, 100));
     if (!r.text.trim() || (r.kind === "text" && short(r.text, 100) === r.text)) return h("p", { class: "line" }, words);
-    return h("details", { class: "thought" }, h("summary", null, h("span", { class: "line" }, words)), r.html ? started(r) : h("p", { class: "text", dir: "auto" }, long(r.text)));
+    return h("details", { class: "thought" }, h("summary", null, h("span", { class: "line" }, words)), started(r.text));
   }
   return h("p", { class: "line" }, h("span", { class: "glyph", "aria-hidden": "true" }), running ? h("span", { class: "unseen" }, "running: ") : null, code(r.text));
 }

@@ -21,7 +21,7 @@ export class Stream {
 
   start() {
     this.stop();
-    const source = this.#source = new EventSource("/v1/events?html=true" + (this.#last && "&after=" + encodeURIComponent(this.#last)));
+    const source = this.#source = new EventSource("/v1/events" + (this.#last && "?after=" + encodeURIComponent(this.#last)));
     source.onopen = () => {
       this.#tries = 0;
       this.#on.state("live");

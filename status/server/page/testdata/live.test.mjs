@@ -68,7 +68,7 @@ test("without a shared worker, a tab has a stream of its own while it is visible
   show("hidden");
   assert.deepEqual([log.splice(0), sources[0].closed], [["live", {}, "paused"], true]);
   show("visible");
-  assert.equal(sources[1].url, "/v1/events?html=true&after=7.1"); // nothing is missed
+  assert.equal(sources[1].url, "/v1/events?after=7.1"); // nothing is missed
 });
 
 test("tabs share one stream, whoever comes and goes", async () => {
