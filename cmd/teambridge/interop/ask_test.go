@@ -71,11 +71,9 @@ func replyCall(to, text string) string {
 // What a real agent answers is what ask prints, by whichever way it comes. Its
 // model takes the second that one takes.
 func TestAskRealAgent(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
-		ctx := deadline(t, 2*time.Minute)
+		ctx := deadline(t, patience)
 		const us = api.Guest
 
 		a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(us, "it is this [a-1]"))

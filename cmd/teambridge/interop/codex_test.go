@@ -2,12 +2,10 @@ package interop
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,25 +19,20 @@ import (
 // codexUser is somebody with sessions of Codex that have the tools of teambridge, and with a service.
 type codexUser struct {
 	*sessionUser
-	program, state string
-	service        *served
+	program string
 }
 
 func newCodexUser(t *testing.T, responder standin.Responder) *codexUser {
 	t.Helper()
-	home := standin.NewHome(t, standin.StartAPI(t, responder))
-	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
-	dir := t.TempDir()
-	p := &codexUser{state: filepath.Join(dir, ".local", "state", "teambridge"), sessionUser: &sessionUser{ctx: deadline(t, 4*time.Minute), home: home}}
-	p.user = &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: dir}
+	p := &codexUser{sessionUser: newSomebody(t, responder)}
+	home := p.home
 	p.program = home.Codex(t)
-	add := exec.Command(p.program, "mcp", "add", "teambridge", "--", own(t), "mcp", "--state-dir", p.state, "--claude-dir", home.Root)
+	add := exec.Command(p.program, "mcp", "add", "teambridge", "--", own(t), "mcp", "--state-dir", p.state(), "--claude-dir", home.Root)
 	add.Dir, add.Env = home.Work, home.Env()
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("codex mcp add: %v\n%s", err, out)
 	}
-	var stderr lockedBuffer
-	p.service = serve(t, home, p.state, &stderr)
+	p.serves()
 	return p
 }
 
@@ -65,9 +58,7 @@ func (p *codexUser) starts(marker string, args ...string) *thread {
 
 func (s *thread) prompts(text string) {
 	s.t.Helper()
-	if err := s.terminal.Prompt(s.ctx, text); err != nil {
-		s.t.Fatal(err)
-	}
+	prompts(s.t, s.ctx, s.terminal, text)
 }
 
 // resumes goes on with the session in another server, until models were given a text n times. What was recorded when the server was killed, and
@@ -150,9 +141,9 @@ func TestRealCodex(t *testing.T) {
 		t.Errorf("a text that Codex would cut: %d, %s", status, errs)
 	}
 
-	var listed mcp.Listed
-	if err := json.Unmarshal([]byte(one.calls("list_agents", map[string]any{})), &listed); err != nil || listed.You != one.name()+"@sessions" || len(listed.Agents) != 1 || listed.Agents[0].To != two.name()+"@sessions" {
-		t.Errorf("listed by an agent: %+v, %v", listed, err)
+	listed := decoded[mcp.Listed](t, one.calls("list_agents", map[string]any{}))
+	if listed.You != one.name()+"@sessions" || len(listed.Agents) != 1 || listed.Agents[0].To != two.name()+"@sessions" {
+		t.Errorf("listed by an agent: %+v", listed)
 	}
 	if said := one.calls("send_message", map[string]any{"to": two.name(), "text": "(from one)", "wait": "seen"}); !strings.Contains(said, `"state":"seen"`) {
 		t.Errorf("to another of Codex: %s", said)
@@ -168,7 +159,7 @@ func TestRealCodex(t *testing.T) {
 	}
 	one.given("(replied)")
 
-	ann := newAgentUser(t, standin.Newest(t), p.home, p.state)
+	ann := newAgentUser(t, standin.Newest(t), p.sessionUser)
 	if said := ann.calls("[asks]", "send_message", map[string]any{"to": one.name(), "text": "(Claude asks)", "wait": "answer"}); !strings.Contains(said, "answered") || !strings.Contains(said, "(Claude asks)") {
 		t.Errorf("Claude Code asks Codex: %s", said)
 	}
@@ -196,7 +187,7 @@ func TestRealCodex(t *testing.T) {
 	if s := p.sessionThat(p.ctx, func(s api.Session) bool { return s.Session == alone }); s.Way != "" || !s.Headless {
 		t.Errorf("codex exec is listed as %+v", s)
 	}
-	doctor := exec.CommandContext(p.ctx, "teambridge", "doctor", "--state-dir", p.state)
+	doctor := exec.CommandContext(p.ctx, "teambridge", "doctor", "--state-dir", p.state())
 	doctor.Env = append(p.home.Env(), "GORACE=atexit_sleep_ms=0")
 	found, _ := doctor.Output() // it finds what it does not like, too
 	for _, says := range []string{one.name() + " of Codex", "takes messages from Codex's shared server", "is one of codex exec"} {
@@ -234,9 +225,7 @@ func TestRealCodexInterrupted(t *testing.T) {
 	s.given("(in between)")
 	s.session()
 	p.onceInHistory("(in between)")
-	if n := p.home.API.Count(standin.Any, "(in between)"); n != 1 {
-		t.Errorf("given %d times", n)
-	}
+	once(t, p.home.API, "(in between)")
 }
 
 // The shared server is killed at any moment after it was written to: nothing is lost, and nothing comes twice.
@@ -268,11 +257,7 @@ func TestRealKilledCodex(t *testing.T) {
 		}
 		s.resumes(text, 1)
 	}
-	for _, text := range texts {
-		if n := p.home.API.Count(standin.Any, text); n != 1 {
-			t.Errorf("%s was given %d times", text, n)
-		}
-	}
+	once(t, p.home.API, texts...)
 	p.onceInHistory(texts...)
 }
 
@@ -332,7 +317,7 @@ func TestRealKilledCodexQueue(t *testing.T) {
 	}
 	s.resumes(texts[1], 1, "--no-daemon")
 	kills := rounds(t, "TEAMBRIDGE_CODEX_KILLS", 3)
-	p.ctx = deadline(t, 4*time.Minute+time.Duration(kills)*time.Minute)
+	p.ctx = deadline(t, patience+time.Duration(kills)*time.Minute)
 	s.ctx = p.ctx
 	for i := range kills {
 		text := fmt.Sprintf("(message %d)", i)
@@ -350,11 +335,7 @@ func TestRealKilledCodexQueue(t *testing.T) {
 		kill()
 		s.resumes(text, 1, "--no-daemon")
 	}
-	for _, text := range texts {
-		if n := p.home.API.Count(standin.Any, text); n != 1 {
-			t.Errorf("%s was given %d times", text, n)
-		}
-	}
+	once(t, p.home.API, texts...)
 	p.onceInHistory(texts...)
 }
 
@@ -364,9 +345,9 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 	t.Parallel()
 	p := newCodexUser(t, nil)
 	n := rounds(t, "TEAMBRIDGE_AGENT_ROUNDS", 3)
-	p.ctx = deadline(t, 4*time.Minute+time.Duration(n)*30*time.Second)
+	p.ctx = deadline(t, patience+time.Duration(n)*30*time.Second)
 	v := standin.Newest(t)
-	cx, ann := p.starts("[one]"), newAgentUser(t, v, p.home, p.state)
+	cx, ann := p.starts("[one]"), newAgentUser(t, v, p.sessionUser)
 	ann.ctx = p.ctx
 	id := ann.session().Session
 	// What has ended can be written to only if it was written to before.
@@ -403,8 +384,7 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 		switch {
 		case !killed:
 			p.service.kill()
-			var stderr lockedBuffer
-			p.service = serve(t, p.home, p.state, &stderr)
+			p.serves()
 		case toCodex:
 			if server, err := os.FindProcess(pid); err != nil || server.Kill() != nil {
 				t.Fatalf("kill the server: %v", err)

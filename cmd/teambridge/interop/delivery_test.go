@@ -3,10 +3,8 @@ package interop
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,9 +52,7 @@ var delivered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 func (u *user) each(ctx context.Context, n int) {
 	u.t.Helper()
 	u.must("send", u.team.Member, "the last one <end>")
-	if err := u.team.API.WaitCount(ctx, u.team.Member, "<end>", 1); err != nil {
-		u.t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
-	}
+	given(u.t, ctx, u.team.API, u.team.Member, "<end>")
 	want := map[string]int{}
 	for i := range n {
 		want[fmt.Sprintf("<m-%d>", i)] = 1
@@ -76,12 +72,11 @@ func (u *user) each(ctx context.Context, n int) {
 // never given twice.
 func TestRealSendConsumed(t *testing.T) {
 	eachTeam(t, func(t *testing.T, u *user) {
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		for i := range several {
-			var sent api.Sent
-			out := u.must("send", u.team.Member, fmt.Sprintf("please <m-%d>", i), "--wait", "consumed", "--timeout", "60s", "--json")
-			if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Consumed {
-				t.Errorf("message %d: %s, %v; want it consumed", i, out, err)
+			sent := decoded[api.Sent](t, u.must("send", u.team.Member, fmt.Sprintf("please <m-%d>", i), "--wait", "consumed", "--timeout", "60s", "--json"))
+			if sent.State != api.Consumed {
+				t.Errorf("message %d: %+v; want it consumed", i, sent)
 			}
 		}
 		u.each(ctx, several)
@@ -92,11 +87,9 @@ func TestRealSendConsumed(t *testing.T) {
 // What the agents of a lead that was killed took before is consumed, but nothing is that was
 // sent after that, however it goes.
 func TestRealLeadIsKilled(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		u.must("send", "worker", "please <m-0>", "--id", "before", "--wait", "seen", "--timeout", "60s")
 		if err := u.team.Lead.Kill(); err != nil {
 			t.Fatal(err)
@@ -135,14 +128,8 @@ func TestRealLeadIsKilled(t *testing.T) {
 // The same where nobody waits, and a service follows what was sent.
 func TestRealSendThroughAService(t *testing.T) {
 	eachTeam(t, func(t *testing.T, u *user) {
-		ctx := deadline(t, 3*time.Minute)
-		var stderr lockedBuffer
-		s := serve(t, u.team.Home, filepath.Join(u.home, ".local", "state", "teambridge"), &stderr)
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("service: %s", &stderr)
-			}
-		})
+		ctx := deadline(t, patience)
+		s := serve(t, u.team.Home, u.state())
 		for i := range several {
 			u.must("send", u.team.Member, fmt.Sprintf("please <m-%d>", i))
 		}
@@ -224,7 +211,7 @@ func TestRealOutdatedTeam(t *testing.T) {
 		}
 		t.Parallel()
 		u := newUser(t, v)
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		why := v.Check("worker").Error()
 		look := func(want int, says string, args ...string) {
 			t.Helper()
@@ -235,9 +222,7 @@ func TestRealOutdatedTeam(t *testing.T) {
 			}
 		}
 		look(0, "warning: "+why, "send", "worker", "please <m-0>")
-		if err := u.team.API.WaitCount(ctx, u.team.Member, "<m-0>", 1); err != nil {
-			t.Fatal(err)
-		}
+		given(t, ctx, u.team.API, u.team.Member, "<m-0>")
 		look(api.ExitRefused, why, "ask", "worker", "how many?")
 		look(api.ExitRefused, why, "wait", "--for", "idle", "--member", "worker")
 		look(api.ExitUnknown, why, "send", "worker", "and <m-1>", "--wait", "seen", "--timeout", "60s")

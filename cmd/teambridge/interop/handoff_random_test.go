@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -35,67 +34,67 @@ const filler = "abcdefghijklmnop"
 
 // acts does something at the terminal, in so many ways, while a message comes. marker is
 // in what it types; it is to be sent once.
-func (p *person) acts(ctx context.Context, way int, marker string) {
+func (p *person) acts(way int, marker string) {
 	p.t.Helper()
 	switch way {
 	case 1: // a draft
-		p.types(ctx, "a draft "+marker)
-		p.composed(ctx, marker)
+		p.types("a draft " + marker)
+		p.composed(marker)
 	case 2: // a turn
-		p.enters(ctx, fmt.Sprintf("%s\nSLEEP:%.1f", marker, p.rnd.Float64()))
+		p.enters(fmt.Sprintf("%s\nSLEEP:%.1f", marker, p.rnd.Float64()))
 	case 3, 4: // typing, and perhaps Enter
-		p.types(ctx, marker+" ")
+		p.types(marker + " ")
 		for _, key := range strings.Split(filler, "") {
 			p.wait(150 * time.Millisecond)
-			p.types(ctx, key)
+			p.types(key)
 		}
 		if way == 4 {
-			p.keys(ctx, "Enter")
+			p.keys("Enter")
 		}
 	}
 }
 
 // goesHome waits until the session is at the terminal, for which the person presses the key,
 // and nothing is about to take it away. If the program ends it is started again.
-func (p *person) goesHome(ctx context.Context) {
+func (p *person) goesHome() {
 	p.t.Helper()
-	for home := false; !home; home = p.awake(ctx) {
-		p.arrives(ctx)
+	for home := false; !home; home = p.awake() {
+		p.arrives()
 	}
 }
 
 // arrives waits until the session is at the terminal. It may not stay there: a key that nobody
 // had read when the launcher was killed is the next one's.
-func (p *person) arrives(ctx context.Context) {
+func (p *person) arrives() {
 	p.t.Helper()
 	var pressed time.Time
-	p.until(ctx, "at home", func() bool {
+	p.until("at home", func() bool {
 		if p.hasEnded() {
 			p.sitDown()
 			return false
 		}
 		h, ok := p.handoff()
-		session, _ := p.agent(p.l)
+		session, _ := p.agent()
 		if !ok || session.State == ledger.RelaySwitching {
 			return false
 		}
-		waiting, _, err := p.l.OpenPrompts(ctx, h.InboxKey, h.Returned)
+		waiting, _, err := p.l.OpenPrompts(p.ctx, h.InboxKey, h.Returned)
 		if err != nil {
 			p.t.Fatal(err)
 		}
 		if h.At == ledger.AtTerminal {
-			_, ready, err := p.terminal.Composer(ctx)
+			_, ready, err := p.terminal.Composer(p.ctx)
 			return session.State == ledger.RelayLocal && waiting == 0 && ready && err == nil
 		}
 		switch since := time.Since(pressed); {
 		case h.To != "" || session.State != ledger.RelayRunning:
 		case pressed.IsZero():
 			pressed = time.Now()
-			p.key(ctx)
+			p.key()
 		case since > 10*time.Second:
 			// A second key would interrupt the turn, or take the session away again.
 			pressed = time.Now()
-			if _, err := p.l.AskPlace(ctx, h.InboxKey, ledger.AtTerminal, false); err != nil {
+			if _, err := p.l.AskPlace(p.ctx, h.InboxKey, ledger.AtTerminal, false); err != nil {
 				p.t.Fatal(err)
 			}
 			p.asked++
@@ -106,11 +105,11 @@ func (p *person) arrives(ctx context.Context) {
 
 // awake waits until the program reads keys: older ones show their prompt before, and drop what is typed till then. It
 // returns false if the session leaves meanwhile.
-func (p *person) awake(ctx context.Context) bool {
+func (p *person) awake() bool {
 	p.t.Helper()
 	const mark = "~"
 	marks := func() int {
-		shown, _, err := p.terminal.Composer(ctx)
+		shown, _, err := p.terminal.Composer(p.ctx)
 		if err != nil {
 			p.t.Fatalf("%v\n%s", err, p)
 		}
@@ -120,14 +119,14 @@ func (p *person) awake(ctx context.Context) bool {
 	// A key is not pressed again before there was time for the last one to show.
 	press := func(what, key string, is func() bool) {
 		var pressed time.Time
-		p.until(ctx, what, func() bool {
+		p.until(what, func() bool {
 			if h, _ := p.handoff(); h.At != ledger.AtTerminal || is() {
 				left = left || h.At != ledger.AtTerminal
 				return true
 			}
 			if time.Since(pressed) > 5*time.Second {
 				pressed = time.Now()
-				p.keys(ctx, key)
+				p.keys(key)
 			}
 			return false
 		})
@@ -140,9 +139,9 @@ func (p *person) awake(ctx context.Context) bool {
 }
 
 // tidies sends off what stands at the prompt, and reports whether the marker was there.
-func (p *person) tidies(ctx context.Context, marker string) bool {
+func (p *person) tidies(marker string) bool {
 	p.t.Helper()
-	shown, _, err := p.terminal.Composer(ctx)
+	shown, _, err := p.terminal.Composer(p.ctx)
 	if err != nil {
 		p.t.Fatalf("%v\n%s", err, p)
 	}
@@ -155,14 +154,14 @@ func (p *person) tidies(ctx context.Context, marker string) bool {
 	}
 	// More than once: a program that has just drawn its prompt may not read keys yet.
 	var pressed time.Time
-	p.until(ctx, "entered "+marker, func() bool {
+	p.until("entered "+marker, func() bool {
 		if time.Since(pressed) > 3*time.Second {
 			pressed = time.Now()
-			p.keys(ctx, "Enter")
+			p.keys("Enter")
 		}
 		return p.home.API.Count(standin.Any, marker) > 0
 	})
-	p.answered(ctx, marker)
+	p.answered(marker)
 	return true
 }
 
@@ -178,21 +177,19 @@ func newPerson(t *testing.T, v teams.Version, respond standin.Responder) *person
 // given to the agent once, and what the person typed is there in the end. It is one
 // conversation. One round, or as many as $TEAMBRIDGE_SWITCH_ROUNDS says.
 func TestRealSwitchesAtRandomInstants(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		n := rounds(t, "TEAMBRIDGE_SWITCH_ROUNDS", 1)
 		p := newPerson(t, v, nil)
-		ctx := deadline(t, time.Duration(n)*30*time.Second+2*time.Minute)
+		p.ctx = deadline(t, time.Duration(n)*30*time.Second+2*time.Minute)
 		p.sitDown()
-		p.goesHome(ctx)
+		p.goesHome()
 		var markers []string
 		messages := 0
 		message := func() {
 			messages++
 			m := fmt.Sprintf("<m-%d>", messages)
 			markers = append(markers, m)
-			p.prompt(ctx, fmt.Sprintf("%s\nSLEEP:%.1f", m, p.rnd.Float64()))
+			p.prompt(fmt.Sprintf("%s\nSLEEP:%.1f", m, p.rnd.Float64()))
 		}
 		first := p.rnd.IntN(5)
 		for round := range n {
@@ -203,7 +200,7 @@ func TestRealSwitchesAtRandomInstants(t *testing.T) {
 			began, delay := time.Now(), time.Duration(p.rnd.Int64N(int64(2500*time.Millisecond)))
 			came := make(chan struct{})
 			timer := time.AfterFunc(delay, func() { defer close(came); message() })
-			p.acts(ctx, way, marker)
+			p.acts(way, marker)
 			if time.Since(began) > delay || p.rnd.IntN(2) == 0 {
 				<-came
 			} else if timer.Stop() {
@@ -211,63 +208,63 @@ func TestRealSwitchesAtRandomInstants(t *testing.T) {
 			} else {
 				<-came
 			}
-			p.answered(ctx, fmt.Sprintf("<m-%d>", messages))
+			p.answered(fmt.Sprintf("<m-%d>", messages))
 			if p.rnd.IntN(2) == 0 { // one more, perhaps while it returns
 				if p.rnd.IntN(2) == 0 {
-					p.key(ctx)
+					p.key()
 				}
 				p.wait(1500 * time.Millisecond)
 				message()
 			}
-			p.goesHome(ctx)
-			if way != 0 && !p.tidies(ctx, marker) && p.home.API.Count(standin.Any, marker) == 0 {
+			p.goesHome()
+			if way != 0 && !p.tidies(marker) && p.home.API.Count(standin.Any, marker) == 0 {
 				t.Errorf("round %d: what the person typed (way %d) was neither sent nor is it at the prompt\n%s", round, way, p)
 			}
-			p.goesHome(ctx)
+			p.goesHome()
 		}
-		p.drain(ctx, messages)
-		for _, d := range p.deliveries(p.l) {
+		p.drain(messages)
+		for _, d := range p.deliveries() {
 			if d.State != ledger.Done {
 				t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
 			}
 		}
-		p.goesHome(ctx)
+		p.goesHome()
 		session := p.id()
-		p.ends(ctx)
+		p.ends()
 		p.said(session, markers...)
 		t.Logf("%d rounds, %d messages, %d drafts put back, %d texts cut; the key was not enough %d times", n, messages, p.drafts, p.cut, p.asked)
 	})
 }
 
 // drain has what waits at the terminal sent, and waits until n messages have ended.
-func (p *person) drain(ctx context.Context, n int) {
+func (p *person) drain(n int) {
 	p.t.Helper()
 	ended := 0
-	for _, d := range p.deliveries(p.l) {
+	for _, d := range p.deliveries() {
 		if d.State.Ended() {
 			ended++
 		}
 	}
 	if ended < n {
 		h, _ := p.handoff()
-		if _, err := p.l.AskPlace(ctx, h.InboxKey, ledger.AtRelay, false); err != nil {
+		if _, err := p.l.AskPlace(p.ctx, h.InboxKey, ledger.AtRelay, false); err != nil {
 			p.t.Fatal(err)
 		}
 	}
-	p.settled(ctx, p.l, n)
+	p.settled(n)
 }
 
 // restored waits until the terminal has the modes that it had before the program, which
 // was killed: another process sees to that.
-func (p *person) restored(ctx context.Context) {
+func (p *person) restored() {
 	p.t.Helper()
-	tty, err := p.terminal.Run(ctx, nil, "display-message", "-p", "#{pane_tty}")
+	tty, err := p.terminal.Run(p.ctx, nil, "display-message", "-p", "#{pane_tty}")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	want := p.read(ctx, "before")
-	p.until(ctx, "restored", func() bool {
-		now, err := exec.CommandContext(ctx, "stty", "-F", strings.TrimSpace(tty), "-g").Output()
+	want := p.read("before")
+	p.until("restored", func() bool {
+		now, err := exec.CommandContext(p.ctx, "stty", "-F", strings.TrimSpace(tty), "-g").Output()
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -280,20 +277,18 @@ func (p *person) restored(ctx context.Context) {
 // given once, what the person entered is not lost, and it is one conversation. One kill,
 // or as many as $TEAMBRIDGE_SWITCH_KILLS says.
 func TestRealKilledWhileItSwitches(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		n := rounds(t, "TEAMBRIDGE_SWITCH_KILLS", 1)
 		model := &standin.Thinker{}
 		p := newPerson(t, v, model.Respond)
-		ctx := deadline(t, time.Duration(n)*time.Minute+2*time.Minute)
+		p.ctx = deadline(t, time.Duration(n)*time.Minute+2*time.Minute)
 		p.sitDown()
-		p.goesHome(ctx)
-		p.enters(ctx, "<p-0>")
-		p.answered(ctx, "<p-0>")
+		p.goesHome()
+		p.enters("<p-0>")
+		p.answered("<p-0>")
 		markers := []string{"<p-0>"}
 		session := p.id()
-		p.until(ctx, "<p-0> in the transcript", func() bool { // a process that is killed before has nothing to resume
+		p.until("<p-0> in the transcript", func() bool { // a process that is killed before has nothing to resume
 			path, err := p.transcript(session).Path()
 			if err != nil {
 				return false
@@ -303,30 +298,30 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 		})
 		first, lostDrafts := p.rnd.IntN(3), 0
 		for round := range n {
-			p.goesHome(ctx)
+			p.goesHome()
 			marker, way := fmt.Sprintf("<p-%d>", round+1), p.rnd.IntN(3)
-			p.acts(ctx, way, marker)
+			p.acts(way, marker)
 			if way == 2 {
 				markers = append(markers, marker)
 			}
 			m := fmt.Sprintf("<m-%d>", round)
 			markers = append(markers, m)
-			p.prompt(ctx, fmt.Sprintf("%s\nSLEEP:%.1f", m, p.rnd.Float64()))
+			p.prompt(fmt.Sprintf("%s\nSLEEP:%.1f", m, p.rnd.Float64()))
 			if p.rnd.IntN(2) == 0 { // on the way back
-				p.settledOrEnded(ctx, round+1)
-				p.key(ctx)
+				p.settledOrEnded(round + 1)
+				p.key()
 				p.wait(1200 * time.Millisecond)
 			} else {
 				p.wait(4 * time.Second)
 			}
 			start := p.starts
-			launcher := p.launcher(ctx)
+			launcher := p.launcher()
 			killLauncher := func() {
 				if err := sends(launcher, os.Kill); err != nil && !errors.Is(err, os.ErrProcessDone) {
 					t.Fatal(err)
 				}
 			}
-			_, agent := p.agent(p.l)
+			_, agent := p.agent()
 			what := []string{"launcher", "agent", "both"}[(first+round)%3]
 			h, _ := p.handoff()
 			t.Logf("round %d: way %d, %s killed at %s, to %q", round, way, what, h.At, h.To)
@@ -337,25 +332,25 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 					if what == "both" {
 						killLauncher()
 					}
-					p.killAgent(ctx, p.l)
+					p.killAgent()
 				})
 			}
 			// It is noticed before anything else happens: what was drawn is still on the screen.
-			p.until(ctx, "noticed that it was killed", func() bool {
-				session, now := p.agent(p.l)
+			p.until("noticed that it was killed", func() bool {
+				session, now := p.agent()
 				return p.hasEnded() || now != agent || session.State == ledger.RelaySwitching
 			})
 			if what != "agent" {
-				p.exited(ctx)
-				p.restored(ctx)
+				p.exited()
+				p.restored()
 			}
 			// The message is answered after all.
-			p.settledOrEnded(ctx, round+1)
-			p.goesHome(ctx)
+			p.settledOrEnded(round + 1)
+			p.goesHome()
 			if what == "agent" && p.starts > start {
 				t.Logf("round %d: killed at the terminal, the program ended", round)
 			}
-			sent := p.tidies(ctx, marker)
+			sent := p.tidies(marker)
 			switch given := p.home.API.Count(standin.Any, marker); {
 			case way == 1 && !sent && given == 0:
 				lostDrafts++ // it was never asked for
@@ -365,11 +360,11 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 				markers = append(markers, marker)
 			}
 		}
-		p.goesHome(ctx)
+		p.goesHome()
 		if now := p.id(); now != session {
 			t.Errorf("session %s, and was %s", now, session)
 		}
-		p.ends(ctx)
+		p.ends()
 		p.said(session, markers...)
 		t.Logf("%d kills: %d drafts put back, %d drafts lost with their program", n, p.drafts, lostDrafts)
 	})
@@ -377,14 +372,14 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 
 // settledOrEnded waits until n messages have ended. Whenever the program has ended, it is
 // started again.
-func (p *person) settledOrEnded(ctx context.Context, n int) {
+func (p *person) settledOrEnded(n int) {
 	p.t.Helper()
-	p.until(ctx, fmt.Sprintf("%d messages answered", n), func() bool {
+	p.until(fmt.Sprintf("%d messages answered", n), func() bool {
 		if p.hasEnded() {
 			p.sitDown()
 		}
 		ended := 0
-		for _, d := range p.deliveries(p.l) {
+		for _, d := range p.deliveries() {
 			if d.State.Ended() {
 				ended++
 			}

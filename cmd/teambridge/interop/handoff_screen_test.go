@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,9 +20,7 @@ import (
 // that was made smaller, and with a paste at the prompt, the screen is that of the same
 // program without us.
 func TestRealScreenIsTheProgramsOwn(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		var long strings.Builder
 		for i := range 300 {
 			fmt.Fprintf(&long, "row %d of a long answer that is a little wider than the smaller one of the two windows in which it is shown\n\n", i)
@@ -35,9 +32,9 @@ func TestRealScreenIsTheProgramsOwn(t *testing.T) {
 			return standin.Script(ctx, r)
 		}
 		s := newSeat(t, v, model)
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		s.sitDown()
-		s.at(ctx, ledger.AtTerminal)
+		s.at(ledger.AtTerminal)
 		direct := newHeadless(t, v, model)
 		own := standin.StartTerminal(t, v, direct.home, direct.command[len(standin.Require(t, v))+1:]...)
 
@@ -57,21 +54,17 @@ func TestRealScreenIsTheProgramsOwn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := x.Prompt(ctx, "[long]"); err != nil {
-				t.Fatal(err)
-			}
-			if err := api.WaitCount(ctx, standin.Any, "[long]", 1); err != nil {
-				t.Fatal(err)
-			}
-			s.until(ctx, "a long answer", func() bool { return strings.Contains(x.Screen(), "row 299 ") })
+			prompts(t, ctx, x, "[long]")
+			given(t, ctx, api, standin.Any, "[long]")
+			s.until("a long answer", func() bool { return strings.Contains(x.Screen(), "row 299 ") })
 			run("", "resize-window", "-x", "100", "-y", "30")
 			run("one\ntwo\nthree", "load-buffer", "-b", "b", "-", ";", "paste-buffer", "-b", "b", "-d", "-p", "-r")
-			s.until(ctx, "a paste", func() bool { return strings.Contains(x.Screen(), "three") })
+			s.until("a paste", func() bool { return strings.Contains(x.Screen(), "three") })
 		}
 		act(s.terminal, s.home.API)
 		act(own, direct.home.API)
 		// Both still draw.
-		s.until(ctx, "alike", func() bool { return screen(s.terminal) == screen(own) })
+		s.until("alike", func() bool { return screen(s.terminal) == screen(own) })
 		if !strings.Contains(screen(own), "row 299") {
 			t.Errorf("the screen:\n%s", own.Screen())
 		}

@@ -25,7 +25,6 @@ import (
 type seat struct {
 	*headless
 	terminal *standin.Terminal
-	l        *ledger.Ledger
 	dir      string // what the terminal's shell writes about each start
 	starts   int
 }
@@ -57,7 +56,6 @@ func newSeat(t *testing.T, v teams.Version, respond standin.Responder, flags ...
 	s := &seat{headless: newHeadless(t, v, respond), dir: t.TempDir()}
 	s.ended = make(chan struct{}) // of no other bridge
 	s.home.API.Alone = true
-	s.l = s.ledger()
 	if len(flags) > 0 {
 		s.command = append(standin.Require(t, v), flags...)
 	}
@@ -83,9 +81,9 @@ func (s *seat) String() string {
 	if h, ok := s.handoff(); ok {
 		fmt.Fprintf(&b, "at %s, to %q (%s), draft %q, wanted %q, refused %q, returned %d\n", h.At, h.To, h.Reason, h.Draft, h.Wanted, h.Refused, h.Returned)
 	}
-	session, _ := s.agent(s.l)
+	session, _ := s.agent()
 	fmt.Fprintf(&b, "session %s %s (%s), process %d\n", session.ID, session.State, session.Reason, session.PID)
-	for _, d := range s.deliveries(s.l) {
+	for _, d := range s.deliveries() {
 		fmt.Fprintf(&b, "  %d %s %s %.60q\n", d.Seq, d.State, d.Reason, d.Raw)
 	}
 	return b.String() + s.terminal.Screen() + "\nAPI: " + s.home.API.String()
@@ -96,9 +94,9 @@ func (s *seat) file(name string) string {
 }
 
 // read waits for a file that the shell writes.
-func (s *seat) read(ctx context.Context, name string) string {
+func (s *seat) read(name string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	ctx, cancel := context.WithTimeout(s.ctx, stepLimit)
 	defer cancel()
 	data, err := standin.WaitFile(ctx, s.file(name), func(data []byte) bool { return len(data) > 0 })
 	if err != nil {
@@ -124,19 +122,19 @@ func (s *seat) hasEnded() bool {
 
 // status waits until the program has ended, and returns its exit status and whether the
 // terminal is as it was.
-func (s *seat) exited(ctx context.Context) (status int, restored bool) {
+func (s *seat) exited() (status int, restored bool) {
 	s.t.Helper()
-	status, err := strconv.Atoi(s.read(ctx, "status"))
+	status, err := strconv.Atoi(s.read("status"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return status, s.read(ctx, "before") == s.read(ctx, "after")
+	return status, s.read("before") == s.read("after")
 }
 
 // launcher is the process id of the program.
-func (s *seat) launcher(ctx context.Context) int {
+func (s *seat) launcher() int {
 	s.t.Helper()
-	pid, err := strconv.Atoi(s.read(ctx, "pid"))
+	pid, err := strconv.Atoi(s.read("pid"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -182,25 +180,17 @@ func (s *seat) handoff() (ledger.Handoff, bool) {
 }
 
 // until waits until something is so.
-func (s *seat) until(ctx context.Context, what string, is func() bool) {
+func (s *seat) until(what string, is func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	ctx, cancel := context.WithTimeout(s.ctx, stepLimit)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			s.t.Fatalf("never %s\n%s", what, s)
-		}
-	}
+	until(s.t, ctx, func() bool { return is() }, func() string { return fmt.Sprintf("never %s\n%s", what, s) })
 }
 
 // at waits until the session is at a place and stays there.
-func (s *seat) at(ctx context.Context, place ledger.Place) {
+func (s *seat) at(place ledger.Place) {
 	s.t.Helper()
-	s.until(ctx, string(place), func() bool {
+	s.until(string(place), func() bool {
 		if s.hasEnded() {
 			s.t.Fatalf("the program ended before the session was %s\n%s", place, s)
 		}
@@ -208,34 +198,34 @@ func (s *seat) at(ctx context.Context, place ledger.Place) {
 		if !ok || h.At != place || h.To != "" && h.Reason == "" {
 			return false
 		}
-		session, _ := s.agent(s.l)
+		session, _ := s.agent()
 		return (session.State == ledger.RelayLocal) == (place == ledger.AtTerminal) && session.State != ledger.RelaySwitching
 	})
 	if place == ledger.AtTerminal {
-		if err := s.terminal.Ready(ctx); err != nil {
+		if err := s.terminal.Ready(s.ctx); err != nil {
 			s.t.Fatalf("%v\n%s", err, s)
 		}
 	}
 }
 
 // key presses the key that switches.
-func (s *seat) key(ctx context.Context) { s.t.Helper(); s.keys(ctx, "C-]") }
+func (s *seat) key() { s.t.Helper(); s.keys("C-]") }
 
-func (s *seat) keys(ctx context.Context, keys ...string) {
+func (s *seat) keys(keys ...string) {
 	s.t.Helper()
-	if err := s.terminal.Keys(ctx, keys...); err != nil {
+	if err := s.terminal.Keys(s.ctx, keys...); err != nil {
 		s.t.Fatalf("%v\n%s", err, s)
 	}
 }
 
 // types types a text at the prompt, without Enter.
-func (s *seat) types(ctx context.Context, text string) { s.t.Helper(); s.keys(ctx, "-l", text) }
+func (s *seat) types(text string) { s.t.Helper(); s.keys("-l", text) }
 
 // composed waits until the composer shows a text.
-func (s *seat) composed(ctx context.Context, text string) {
+func (s *seat) composed(text string) {
 	s.t.Helper()
-	s.until(ctx, fmt.Sprintf("%q at the prompt", text), func() bool {
-		shown, ok, err := s.terminal.Composer(ctx)
+	s.until(fmt.Sprintf("%q at the prompt", text), func() bool {
+		shown, ok, err := s.terminal.Composer(s.ctx)
 		if err != nil {
 			s.t.Fatalf("%v\n%s", err, s)
 		}
@@ -244,9 +234,9 @@ func (s *seat) composed(ctx context.Context, text string) {
 }
 
 // enters types a prompt and sends it off.
-func (s *seat) enters(ctx context.Context, text string) {
+func (s *seat) enters(text string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	ctx, cancel := context.WithTimeout(s.ctx, stepLimit)
 	defer cancel()
 	if err := s.terminal.Prompt(ctx, text); err != nil {
 		s.t.Fatalf("%v\n%s", err, s)
@@ -254,9 +244,9 @@ func (s *seat) enters(ctx context.Context, text string) {
 }
 
 // answered waits until the model has answered a text.
-func (s *seat) answered(ctx context.Context, marker string) {
+func (s *seat) answered(marker string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	ctx, cancel := context.WithTimeout(s.ctx, stepLimit)
 	defer cancel()
 	if _, err := s.home.API.Wait(ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) && !r.Answered.IsZero() }); err != nil {
 		s.t.Fatalf("%s: %v\n%s", marker, err, s)
@@ -264,24 +254,24 @@ func (s *seat) answered(ctx context.Context, marker string) {
 }
 
 // prompt sends a prompt of a person from another process.
-func (s *seat) prompt(ctx context.Context, text string) {
+func (s *seat) prompt(text string) {
 	s.t.Helper()
 	h, ok := s.handoff()
 	if !ok {
 		s.t.Fatalf("no session can move\n%s", s)
 	}
-	if _, err := relay.Prompt(ctx, s.l, h.InboxKey, relay.Input{Text: text}); err != nil {
+	if _, err := relay.Prompt(s.ctx, s.l, h.InboxKey, relay.Input{Text: text}); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 // ends ends the program at its prompt, and checks that the terminal is as it was.
-func (s *seat) ends(ctx context.Context) {
+func (s *seat) ends() {
 	s.t.Helper()
-	s.types(ctx, "/exit")
-	s.composed(ctx, "/exit")
-	s.keys(ctx, "Enter")
-	if status, restored := s.exited(ctx); status != 0 || !restored {
+	s.types("/exit")
+	s.composed("/exit")
+	s.keys("Enter")
+	if status, restored := s.exited(); status != 0 || !restored {
 		s.t.Errorf("exit status %d, terminal restored: %t; want 0, true\n%s", status, restored, s)
 	}
 }
@@ -318,7 +308,7 @@ func (s *seat) said(session string, markers ...string) {
 // id is the session of the person.
 func (s *seat) id() string {
 	s.t.Helper()
-	session, _ := s.agent(s.l)
+	session, _ := s.agent()
 	return session.ID
 }
 
@@ -326,49 +316,47 @@ func (s *seat) id() string {
 // and a command, bring the session to the relay, which answers; the key and a command
 // bring it back, with what was at the prompt. It is one conversation.
 func TestRealSessionInTwoPlaces(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		s := newSeat(t, v, nil)
-		ctx := deadline(t, 4*time.Minute)
+		ctx := deadline(t, patience)
 		s.sitDown()
-		s.at(ctx, ledger.AtTerminal)
-		s.enters(ctx, "hello [1]")
-		s.answered(ctx, "[1]")
-		s.types(ctx, "half a thought [2]")
-		s.composed(ctx, "half a thought [2]")
+		s.at(ledger.AtTerminal)
+		s.enters("hello [1]")
+		s.answered("[1]")
+		s.types("half a thought [2]")
+		s.composed("half a thought [2]")
 		first := s.id()
 
 		service := s.serve()
 		var sent api.Sent
 		service.post(ctx, "/v1/teams/"+s.team+"/members/team-lead/messages", `{"text": "from afar [3]"}`, "", http.StatusCreated, &sent)
-		s.answered(ctx, "[3]")
-		s.at(ctx, ledger.AtRelay)
-		s.until(ctx, "shown", func() bool { return strings.Contains(s.terminal.Screen(), "from afar [3]") })
-		s.settled(ctx, s.l, 1)
-		s.key(ctx)
-		s.at(ctx, ledger.AtTerminal)
-		s.composed(ctx, "half a thought [2]")
+		s.answered("[3]")
+		s.at(ledger.AtRelay)
+		s.until("shown", func() bool { return strings.Contains(s.terminal.Screen(), "from afar [3]") })
+		s.settled(1)
+		s.key()
+		s.at(ledger.AtTerminal)
+		s.composed("half a thought [2]")
 		if s.home.API.Count(standin.Any, "[2]") != 0 {
 			t.Error("the draft was sent")
 		}
-		s.types(ctx, " and whole")
-		s.composed(ctx, "[2] and whole")
-		s.keys(ctx, "Enter")
-		s.answered(ctx, "[2] and whole")
+		s.types(" and whole")
+		s.composed("[2] and whole")
+		s.keys("Enter")
+		s.answered("[2] and whole")
 
 		s.must("switch", "team-lead@"+s.team, "--to", "remote")
-		s.at(ctx, ledger.AtRelay)
-		s.prompt(ctx, "while it is remote [4]")
-		s.answered(ctx, "[4]")
+		s.at(ledger.AtRelay)
+		s.prompt("while it is remote [4]")
+		s.answered("[4]")
 		s.must("switch", "team-lead@"+s.team, "--to", "local")
-		s.at(ctx, ledger.AtTerminal)
-		s.enters(ctx, "at last [5]")
-		s.answered(ctx, "[5]")
+		s.at(ledger.AtTerminal)
+		s.enters("at last [5]")
+		s.answered("[5]")
 		if now := s.id(); now != first {
 			t.Errorf("the session is %s, and was %s", now, first)
 		}
-		s.ends(ctx)
+		s.ends()
 		s.said(first, "[1]", "[2]", "[3]", "[4]", "[5]")
 	})
 }
@@ -376,22 +364,20 @@ func TestRealSessionInTwoPlaces(t *testing.T) {
 // A dialog in which the agent asks the person keeps the session at the terminal until it
 // is answered; then the message follows.
 func TestRealDialogHoldsTheSession(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		s := newSeat(t, v, nil, "--model", "sonnet", "--permission-mode", "default")
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		s.sitDown()
-		s.at(ctx, ledger.AtTerminal)
-		s.enters(ctx, "[1]\n"+standin.CallLine("Bash", map[string]string{"command": "touch touched", "description": "d"}))
-		s.until(ctx, "a dialog", func() bool { return strings.Contains(s.terminal.Screen(), "Do you want to proceed?") })
-		s.prompt(ctx, "meanwhile [2]")
+		s.at(ledger.AtTerminal)
+		s.enters("[1]\n" + standin.CallLine("Bash", map[string]string{"command": "touch touched", "description": "d"}))
+		s.until("a dialog", func() bool { return strings.Contains(s.terminal.Screen(), "Do you want to proceed?") })
+		s.prompt("meanwhile [2]")
 		// The turn may be what holds it at first.
-		s.until(ctx, "held by the dialog", func() bool { h, _ := s.handoff(); return strings.Contains(h.Reason, "dialog") })
+		s.until("held by the dialog", func() bool { h, _ := s.handoff(); return strings.Contains(h.Reason, "dialog") })
 		if h, _ := s.handoff(); h.At != ledger.AtTerminal || s.home.API.Count(standin.Any, "[2]") != 0 {
 			t.Errorf("in a dialog the session went %s (%s)", h.At, h.Reason)
 		}
-		s.until(ctx, "a title that says that a message waits", func() bool {
+		s.until("a title that says that a message waits", func() bool {
 			title, err := s.terminal.Run(ctx, nil, "display-message", "-p", "#{pane_title}")
 			return err == nil && strings.Contains(title, "1 message waits")
 		})
@@ -400,18 +386,18 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 		}
 		// Yes. Claude Code can lose a key that comes just after a dialog, also without teambridge.
 		var pressed time.Time
-		s.until(ctx, "allowed", func() bool {
+		s.until("allowed", func() bool {
 			if time.Since(pressed) > 5*time.Second {
 				pressed = time.Now()
-				s.keys(ctx, "Enter")
+				s.keys("Enter")
 			}
 			_, err := os.Stat(filepath.Join(s.home.Work, "touched"))
 			return err == nil
 		})
-		s.answered(ctx, "[2]")
-		s.key(ctx)
-		s.at(ctx, ledger.AtTerminal)
-		s.ends(ctx)
+		s.answered("[2]")
+		s.key()
+		s.at(ledger.AtTerminal)
+		s.ends()
 		s.said(s.id(), "[1]", "[2]")
 	})
 }
@@ -419,20 +405,18 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 // While a teammate lives the session does not switch, as its team would be deleted, and
 // says so, even after /clear. Its teammate goes on.
 func TestRealTeammateKeepsTheSession(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		s := newSeat(t, v, nil)
 		s.home.API.Alone = false
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		s.sitDown()
-		s.at(ctx, ledger.AtTerminal)
-		s.enters(ctx, standin.CallLine("Agent", map[string]any{"description": "d", "prompt": "You are helper. Say hi", "name": "helper"}))
+		s.at(ledger.AtTerminal)
+		s.enters(standin.CallLine("Agent", map[string]any{"description": "d", "prompt": "You are helper. Say hi", "name": "helper"}))
 		if _, err := s.home.API.Wait(ctx, func(r standin.Request) bool { return r.Agent == "helper" && !r.Answered.IsZero() }); err != nil {
 			t.Fatalf("%v\n%s", err, s)
 		}
-		s.prompt(ctx, "from afar [1]")
-		s.until(ctx, "refused", func() bool { h, _ := s.handoff(); return strings.Contains(h.Reason, "helper") })
+		s.prompt("from afar [1]")
+		s.until("refused", func() bool { h, _ := s.handoff(); return strings.Contains(h.Reason, "helper") })
 		refused := func() {
 			t.Helper()
 			out, status := s.switches("remote", "--force")
@@ -442,8 +426,8 @@ func TestRealTeammateKeepsTheSession(t *testing.T) {
 		}
 		refused()
 		first := s.id()
-		s.enters(ctx, "/clear")
-		s.until(ctx, "another session", func() bool { return s.id() != first })
+		s.enters("/clear")
+		s.until("another session", func() bool { return s.id() != first })
 		refused()
 		if s.home.API.Count(standin.Any, "[1]") != 0 {
 			t.Error("the message was given")

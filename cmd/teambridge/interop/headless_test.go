@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +31,8 @@ import (
 // "mine": teambridge run as a process of its own, which can be killed.
 type headless struct {
 	t       *testing.T
+	ctx     context.Context // of all that is waited for
+	l       *ledger.Ledger
 	version teams.Version
 	home    *standin.Home
 	state   string
@@ -64,6 +65,9 @@ type saying struct {
 	Result *string
 	Text   string
 
+	Permission *struct{ ID, Digest, Tool string }
+	Open       bool
+
 	// Of the agent's own lines, with --output raw.
 	Type, Subtype, PermissionMode, Model string
 }
@@ -74,11 +78,21 @@ func newHeadless(t *testing.T, v teams.Version, respond standin.Responder) *head
 	t.Helper()
 	// The default model depends on the version.
 	command := append(standin.Require(t, v), "--dangerously-skip-permissions", "--model", "sonnet")
-	home := standin.NewHome(t, standin.StartAPI(t, respond))
-	return &headless{
-		t: t, version: v, home: home, state: filepath.Join(home.Dir, "state"), team: "mine",
-		command: command, changed: make(chan struct{}),
+	h := newHeadlessIn(t, standin.NewHome(t, standin.StartAPI(t, respond)), command...)
+	h.version = v
+	return h
+}
+
+// newHeadlessIn is newHeadless for whatever command, in a home.
+func newHeadlessIn(t *testing.T, home *standin.Home, command ...string) *headless {
+	t.Helper()
+	h := &headless{t: t, ctx: deadline(t, patience), home: home, state: filepath.Join(home.Dir, "state"), team: "mine", command: command, changed: make(chan struct{})}
+	var err error
+	if h.l, err = ledger.Open(t.Context(), filepath.Join(h.state, "ledger.db")); err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { h.l.Close() })
+	return h
 }
 
 // start starts teambridge run, with these flags besides, and returns at once.
@@ -180,7 +194,7 @@ func (h *headless) sayings() []saying {
 
 // wait returns the first of what the bridge that runs says, or has said, that
 // matches.
-func (h *headless) wait(ctx context.Context, what string, match func(saying) bool) saying {
+func (h *headless) wait(what string, match func(saying) bool) saying {
 	h.t.Helper()
 	for next, over := 0, false; ; {
 		h.mu.Lock()
@@ -199,7 +213,7 @@ func (h *headless) wait(ctx context.Context, what string, match func(saying) boo
 		case <-changed:
 		case <-h.ended:
 			over = true
-		case <-ctx.Done():
+		case <-h.ctx.Done():
 			h.t.Fatalf("never %s\n%s", what, h)
 		}
 	}
@@ -215,17 +229,18 @@ func (h *headless) typing(lines ...string) {
 	}
 }
 
-// finish ends standard input, waits until the bridge has ended, and returns its
-// exit status.
-func (h *headless) finish(ctx context.Context) int {
+// finish ends standard input, and waits until the bridge has ended, which has to be a good end.
+func (h *headless) finish() {
 	h.t.Helper()
 	_ = h.stdin.Close() // it may have ended
 	select {
 	case <-h.ended:
-	case <-ctx.Done():
+	case <-h.ctx.Done():
 		h.t.Fatalf("run did not end\n%s", h)
 	}
-	return h.cmd.ProcessState.ExitCode()
+	if status := h.cmd.ProcessState.ExitCode(); status != 0 {
+		h.t.Errorf("run ended with %d\n%s", status, h)
+	}
 }
 
 // kill kills the bridge, as kill -9 does, and waits for its death.
@@ -273,25 +288,15 @@ func (h *headless) send(texts ...string) {
 }
 
 // up waits until the agent runs and nothing waits.
-func (h *headless) up(ctx context.Context) saying {
+func (h *headless) up() saying {
 	h.t.Helper()
-	return h.wait(ctx, "idle", func(s saying) bool { return s.Status == "idle" && s.PID != 0 })
-}
-
-func (h *headless) ledger() *ledger.Ledger {
-	h.t.Helper()
-	l, err := ledger.Open(h.t.Context(), filepath.Join(h.state, "ledger.db"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.t.Cleanup(func() { l.Close() })
-	return l
+	return h.wait("idle", func(s saying) bool { return s.Status == "idle" && s.PID != 0 })
 }
 
 // deliveries are all that the ledger has of the team, oldest first.
-func (h *headless) deliveries(l *ledger.Ledger) []ledger.Delivery {
+func (h *headless) deliveries() []ledger.Delivery {
 	h.t.Helper()
-	all, err := l.Deliveries(context.Background(), ledger.DeliveryQuery{Team: h.team})
+	all, err := h.l.Deliveries(context.Background(), ledger.DeliveryQuery{Team: h.team})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -300,23 +305,23 @@ func (h *headless) deliveries(l *ledger.Ledger) []ledger.Delivery {
 }
 
 // settled waits until n deliveries have ended, and returns all there are.
-func (h *headless) settled(ctx context.Context, l *ledger.Ledger, n int) []ledger.Delivery {
+func (h *headless) settled(n int) []ledger.Delivery {
 	h.t.Helper()
-	return h.counted(ctx, l, n, "ended", ledger.DeliveryState.Ended)
+	return h.counted(n, "ended", ledger.DeliveryState.Ended)
 }
 
 // claimed waits until there are n deliveries, whatever has become of them.
-func (h *headless) claimed(ctx context.Context, l *ledger.Ledger, n int) {
+func (h *headless) claimed(n int) {
 	h.t.Helper()
-	h.counted(ctx, l, n, "been claimed", func(ledger.DeliveryState) bool { return true })
+	h.counted(n, "been claimed", func(ledger.DeliveryState) bool { return true })
 }
 
-func (h *headless) counted(ctx context.Context, l *ledger.Ledger, n int, what string, is func(ledger.DeliveryState) bool) []ledger.Delivery {
+func (h *headless) counted(n int, what string, is func(ledger.DeliveryState) bool) []ledger.Delivery {
 	h.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		all := h.deliveries(l)
+		all := h.deliveries()
 		found := 0
 		for _, d := range all {
 			if is(d.State) {
@@ -330,16 +335,16 @@ func (h *headless) counted(ctx context.Context, l *ledger.Ledger, n int, what st
 		case <-tick.C:
 		case <-h.ended:
 			h.t.Fatalf("the bridge ended when %d of %d deliveries had %s\n%s", found, n, what, h)
-		case <-ctx.Done():
+		case <-h.ctx.Done():
 			h.t.Fatalf("%d of %d deliveries have %s\n%s", found, n, what, h)
 		}
 	}
 }
 
 // agent is the process that the ledger knows as the lead's.
-func (h *headless) agent(l *ledger.Ledger) (ledger.Session, process.Predecessor) {
+func (h *headless) agent() (ledger.Session, process.Predecessor) {
 	h.t.Helper()
-	all, err := l.Sessions(context.Background(), "")
+	all, err := h.l.Sessions(context.Background(), "")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -352,9 +357,9 @@ func (h *headless) agent(l *ledger.Ledger) (ledger.Session, process.Predecessor)
 }
 
 // killAgent kills the agent, if one runs, and waits for its death.
-func (h *headless) killAgent(ctx context.Context, l *ledger.Ledger) {
+func (h *headless) killAgent() {
 	h.t.Helper()
-	_, p := h.agent(l)
+	_, p := h.agent()
 	if alive, err := p.Alive(); err != nil || !alive {
 		return
 	}
@@ -365,7 +370,7 @@ func (h *headless) killAgent(ctx context.Context, l *ledger.Ledger) {
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		h.t.Fatal(err)
 	}
-	if err := p.Wait(ctx); err != nil {
+	if err := p.Wait(h.ctx); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -381,22 +386,8 @@ func (h *headless) asked() []standin.Request {
 	return slices.DeleteFunc(h.home.API.Log(), func(r standin.Request) bool { return r.Side || len(r.Texts) == 0 })
 }
 
-// rounds is how often a test repeats what it does: by default few times.
-func rounds(t *testing.T, variable string, byDefault int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return byDefault
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return n
-}
-
 // config is that of the team.
-func (h *headless) config(ctx context.Context) *teams.Config {
+func (h *headless) config() *teams.Config {
 	h.t.Helper()
 	root, err := teams.Open(h.home.Root)
 	if err != nil {
@@ -408,9 +399,66 @@ func (h *headless) config(ctx context.Context) *teams.Config {
 		h.t.Fatal(err)
 	}
 	defer team.Close()
-	c, err := team.Config(ctx)
+	c, err := team.Config(h.ctx)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return c
+}
+
+// done waits until n messages have ended, of which nothing else has become than that their turns are done.
+func (h *headless) done(n int) []ledger.Delivery {
+	h.t.Helper()
+	all := h.settled(n)
+	for _, d := range all {
+		if d.State != ledger.Done {
+			h.t.Errorf("%s: %s (%s), want done\n%s", d.Raw, d.State, d.Reason, h)
+		}
+	}
+	return all
+}
+
+// once checks that the model was given each text once.
+func (h *headless) once(texts ...string) {
+	h.t.Helper()
+	once(h.t, h.home.API, texts...)
+}
+
+// given waits until the model was given a text.
+func (h *headless) given(text string) {
+	h.t.Helper()
+	given(h.t, h.ctx, h.home.API, standin.Any, text)
+}
+
+// turnsOnce checks that the model was given each text once, and answered it once.
+func (h *headless) turnsOnce(texts ...string) {
+	h.t.Helper()
+	h.once(texts...)
+	for _, text := range texts {
+		if n := h.home.API.Turns(standin.Any, text); n != 1 {
+			h.t.Errorf("%s was answered %d times, want once", text, n)
+		}
+	}
+}
+
+// holding is a model that does not answer what is held before release is closed.
+func holding(held func(standin.Request) bool) (respond standin.Responder, release chan struct{}) {
+	release = make(chan struct{})
+	return func(ctx context.Context, r standin.Request) standin.Answer {
+		if held(r) {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return standin.Script(ctx, r)
+	}, release
+}
+
+// called waits until the model is called with what matches.
+func (h *headless) called(match func(standin.Request) bool) {
+	h.t.Helper()
+	if _, err := h.home.API.Wait(h.ctx, match); err != nil {
+		h.t.Fatalf("%v\n%s", err, h)
+	}
 }

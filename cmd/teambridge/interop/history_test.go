@@ -2,7 +2,6 @@ package interop
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -19,13 +18,11 @@ import (
 // What was said in a real team is found after its session has ended and its
 // directory is gone; and a team that is made under the same name is another one.
 func TestHistoryOfARealTeamThatEnded(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		standin.Require(t, v)
 		home := standin.NewHome(t, nil)
 		u := &user{t: t, team: standin.StartTeam(t, v, home), home: t.TempDir()}
-		ctx := deadline(t, 2*time.Minute)
+		ctx := deadline(t, patience)
 		watching := u.lives(ctx, "zucchini")
 		first, err := u.team.Config()
 		if err != nil {
@@ -121,10 +118,7 @@ func (u *user) ended(t *testing.T) {
 func (u *user) found(t *testing.T, word string, want int) {
 	t.Helper()
 	for _, args := range [][]string{{"search", word, "--inbox", "worker", "--json"}, {"history", "--inbox", "worker", "--json"}} {
-		var list []api.Message
-		if err := json.Unmarshal([]byte(u.must(args...)), &list); err != nil {
-			t.Fatal(err)
-		}
+		list := decoded[[]api.Message](t, u.must(args...))
 		n := 0
 		for _, m := range list {
 			if m.Text == "about the "+word {

@@ -23,7 +23,6 @@ import (
 type hookedUser struct {
 	*sessionUser
 	version teams.Version
-	state   string
 }
 
 func newHookedUser(t *testing.T, v teams.Version) *hookedUser {
@@ -34,19 +33,10 @@ func newHookedUser(t *testing.T, v teams.Version) *hookedUser {
 // newHookedUserWith gives "setup hooks" more flags, and the session arguments. Its socket stays if there are flags.
 func newHookedUserWith(t *testing.T, v teams.Version, flags []string, args ...string) *hookedUser {
 	t.Helper()
-	home := standin.NewHome(t, nil)
-	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
-	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p := &hookedUser{version: v, state: filepath.Join(dir, ".local", "state", "teambridge"), sessionUser: &sessionUser{ctx: deadline(t, 2*time.Minute), home: home}}
-	p.user = &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: dir}
+	p := &hookedUser{sessionUser: newSomebody(t, nil), version: v}
 	p.hooks(flags...)
 	if flags != nil {
-		p.terminal = standin.StartSession(t, v, home, args...)
-		p.team.Lead = p.terminal
+		p.begins(v, args...)
 		p.session()
 	} else {
 		p.start()
@@ -58,7 +48,7 @@ func newHookedUserWith(t *testing.T, v teams.Version, flags []string, args ...st
 func (p *hookedUser) hooks(flags ...string) {
 	p.t.Helper()
 	cmd := exec.Command("teambridge", append([]string{"setup", "hooks", "--project", "--yes"}, flags...)...)
-	cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state, "GORACE=atexit_sleep_ms=0")
+	cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state(), "GORACE=atexit_sleep_ms=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		p.t.Fatalf("setup hooks %q: %v\n%s", flags, err, out)
 	}
@@ -67,8 +57,7 @@ func (p *hookedUser) hooks(flags ...string) {
 // start starts the session, and waits until its hook waits.
 func (p *hookedUser) start(args ...string) {
 	p.t.Helper()
-	p.terminal = standin.StartSession(p.t, p.version, p.home, args...)
-	p.team.Lead = p.terminal
+	p.begins(p.version, args...)
 	s, ok := transcript.ProcessWith(p.home.Root, p.terminal.Pid())
 	if !ok || s.Socket == "" {
 		p.t.Fatalf("the session has no socket: %+v", s)
@@ -76,9 +65,7 @@ func (p *hookedUser) start(args ...string) {
 	if err := os.Remove(s.Socket); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := p.terminal.Prompt(p.ctx, "hello"); err != nil { // the next hook sees that it is gone
-		p.t.Fatal(err)
-	}
+	p.prompts("hello")
 	p.session()
 }
 
@@ -92,9 +79,7 @@ func (p *hookedUser) session() api.Session {
 // begun waits until the model was given the prompt of a person.
 func (p *hookedUser) begun(text string) {
 	p.t.Helper()
-	if err := p.home.API.WaitCount(p.ctx, standin.Any, text, 1); err != nil {
-		p.t.Fatal(err)
-	}
+	given(p.t, p.ctx, p.home.API, standin.Any, text)
 }
 
 // ended waits until the hook of a process has ended.
@@ -103,7 +88,7 @@ func (p *hookedUser) ended(pid int) {
 	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
 	defer cancel()
 	for {
-		running, err := exec.Command("pgrep", "-f", fmt.Sprintf("hook wait --state-dir %s --pid %d", p.state, pid)).Output()
+		running, err := exec.Command("pgrep", "-f", fmt.Sprintf("hook wait --state-dir %s --pid %d", p.state(), pid)).Output()
 		if len(running) == 0 {
 			return
 		}
@@ -124,13 +109,13 @@ func TestRealWaitingHook(t *testing.T) {
 		if member == "" {
 			member = p.session().Session
 		}
-		var sent api.Sent
-		if err := json.Unmarshal([]byte(p.must("send", p.name(), "[seen] hello", "--wait", "seen", "--timeout", "1m", "--json")), &sent); err != nil || sent.State != api.Seen || sent.Member != member {
-			t.Errorf("sent until it is seen: %+v, %v", sent, err)
+		sent := decoded[api.Sent](t, p.must("send", p.name(), "[seen] hello", "--wait", "seen", "--timeout", "1m", "--json"))
+		if sent.State != api.Seen || sent.Member != member {
+			t.Errorf("sent until it is seen: %+v", sent)
 		}
-		var a api.Answered
-		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
-			t.Errorf("asked: %+v, %v", a, err)
+		a := decoded[api.Answered](t, p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m"))
+		if !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
+			t.Errorf("asked: %+v", a)
 		}
 		if _, _, errs := p.run("send", p.name(), "[dry]", "--dry-run", "-v"); !strings.Contains(errs, "the waiting hook") {
 			t.Errorf("which way it would go: %s", errs)
@@ -141,9 +126,7 @@ func TestRealWaitingHook(t *testing.T) {
 			p.must("send", p.name(), texts[len(texts)-1]+" </teambridge-message> x")
 		}
 		p.once(texts...)
-		if err := p.terminal.Prompt(p.ctx, "SLEEP:3 [work]"); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("SLEEP:3 [work]")
 		p.begun("[work]")
 		p.must("send", p.name(), "[busy]")
 		if err := p.terminal.Keys(p.ctx, "-l", "a draft"); err != nil {
@@ -158,9 +141,7 @@ func TestRealWaitingHook(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := p.session().Session
-		if err := p.terminal.Prompt(p.ctx, "/clear"); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("/clear")
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Session != was })
 		if err := json.Unmarshal([]byte(p.must("send", member, "[cleared]", "--wait", "seen", "--timeout", "1m", "--json")), &sent); err != nil || sent.State != api.Seen || sent.Member != member {
 			t.Errorf("sent after /clear: %+v, %v", sent, err)
@@ -174,10 +155,10 @@ func TestRealWaitingHook(t *testing.T) {
 		p.ended(p.terminal.Pid())
 		// It may have been killed, so the next one, of whatever session, cleans up.
 		for {
-			if text, err := wake.Wait(p.ctx, p.state, wake.Session{PID: os.Getpid(), Root: p.home.Root}, func(context.Context) {}); text != "" || err != nil {
+			if text, err := wake.Wait(p.ctx, p.state(), wake.Session{PID: os.Getpid(), Root: p.home.Root}, func(context.Context) {}); text != "" || err != nil {
 				t.Fatalf("the next hook: %q, %v", text, err)
 			}
-			left, err := os.ReadDir(filepath.Join(p.state, "waiters"))
+			left, err := os.ReadDir(filepath.Join(p.state(), "waiters"))
 			if err != nil || len(left) == 0 {
 				break
 			}
@@ -203,9 +184,9 @@ func TestRealWaitingHook(t *testing.T) {
 func TestRealWaitingHookUnasked(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUserWith(t, v, []string{"--unasked"}, "--dangerously-skip-permissions")
-		var a api.Answered
-		if err := json.Unmarshal([]byte(p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
-			t.Errorf("asked: %+v, %v", a, err)
+		a := decoded[api.Answered](t, p.must("ask", p.name(), "[asked] what is up?", "--json", "--timeout", "1m"))
+		if !a.Certain || !strings.HasPrefix(a.Text, "ACK") {
+			t.Errorf("asked: %+v", a)
 		}
 		p.must("send", p.name(), "[sent]", "--wait", "seen", "--timeout", "1m")
 		p.once("[asked]", "[sent]")
@@ -244,12 +225,9 @@ func TestRealKilledSessionWithHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		s := p.session()
-		var stderr lockedBuffer
-		serve(t, p.home, p.state, &stderr)
+		p.serves()
 		p.must("ask", p.name(), "[before]", "--timeout", "1m")
-		if err := p.terminal.Prompt(p.ctx, "SLEEP:60 [work]"); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("SLEEP:60 [work]")
 		p.begun("[work]")
 		p.must("send", p.name(), "[queued]", "--timeout", "1m")
 		p.run("send", p.name(), "[waiting]", "--timeout", "1s")
@@ -282,7 +260,7 @@ func TestRealHeadlessWithHook(t *testing.T) {
 func TestRealKilledSessionsAndServicesWithHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
-		p.killAll(p.session(), p.state, false, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
+		p.killAll(p.session(), false, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
 			text := transcript.Texts(r.Message.Content, "") + transcript.Texts(r.Attachment.Prompt, "")
 			given := r.Type == "user" && r.Kind() != transcript.Results || r.Type == "attachment"
 			return given && (len(wake.Messages(text)) > 0 || r.Origin.Kind == "peer") // one that has just begun has its socket still

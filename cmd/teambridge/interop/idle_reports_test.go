@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -24,10 +23,10 @@ func TestRealIdleReportsStartNoTurn(t *testing.T) {
 	const reports = 60
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		h := newHeadless(t, v, nil)
 		h.start("--idle-reports", "result")
-		h.up(ctx)
+		h.up()
 		root, err := teams.Open(h.home.Root)
 		if err != nil {
 			t.Fatal(err)
@@ -58,12 +57,8 @@ func TestRealIdleReportsStartNoTurn(t *testing.T) {
 			}
 		}
 		h.must("send", "lead@mine", "<m-1> go on")
-		if err := h.home.API.WaitCount(ctx, standin.Any, "<m-1>", 1); err != nil {
-			t.Fatalf("%v\n%s", err, h)
-		}
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
+		h.given("<m-1>")
+		h.finish()
 		turns := 0
 		for _, r := range h.asked() {
 			turns += min(1, len(r.Deliveries()))
@@ -79,10 +74,7 @@ func TestRealIdleReportsStartNoTurn(t *testing.T) {
 		if n := h.home.API.Counts(standin.Any, relayed())["<m-1>"]; turns != 1 || n != 1 {
 			t.Errorf("%d turns, the message %d times; want one of each\n%s", turns, n, h)
 		}
-		var list []api.Delivery
-		if err := json.Unmarshal([]byte(h.must("relay", "list", "--all", "--json")), &list); err != nil {
-			t.Fatal(err)
-		}
+		list := decoded[[]api.Delivery](t, h.must("relay", "list", "--all", "--json"))
 		skipped := len(slices.DeleteFunc(list, func(d api.Delivery) bool { return d.State != string(ledger.Skipped) }))
 		t.Logf("%d reports skipped, %d requests to the model", skipped, len(h.asked()))
 		if skipped != reports {

@@ -21,12 +21,9 @@ func TestRealMachines(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		address, add := runHub(t)
 		machine := func(name string) (p *sessionUser, card string) {
-			home := standin.NewHome(t, nil)
-			home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
-			state := filepath.Join(t.TempDir(), ".local", "state", "teambridge")
-			var stderr lockedBuffer
-			serve(t, home, state, &stderr)
-			p = newAgentUser(t, v, home, state)
+			p = newSomebody(t, nil)
+			p.serves()
+			p = newAgentUser(t, v, p)
 			card = strings.TrimSpace(p.must("link", "card", "--name", name))
 			add(card)
 			p.must("link", "hub", "nats://"+address)

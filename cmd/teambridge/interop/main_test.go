@@ -3,6 +3,8 @@
 package interop
 
 import (
+	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -14,8 +16,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"teambridge/relay/relaytest/standin"
+	"teambridge/teams"
 )
 
 // envServesFiles is set where this program is to be an MCP server.
@@ -108,4 +112,89 @@ func executable(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// onSome runs a test with one of the versions of Claude Code, or with those that are selected, at once.
+func onSome(t *testing.T, test func(t *testing.T, v teams.Version)) {
+	t.Helper()
+	t.Parallel()
+	standin.ForSome(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		test(t, v)
+	})
+}
+
+// patience bounds what a test waits for; only a failure waits so long.
+const patience = 8 * time.Minute
+
+func deadline(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// rounds is how often a test repeats what it does: by default few times.
+func rounds(t *testing.T, variable string, byDefault int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return byDefault
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// until waits until something is so.
+func until(t *testing.T, ctx context.Context, so func() bool, otherwise func() string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%v: %s", ctx.Err(), otherwise())
+		}
+	}
+}
+
+// decoded is what a command has printed as JSON.
+func decoded[T any](t *testing.T, out string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return v
+}
+
+// once checks that models were given each text once.
+func once(t *testing.T, model *standin.API, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if n := model.Count(standin.Any, text); n != 1 {
+			t.Errorf("%q was given %d times, want once", text, n)
+		}
+	}
+}
+
+// prompts has a person type a prompt.
+func prompts(t *testing.T, ctx context.Context, at interface {
+	Prompt(ctx context.Context, text string) error
+}, text string) {
+	t.Helper()
+	if err := at.Prompt(ctx, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// given waits until an agent was given a text.
+func given(t *testing.T, ctx context.Context, model *standin.API, agent, text string) {
+	t.Helper()
+	if err := model.WaitCount(ctx, agent, text, 1); err != nil {
+		t.Fatalf("%s was not given %q: %v", agent, text, err)
+	}
 }

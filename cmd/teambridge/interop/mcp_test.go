@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
@@ -17,11 +16,11 @@ import (
 	"teambridge/teams"
 )
 
-// newAgentUser is somebody whose session at a terminal has the tools of teambridge.
-func newAgentUser(t *testing.T, v teams.Version, home *standin.Home, state string) *sessionUser {
+// newAgentUser is somebody with one more session at a terminal, which has the tools of teambridge.
+func newAgentUser(t *testing.T, v teams.Version, of *sessionUser) *sessionUser {
 	t.Helper()
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"teambridge": map[string]any{
-		"type": "stdio", "command": own(t), "args": []string{"mcp"}, "env": map[string]string{"TEAMBRIDGE_STATE": state, "GORACE": "atexit_sleep_ms=0"},
+		"type": "stdio", "command": own(t), "args": []string{"mcp"}, "env": map[string]string{"TEAMBRIDGE_STATE": of.state(), "GORACE": "atexit_sleep_ms=0"},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -30,16 +29,16 @@ func newAgentUser(t *testing.T, v teams.Version, home *standin.Home, state strin
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, args: []string{"--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__teambridge"}}
-	p.terminal = standin.StartSession(t, v, home, p.args...)
-	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: filepath.Dir(filepath.Dir(filepath.Dir(state)))}
+	u := *of.user
+	team := *u.team
+	u.t, u.team = t, &team
+	p := &sessionUser{user: &u, ctx: deadline(t, patience), home: of.home, args: []string{"--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__teambridge"}}
+	p.begins(v, p.args...)
 	// The program connects to the server while it takes prompts.
 	for i := 0; ; i++ {
 		marker := fmt.Sprintf("[ready-%d-%d]", p.terminal.Pid(), i)
-		if err := p.terminal.Prompt(p.ctx, marker); err != nil {
-			t.Fatal(err)
-		}
-		r, err := home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) })
+		p.prompts(marker)
+		r, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,9 +51,7 @@ func newAgentUser(t *testing.T, v teams.Version, home *standin.Home, state strin
 // calls has the agent of a session call a tool, and returns the answer.
 func (p *sessionUser) calls(marker, tool string, in any) string {
 	p.t.Helper()
-	if err := p.terminal.Prompt(p.ctx, marker+"\n"+standin.CallLine("mcp__teambridge__"+tool, in)); err != nil {
-		p.t.Fatal(err)
-	}
+	p.prompts(marker + "\n" + standin.CallLine("mcp__teambridge__"+tool, in))
 	return p.result(marker)
 }
 
@@ -86,12 +83,9 @@ func answerOf[T any](t *testing.T, text string) (v T) {
 // twoAgents are two sessions with the tools, and a service.
 func twoAgents(t *testing.T, v teams.Version) (ann, ben *sessionUser) {
 	t.Helper()
-	home := standin.NewHome(t, nil)
-	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
-	state := filepath.Join(t.TempDir(), ".local", "state", "teambridge")
-	var stderr lockedBuffer
-	serve(t, home, state, &stderr)
-	return newAgentUser(t, v, home, state), newAgentUser(t, v, home, state)
+	p := newSomebody(t, nil)
+	p.serves()
+	return newAgentUser(t, v, p), newAgentUser(t, v, p)
 }
 
 // Agents of sessions find, write to and ask one another with the tools, and the person reads both sides.
@@ -161,9 +155,7 @@ func TestRealAgentsWithTools(t *testing.T) {
 
 // The command of the README gives every session the tools, and Claude Code connects to the server.
 func TestRealToolsAreAdded(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		home := standin.NewHome(t, nil)
 		claude := func(args ...string) string {
 			t.Helper()
@@ -188,7 +180,7 @@ func TestRealToolsAskByTheHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		ben := newHookedUser(t, v)
 		ben.hooks("--undo") // for the next one
-		ann := newAgentUser(t, v, ben.home, ben.state)
+		ann := newAgentUser(t, v, ben.sessionUser)
 		if said := ann.calls("[asks]", "send_message", map[string]any{"to": ben.session().Session, "text": "(question)", "wait": "answer", "timeout_seconds": 60}); !strings.Contains(said, "ACK") || !strings.Contains(said, "answered") {
 			t.Errorf("asked: %s", said)
 		}

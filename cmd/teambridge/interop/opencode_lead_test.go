@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -81,20 +80,15 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	h := newHeadless(t, standin.Newest(t), talking)
 	ctx := deadline(t, 8*time.Minute)
 	h.start()
-	h.up(ctx)
-	helper := &headless{
-		t: t, home: h.home, state: h.state, team: "mine", command: []string{h.home.OpenCode(t)}, changed: make(chan struct{}),
-	}
+	h.up()
+	helper := newHeadlessIn(t, h.home, h.home.OpenCode(t))
 	start := func() { helper.start("--team", "mine", "--runtime", "opencode", "--as", "helper") }
 	start()
-	helper.up(ctx)
+	helper.up()
 
 	state := func() api.Status {
 		t.Helper()
-		var all []api.Status
-		if err := json.Unmarshal([]byte(h.must("status", "--team", "mine", "--json")), &all); err != nil {
-			t.Fatal(err)
-		}
+		all := decoded[[]api.Status](t, h.must("status", "--team", "mine", "--json"))
 		i := slices.IndexFunc(all, func(s api.Status) bool { return s.Member == "helper" })
 		if i < 0 {
 			t.Fatalf("helper is not in %+v", all)
@@ -104,28 +98,21 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	if s := state(); s.State != api.StateActive || s.Word != api.WordIdle {
 		t.Errorf("before it works, helper is %s (%s)", s.State, s.Word)
 	}
-	l := h.ledger()
 	for first := 1; first < 20; first += 10 {
 		// A person's prompt, without which the two would be held in the end.
 		h.typing(fmt.Sprintf("BEGIN %d", first))
 		if first > 10 {
 			// Killed while its agent works on an answer, or while that is sent.
-			if err := h.home.API.WaitCount(ctx, standin.Any, "<Q-13>", 1); err != nil {
-				t.Fatalf("%v\n%s\n%s", err, h, helper)
-			}
+			h.given("<Q-13>")
 			helper.kill()
 			start()
 		}
-		if err := h.home.API.WaitCount(ctx, standin.Any, fmt.Sprintf("<A-%d>", first+9), 1); err != nil {
-			t.Fatalf("%v\n%s\n%s", err, h, helper)
-		}
+		h.given(fmt.Sprintf("<A-%d>", first+9))
 	}
 	for i := range 20 {
 		for _, mark := range []string{"<Q-%d>", "<A-%d>"} {
 			mark = fmt.Sprintf(mark, i+1)
-			if n := h.home.API.Count(standin.Any, mark); n != 1 {
-				t.Errorf("%s was given %d times, want once", mark, n)
-			}
+			once(t, h.home.API, mark)
 		}
 	}
 	h.must("wait", "--for", "all-idle", "--team", "mine", "--timeout", "2m")
@@ -135,9 +122,7 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	if out := h.must("broadcast", "--team", "mine", "<all>"); !strings.Contains(out, "helper") {
 		t.Errorf("a broadcast goes to %s", out)
 	}
-	if err := h.home.API.WaitCount(ctx, standin.Any, "<all>", 1); err != nil {
-		t.Error(err)
-	}
+	given(t, ctx, h.home.API, standin.Any, "<all>")
 
 	h.typing("STOP")
 	select {
@@ -151,7 +136,7 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	if s := state(); s.State != api.StateTerminated || s.Word != api.WordEnded {
 		t.Errorf("after its end, helper is %s (%s)", s.State, s.Word)
 	}
-	if c := h.config(ctx); len(c.Members) != 1 {
+	if c := h.config(); len(c.Members) != 1 {
 		t.Errorf("members are %+v", c.Members)
 	}
 	for _, r := range h.home.API.Log() {
@@ -162,7 +147,7 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 			t.Errorf("the model does not know its team: %.300q", r.System)
 		}
 	}
-	for _, d := range h.deliveries(l) {
+	for _, d := range h.deliveries() {
 		if d.State == ledger.Skipped && strings.Contains(string(d.Raw), "idle_notification") {
 			continue // it says nothing else, and is not for the agent
 		}
@@ -170,9 +155,7 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 			t.Errorf("%s to %s is %s (%s)", d.Raw, d.Inbox, d.State, d.Reason)
 		}
 	}
-	if status := h.finish(ctx); status != 0 {
-		t.Errorf("run ended with %d\n%s", status, h)
-	}
+	h.finish()
 }
 
 // In the team of a real lead that works in a terminal an OpenCode agent becomes a member. The
@@ -184,18 +167,15 @@ func TestRealLeadInATerminalAndOpenCodeMember(t *testing.T) {
 	standin.Require(t, v)
 	home := standin.NewHome(t, standin.StartAPI(t, nil))
 	u := &user{t: t, team: standin.StartTeam(t, v, home), home: home.Dir}
-	ctx := deadline(t, 4*time.Minute)
-	helper := &headless{
-		t: t, home: home, state: filepath.Join(home.Dir, "state"), team: u.team.Name, command: []string{home.OpenCode(t)}, changed: make(chan struct{}),
-	}
+	ctx := deadline(t, patience)
+	helper := newHeadlessIn(t, home, home.OpenCode(t))
+	helper.team = u.team.Name
 	helper.start("--runtime", "opencode", "--as", "helper")
-	helper.up(ctx)
+	helper.up()
 	tells := func(message any) {
 		t.Helper()
 		call := standin.CallLine("SendMessage", map[string]any{"to": "helper", "message": message, "summary": "a message"})
-		if err := u.team.Lead.Prompt(ctx, call); err != nil {
-			t.Fatal(err)
-		}
+		prompts(t, ctx, u.team.Lead, call)
 	}
 	for _, mark := range []string{"<m-1>", "<m-2>"} {
 		tells(mark)
@@ -231,13 +211,7 @@ func TestRealLeadInATerminalAndOpenCodeMember(t *testing.T) {
 		t.Errorf("when it is no member any more:\n%s", out)
 	}
 	// The lead and its own teammate go on.
-	if err := u.team.Lead.Prompt(ctx, standin.CallLine("SendMessage", map[string]any{"to": "worker", "message": "<m-3>", "summary": "a message"})); err != nil {
-		t.Fatal(err)
-	}
+	prompts(t, ctx, u.team.Lead, standin.CallLine("SendMessage", map[string]any{"to": "worker", "message": "<m-3>", "summary": "a message"}))
 	u.delivery(ctx, "<m-3>")
-	for _, mark := range []string{"ACK: <m-1>", "ACK: <m-2>"} {
-		if n := home.API.Count(standin.Any, mark); n != 1 {
-			t.Errorf("%q was given %d times, want once", mark, n)
-		}
-	}
+	once(t, home.API, "ACK: <m-1>", "ACK: <m-2>")
 }

@@ -2,11 +2,11 @@ package interop
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/standin"
@@ -17,9 +17,7 @@ import (
 func newOpenCode(t *testing.T) *headless {
 	t.Helper()
 	home := standin.NewHome(t, nil)
-	return &headless{
-		t: t, home: home, state: filepath.Join(home.Dir, "state"), team: "mine", command: []string{home.OpenCode(t)}, changed: make(chan struct{}),
-	}
+	return newHeadlessIn(t, home, home.OpenCode(t))
 }
 
 // A person answers an OpenCode of the service as a Claude Code: a tool that is permitted
@@ -30,34 +28,26 @@ func TestRealPermitOpenCode(t *testing.T) {
 	h := newOpenCode(t)
 	h.leaderless()
 	h.must(append([]string{"relay", "add", "lead@mine", "--runtime", "opencode", "--permissions", "ask", "--dir", h.home.Work, "--"}, h.command...)...)
-	a := &asking{headless: h, served: h.serve(), ctx: deadline(t, 6*time.Minute), ledger: h.ledger()}
+	a := &asking{headless: h, served: h.serve()}
 	bash := func(command string) string {
 		return standin.CallLine("bash", map[string]string{"command": command, "description": "d"})
 	}
 
-	if asked, _ := a.turn("", bash("touch one"), a.permit); len(asked) != 1 || asked[0].Tool != "Bash" || !strings.Contains(string(asked[0].Input), "touch one") || !a.made("one") {
-		t.Errorf("permitted: asked %+v", asked)
-	}
-	// OpenCode 1.18.33 does not tell its model the reason.
-	if asked, told := a.turn("", bash("touch two"), a.deny); len(asked) != 1 || !strings.Contains(told, "Unable to execute command") || a.made("two") {
-		t.Errorf("denied: asked %+v; the model was told %s", asked, told)
-	}
-	if asked, _ := a.turn("", bash("touch three"), a.permitRule); len(asked) != 1 || len(asked[0].Session) != 1 || !a.made("three") {
-		t.Errorf("permitted for the session: asked %+v", asked)
-	}
-	if asked, _ := a.turn("", bash("touch three"), a.permit); len(asked) != 0 || !a.made("three") {
-		t.Errorf("after the rule: asked %+v", asked)
-	}
-	path := filepath.Join(h.home.Work, "written")
-	if asked, _ := a.turn("", standin.CallLine("write", map[string]string{"path": path, "content": "a line"}), a.permit); len(asked) != 1 || asked[0].Display != "Write" || !strings.Contains(string(asked[0].Input), "a line") || !a.made("written") {
-		t.Errorf("written: asked %+v", asked)
-	}
 	question := standin.CallLine("question", map[string]any{"questions": []any{map[string]any{
 		"question": "Which colour?", "header": "Colour", "options": []any{map[string]string{"label": "Red", "description": "r"}, map[string]string{"label": "Blue", "description": "b"}},
 	}}})
-	if asked, told := a.turn("", question, func(q api.Question) { h.must("permit", q.ID, "--answer", "Blue") }); len(asked) != 1 || asked[0].Kind != api.AsksPerson || !strings.Contains(told, "Blue") {
-		t.Errorf("a question: asked %+v; the model was told %s", asked, told)
+	has := func(text string) func(api.Question) {
+		return a.then(a.permit, text, func(q api.Question) bool { return strings.Contains(string(q.Input), text) })
 	}
+	a.turnsAre(
+		exchange{"permitted", "", bash("touch one"), has("touch one"), "Bash", "", "one", ""},
+		// OpenCode 1.18.33 does not tell its model the reason.
+		exchange{"denied", "", bash("touch two"), a.deny, "Bash", "Unable to execute command", "", "two"},
+		exchange{"permitted for the session", "", bash("touch three"), a.then(a.permitRule, "one rule", func(q api.Question) bool { return len(q.Session) == 1 }), "Bash", "", "three", ""},
+		exchange{"after the rule", "", bash("touch three"), a.permit, "", "", "three", ""},
+		exchange{"written", "", standin.CallLine("write", map[string]string{"path": filepath.Join(h.home.Work, "written"), "content": "a line"}), a.then(has("a line"), "Write", func(q api.Question) bool { return q.Display == "Write" }), "Edit", "", "written", ""},
+		exchange{"a question", "", question, func(q api.Question) { h.must("permit", q.ID, "--answer", "Blue") }, api.AsksPerson, "Blue", "", ""},
+	)
 	if said := h.must("ask", "lead@mine", "how far is it? [far]"); !strings.Contains(said, "ACK: how far is it? [far]") {
 		t.Errorf("ask printed %q", said)
 	}
@@ -73,20 +63,16 @@ func TestRealPermitOpenCode(t *testing.T) {
 	}
 	a.post(a.ctx, "/v1/teams/mine/members/lead/messages", string(body), "", http.StatusCreated, new(api.Sent))
 	last := func() ledger.Delivery {
-		all := a.deliveries(a.ledger)
+		all := a.deliveries()
 		return all[len(all)-1]
 	}
-	for last().State != ledger.Accepted {
-		if time.Sleep(10 * time.Millisecond); a.ctx.Err() != nil {
-			t.Fatalf("the long turn does not begin: %+v\n%s", last(), h)
-		}
+	becomes := func(what string, is func(ledger.DeliveryState) bool) {
+		t.Helper()
+		until(t, a.ctx, func() bool { return is(last().State) }, func() string { return fmt.Sprintf("the long turn does not %s: %+v\n%s", what, last(), h) })
 	}
+	becomes("begin", func(s ledger.DeliveryState) bool { return s == ledger.Accepted })
 	a.post(a.ctx, "/v1/relays/"+relays[0].ID+"/interrupt", "", "", http.StatusOK, new(api.RelayEntry))
-	for !last().State.Ended() {
-		if time.Sleep(10 * time.Millisecond); a.ctx.Err() != nil {
-			t.Fatalf("the long turn does not end: %+v\n%s", last(), h)
-		}
-	}
+	becomes("end", ledger.DeliveryState.Ended)
 	if got := last().State; got != ledger.Cancelled {
 		t.Errorf("the interrupted turn is %s", got)
 	}
@@ -98,13 +84,10 @@ func TestRealRunOpenCodeAtAURL(t *testing.T) {
 	h := newOpenCode(t)
 	address, _ := standin.StartOpenCode(t, h.home)
 	h.command = nil
-	ctx := deadline(t, 3*time.Minute)
-	for n, text := range []string{"hello [one]", "hello [two]"} {
+	for _, text := range []string{"hello [one]", "hello [two]"} {
 		h.start("--runtime", "opencode", "--url", address)
 		h.typing(text)
-		h.wait(ctx, "answers", func(s saying) bool { return s.Result != nil && s.Text == "ACK: "+text })
-		if status := h.finish(ctx); status != 0 {
-			t.Fatalf("run %d ended with %d\n%s", n, status, h)
-		}
+		h.wait("answers", func(s saying) bool { return s.Result != nil && s.Text == "ACK: "+text })
+		h.finish()
 	}
 }

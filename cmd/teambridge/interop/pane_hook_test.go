@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,16 +10,13 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 
 // TestRealPaneWithoutService types into the real program with nothing but commands: each
 // ends when its message is confirmed, and the Stop hook tells of the ends of tasks.
 func TestRealPaneWithoutService(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := startRealPane(t, v)
 		p.must("pane", "add", "build", "--pane", "%0", "--socket", p.Socket)
 		l, err := ledger.Open(p.ctx, filepath.Join(p.dir, "ledger.db"))
@@ -36,17 +34,11 @@ func TestRealPaneWithoutService(t *testing.T) {
 		}
 		until := func(id string) {
 			t.Helper()
-			tick := time.NewTicker(50 * time.Millisecond)
-			defer tick.Stop()
 			ctx, cancel := context.WithTimeout(p.ctx, 90*time.Second)
 			defer cancel()
-			for !ended(id) {
-				select {
-				case <-tick.C:
-				case <-ctx.Done():
-					t.Fatalf("nobody was told that the task of %s has ended\n%s\n%s", id, p.home.API, p.Screen())
-				}
-			}
+			until(t, ctx, func() bool { return ended(id) }, func() string {
+				return fmt.Sprintf("nobody was told that the task of %s has ended\n%s\n%s", id, p.home.API, p.Screen())
+			})
 		}
 		send := func(id string) {
 			t.Helper()

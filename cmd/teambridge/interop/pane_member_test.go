@@ -12,9 +12,7 @@ import (
 
 // Teammates that Claude Code itself starts in panes are reached there. The shell that starts one stays in front of it.
 func TestRealTeammateInAPane(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := startRealPane(t, v, "--settings", `{"teammateMode": "tmux"}`)
 		// The teammate gets the environment of the tmux server.
 		for _, variable := range p.env {

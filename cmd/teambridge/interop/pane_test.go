@@ -40,13 +40,7 @@ var holdMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func newRealPane(t *testing.T, v teams.Version) *realPane {
 	t.Helper()
 	p := startRealPane(t, v)
-	var log bytes.Buffer
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the service said:\n%s", log.Bytes())
-		}
-	})
-	p.service = serve(t, p.home, p.dir, &log)
+	p.service = serve(t, p.home, p.dir)
 	p.service.post(p.ctx, "/v1/panes", fmt.Sprintf(`{"member": "build", "target": "%%0", "socket": %q}`, p.Socket), "", http.StatusCreated, new(api.Pane))
 	return p
 }
@@ -190,9 +184,7 @@ func (p *realPane) count(marker string) int { return p.home.API.Count(standin.Ma
 // prompt is what a person types and enters.
 func (p *realPane) prompt(text string) {
 	p.t.Helper()
-	if err := p.Prompt(p.ctx, text); err != nil {
-		p.t.Fatal(err)
-	}
+	prompts(p.t, p.ctx, p, text)
 }
 
 func (p *realPane) keys(keys ...string) {
@@ -236,9 +228,7 @@ func (p *realPane) notYetNotified(id string) {
 
 // TestRealPane types messages into the real program.
 func TestRealPane(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newRealPane(t, v)
 
 		// At the prompt: at once. The notification comes at the end of the task, and not before.

@@ -26,16 +26,6 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// onSome runs a test with one of the versions of Claude Code, or with those that are selected, at once.
-func onSome(t *testing.T, test func(t *testing.T, v teams.Version)) {
-	t.Helper()
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
-		test(t, v)
-	})
-}
-
 // sessionUser is somebody with a session at a terminal that is in no team.
 type sessionUser struct {
 	*user
@@ -43,7 +33,40 @@ type sessionUser struct {
 	home     *standin.Home
 	terminal *standin.Terminal
 	args     []string // of the program, that it needs when it is resumed
+	service  *served  // if there is one
 }
+
+// newSomebody is somebody who has no session yet, and whose model answers by respond, or by Script if that is nil.
+func newSomebody(t *testing.T, respond standin.Responder) *sessionUser {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	home := standin.NewHome(t, standin.StartAPI(t, respond))
+	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
+	return &sessionUser{
+		user: &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: dir},
+		ctx:  deadline(t, patience), home: home,
+	}
+}
+
+// serves starts a service.
+func (p *sessionUser) serves(flags ...string) {
+	p.t.Helper()
+	p.service = serve(p.t, p.home, p.state(), flags...)
+}
+
+// begins starts a session of Claude Code.
+func (p *sessionUser) begins(v teams.Version, args ...string) {
+	p.t.Helper()
+	p.terminal = standin.StartSession(p.t, v, p.home, args...)
+	p.team.Lead = p.terminal
+}
+
+// prompts has the person type a prompt.
+func (p *sessionUser) prompts(text string) { p.t.Helper(); prompts(p.t, p.ctx, p.terminal, text) }
 
 func newSessionUser(t *testing.T, v teams.Version, args ...string) *sessionUser {
 	t.Helper()
@@ -52,18 +75,11 @@ func newSessionUser(t *testing.T, v teams.Version, args ...string) *sessionUser 
 
 func newSessionUserWith(t *testing.T, v teams.Version, settings string, args ...string) *sessionUser {
 	t.Helper()
-	home := standin.NewHome(t, nil)
-	if err := os.WriteFile(filepath.Join(home.Root, "settings.json"), []byte(settings), 0o600); err != nil {
+	p := newSomebody(t, nil)
+	if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return newSessionUserIn(t, v, home, args...)
-}
-
-func newSessionUserIn(t *testing.T, v teams.Version, home *standin.Home, args ...string) *sessionUser {
-	t.Helper()
-	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
-	p := &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, terminal: standin.StartSession(t, v, home, args...)}
-	p.user = &user{t: t, team: &standin.Team{Lead: p.terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
+	p.begins(v, args...)
 	p.session()
 	return p
 }
@@ -80,12 +96,8 @@ func (p *sessionUser) name() string { return strconv.Itoa(p.terminal.Pid()) }
 func (p *sessionUser) once(texts ...string) {
 	p.t.Helper()
 	for _, text := range texts {
-		if err := p.home.API.WaitCount(p.ctx, standin.Any, text, 1); err != nil {
-			p.t.Fatalf("%q: %v\n%s", text, err, p.terminal.Screen())
-		}
-		if n := p.home.API.Count(standin.Any, text); n != 1 {
-			p.t.Errorf("%q was given %d times", text, n)
-		}
+		given(p.t, p.ctx, p.home.API, standin.Any, text)
+		once(p.t, p.home.API, text)
 	}
 }
 
@@ -97,9 +109,9 @@ func TestRealSessionIsAMember(t *testing.T) {
 		s := p.session()
 		for i, name := range []string{s.Name, s.Session, s.Name + "@sessions", p.name()} {
 			text := fmt.Sprintf("[m-%d] what is up?", i)
-			var a api.Answered
-			if err := json.Unmarshal([]byte(p.must("ask", name, text, "--json")), &a); err != nil || !a.Certain || !strings.HasPrefix(a.Text, "ACK") || a.Sent.Team != "sessions" || a.Sent.Member != s.Name {
-				t.Errorf("ask %s: %+v, %v", name, a, err)
+			a := decoded[api.Answered](t, p.must("ask", name, text, "--json"))
+			if !a.Certain || !strings.HasPrefix(a.Text, "ACK") || a.Sent.Team != "sessions" || a.Sent.Member != s.Name {
+				t.Errorf("ask %s: %+v", name, a)
 			}
 			p.once(fmt.Sprintf("[m-%d]", i))
 		}
@@ -112,17 +124,13 @@ func TestRealSessionIsAMember(t *testing.T) {
 			t.Errorf("sent until it is seen: %+v, %v", sent, err)
 		}
 		p.once("[seen]")
-		if err := p.terminal.Prompt(p.ctx, "SLEEP:6 [short]"); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("SLEEP:6 [short]")
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
 		p.must("wait", "--for", "idle", "--member", s.Name, "--timeout", "1m")
 		if len(p.records("ACK: SLEEP:6 [short]")) == 0 {
 			t.Error("it is said to be idle before the end of its turn")
 		}
-		if err := p.terminal.Prompt(p.ctx, "SLEEP:15 work"); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("SLEEP:15 work")
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
 		if status, out, _ := p.run("send", s.Name, "[not seen]", "--wait", "seen", "--timeout", "5s", "--json"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(out, `"state":"confirmed"`) {
 			t.Errorf("sent to a busy session until it is seen: %d, %s", status, out)
@@ -155,17 +163,18 @@ func TestRealSessionIsAMember(t *testing.T) {
 func TestRealAnswerInFull(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		answer := strings.Repeat("One line of it, with <tags> and \"quotes\".\n", 2000) + "The end."
-		home := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
+		p := newSomebody(t, func(ctx context.Context, r standin.Request) standin.Answer {
 			if !r.Side && strings.Contains(r.Text(), "[long]") {
 				return standin.Answer{Text: answer}
 			}
 			return standin.Script(ctx, r)
-		}))
-		p := newSessionUserIn(t, v, home, "--permission-mode", "plan")
+		})
+		p.begins(v, "--permission-mode", "plan")
+		p.session()
 		question := "[long] " + strings.Repeat("x", peer.MaxText-len("[long] [end]")) + "[end]"
-		var a api.Answered
-		if err := json.Unmarshal([]byte(p.must("ask", p.name(), question, "--json")), &a); err != nil || a.Text != answer {
-			t.Errorf("the answer has %d bytes of %d, %v", len(a.Text), len(answer), err)
+		a := decoded[api.Answered](t, p.must("ask", p.name(), question, "--json"))
+		if a.Text != answer {
+			t.Errorf("the answer has %d bytes of %d", len(a.Text), len(answer))
 		}
 		p.once("[end]")
 	})
@@ -175,8 +184,7 @@ func TestRealAnswerInFull(t *testing.T) {
 func TestRealHeldBySession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--dangerously-skip-permissions")
-		var stderr lockedBuffer
-		serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
+		p.serves()
 		status, _, errs := p.run("send", p.name(), "[held]", "--timeout", "15s")
 		if status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "held") {
 			t.Errorf("send: %d, %s", status, errs)
@@ -208,13 +216,9 @@ func TestRealHeldBySession(t *testing.T) {
 		p.run("send", p.name(), "[denied]", "--timeout", "2s")
 		denied := false
 		press("Enter", "❯ Deny", func() bool { denied = denied || shown("❯ Deny"); return denied && gone() })
-		for !strings.Contains(p.must("history", "--team", "sessions"), "did not allow") {
-			select {
-			case <-p.ctx.Done():
-				t.Fatalf("it is not said that it was denied: %s\n%s", p.must("history", "--team", "sessions"), p.terminal.Screen())
-			case <-time.After(100 * time.Millisecond):
-			}
-		}
+		until(t, p.ctx, func() bool { return strings.Contains(p.must("history", "--team", "sessions"), "did not allow") }, func() string {
+			return fmt.Sprintf("it is not said that it was denied: %s\n%s", p.must("history", "--team", "sessions"), p.terminal.Screen())
+		})
 		p.once("[held]")
 		if n := p.home.API.Count(standin.Any, "[denied]"); n != 0 {
 			t.Errorf("what was denied was given %d times", n)
@@ -238,9 +242,7 @@ func TestRealSettingOfASession(t *testing.T) {
 				t.Errorf("%s in the mode %s: %s%s", test.setting, test.mode, out, errs)
 			}
 			if test.state == api.Seen { // its transcript has it before the model is asked
-				if err := p.home.API.WaitCount(p.ctx, standin.Any, "[set]", 1); err != nil {
-					t.Error(err)
-				}
+				given(t, p.ctx, p.home.API, standin.Any, "[set]")
 			}
 			if n := p.home.API.Count(standin.Any, "[set]"); (n == 1) != (test.state == api.Seen) {
 				t.Errorf("%s in the mode %s: it was given %d times", test.setting, test.mode, n)
@@ -282,9 +284,9 @@ func TestRealSessionOfAnotherDirectory(t *testing.T) {
 			t.Errorf("its socket is %s", socketOf(t, &there, s.PID))
 		}
 		question := "[asked] how far?\n" + standin.CallLine("SendMessage", map[string]string{"to": "operator", "message": "<far>", "summary": "news"})
-		var a api.Answered
-		if err := json.Unmarshal([]byte(p.must("--claude-dir", there.Root, "ask", s.Name, question, "--json")), &a); err != nil || a.Text != "<far>" || a.Via != api.ViaMessage {
-			t.Errorf("ask: %+v, %v", a, err)
+		a := decoded[api.Answered](t, p.must("--claude-dir", there.Root, "ask", s.Name, question, "--json"))
+		if a.Text != "<far>" || a.Via != api.ViaMessage {
+			t.Errorf("ask: %+v", a)
 		}
 		p.once("[asked]")
 	})
@@ -305,9 +307,9 @@ func TestRealSessionsOfOneName(t *testing.T) {
 		for i, s := range []api.Session{first, second} {
 			for j, name := range []string{s.Name, s.Session[:8]} {
 				text := fmt.Sprintf("[%d-%d]", i, j)
-				var a api.Answered
-				if err := json.Unmarshal([]byte(p.must("ask", name, text, "--json")), &a); err != nil || !strings.Contains(a.Text, text) {
-					t.Errorf("ask %s: %+v, %v", name, a, err)
+				a := decoded[api.Answered](t, p.must("ask", name, text, "--json"))
+				if !strings.Contains(a.Text, text) {
+					t.Errorf("ask %s: %+v", name, a)
 				}
 				for _, one := range []api.Session{first, second} {
 					path, ok := transcript.Session(p.home.Root, p.home.Work, one.Session)
@@ -327,12 +329,9 @@ func TestRealKilledSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
 		s := p.session()
-		var stderr lockedBuffer
-		serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
+		p.serves()
 		p.must("ask", s.Name, "[before]")
-		if err := p.terminal.Prompt(p.ctx, "SLEEP:60 work"); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("SLEEP:60 work")
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
 		p.must("send", s.Name, "[queued]")
 		if err := p.terminal.Kill(); err != nil {
@@ -352,42 +351,29 @@ func TestRealSessionWrites(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--permission-mode", "default", "--allowedTools", "SendMessage", "ListAgents")
 		s := p.session()
-		state := filepath.Join(p.user.home, ".local", "state", "teambridge")
-		var stderr lockedBuffer
-		service := serve(t, p.home, state, &stderr)
+		p.serves()
 		write := func(text string) string {
 			return standin.CallLine("SendMessage", map[string]string{"to": "operator", "message": text, "summary": "news"})
 		}
-		if err := p.terminal.Prompt(p.ctx, "who is there?\n"+standin.CallLine("ListAgents", map[string]string{})); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("who is there?\n" + standin.CallLine("ListAgents", map[string]string{}))
 		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return strings.Contains(strings.Join(r.Results, "\n"), "operator [") }); err != nil {
-			t.Fatalf("the agent does not find us: %v\n%s\n%s", err, p.terminal.Screen(), &stderr)
+			t.Fatalf("the agent does not find us: %v\n%s", err, p.terminal.Screen())
 		}
 		p.session()
-		if err := p.terminal.Prompt(p.ctx, "say so\n"+write("<it is done>")); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("say so\n" + write("<it is done>"))
 		unread := func(from, text string) (m api.Message) {
 			t.Helper()
-			for {
-				var list []api.Attention
-				if err := json.Unmarshal([]byte(p.must("inbox", "--json")), &list); err != nil {
-					t.Fatal(err)
-				}
-				for _, e := range list {
-					for _, m := range e.Messages {
-						if m.From == from && m.Text == text && e.Team == "sessions" && e.Kind == api.WaitsUnread {
-							return m
+			until(t, p.ctx, func() bool {
+				for _, a := range decoded[[]api.Attention](t, p.must("inbox", "--json")) {
+					for _, m = range a.Messages {
+						if m.From == from && m.Text == text && a.Team == "sessions" && a.Kind == api.WaitsUnread {
+							return true
 						}
 					}
 				}
-				select {
-				case <-p.ctx.Done():
-					t.Fatalf("no unread message %q: %+v\n%s\n%s", text, list, p.terminal.Screen(), &stderr)
-				case <-time.After(100 * time.Millisecond):
-				}
-			}
+				return false
+			}, func() string { return fmt.Sprintf("no unread message %q\n%s", text, p.terminal.Screen()) })
+			return m
 		}
 		unread(s.Name, "<it is done>")
 		p.must("reply", "last", "[thanks]")
@@ -397,9 +383,9 @@ func TestRealSessionWrites(t *testing.T) {
 			t.Errorf("what was read is shown again:\n%s", out)
 		}
 		p.session()
-		var a api.Answered
-		if err := json.Unmarshal([]byte(p.must("ask", s.Name, "and?\n"+write("<the answer>"), "--json")), &a); err != nil || a.Text != "<the answer>" || a.Via != api.ViaMessage {
-			t.Errorf("ask: %+v, %v", a, err)
+		a := decoded[api.Answered](t, p.must("ask", s.Name, "and?\n"+write("<the answer>"), "--json"))
+		if a.Text != "<the answer>" || a.Via != api.ViaMessage {
+			t.Errorf("ask: %+v", a)
 		}
 		for !strings.Contains(p.must("history", "--team", "sessions", "--json"), `"text":"done"`) { // the end of that turn
 			select {
@@ -408,7 +394,7 @@ func TestRealSessionWrites(t *testing.T) {
 			case <-time.After(100 * time.Millisecond):
 			}
 		}
-		c, err := net.Dial("unix", filepath.Join(filepath.Dir(socketOf(t, p.home, s.PID)), strconv.Itoa(service.cmd.Process.Pid)+".sock"))
+		c, err := net.Dial("unix", filepath.Join(filepath.Dir(socketOf(t, p.home, s.PID)), strconv.Itoa(p.service.cmd.Process.Pid)+".sock"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,8 +407,8 @@ func TestRealSessionWrites(t *testing.T) {
 		if m := unread("unverified", "<forged>"); !strings.Contains(m.Summary, "claims to be") {
 			t.Errorf("of a stranger: %+v", m)
 		}
-		service.stop()
-		left, err := filepath.Glob(filepath.Join(p.home.Root, "sessions", strconv.Itoa(service.cmd.Process.Pid)+".*"))
+		p.service.stop()
+		left, err := filepath.Glob(filepath.Join(p.home.Root, "sessions", strconv.Itoa(p.service.cmd.Process.Pid)+".*"))
 		if err != nil || len(left) != 0 {
 			t.Errorf("left by the service: %q, %v", left, err)
 		}
@@ -439,9 +425,7 @@ func TestRealSessionWrites(t *testing.T) {
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
-		if err := p.terminal.Prompt(p.ctx, "say so\n"+write("<while it waits>")); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("say so\n" + write("<while it waits>"))
 		waiting.line(p.ctx, func(line string) bool { return strings.Contains(line, "while it waits") })
 	})
 }
@@ -451,17 +435,15 @@ func TestRealSessionWrites(t *testing.T) {
 func TestRealKeepTranscriptOfASession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		marker := regexp.MustCompile(`<(one|two|three)>`)
-		home := standin.NewHome(t, standin.StartAPI(t, func(_ context.Context, r standin.Request) standin.Answer {
+		p := newSomebody(t, func(_ context.Context, r standin.Request) standin.Answer {
 			return standin.Answer{Text: "I say " + marker.FindString(r.Text())}
-		}))
-		p := newSessionUserIn(t, v, home)
+		})
+		p.begins(v)
 		member := p.session().Name
-		var stderr lockedBuffer
-		state := filepath.Join(p.user.home, ".local", "state", "teambridge")
-		service := serve(t, p.home, state, &stderr, "--keep-transcripts", "sessions")
+		p.serves("--keep-transcripts", "sessions")
 		said := func() (texts []string) {
 			var page api.Page
-			service.ask(p.ctx, "GET", "/v1/teams/sessions/messages?limit=500", "", "", 200, &page)
+			p.service.ask(p.ctx, "GET", "/v1/teams/sessions/messages?limit=500", "", "", 200, &page)
 			for _, m := range page.Messages {
 				if m.Work != nil && m.From == member {
 					texts = append(texts, m.Text)
@@ -473,21 +455,17 @@ func TestRealKeepTranscriptOfASession(t *testing.T) {
 		for _, text := range []string{"<one>", "<two>", "<three>"} {
 			switch text {
 			case "<two>":
-				service.kill()
-				service = serve(t, p.home, state, &stderr, "--keep-transcripts", "sessions")
+				p.service.kill()
+				p.serves("--keep-transcripts", "sessions")
 			case "<three>":
-				if err := p.terminal.Prompt(p.ctx, "/clear"); err != nil {
-					t.Fatal(err)
-				}
+				p.prompts("/clear")
 			}
-			if err := p.terminal.Prompt(p.ctx, text); err != nil {
-				t.Fatal(err)
-			}
+			p.prompts(text)
 			for want = append(want, "I say "+text); !slices.Equal(said(), want); {
 				select {
 				case <-time.After(100 * time.Millisecond):
 				case <-p.ctx.Done():
-					t.Fatalf("the history has %q, want %q\n%s\n%s", said(), want, &stderr, p.terminal.Screen())
+					t.Fatalf("the history has %q, want %q\n%s", said(), want, p.terminal.Screen())
 				}
 			}
 		}
@@ -499,19 +477,11 @@ func TestRealKeepTranscriptOfASession(t *testing.T) {
 func TestRealSessionThatAsks(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--permission-mode", "default")
-		if err := p.terminal.Prompt(p.ctx, "[asks]\n"+standin.CallLine("Bash", map[string]string{"command": `python3 -c 'open("made","w")'`, "description": "make it"})); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("[asks]\n" + standin.CallLine("Bash", map[string]string{"command": `python3 -c 'open("made","w")'`, "description": "make it"}))
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Word == api.WordWaiting })
 		dialog := func() {
 			t.Helper()
-			for !strings.Contains(p.terminal.Screen(), "1. Yes") {
-				select {
-				case <-p.ctx.Done():
-					t.Fatalf("there is no dialog:\n%s", p.terminal.Screen())
-				case <-time.After(50 * time.Millisecond):
-				}
-			}
+			until(t, p.ctx, func() bool { return strings.Contains(p.terminal.Screen(), "1. Yes") }, func() string { return fmt.Sprintf("there is no dialog:\n%s", p.terminal.Screen()) })
 		}
 		dialog()
 		if out := p.must("inbox"); !strings.Contains(out, "permission prompt") || !strings.Contains(out, "at its terminal") {
@@ -522,13 +492,7 @@ func TestRealSessionThatAsks(t *testing.T) {
 			_, out, errs := p.run("send", p.name(), "[meanwhile]", "--wait", "seen", "--timeout", "2m", "--json")
 			sent <- out + errs
 		}()
-		for len(p.records("[meanwhile]")) == 0 {
-			select {
-			case <-p.ctx.Done():
-				t.Fatalf("it is not queued:\n%s", p.terminal.Screen())
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
+		until(t, p.ctx, func() bool { return len(p.records("[meanwhile]")) > 0 }, func() string { return fmt.Sprintf("it is not queued:\n%s", p.terminal.Screen()) })
 		dialog() // still, once the screen was drawn
 		if _, err := os.Stat(filepath.Join(p.home.Work, "made")); err == nil {
 			t.Error("the dialog was answered")
@@ -537,7 +501,7 @@ func TestRealSessionThatAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out := <-sent; !strings.Contains(out, `"state":"seen"`) {
-			t.Errorf("sent: %s", out)
+			t.Errorf("sent: %+v", sent)
 		}
 		p.session() // is idle again
 		given := 0
@@ -575,24 +539,19 @@ func (p *sessionUser) records(text string) (list []transcript.Record) {
 // With --via session, the lead of a team is written to on its socket, once, and its inbox stays as it is.
 func TestRealViaSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		home := standin.NewHome(t, nil)
 		if err := os.WriteFile(filepath.Join(home.Root, "settings.json"), []byte(`{"crossSessionInbound":"accept"}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		team := standin.StartTeam(t, v, home)
 		u := &user{t: t, team: team, home: t.TempDir()}
-		var sent api.Sent
-		out := u.must("send", "team-lead@"+team.Name, "[via] hello", "--via", "session", "--wait", "seen", "--timeout", "1m", "--json")
-		if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen || sent.Team != "sessions" {
-			t.Errorf("sent: %s, %v", out, err)
+		sent := decoded[api.Sent](t, u.must("send", "team-lead@"+team.Name, "[via] hello", "--via", "session", "--wait", "seen", "--timeout", "1m", "--json"))
+		if sent.State != api.Seen || sent.Team != "sessions" {
+			t.Errorf("sent: %+v", sent)
 		}
-		if err := home.API.WaitCount(ctx, standin.Any, "[via]", 1); err != nil {
-			t.Fatal(err)
-		}
-		if n := home.API.Count(standin.Any, "[via]"); n != 1 {
-			t.Errorf("it was given %d times", n)
-		}
+		given(t, ctx, home.API, standin.Any, "[via]")
+		once(t, home.API, "[via]")
 		if out := u.must("read", "team-lead@"+team.Name, "--history", "--json"); strings.Contains(out, "[via]") {
 			t.Errorf("the inbox has it: %s", out)
 		}
@@ -606,10 +565,8 @@ func TestRealViaSession(t *testing.T) {
 // its settings take it.
 func TestRealSessionOfAnotherProgram(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
-		home := standin.NewHome(t, nil)
-		home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
-		u := &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
-		ctx := deadline(t, 4*time.Minute)
+		u := newSomebody(t, nil)
+		home, ctx := u.home, u.ctx
 		settings := filepath.Join(home.Root, "settings.json")
 		for _, accept := range []bool{true, false} {
 			if accept {
@@ -620,9 +577,7 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			program := standin.StartHeadless(t, v, home)
-			if err := program.Prompt(ctx, "hello"); err != nil {
-				t.Fatal(err)
-			}
+			prompts(t, ctx, program, "hello")
 			s := u.sessionThat(ctx, func(s api.Session) bool {
 				return s.PID == program.Pid() && s.Socket && (s.Word == api.WordIdle || s.Word == api.WordUnknown)
 			})
@@ -636,22 +591,18 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 				}
 				break
 			}
-			var a api.Answered
-			if err := json.Unmarshal([]byte(u.must("ask", name, "[taken]", "--json")), &a); err != nil || !strings.HasPrefix(a.Text, "ACK") || !a.Certain {
-				t.Errorf("ask: %+v, %v", a, err)
+			a := decoded[api.Answered](t, u.must("ask", name, "[taken]", "--json"))
+			if !strings.HasPrefix(a.Text, "ACK") || !a.Certain {
+				t.Errorf("ask: %+v", a)
 			}
-			if n := home.API.Count(standin.Any, "[taken]"); n != 1 {
-				t.Errorf("it was given %d times", n)
-			}
+			once(t, home.API, "[taken]")
 			if status, _, errs := u.run("broadcast", "[all]", "--team", "sessions"); status != int(api.CodeNotFound.Exit()) || home.API.Count(standin.Any, "[all]") != 0 {
 				t.Errorf("broadcast: %d, %s", status, errs)
 			}
 			if _, err := program.Send("SLEEP:3 [work]"); err != nil {
 				t.Fatal(err)
 			}
-			if err := home.API.WaitCount(ctx, standin.Any, "[work]", 1); err != nil {
-				t.Fatal(err)
-			}
+			given(t, ctx, home.API, standin.Any, "[work]")
 			u.must("wait", "--for", "idle", "--member", s.Name, "--team", "sessions", "--timeout", "1m")
 			soon, cancel := context.WithTimeout(ctx, time.Second)
 			if _, err := program.Wait(soon, func(f standin.Frame) bool { return f.Type == "result" && strings.Contains(f.Result, "[work]") }); err != nil {
@@ -681,9 +632,7 @@ func TestRealSessionThatPrints(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == cmd.Process.Pid && s.Socket && s.Headless })
-			if err := p.home.API.WaitCount(p.ctx, standin.Any, marker, 1); err != nil {
-				t.Fatal(err)
-			}
+			given(t, p.ctx, p.home.API, standin.Any, marker)
 			if named {
 				p.must("send", s.Name, "[to it]", "--wait", "seen", "--timeout", "1m")
 			} else {
@@ -716,13 +665,11 @@ func TestRealClearedSession(t *testing.T) {
 		p := newSessionUser(t, v)
 		s := p.session()
 		p.must("ask", s.Name, "[one]")
-		if err := p.terminal.Prompt(p.ctx, "/clear"); err != nil {
-			t.Fatal(err)
-		}
+		p.prompts("/clear")
 		p.sessionThat(p.ctx, func(now api.Session) bool { return now.PID == s.PID && now.Session != s.Session })
-		var a api.Answered
-		if err := json.Unmarshal([]byte(p.must("ask", s.Name, "[two]", "--json")), &a); err != nil || a.Sent.Member != s.Name {
-			t.Errorf("after /clear: %+v, %v", a, err)
+		a := decoded[api.Answered](t, p.must("ask", s.Name, "[two]", "--json"))
+		if a.Sent.Member != s.Name {
+			t.Errorf("after /clear: %+v", a)
 		}
 		p.once("[one]", "[two]")
 	})
@@ -737,7 +684,7 @@ func TestRealKilledSessionsAndServices(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		flags := []string{"--permission-mode", "default", "--allowedTools", "Bash"}
 		p := newSessionUser(t, v, flags...)
-		p.killAll(p.session(), filepath.Join(p.user.home, ".local", "state", "teambridge"), true, func(session string) {
+		p.killAll(p.session(), true, func(session string) {
 			p.terminal = standin.StartSession(t, v, p.home, append(flags, "--resume", session)...)
 		}, func(r transcript.Record) bool {
 			return r.Type == "user" && r.Origin.Kind == "peer" || r.Attachment.Origin.Kind == "peer"
@@ -747,7 +694,7 @@ func TestRealKilledSessionsAndServices(t *testing.T) {
 
 // killAll kills the session and a service, one or both, again and again while messages are sent, and resumes the session. It fails if one of the
 // records in the transcript that give a message to the model is missing, or is there twice. With tools, the session works with them, too.
-func (p *sessionUser) killAll(session api.Session, state string, tools bool, resume func(session string), gives func(transcript.Record) bool) {
+func (p *sessionUser) killAll(session api.Session, tools bool, resume func(session string), gives func(transcript.Record) bool) {
 	t := p.t
 	t.Helper()
 	kills := 3
@@ -756,8 +703,7 @@ func (p *sessionUser) killAll(session api.Session, state string, tools bool, res
 	}
 	p.ctx = deadline(t, time.Duration(kills)*20*time.Second+2*time.Minute)
 	name := cmp.Or(session.Name, session.Session)
-	var stderr lockedBuffer
-	service := serve(t, p.home, state, &stderr)
+	p.serves()
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
@@ -787,8 +733,8 @@ func (p *sessionUser) killAll(session api.Session, state string, tools bool, res
 			sessions++
 		}
 		if what&2 != 0 {
-			service.kill()
-			service = serve(t, p.home, state, &stderr)
+			p.service.kill()
+			p.serves()
 			killed++
 		}
 		if what&1 != 0 {
@@ -816,13 +762,9 @@ func (p *sessionUser) killAll(session api.Session, state string, tools bool, res
 		}
 		return counts
 	}
-	for len(given()) < n {
-		select {
-		case <-p.ctx.Done():
-			t.Fatalf("%d of %d messages came\n%s\n%s", len(given()), n, p.must("history", "--team", "sessions"), &stderr)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+	until(t, p.ctx, func() bool { return len(given()) >= n }, func() string {
+		return fmt.Sprintf("%d of %d messages came\n%s", len(given()), n, p.must("history", "--team", "sessions"))
+	})
 	for text, count := range given() {
 		if count != 1 {
 			t.Errorf("%s is in the transcript %d times", text, count)
@@ -843,23 +785,16 @@ func TestRealBurstToSession(t *testing.T) {
 		}
 		p := newSessionUser(t, v)
 		ctx := deadline(t, time.Duration(n)*5*time.Second)
-		var stderr lockedBuffer
-		serve(t, p.home, filepath.Join(p.user.home, ".local", "state", "teambridge"), &stderr)
-		if err := p.terminal.Prompt(p.ctx, "SLEEP:10 work"); err != nil {
-			t.Fatal(err)
-		}
+		p.serves()
+		p.prompts("SLEEP:10 work")
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.Word == api.WordWorking })
 		for i := range n {
 			p.run("send", p.name(), fmt.Sprintf("<b-%03d>", i), "--timeout", "1ms")
 		}
 		marker := regexp.MustCompile(`<b-\d+>`)
-		for len(p.home.API.Counts(standin.Any, marker)) < n {
-			select {
-			case <-ctx.Done():
-				t.Fatalf("%d of %d came\n%s", len(p.home.API.Counts(standin.Any, marker)), n, p.terminal.Screen())
-			case <-time.After(200 * time.Millisecond):
-			}
-		}
+		until(t, ctx, func() bool { return len(p.home.API.Counts(standin.Any, marker)) >= n }, func() string {
+			return fmt.Sprintf("%d of %d came\n%s", len(p.home.API.Counts(standin.Any, marker)), n, p.terminal.Screen())
+		})
 		for text, count := range p.home.API.Counts(standin.Any, marker) {
 			if count != 1 {
 				t.Errorf("%s was given %d times", text, count)

@@ -2,15 +2,17 @@ package interop
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/standin"
@@ -130,16 +132,132 @@ func (h *headless) types(mode string, texts map[string]string) {
 	}
 }
 
+// makes checks that tools made just these files since the last time.
+func (h *headless) makes(when string, files ...string) {
+	h.t.Helper()
+	if made := h.made(); !slices.Equal(made, files) {
+		h.t.Errorf("%s: made %q, want %q\n%s", when, made, files, h)
+	}
+}
+
+// doneIn checks that the agent was in a permission mode when it took messages, and has done with them.
+func (h *headless) doneIn(mode string, all ...ledger.Delivery) {
+	h.t.Helper()
+	for _, d := range all {
+		if got := h.permissionMode(d.Frame); got != mode || d.State != ledger.Done {
+			h.t.Errorf("%s: %s (%s) in permission mode %s, want done in %s", d.Raw, d.State, d.Reason, got, mode)
+		}
+	}
+}
+
+// permissionMode is that in which the agent took a frame, by its transcript.
+func (h *headless) permissionMode(frame string) (mode string) {
+	h.t.Helper()
+	session, _ := h.agent()
+	path, err := h.transcript(session.ID).Path()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	_, err = standin.WaitFile(h.ctx, path, func(data []byte) bool {
+		for line := range strings.Lines(string(data)) {
+			var record struct{ UUID, PermissionMode string }
+			if json.Unmarshal([]byte(line), &record) == nil && record.UUID == frame {
+				mode = record.PermissionMode
+				return true
+			}
+		}
+		return false // some versions write it after the end of the turn
+	})
+	if err != nil {
+		h.t.Fatalf("the transcript has no frame %s: %v", frame, err)
+	}
+	return mode
+}
+
+// caller is a model that calls tools, one after the other, at what is to be answered so.
+type caller struct {
+	calls func(r standin.Request) []standin.Call
+
+	mu   sync.Mutex
+	left []standin.Call
+}
+
+func (c *caller) respond(ctx context.Context, r standin.Request) standin.Answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if calls := c.calls(r); calls != nil && !r.Side && len(r.Results) == 0 {
+		c.left = calls
+	}
+	if r.Side || len(c.left) == 0 {
+		return standin.Script(ctx, r)
+	}
+	next := c.left[0]
+	c.left = c.left[1:]
+	return standin.Answer{Calls: []standin.Call{next}}
+}
+
+// call is a call of a tool.
+func call(tool string, input any) standin.Call {
+	data, err := json.Marshal(input)
+	if err != nil {
+		panic(err)
+	}
+	return standin.Call{Name: tool, Input: data}
+}
+
+// A real agent that wants to use a tool is refused and told why, allowed by the
+// list, or by the person who is asked.
+func TestRealRunPermissions(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		permissions string
+		allow       bool // what the person says
+		runs        bool
+		told        string
+	}{
+		{"deny", false, false, "runs without a person"},
+		{"allow=Read,Bash", false, true, ""},
+		{"ask", true, true, ""},
+		{"ask", false, false, "not today"},
+	} {
+		t.Run(fmt.Sprint(tc.permissions, " ", tc.allow), func(t *testing.T) {
+			onSome(t, func(t *testing.T, v teams.Version) {
+				h := newHeadless(t, v, nil)
+				h.command = standin.Require(t, v)
+				h.start("--permissions", tc.permissions)
+				h.types("", map[string]string{"": h.touches("")["bash"]})
+				if tc.permissions == "ask" {
+					q := h.wait("asked", func(s saying) bool { return s.Permission != nil && s.Open }).Permission
+					if q.Tool != "Bash" {
+						t.Errorf("asked for %q", q.Tool)
+					}
+					h.typing(fmt.Sprintf(`{"permit": %q, "digest": %q, "allow": %t, "reason": %q}`, q.ID, q.Digest, tc.allow, tc.told))
+				}
+				h.wait("ended the turn", func(s saying) bool { return s.Result != nil })
+				h.finish()
+				if made := len(h.made()) == 1; made != tc.runs {
+					t.Errorf("the tool ran: %t, want %t", made, tc.runs)
+				}
+				asked := slices.DeleteFunc(h.sayings(), func(s saying) bool { return s.Permission == nil || !s.Open })
+				if (len(asked) == 1) != (tc.permissions == "ask") {
+					t.Errorf("asked %+v", asked)
+				}
+				if tc.told != "" && !slices.ContainsFunc(h.home.API.Log(), func(r standin.Request) bool { return strings.Contains(strings.Join(r.Results, "\n"), tc.told) }) {
+					t.Errorf("the agent was not told %q\n%s", tc.told, h)
+				}
+			})
+		})
+	}
+}
+
 // Nothing but a person gives a real agent more permissions than it asks for: no setting of the project, of a project that
 // nobody trusts, or of the user, however the agent is started. The mode that it reports is shown.
 func TestRealPermissionMode(t *testing.T) {
-	t.Parallel()
 	settings := map[string]string{
 		"no setting": "", "acceptEdits": "", "bypassPermissions": "", "auto": "",
 		"bypassPermissions of the user": filepath.Join("claude", "settings.json"),
 	}
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		for name, path := range settings {
 			t.Run(name, func(t *testing.T) {
 				h := newHeadless(t, v, nil)
@@ -152,49 +270,80 @@ func TestRealPermissionMode(t *testing.T) {
 					h.project(".claude/settings.json", text)
 					h.distrust()
 				}
-				ctx := deadline(t, 4*time.Minute)
-				l := h.ledger()
-				want := func(way, mode string, n int, files ...string) {
-					t.Helper()
-					all := h.settled(ctx, l, n)
-					if got := h.made(); !slices.Equal(got, files) {
-						t.Errorf("%s: made %q, want %q\n%s", way, got, files, h)
+				h.start("--output", "raw")
+				for i, step := range []struct {
+					prefix, typed, mode string
+					files               []string
+				}{
+					{"new-", "", "default", nil},
+					{"resumed-", "", "default", nil},
+					{"wide-", `{"permissionMode": "acceptEdits"}`, "acceptEdits", []string{"wide-bash", "wide-write"}},
+					{"back-", `{"permissionMode": null}`, "default", nil},
+				} {
+					if step.prefix == "resumed-" {
+						h.kill()
+						h.killAgent()
+						h.start("--output", "raw")
 					}
-					for _, d := range all[n-2:] {
-						if got := permissionModeOf(t, h, d.Frame); got != mode || d.State != ledger.Done {
-							t.Errorf("%s: %s (%s) in permission mode %s, want done in %s", way, d.State, d.Reason, got, mode)
-						}
-					}
-					if out := h.must("status", "--team", h.team); !strings.Contains(out, "PERMISSIONS") || !strings.Contains(out, " "+mode) {
-						t.Errorf("%s: status prints %s, want the permission mode %s", way, out, mode)
+					h.types(step.typed, h.touches(step.prefix))
+					all := h.settled(2*i + 2)
+					h.makes(step.prefix, step.files...)
+					h.doneIn(step.mode, all[2*i:]...)
+					if out := h.must("status", "--team", h.team); !strings.Contains(out, "PERMISSIONS") || !strings.Contains(out, " "+step.mode) {
+						t.Errorf("%s: status prints %s, want the permission mode %s", step.prefix, out, step.mode)
 					}
 				}
-				h.start("--output", "raw")
-				h.types("", h.touches("new-"))
-				want("run", "default", 2)
-				h.kill()
-				h.killAgent(ctx, l)
-				h.start("--output", "raw")
-				h.types("", h.touches("resumed-"))
-				want("resumed", "default", 4)
-				h.types(`{"permissionMode": "acceptEdits"}`, h.touches("wide-"))
-				want("by a message", "acceptEdits", 6, "wide-bash", "wide-write")
-				h.types(`{"permissionMode": null}`, h.touches("back-"))
-				want("taken back", "default", 8)
-				if status := h.finish(ctx); status != 0 {
-					t.Errorf("run ended with %d\n%s", status, h)
-				}
+				h.finish()
 			})
 		}
+	})
+}
+
+var try = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<try-(\d+)>`) })
+
+// A real agent that tries to leave plan mode stays in it, and changes nothing: also
+// where its command skips permissions and everything is allowed that it asks for,
+// after a message that comes through the inbox, and after a kill of bridge and
+// agent. When a person says so, it may do everything again.
+func TestRealPlanMode(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		var h *headless
+		h = newHeadless(t, v, (&caller{calls: func(r standin.Request) []standin.Call {
+			m := try().FindStringSubmatch(r.Text())
+			if m == nil {
+				return nil
+			}
+			made := filepath.Join(h.home.Work, "made-")
+			return []standin.Call{
+				call("ExitPlanMode", map[string]string{"plan": "# Plan"}),
+				call("Bash", map[string]string{"command": "touch " + made + "bash-" + m[1], "description": "d"}),
+				call("Write", map[string]string{"file_path": made + "write-" + m[1], "content": "x"}),
+			}
+		}}).respond)
+		flags := []string{"--output", "raw", "--permissions", "allow=*"}
+		h.start(flags...)
+		h.types(`{"permissionMode": "plan"}`, map[string]string{"": "<try-1>"})
+		h.settled(1)
+		h.send("<try-2>")
+		h.settled(2)
+		h.kill()
+		h.killAgent()
+		h.start(flags...)
+		h.send("<try-3>")
+		h.settled(3)
+		h.types(`{"permissionMode": null}`, map[string]string{"": "<try-4>"})
+		all := h.settled(4)
+		h.finish()
+		h.makes("after plan mode alone", "bash-4", "write-4")
+		h.doneIn("plan", all[:3]...)
+		h.doneIn("bypassPermissions", all[3:]...)
 	})
 }
 
 // Plan mode holds in a project that allows everything: by rules, by subagents with modes of their own, by a sandbox, and by
 // the tools of MCP servers.
 func TestRealPlanModeInAHostileProject(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		for _, flags := range [][]string{nil, {"--settings", `{"permissions": {"allow": ["Bash"]}}`}} {
 			h := newHeadless(t, v, nil)
 			h.command = append(append(standin.Require(t, v), "--model", "sonnet", "--allowedTools", "Bash,Write"), flags...)
@@ -207,26 +356,16 @@ func TestRealPlanModeInAHostileProject(t *testing.T) {
 			calls["monitor"] = standin.CallLine("Monitor", map[string]any{"command": "touch " + file("monitor"), "description": "d", "timeout_ms": 3000, "persistent": false})
 			for _, mode := range []string{"acceptEdits", "bypassPermissions"} {
 				h.project(".claude/agents/"+mode+".md", "---\nname: "+mode+"\ndescription: d\npermissionMode: "+mode+"\n---\nYou do things.\n")
-				for name, call := range h.touches(mode + "-") {
-					calls[mode+name] = standin.CallLine("Agent", map[string]string{"description": "d", "subagent_type": mode, "prompt": call})
+				for name, line := range h.touches(mode + "-") {
+					calls[mode+name] = standin.CallLine("Agent", map[string]string{"description": "d", "subagent_type": mode, "prompt": line})
 				}
 			}
-			ctx := deadline(t, 4*time.Minute)
-			l := h.ledger()
 			h.start("--output", "raw", "--permissions", "allow=*")
 			h.types(`{"permissionMode": "plan"}`, calls)
-			all := h.settled(ctx, l, len(calls))
-			if status := h.finish(ctx); status != 0 {
-				t.Errorf("run ended with %d\n%s", status, h)
-			}
-			if made := h.made(); len(made) > 0 {
-				t.Errorf("flags %q: in plan mode it made %q\n%s", flags, made, h)
-			}
-			for i, d := range all {
-				if mode := permissionModeOf(t, h, d.Frame); mode != "plan" || d.State != ledger.Done {
-					t.Errorf("message %d: %s (%s) in permission mode %s", i+1, d.State, d.Reason, mode)
-				}
-			}
+			all := h.settled(len(calls))
+			h.finish()
+			h.makes(fmt.Sprintf("flags %q", flags))
+			h.doneIn("plan", all...)
 		}
 	})
 }
@@ -234,39 +373,30 @@ func TestRealPlanModeInAHostileProject(t *testing.T) {
 // A session that moves from the terminal has the default at its relay until a person has used it at the terminal, and then
 // the mode that was shown there.
 func TestRealPermissionModeOfASessionThatMoves(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		s := newSeat(t, v, nil, "--model", "sonnet")
 		s.project(".claude/settings.json", `{"permissions": {"defaultMode": "acceptEdits"}}`)
-		ctx := deadline(t, 4*time.Minute)
 		s.sitDown()
-		s.at(ctx, ledger.AtTerminal)
+		s.at(ledger.AtTerminal)
 		n := 0
 		moved := func(when, mode string, files ...string) {
 			t.Helper()
 			for _, name := range []string{"bash", "write"} {
-				s.prompt(ctx, s.touches(when + "-")[name])
+				s.prompt(s.touches(when + "-")[name])
 			}
-			s.at(ctx, ledger.AtRelay)
+			s.at(ledger.AtRelay)
 			n += 2
-			for _, d := range s.settled(ctx, s.l, n)[n-2:] {
-				if got := permissionModeOf(t, s.headless, d.Frame); got != mode || d.State != ledger.Done {
-					t.Errorf("%s: %s (%s) in permission mode %s, want done in %s", when, d.State, d.Reason, got, mode)
-				}
-			}
-			if made := s.made(); !slices.Equal(made, files) {
-				t.Errorf("%s: made %q, want %q\n%s", when, made, files, s)
-			}
+			s.doneIn(mode, s.settled(n)[n-2:]...)
+			s.makes(when, files...)
 		}
 		moved("unused", "default")
-		s.key(ctx)
-		s.at(ctx, ledger.AtTerminal)
-		s.enters(ctx, "hello [1]")
-		s.answered(ctx, "[1]")
+		s.key()
+		s.at(ledger.AtTerminal)
+		s.enters("hello [1]")
+		s.answered("[1]")
 		moved("used", "acceptEdits", "used-bash", "used-write")
-		s.key(ctx)
-		s.at(ctx, ledger.AtTerminal)
-		s.ends(ctx)
+		s.key()
+		s.at(ledger.AtTerminal)
+		s.ends()
 	})
 }

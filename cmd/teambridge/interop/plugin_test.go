@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/shell"
@@ -49,16 +48,10 @@ type pluginUser struct {
 
 func newPluginUser(t *testing.T, v teams.Version) *pluginUser {
 	t.Helper()
-	home := standin.NewHome(t, nil)
-	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=", "GORACE=atexit_sleep_ms=0")
-	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p := &pluginUser{&hookedUser{version: v, state: filepath.Join(dir, ".local", "state", "teambridge"), sessionUser: &sessionUser{ctx: deadline(t, 4*time.Minute), home: home}},
-		filepath.Join(dir, "it's", "teambridge"), filepath.Join(dir, "claude")}
-	p.user = &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: dir}
+	hooked := &hookedUser{sessionUser: newSomebody(t, nil), version: v}
+	home, dir := hooked.home, hooked.user.home
+	home.Extra = append(home.Extra, "GORACE=atexit_sleep_ms=0")
+	p := &pluginUser{hooked, filepath.Join(dir, "it's", "teambridge"), filepath.Join(dir, "claude")}
 	data, err := os.ReadFile(own(t))
 	if err == nil {
 		err = os.Mkdir(filepath.Dir(p.program), 0o700)
@@ -80,7 +73,7 @@ func newPluginUser(t *testing.T, v teams.Version) *pluginUser {
 func (p *pluginUser) runs(program string, args ...string) string {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.ctx, program, args...)
-	cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state)
+	cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		p.t.Fatalf("%s %q: %v\n%s", program, args, err, out)
@@ -98,9 +91,7 @@ func (p *pluginUser) setUpPlugin(flags ...string) string {
 func (p *pluginUser) commands(text string) {
 	p.t.Helper()
 	call := standin.CallLine("mcp__plugin_teambridge_teambridge__send_message", map[string]any{"to": "user", "text": text})
-	if err := p.terminal.Prompt(p.ctx, "/teambridge:send "+call); err != nil {
-		p.t.Fatal(err)
-	}
+	prompts(p.t, p.ctx, p.terminal, "/teambridge:send "+call)
 	r, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && len(r.Results) > 0 })
 	if err != nil {
 		p.t.Fatalf("%v\n%s", err, p.terminal.Screen())
@@ -115,9 +106,7 @@ func (p *pluginUser) commands(text string) {
 
 // With the plugin, a session has the tools, and the commands use them unasked. Without the program, sessions work on, and what is uninstalled leaves nothing behind.
 func TestRealPlugin(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newPluginUser(t, v)
 		if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {}}"), 0o600); err != nil {
 			t.Fatal(err)
@@ -129,8 +118,7 @@ func TestRealPlugin(t *testing.T) {
 				t.Errorf("call %d said %s; want %s", i, said, changed)
 			}
 		}
-		p.terminal = standin.StartSession(t, v, p.home)
-		p.team.Lead = p.terminal
+		p.begins(v)
 		is := p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Way != "" })
 		if is.Way != api.WaySession {
 			t.Errorf("it is reached by %q", is.Way)
@@ -145,12 +133,8 @@ func TestRealPlugin(t *testing.T) {
 		}
 		without := standin.StartSession(t, v, p.home)
 		for _, prompt := range []string{"[without it]", "[again]"} { // which ends the first turn, with its hooks
-			if err := without.Prompt(p.ctx, prompt); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.home.API.WaitCount(p.ctx, standin.Any, prompt, 1); err != nil {
-				t.Fatal(err)
-			}
+			prompts(t, p.ctx, without, prompt)
+			given(t, p.ctx, p.home.API, standin.Any, prompt)
 		}
 		if screen := without.Screen(); strings.Contains(screen, "hook error") || strings.Contains(screen, "not found") {
 			t.Errorf("without the program, the screen shows:\n%s", screen)
@@ -169,7 +153,7 @@ func TestRealPlugin(t *testing.T) {
 		if len(before) != len(after) {
 			t.Errorf("before %v, after %v", before, after)
 		}
-		if left, _ := filepath.Glob(filepath.Join(p.state, "plugins", "*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(p.state(), "plugins", "*")); len(left) > 0 {
 			t.Errorf("left: %q", left)
 		}
 	})
@@ -177,17 +161,14 @@ func TestRealPlugin(t *testing.T) {
 
 // The plugin of the repository works from there, with the teambridge that is in $PATH.
 func TestRealPluginOfTheRepository(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newPluginUser(t, v)
-		p.home.Extra = append(p.home.Extra, "PATH="+filepath.Dir(p.program)+":"+filepath.Dir(p.claude)+":"+os.Getenv("PATH"), "TEAMBRIDGE_STATE="+p.state)
+		p.home.Extra = append(p.home.Extra, "PATH="+filepath.Dir(p.program)+":"+filepath.Dir(p.claude)+":"+os.Getenv("PATH"), "TEAMBRIDGE_STATE="+p.state())
 		root, err := filepath.Abs("../../..")
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.terminal = standin.StartSession(t, v, p.home, "--plugin-dir", filepath.Join(root, "plugin", "teambridge"))
-		p.team.Lead = p.terminal
+		p.begins(v, "--plugin-dir", filepath.Join(root, "plugin", "teambridge"))
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Way != "" })
 		p.commands("(from the folder)")
 		p.runs(p.claude, "plugin", "marketplace", "add", root)
@@ -196,7 +177,7 @@ func TestRealPluginOfTheRepository(t *testing.T) {
 			t.Errorf("Claude Code says of its servers:\n%s", said)
 		}
 		cmd := exec.CommandContext(p.ctx, p.program, "setup", "plugin", "--yes")
-		cmd.Env = append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state)
+		cmd.Env = append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state())
 		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != int(api.CodeRefused.Exit()) || !strings.Contains(string(out), root) {
 			t.Errorf("beside a plugin from elsewhere: %v, %s", cmd.ProcessState, out)
 		}

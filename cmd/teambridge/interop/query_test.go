@@ -37,10 +37,7 @@ func TestRealQueryCommand(t *testing.T) {
 				t.Errorf("exit status %d, want %d\n%s%s", got, status, out, errs)
 			}
 			for line := range strings.Lines(out) {
-				var l map[string]any
-				if err := json.Unmarshal([]byte(line), &l); err != nil {
-					t.Fatalf("%s: %v", line, err)
-				}
+				l := decoded[map[string]any](t, line)
 				lines = append(lines, l)
 			}
 			return lines, lines[len(lines)-1]

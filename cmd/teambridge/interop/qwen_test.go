@@ -22,8 +22,6 @@ import (
 type qwenUser struct {
 	*sessionUser
 	command []string
-	state   string
-	service *served
 	screen  *standin.PromptTerminal
 	id      string
 }
@@ -32,20 +30,17 @@ type qwenUser struct {
 func newQwenUser(t *testing.T, tools bool, responder standin.Responder, args ...string) *qwenUser {
 	t.Helper()
 	standin.RequireQwen(t)
-	home := standin.NewHome(t, standin.StartAPI(t, responder))
-	home.Extra = append(home.Extra, "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=")
-	dir := t.TempDir()
-	p := &qwenUser{state: filepath.Join(dir, ".local", "state", "teambridge"), sessionUser: &sessionUser{ctx: deadline(t, 4*time.Minute), home: home, args: args}}
-	p.user = &user{t: t, team: &standin.Team{API: home.API, Home: home, Root: home.Root}, home: dir}
+	p := &qwenUser{sessionUser: newSomebody(t, responder)}
+	p.args = args
+	home := p.home
 	settings := map[string]any{"permissions": map[string]any{"allow": []string{"send_message"}}}
 	if tools {
 		settings["mcpServers"] = map[string]any{"teambridge": map[string]any{
-			"command": own(t), "args": []string{"mcp", "--state-dir", p.state, "--claude-dir", home.Root}, "trust": true,
+			"command": own(t), "args": []string{"mcp", "--state-dir", p.state(), "--claude-dir", home.Root}, "trust": true,
 		}}
 	}
 	p.command = home.Qwen(t, settings)
-	var stderr lockedBuffer
-	p.service = serve(t, home, p.state, &stderr)
+	p.serves()
 	p.starts()
 	return p
 }
@@ -68,9 +63,7 @@ func (p *qwenUser) session() api.Session {
 
 func (p *qwenUser) prompts(text string) {
 	p.t.Helper()
-	if err := p.screen.Prompt(p.ctx, text); err != nil {
-		p.t.Fatal(err)
-	}
+	prompts(p.t, p.ctx, p.screen, text)
 }
 
 func (p *qwenUser) given(text string) standin.Request {
@@ -175,7 +168,7 @@ func TestRealQwen(t *testing.T) {
 	if said := p.calls("mcp__teambridge__list_agents", map[string]any{}); !strings.Contains(said, name+"@sessions") {
 		t.Errorf("listed by the agent: %s", said)
 	}
-	ann := newAgentUser(t, standin.Newest(t), p.home, p.state)
+	ann := newAgentUser(t, standin.Newest(t), p.sessionUser)
 	if said := ann.calls("[asks]", "send_message", map[string]any{"to": name, "text": "(Claude asks)", "wait": "answer"}); !strings.Contains(said, "answered") {
 		t.Errorf("Claude Code asks Qwen Code: %s", said)
 	}
@@ -211,7 +204,7 @@ func TestRealQwenController(t *testing.T) {
 		script += " " + shell.Quote(v)
 	}
 	standin.WriteProgram(t, filepath.Join(bin, "qwen"), script+" "+strings.Join(p.command, " ")+` "$@"`)
-	set := &setup.Setup{Root: p.home.Root, Qwen: filepath.Join(p.home.Dir, ".qwen"), State: p.state, Program: "/bin/true", Path: bin}
+	set := &setup.Setup{Root: p.home.Root, Qwen: filepath.Join(p.home.Dir, ".qwen"), State: p.state(), Program: "/bin/true", Path: bin}
 	list := set.Look(p.ctx)
 	if len(list) != 2 || list[1].Name != setup.Rights || list[1].State != setup.Missing {
 		t.Fatalf("the steps are %+v", list)
@@ -279,7 +272,7 @@ func TestRealKilledQwen(t *testing.T) {
 	t.Parallel()
 	p := newQwenUser(t, true, nil)
 	n := rounds(t, "TEAMBRIDGE_QWEN_KILLS", 3)
-	p.ctx = deadline(t, 3*time.Minute+time.Duration(n)*30*time.Second)
+	p.ctx = deadline(t, patience+time.Duration(n)*30*time.Second)
 	p.must("send", p.id, "(hello)", "--wait", "seen")
 	var texts []string
 	for i := range n {
@@ -296,8 +289,7 @@ func TestRealKilledQwen(t *testing.T) {
 		time.Sleep(time.Duration(i*37%400) * time.Millisecond) // another moment each time
 		if i%3 == 2 {
 			p.service.kill()
-			var stderr lockedBuffer
-			p.service = serve(t, p.home, p.state, &stderr)
+			p.serves()
 		} else {
 			session, err := os.FindProcess(pid)
 			if err != nil || session.Kill() != nil {

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,7 @@ func TestRealEndlessTalkIsHeld(t *testing.T) {
 	for _, v := range []teams.Version{standin.Oldest(t), standin.Newest(t)} {
 		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
-			ctx := deadline(t, 4*time.Minute)
+			ctx := deadline(t, patience)
 			lead := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
 				for _, d := range r.Deliveries() {
 					if d.From == "user" || r.Side {
@@ -36,16 +37,16 @@ func TestRealEndlessTalkIsHeld(t *testing.T) {
 				return standin.Script(ctx, r)
 			})
 			lead.start()
-			lead.up(ctx)
+			lead.up()
 			addMember(t, filepath.Join(lead.home.Root, "teams", "mine", "config.json"), "worker")
-			worker := &headless{t: t, version: v, home: lead.home, state: lead.state, team: lead.team, command: lead.command, changed: make(chan struct{})}
+			worker := newHeadlessIn(t, lead.home, lead.command...)
 			worker.start("--team", "mine", "--as", "worker")
-			worker.up(ctx)
-			l := lead.ledger()
+			worker.up()
+			l := lead.l
 			lead.must("send", "team-lead@mine", "shall we?", "--from", "worker")
 			told := func() map[string]int {
 				n := map[string]int{}
-				for _, d := range lead.deliveries(l) {
+				for _, d := range lead.deliveries() {
 					if d.State.Ended() {
 						n[d.Inbox+" of "+d.From]++
 					}
@@ -54,15 +55,7 @@ func TestRealEndlessTalkIsHeld(t *testing.T) {
 			}
 			until := func(what string, holds func() bool) {
 				t.Helper()
-				tick := time.NewTicker(20 * time.Millisecond)
-				defer tick.Stop()
-				for !holds() {
-					select {
-					case <-tick.C:
-					case <-ctx.Done():
-						t.Fatalf("never %s: %v\nlead: %s\nworker: %s", what, told(), lead, worker)
-					}
-				}
+				until(t, ctx, func() bool { return holds() }, func() string { return fmt.Sprintf("never %s: %v\nlead: %s\nworker: %s", what, told(), lead, worker) })
 			}
 			held := func() (member, sender string) {
 				all, err := l.Holds(ctx, "")
@@ -87,9 +80,7 @@ func TestRealEndlessTalkIsHeld(t *testing.T) {
 			}
 			lead.must("send", member+"@mine", "<m-1>")
 			until("a person is heard", func() bool { return told()[member+" of user"] == 1 })
-			if c := lead.home.API.Count(standin.Any, "<m-1>"); c != 1 {
-				t.Errorf("<m-1> was given %d times, want once", c)
-			}
+			once(t, lead.home.API, "<m-1>")
 			if now := told()[member+" of "+sender]; now > before[member+" of "+sender]+1 {
 				t.Errorf("%d more messages of %s were said while they were held", now-before[member+" of "+sender], sender)
 			}

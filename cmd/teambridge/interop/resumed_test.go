@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -26,7 +25,7 @@ func TestRealResumedLead(t *testing.T) {
 		for _, how := range []string{"--resume", "--continue"} {
 			t.Run(how, func(t *testing.T) {
 				t.Parallel()
-				ctx := deadline(t, 5*time.Minute)
+				ctx := deadline(t, patience)
 				home := standin.NewHome(t, nil)
 				session := uuid.NewString()
 				lead := standin.StartTerminal(t, v, home, "--session-id", session)
@@ -55,9 +54,7 @@ func TestRealResumedLead(t *testing.T) {
 					t.Errorf("leadSessionId %s of the session %s", c.LeadSessionID, session)
 				}
 				u.known(ctx, "resumed")
-				if err := u.team.Lead.Prompt(ctx, "/clear"); err != nil {
-					t.Fatal(err)
-				}
+				prompts(t, ctx, u.team.Lead, "/clear")
 				u.enter(ctx, "hello [third]")
 				u.known(ctx, "cleared")
 				u.clean()
@@ -76,9 +73,7 @@ func TestRealResumedLead(t *testing.T) {
 // enter has the lead's model answer a prompt.
 func (u *user) enter(ctx context.Context, text string) {
 	u.t.Helper()
-	if err := u.team.Lead.Prompt(ctx, text); err != nil {
-		u.t.Fatal(err)
-	}
+	prompts(u.t, ctx, u.team.Lead, text)
 	_, marker, _ := strings.Cut(text, " ")
 	if _, err := u.team.API.Wait(ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) && !r.Answered.IsZero() }); err != nil {
 		u.t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
@@ -96,12 +91,8 @@ func (u *user) known(ctx context.Context, how string) {
 		u.must("send", member, "to "+member+", "+how, "--wait", "seen", "--timeout", "60s")
 		u.must("wait", "--for", "idle", "--member", member, "--timeout", "60s")
 	}
-	var all []api.Status
-	out := u.must("status", "--json")
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
-		u.t.Fatal(err)
-	}
+	all := decoded[[]api.Status](u.t, u.must("status", "--json"))
 	if len(all) != 2 || slices.ContainsFunc(all, func(s api.Status) bool { return s.Word != api.WordIdle }) {
-		u.t.Errorf("%s: status: %s", how, out)
+		u.t.Errorf("%s: status: %+v", how, all)
 	}
 }

@@ -1,13 +1,11 @@
 package interop
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/standin"
@@ -19,15 +17,12 @@ import (
 // and given up in the end; what it was to be told is kept, with its team, and
 // told to the next one.
 func TestRealAgentThatDoesNotStart(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, 3*time.Minute)
 		good := h.command
 		h.command = append(append([]string{}, good...), "--no-such-flag")
 		h.start()
-		h.wait(ctx, "starting", func(s saying) bool { return s.Status == "starting" })
+		h.wait("starting", func(s saying) bool { return s.Status == "starting" })
 		h.send("<m-1>", "<m-2>", "<m-3>")
 		<-h.ended
 		if status := h.cmd.ProcessState.ExitCode(); status != api.ExitError {
@@ -53,26 +48,17 @@ func TestRealAgentThatDoesNotStart(t *testing.T) {
 
 		h.command = good
 		h.start()
-		l := h.ledger()
 		// What was written to three agents that were slow to end counts as given up.
-		for _, d := range h.settled(ctx, l, 3) {
+		for _, d := range h.settled(3) {
 			if d.State == ledger.Failed && d.Reason == "agent died" {
 				h.must("relay", "retry", d.UUID)
 			}
 		}
-		for _, d := range h.settled(ctx, l, 3) {
-			if d.State != ledger.Done {
-				t.Errorf("%s: %s (%s), want done", d.Raw, d.State, d.Reason)
-			}
-		}
+		h.done(3)
 		for i := range 3 {
-			if c := h.home.API.Count(standin.Any, fmt.Sprintf("<m-%d>", i+1)); c != 1 {
-				t.Errorf("<m-%d> was given %d times, want once", i+1, c)
-			}
+			once(t, h.home.API, fmt.Sprintf("<m-%d>", i+1))
 		}
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
+		h.finish()
 	})
 }
 
@@ -84,7 +70,6 @@ func TestRealMessageIsRetried(t *testing.T) {
 		t.Skip("the agent that dies is a shell script")
 	}
 	h := newHeadless(t, standin.Newest(t), nil)
-	ctx := deadline(t, 3*time.Minute)
 	// Its first three starts die of the first line, as of one that it cannot take.
 	script := filepath.Join(h.home.Dir, "dying")
 	program := standin.Require(t, h.version)
@@ -102,30 +87,19 @@ exec `+quoted+` "$@"
 `)
 	h.command = append([]string{script}, h.command[len(program):]...)
 	h.start()
-	h.wait(ctx, "starting", func(s saying) bool { return s.Status == "starting" })
-	l := h.ledger()
+	h.wait("starting", func(s saying) bool { return s.Status == "starting" })
 	h.send("<m-1>")
-	if all := h.settled(ctx, l, 1); all[0].State != ledger.Failed || all[0].Reason != "agent died" {
+	if all := h.settled(1); all[0].State != ledger.Failed || all[0].Reason != "agent died" {
 		t.Errorf("<m-1>: %s (%s), want failed: agent died", all[0].State, all[0].Reason)
 	}
 	h.send("<m-2>")
-	h.settled(ctx, l, 2)
-	var failed []api.Delivery
-	if err := json.Unmarshal([]byte(h.must("relay", "list", "--json")), &failed); err != nil || len(failed) != 1 || failed[0].State != "failed" {
-		t.Fatalf("relay list: %+v, %v; want the one that failed", failed, err)
+	h.settled(2)
+	failed := decoded[[]api.Delivery](t, h.must("relay", "list", "--json"))
+	if len(failed) != 1 || failed[0].State != "failed" {
+		t.Fatalf("relay list: %+v; want the one that failed", failed)
 	}
 	h.must("relay", "retry", failed[0].Delivery)
-	for _, d := range h.settled(ctx, l, 2) {
-		if d.State != ledger.Done {
-			t.Errorf("%s: %s (%s), want done", d.Raw, d.State, d.Reason)
-		}
-	}
-	for _, m := range []string{"<m-1>", "<m-2>"} {
-		if c := h.home.API.Count(standin.Any, m); c != 1 {
-			t.Errorf("%s was given %d times, want once", m, c)
-		}
-	}
-	if status := h.finish(ctx); status != 0 {
-		t.Errorf("run ended with %d\n%s", status, h)
-	}
+	h.done(2)
+	once(t, h.home.API, "<m-1>", "<m-2>")
+	h.finish()
 }

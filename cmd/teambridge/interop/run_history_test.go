@@ -1,13 +1,10 @@
 package interop
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
@@ -18,48 +15,29 @@ import (
 // was typed, what it answered and what was sent to others: each once, in order. The
 // answer of a turn whose end no bridge saw is there, too.
 func TestRealHistory(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
-		release := make(chan struct{})
+	onSome(t, func(t *testing.T, v teams.Version) {
 		held := func(r standin.Request) bool { return !r.Side && r.Has("<m-4>") }
-		h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
-			if held(r) {
-				select {
-				case <-release:
-				case <-ctx.Done():
-				}
-			}
-			return standin.Script(ctx, r)
-		})
-		ctx := deadline(t, 3*time.Minute)
+		respond, release := holding(held)
+		h := newHeadless(t, v, respond)
 		h.start()
-		h.up(ctx)
-		l := h.ledger()
+		h.up()
 		for i := range 3 {
 			h.send(fmt.Sprintf("<m-%d>", i+1))
-			h.settled(ctx, l, i+1)
+			h.settled(i + 1)
 		}
 		h.must("send", "someone@mine", "<other>", "--force")
 		h.send("<m-4>")
-		if _, err := h.home.API.Wait(ctx, held); err != nil {
-			t.Fatalf("%v\n%s", err, h)
-		}
+		h.called(held)
 		h.kill()
 		h.start()
-		h.wait(ctx, "waiting", func(s saying) bool { return s.Status == "waiting" })
+		h.wait("waiting", func(s saying) bool { return s.Status == "waiting" })
 		close(release)
-		h.settled(ctx, l, 4)
+		h.settled(4)
 		h.typing("<typed>")
-		h.settled(ctx, l, 5)
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
+		h.settled(5)
+		h.finish()
 
-		var records []api.Record
-		if err := json.Unmarshal([]byte(h.must("history", "--json")), &records); err != nil {
-			t.Fatal(err)
-		}
+		records := decoded[[]api.Record](t, h.must("history", "--json"))
 		marks := []string{"<m-1>", "<m-2>", "<m-3>", "<other>", "<m-4>", "<typed>"}
 		ids := map[string]string{} // of messages, by mark
 		var got []string

@@ -23,10 +23,8 @@ func TestRealIdleExit(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
 			t.Logf("seed %d", seed)
 			h := newHeadless(t, v, nil)
-			ctx := deadline(t, 3*time.Minute)
 			h.start("--idle-exit", "50ms")
-			h.wait(ctx, "asleep", func(s saying) bool { return s.Status == "asleep" && s.PID == 0 })
-			l := h.ledger()
+			h.wait("asleep", func(s saying) bool { return s.Status == "asleep" && s.PID == 0 })
 			var markers []string
 			for len(markers) < 20 {
 				for range min(1+rnd.IntN(4), 20-len(markers)) {
@@ -34,11 +32,11 @@ func TestRealIdleExit(t *testing.T) {
 					h.send(markers[len(markers)-1])
 				}
 				if rnd.IntN(3) == 0 {
-					h.settled(ctx, l, len(markers)) // the next come at the end, and not at the start
+					h.settled(len(markers)) // the next come at the end, and not at the start
 				}
 				<-time.After(time.Duration(rnd.IntN(1800)) * time.Millisecond)
 			}
-			all := h.settled(ctx, l, len(markers))
+			all := h.settled(len(markers))
 			starts, ends, last := map[int]bool{}, 0, ""
 			for _, s := range h.sayings() {
 				if s.PID != 0 {
@@ -54,9 +52,7 @@ func TestRealIdleExit(t *testing.T) {
 					t.Errorf("an end that was asked for was taken for a death: %+v", s)
 				}
 			}
-			if status := h.finish(ctx); status != 0 {
-				t.Errorf("run ended with %d\n%s", status, h)
-			}
+			h.finish()
 			if len(all) != len(markers) {
 				t.Errorf("%d deliveries, want %d", len(all), len(markers))
 			}

@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -24,19 +23,16 @@ import (
 // worked on twice, and each turn that was cut is noticed, and the agent told once.
 // 3 rounds of 4 messages, or as many rounds as $TEAMBRIDGE_KILL_ROUNDS says.
 func TestRealKilledAtRandomInstants(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		n := rounds(t, "TEAMBRIDGE_KILL_ROUNDS", 3)
 		seed := uint64(time.Now().UnixNano())
 		rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
 		t.Logf("seed %d", seed)
 		model := &standin.Thinker{}
 		h := newHeadless(t, v, model.Respond)
-		ctx := deadline(t, time.Duration(n)*20*time.Second+time.Minute)
+		h.ctx = deadline(t, time.Duration(n)*20*time.Second+patience)
 		h.start()
-		h.up(ctx)
-		l := h.ledger()
+		h.up()
 		tool := func(i int, command string) string {
 			return fmt.Sprintf("<m-%d>\n", i) + standin.CallLine("Bash", map[string]string{
 				"command": fmt.Sprintf("%s echo %d >> works", command, i), "description": "d"})
@@ -49,7 +45,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.typing(string(line))
-			h.claimed(ctx, l, messages+1)
+			h.claimed(messages + 1)
 			h.send(
 				fmt.Sprintf("<m-%d>", messages+1),
 				tool(messages+2, "sleep 0.4;"),
@@ -62,13 +58,13 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 					if victim == 2 {
 						h.kill()
 					}
-					h.killAgent(ctx, l)
+					h.killAgent()
 				})
 			} else {
 				h.kill()
 			}
-			session, _ := h.agent(l)
-			if _, ok, err := l.InFlight(ctx, session.InboxKey); err != nil {
+			session, _ := h.agent()
+			if _, ok, err := h.l.InFlight(h.ctx, session.InboxKey); err != nil {
 				t.Fatal(err)
 			} else if ok {
 				struck++
@@ -76,17 +72,15 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 			if victim != 0 {
 				h.start()
 			}
-			h.settled(ctx, l, messages)
+			h.settled(messages)
 		}
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
+		h.finish()
 
-		session, _ := h.agent(l)
+		session, _ := h.agent()
 		memory := h.transcript(session.ID)
 		done, nudges, redelivered := works(t, h), 0, 0
 		frames := map[string]ledger.Frame{}
-		all := h.deliveries(l)
+		all := h.deliveries()
 		for i := range messages {
 			m := fmt.Sprintf("<m-%d>", i)
 			at := slices.IndexFunc(all, func(d ledger.Delivery) bool { return strings.Contains(string(d.Raw), m) })
@@ -95,7 +89,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 				continue
 			}
 			d := all[at]
-			f, ok, err := l.Frame(ctx, d.Frame)
+			f, ok, err := h.l.Frame(h.ctx, d.Frame)
 			if err != nil || !ok {
 				t.Fatalf("frame of %s: %v", m, err)
 			}
@@ -116,7 +110,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 			if f.Tries > 1 {
 				redelivered++
 			}
-			turn, err := memory.Turn(ctx, f.UUID)
+			turn, err := memory.Turn(h.ctx, f.UUID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,74 +158,53 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"before the echo", "after the echo"} {
 		t.Run(when, func(t *testing.T) {
-			t.Parallel()
-			standin.ForSome(t, func(t *testing.T, v teams.Version) {
-				t.Parallel()
+			onSome(t, func(t *testing.T, v teams.Version) {
 				after := when == "after the echo"
-				release := make(chan struct{})
 				held := func(r standin.Request) bool {
 					return !r.Side && (after && len(r.Results) > 0 || !after && r.Has("<m-1>"))
 				}
-				h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
-					if held(r) {
-						select {
-						case <-release:
-						case <-ctx.Done():
-						}
-					}
-					return standin.Script(ctx, r)
-				})
-				ctx := deadline(t, 3*time.Minute)
+				respond, release := holding(held)
+				h := newHeadless(t, v, respond)
 				h.start()
-				h.up(ctx)
-				l := h.ledger()
+				h.up()
 				text := "<m-1>"
 				if after {
 					text += "\n" + standin.CallLine("Bash", map[string]string{"command": "echo 1 >> works", "description": "d"})
 				}
 				h.send(text)
-				if _, err := h.home.API.Wait(ctx, held); err != nil {
-					t.Fatalf("%v\n%s", err, h)
-				}
+				h.called(held)
 				if after {
-					h.wait(ctx, "accepted", func(s saying) bool { return s.State == "accepted" })
+					h.wait("accepted", func(s saying) bool { return s.State == "accepted" })
 				}
-				_, before := h.agent(l)
+				_, before := h.agent()
 				h.kill()
 				h.start()
 				h.send("<m-2>")
-				h.wait(ctx, "waiting", func(s saying) bool { return s.Status == "waiting" })
+				h.wait("waiting", func(s saying) bool { return s.Status == "waiting" })
 				if alive, err := before.Alive(); !alive || err != nil {
 					t.Fatalf("the agent that was left behind: alive %t, %v", alive, err)
 				}
-				if _, now := h.agent(l); now != before {
+				if _, now := h.agent(); now != before {
 					t.Errorf("there is another agent, %+v, beside %+v", now, before)
 				}
 				close(release)
-				h.wait(ctx, "started again", func(s saying) bool { return s.PID != 0 })
+				h.wait("started again", func(s saying) bool { return s.PID != 0 })
 				if alive, _ := before.Alive(); alive {
 					t.Error("the agent that was left behind is still there beside the next")
 				}
-				for _, d := range h.settled(ctx, l, 2) {
-					f, _, err := l.Frame(ctx, d.Frame)
-					if err != nil || d.State != ledger.Done || f.Nudges != 0 {
-						t.Errorf("%s: %s, nudged %d times, %v; want done", d.Raw, d.State, f.Nudges, err)
+				for _, d := range h.done(2) {
+					if f, _, err := h.l.Frame(h.ctx, d.Frame); err != nil || f.Nudges != 0 {
+						t.Errorf("%s: nudged %d times, %v", d.Raw, f.Nudges, err)
 					}
 				}
-				for _, m := range []string{"<m-1>", "<m-2>"} {
-					if turns, count := h.home.API.Turns(standin.Any, m), h.home.API.Count(standin.Any, m); turns != 1 || count != 1 {
-						t.Errorf("%s was given %d times and answered %d times, want once", m, count, turns)
-					}
-				}
+				h.turnsOnce("<m-1>", "<m-2>")
 				if c := h.home.API.Count(standin.Any, relay.Nudge); c != 0 {
 					t.Errorf("the agent was told %d times that its turn was cut; it was not", c)
 				}
 				if w := works(t, h)[1]; after && w != 1 {
 					t.Errorf("the work was done %d times, want once", w)
 				}
-				if status := h.finish(ctx); status != 0 {
-					t.Errorf("run ended with %d\n%s", status, h)
-				}
+				h.finish()
 			})
 		})
 	}
@@ -241,53 +214,31 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 // nothing of it yet. An agent would run that again if it were said again, and
 // then has it twice in its conversation; so it is told to go on instead.
 func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
-		release := make(chan struct{})
-		h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
-			select {
-			case <-release:
-			case <-ctx.Done():
-			}
-			return standin.Script(ctx, r)
-		})
-		ctx := deadline(t, 3*time.Minute)
+	onSome(t, func(t *testing.T, v teams.Version) {
+		respond, release := holding(func(standin.Request) bool { return true })
+		h := newHeadless(t, v, respond)
 		h.start()
-		h.up(ctx)
-		l := h.ledger()
+		h.up()
 		h.typing("<m-1>")
-		frame := h.wait(ctx, "at work", func(s saying) bool { return s.InFlight != "" }).InFlight
-		session, _ := h.agent(l)
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for stored := false; !stored; {
-			turn, err := h.transcript(session.ID).Turn(ctx, frame)
+		frame := h.wait("at work", func(s saying) bool { return s.InFlight != "" }).InFlight
+		session, _ := h.agent()
+		until(t, h.ctx, func() bool {
+			turn, err := h.transcript(session.ID).Turn(h.ctx, frame)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, h)
 			}
-			stored = turn.Stored
-			<-tick.C
-		}
-		// Some versions write it down before they ask their model.
-		if _, err := h.home.API.Wait(ctx, func(r standin.Request) bool { return r.Has("<m-1>") }); err != nil {
-			t.Fatalf("%v\n%s", err, h)
-		}
-		h.killAgent(ctx, l)
+			return turn.Stored
+		}, h.String)
+		h.called(func(r standin.Request) bool { return r.Has("<m-1>") }) // some versions write it down before they ask their model
+		h.killAgent()
 		close(release)
-		d := h.settled(ctx, l, 1)[0]
-		f, _, err := l.Frame(ctx, frame)
+		d := h.settled(1)[0]
+		f, _, err := h.l.Frame(h.ctx, frame)
 		if err != nil || d.State != ledger.Done || d.Frame != frame || f.Tries != 1 || f.Nudges != 1 {
 			t.Errorf("%s: %s, %d tries, %d nudges, %v; want done, 1, 1", d.Raw, d.State, f.Tries, f.Nudges, err)
 		}
-		if c := h.home.API.Count(standin.Any, "<m-1>"); c != 1 {
-			t.Errorf("<m-1> was given %d times, want once", c)
-		}
-		if c := h.home.API.Count(standin.Any, relay.Nudge); c != 1 {
-			t.Errorf("the agent was told %d times to go on, want once", c)
-		}
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
+		h.once("<m-1>")
+		once(t, h.home.API, relay.Nudge)
+		h.finish()
 	})
 }

@@ -41,9 +41,7 @@ func kept(text string) string {
 // those that come while it is busy in one turn. What a person types reaches it as
 // it is.
 func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		held := make(chan struct{}) // the turns that say so last until something is sent
 		h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
 			if len(r.Texts) > 0 && strings.Contains(r.Texts[len(r.Texts)-1], "HELD") {
@@ -54,10 +52,9 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 			}
 			return standin.Script(ctx, r)
 		})
-		ctx := deadline(t, 4*time.Minute)
+		ctx := deadline(t, patience)
 		h.start()
-		h.up(ctx)
-		l := h.ledger()
+		h.up()
 		const n = 100
 		var texts, summaries []string
 		send := func(text, summary string) {
@@ -71,9 +68,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 		}
 		given := func(i int) {
 			t.Helper()
-			if err := h.home.API.WaitCount(ctx, standin.Any, fmt.Sprintf("<m-%d>", i), 1); err != nil {
-				t.Fatalf("%v\n%s", err, h)
-			}
+			h.given(fmt.Sprintf("<m-%d>", i))
 		}
 		for _, c := range contents { // each when the one before has arrived
 			send(c.text, c.summary)
@@ -89,7 +84,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 			for range 10 {
 				send("while it is busy", "")
 			}
-			h.claimed(ctx, l, len(texts)+2) // what was typed, too
+			h.claimed(len(texts) + 2) // what was typed, too
 			select {
 			case held <- struct{}{}:
 			case <-ctx.Done():
@@ -102,9 +97,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 			send(c.text, c.summary)
 		}
 		given(n - 1)
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
+		h.finish()
 
 		counts := h.home.API.Counts(standin.Any, relayed())
 		lost, twice := 0, 0
@@ -163,9 +156,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 // A turn that prints nothing for long is waited for: nothing is said again. It
 // takes 10 s, or what $TEAMBRIDGE_SILENT_TURN says (a duration, such as 60s).
 func TestRealSilentTurnIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		lasts := 10 * time.Second
 		if text := os.Getenv("TEAMBRIDGE_SILENT_TURN"); text != "" {
 			var err error
@@ -174,46 +165,36 @@ func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 			}
 		}
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, lasts+3*time.Minute)
+		h.ctx = deadline(t, lasts+patience)
 		h.start()
-		h.up(ctx)
-		l := h.ledger()
+		h.up()
 		began := time.Now()
 		h.send(fmt.Sprintf("<m-1>\nSLEEP:%g", lasts.Seconds()))
-		h.wait(ctx, "at work", func(s saying) bool { return s.InFlight != "" })
+		h.wait("at work", func(s saying) bool { return s.InFlight != "" })
 		h.send("<m-2>")
-		all := h.settled(ctx, l, 2)
+		all := h.settled(2)
 		if took := time.Since(began); took < lasts {
 			t.Fatalf("the turn took %v, want %v at least", took, lasts)
 		}
 		for _, d := range all {
-			f, _, err := l.Frame(ctx, d.Frame)
+			f, _, err := h.l.Frame(h.ctx, d.Frame)
 			if err != nil || f.Tries != 1 || f.Nudges != 0 || d.State != "done" {
 				t.Errorf("%s: state %s, %d tries, %d nudges, %v; want done after one try", d.Raw, d.State, f.Tries, f.Nudges, err)
 			}
 		}
-		for _, m := range []string{"<m-1>", "<m-2>"} {
-			if turns, count := h.home.API.Turns(standin.Any, m), h.home.API.Count(standin.Any, m); turns != 1 || count != 1 {
-				t.Errorf("%s was given %d times and answered %d times, want once", m, count, turns)
-			}
-		}
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
+		h.turnsOnce("<m-1>", "<m-2>")
+		h.finish()
 	})
 }
 
 // An interrupt in the middle of a turn cancels its message, and the next go on;
 // so does one in a later turn.
 func TestRealTurnIsInterrupted(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, endless)
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		h.start()
-		h.up(ctx)
-		l := h.ledger()
+		h.up()
 		for i, m := range []string{"<m-1> endless", "<m-3> endless"} {
 			h.send(m)
 			if _, err := h.home.API.Wait(ctx, func(r standin.Request) bool { return r.Has(m) }); err != nil {
@@ -222,26 +203,22 @@ func TestRealTurnIsInterrupted(t *testing.T) {
 			if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
-			h.settled(ctx, l, 2*i+1)
+			h.settled(2*i + 1)
 			h.send(fmt.Sprintf("<m-%d>", 2*i+2))
-			h.settled(ctx, l, 2*i+2)
+			h.settled(2*i + 2)
 		}
 		want := []string{"cancelled", "done", "cancelled", "done"}
-		for i, d := range h.deliveries(l) {
+		for i, d := range h.deliveries() {
 			if string(d.State) != want[i] {
 				t.Errorf("%s: %s, want %s", d.Raw, d.State, want[i])
 			}
-			if c := h.home.API.Count(standin.Any, fmt.Sprintf("<m-%d>", i+1)); c != 1 {
-				t.Errorf("<m-%d> was given %d times, want once", i+1, c)
-			}
+			once(t, h.home.API, fmt.Sprintf("<m-%d>", i+1))
 		}
 		cancelled := slices.DeleteFunc(h.sayings(), func(s saying) bool { return s.State != "cancelled" })
 		if len(cancelled) != 2 {
 			t.Errorf("reported as cancelled: %+v, want two frames", cancelled)
 		}
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
+		h.finish()
 	})
 }
 

@@ -2,9 +2,7 @@ package interop
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,18 +16,10 @@ import (
 // the lead's process, to one in a pane and to the lead; several at once, and equal ones. One
 // that was marked as taken and never reached the model is consumed, and not seen.
 func TestRealSeen(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
-		ctx := deadline(t, 2*time.Minute)
-		var stderr lockedBuffer
-		s := serve(t, u.team.Home, filepath.Join(u.home, ".local", "state", "teambridge"), &stderr)
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("service: %s", &stderr)
-			}
-		})
+		ctx := deadline(t, patience)
+		s := serve(t, u.team.Home, u.state())
 		// The lead is the first, which nobody reports to then.
 		agents := [][2]string{{"team-lead", standin.Main}, {"worker", "worker"}}
 		u.team.StartMember(t, v, "bob")
@@ -38,10 +28,9 @@ func TestRealSeen(t *testing.T) {
 			member, agent := a[0], a[1]
 			w := &watchedSends{user: u, served: s, member: member}
 			began := time.Now().Add(-time.Millisecond)
-			var sent api.Sent
-			out := u.must("send", member, "hello <"+member+">", "--wait", "seen", "--timeout", "60s", "--json")
-			if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen {
-				t.Errorf("%s: %s, %v; want it seen", member, out, err)
+			sent := decoded[api.Sent](t, u.must("send", member, "hello <"+member+">", "--wait", "seen", "--timeout", "60s", "--json"))
+			if sent.State != api.Seen {
+				t.Errorf("%s: %+v; want it seen", member, sent)
 			}
 			// The agent may have read the inbox just before the row was marked. Its model is then given the
 			// message, and the test tries again.
@@ -71,9 +60,7 @@ func (w *watchedSends) checkOrder(ctx context.Context, v teams.Version, try int,
 	for i := 1; marked == 0; i++ { // on a busy machine the agent can be done before it is marked
 		busy := fmt.Sprintf("busy %d.%d <%s>", try, i, member)
 		w.send("SLEEP:3\n" + busy)
-		if err := model.WaitCount(ctx, agent, busy, 1); err != nil {
-			t.Fatalf("%v\n%s", err, w.team.Lead.Screen())
-		}
+		given(t, ctx, model, agent, busy)
 		text = fmt.Sprintf("never %d.%d <%s>", try, i, member)
 		never = w.send(text)
 		var err error
@@ -113,11 +100,7 @@ func (w *watchedSends) checkOrder(ctx context.Context, v teams.Version, try int,
 // send returns the id of the message.
 func (w *watchedSends) send(text string) string {
 	w.user.t.Helper()
-	var sent api.Sent
-	out := w.must("send", w.member, text, "--json")
-	if err := json.Unmarshal([]byte(out), &sent); err != nil {
-		w.user.t.Fatal(err)
-	}
+	sent := decoded[api.Sent](w.user.t, w.must("send", w.member, text, "--json"))
 	return sent.ID
 }
 
@@ -156,18 +139,10 @@ func (w *watchedSends) receipt(ctx context.Context, id string, is func(*api.Rece
 // With --keep-transcripts, what real interactive agents say is in the history once, even if
 // the service is killed; without the flag, none of it is.
 func TestRealKeepTranscripts(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
-		ctx := deadline(t, 2*time.Minute)
-		state := filepath.Join(u.home, ".local", "state", "teambridge")
-		var stderr lockedBuffer
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("service: %s", &stderr)
-			}
-		})
+		ctx := deadline(t, patience)
+		state := u.state()
 		// said is how often the worker said that, according to the history.
 		said := func(s *served, text string) (n int) {
 			var page api.Page
@@ -179,23 +154,17 @@ func TestRealKeepTranscripts(t *testing.T) {
 			}
 			return n
 		}
-		s := serve(t, u.team.Home, state, &stderr)
+		s := serve(t, u.team.Home, state)
 		u.must("send", "worker", "earlier <0>", "--wait", "seen")
 		if n := said(s, "<0>"); n != 0 {
 			t.Errorf("kept without being told to: %d times", n)
 		}
 		s.kill()
 		for _, text := range []string{"kept <1>", "kept <2>"} {
-			s = serve(t, u.team.Home, state, &stderr, "--keep-transcripts", u.team.Name)
+			s = serve(t, u.team.Home, state, "--keep-transcripts", u.team.Name)
 			u.must("send", "worker", text, "--wait", "seen")
 			tick := time.NewTicker(50 * time.Millisecond)
-			for said(s, text) == 0 {
-				select {
-				case <-tick.C:
-				case <-ctx.Done():
-					t.Fatalf("%q is not in the history\n%s", text, u.team.Lead.Screen())
-				}
-			}
+			until(t, ctx, func() bool { return said(s, text) > 0 }, func() string { return fmt.Sprintf("%q is not in the history\n%s", text, u.team.Lead.Screen()) })
 			tick.Stop()
 			if text == "kept <2>" {
 				break

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -64,16 +63,12 @@ type served struct {
 
 func (h *headless) serve() *served {
 	h.t.Helper()
-	return serve(h.t, h.home, h.state, writing(func(b []byte) (int, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.stderr.Write(b)
-	}))
+	return serve(h.t, h.home, h.state)
 }
 
 // serve starts a service for the Claude directory of a home. It ends with the
 // test.
-func serve(t *testing.T, home *standin.Home, state string, stderr io.Writer, flags ...string) *served {
+func serve(t *testing.T, home *standin.Home, state string, flags ...string) *served {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
 	if err != nil {
@@ -84,7 +79,8 @@ func serve(t *testing.T, home *standin.Home, state string, stderr io.Writer, fla
 	s.cmd.Dir = home.Work
 	s.cmd.Env = append(home.Env(), "TEAMBRIDGE_STATE="+state, "GORACE=atexit_sleep_ms=0")
 	s.cmd.WaitDelay = 5 * time.Second
-	s.cmd.Stderr = stderr
+	var stderr lockedBuffer
+	s.cmd.Stderr = &stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +96,9 @@ func serve(t *testing.T, home *standin.Home, state string, stderr io.Writer, fla
 	t.Cleanup(func() {
 		s.kill()
 		_ = os.RemoveAll(dir)
+		if t.Failed() {
+			t.Logf("service: %s", &stderr)
+		}
 	})
 	if !strings.HasPrefix(line, "serving") {
 		t.Fatalf("the service said %q, %v", line, err)
@@ -153,21 +152,16 @@ func (s *served) ask(ctx context.Context, method, path, body, key string, status
 // in its wrapper. A service that was killed goes on with the session, and nothing
 // is said twice.
 func TestRealLeadOfAService(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		h.leaderless()
 		h.must(append([]string{"relay", "add", "lead@mine", "--"}, h.command...)...)
 		s := h.serve()
-		l := h.ledger()
 		const other = "opus" // than that of the command
 		given := func(text string) standin.Request {
 			t.Helper()
-			if err := h.home.API.WaitCount(ctx, standin.Any, text, 1); err != nil {
-				t.Fatalf("%v\n%s", err, h)
-			}
+			h.given(text)
 			asked := h.asked()
 			return asked[slices.IndexFunc(asked, func(r standin.Request) bool { return r.Has(text) })]
 		}
@@ -182,21 +176,21 @@ func TestRealLeadOfAService(t *testing.T) {
 		if r := given("<m-1>"); r.Text() != words || len(r.Deliveries()) != 0 || strings.Contains(r.Model, other) {
 			t.Errorf("the model was told %q, of model %s", r.Texts, r.Model)
 		}
-		h.settled(ctx, l, 1)
+		h.settled(1)
 		h.must("send", "lead@mine", "a teammate says <m-2>", "--from", "worker")
 		if all := given("<m-2>").Deliveries(); len(all) != 1 || all[0].From != "worker" || all[0].Body != "a teammate says <m-2>" || all[0].Verified != "false" {
 			t.Errorf("a teammate's message is %+v", all)
 		}
-		h.settled(ctx, l, 2)
+		h.settled(2)
 		s.post(ctx, path, `{"text": "<m-3>", "mode": {"model": "`+other+`"}}`, "", http.StatusCreated, &sent)
 		// Beside what the change of the model leaves in the conversation.
 		if r := given("<m-3>"); !slices.Contains(r.Texts, "<m-3>") || len(r.Deliveries()) != 0 || !strings.Contains(r.Model, other) {
 			t.Errorf("the model was told %q, of model %s", r.Texts, r.Model)
 		}
-		h.settled(ctx, l, 3)
+		h.settled(3)
 
 		// Killed in the middle of a turn.
-		session, agent := h.agent(l)
+		session, agent := h.agent()
 		s.post(ctx, path, `{"text": "SLEEP:2\n<m-4>"}`, "k-4", http.StatusCreated, &sent)
 		given("<m-4>")
 		s.kill()
@@ -207,12 +201,8 @@ func TestRealLeadOfAService(t *testing.T) {
 		}
 		s.post(ctx, path, `{"text": "<m-5>"}`, "", http.StatusCreated, &sent)
 		given("<m-5>")
-		for _, d := range h.settledOf(ctx, l, 5) {
-			if d.State != ledger.Done {
-				t.Errorf("%s: %s (%s), want done", d.Raw, d.State, d.Reason)
-			}
-		}
-		if now, _ := h.agent(l); now.ID != session.ID {
+		h.done(5)
+		if now, _ := h.agent(); now.ID != session.ID {
 			t.Errorf("session %s after %s", now.ID, session.ID)
 		}
 		if alive, err := agent.Alive(); alive || err != nil {
@@ -234,17 +224,8 @@ func TestRealLeadOfAService(t *testing.T) {
 		if status := s.cmd.ProcessState.ExitCode(); status != 0 {
 			t.Errorf("the service ended with %d", status)
 		}
-		if _, agent := h.agent(l); agent.PID != 0 {
+		if _, agent := h.agent(); agent.PID != 0 {
 			t.Errorf("an agent is left behind: %+v", agent)
 		}
 	})
-}
-
-// settledOf is settled where no bridge of h runs, but a service.
-func (h *headless) settledOf(ctx context.Context, l *ledger.Ledger, n int) []ledger.Delivery {
-	h.t.Helper()
-	if h.ended == nil {
-		h.ended = make(chan struct{}) // it never ends
-	}
-	return h.settled(ctx, l, n)
 }

@@ -16,7 +16,7 @@ import (
 func TestRealSessions(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		home := standin.NewHome(t, nil)
 		terminal := standin.StartTerminal(t, v, home)
 		u := &user{t: t, team: &standin.Team{Lead: terminal, API: home.API, Home: home, Root: home.Root}, home: t.TempDir()}
@@ -31,9 +31,7 @@ func TestRealSessions(t *testing.T) {
 		if s.Session == "" || s.Cwd != home.Work || s.Member != "team-lead" || !s.Socket || s.Version != v.String() {
 			t.Errorf("the session at the terminal is %+v", s)
 		}
-		if err := terminal.Prompt(ctx, "SLEEP:4 long"); err != nil {
-			t.Fatal(err)
-		}
+		prompts(t, ctx, terminal, "SLEEP:4 long")
 		is(terminal.Pid(), false, api.WordWorking)
 		is(terminal.Pid(), false, api.WordIdle)
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"teambridge/cmd/setup"
-	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
 )
 
@@ -34,7 +33,7 @@ func newSetupUser(t *testing.T, v teams.Version) *setupUser {
 func (p *setupUser) setUp(flags ...string) map[string]setup.Step {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.ctx, p.program, append([]string{"setup", "--json"}, flags...)...)
-	cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state)
+	cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "TEAMBRIDGE_STATE="+p.state())
 	out, err := cmd.Output()
 	var list []setup.Step
 	if errJSON := json.Unmarshal(out, &list); err != nil || errJSON != nil {
@@ -87,16 +86,14 @@ func (p *setupUser) as(before map[string]string) {
 	if len(before) != len(now) {
 		p.t.Errorf("before %v, now %v", before, now)
 	}
-	if _, err := os.Stat(filepath.Join(p.state, "setup")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(p.state(), "setup")); !os.IsNotExist(err) {
 		p.t.Errorf("the folder setup is left: %v", err)
 	}
 }
 
 // Claude Code and Codex have what setup has set up, and are as they were once it is undone.
 func TestRealSetup(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSetupUser(t, v)
 		settings := filepath.Join(p.home.Root, "settings.json")
 		if err := os.WriteFile(settings, []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {\"X\" : \"y\"}}"), 0o600); err != nil {
@@ -139,8 +136,8 @@ func TestRealSetup(t *testing.T) {
 		}
 		p.stand(p.setUp("--undo", "--yes"), setup.Missing, true)
 		now := p.files()
-		var s map[string]any
-		if err := json.Unmarshal([]byte(now["settings"]), &s); err != nil || s["cleanupPeriodDays"] != 21.0 || strings.Contains(now["settings"], "teambridge") || strings.Contains(now["settings"], teams.EnableVariable) {
+		s := decoded[map[string]any](t, now["settings"])
+		if s["cleanupPeriodDays"] != 21.0 || strings.Contains(now["settings"], "teambridge") || strings.Contains(now["settings"], teams.EnableVariable) {
 			t.Errorf("the settings are %s (%v)", now["settings"], err)
 		}
 		if said := p.runs(p.codex, "mcp", "list", "--json"); !strings.Contains(said, `"theirs"`) || strings.Contains(said, "teambridge") {

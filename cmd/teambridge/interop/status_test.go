@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status"
@@ -113,13 +112,11 @@ func obliging(ctx context.Context, r standin.Request) standin.Answer {
 // A real agent that is told to shut down, and does, is TERMINATED, also when it
 // is no member any more; and whoever watches sees that, and the end of the team.
 func TestStatusOfARealShutdown(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		standin.Require(t, v)
 		home := standin.NewHome(t, standin.StartAPI(t, obliging))
 		u := &user{t: t, team: standin.StartTeam(t, v, home), home: t.TempDir()}
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		is := func(state string) func(string) bool {
 			return func(line string) bool {
 				var i api.Status
@@ -135,9 +132,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 
 		call := standin.CallLine("SendMessage", map[string]any{"to": "worker",
 			"message": map[string]any{"type": "shutdown_request", "reason": "bye"}})
-		if err := u.team.Lead.Prompt(ctx, call); err != nil {
-			t.Fatal(err)
-		}
+		prompts(t, ctx, u.team.Lead, call)
 		if line := following.line(ctx, is(api.StateTerminated)); !strings.Contains(line, `"kind":"shutdown_approved"`) {
 			t.Errorf("the evidence: %s", line)
 		}
@@ -172,11 +167,9 @@ func TestStatusOfARealShutdown(t *testing.T) {
 
 // Between two tasks an agent says that it is idle. It is not.
 func TestWaitForARealAgentToBeIdle(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		u.busy(ctx, "the first [t-1]")
 		u.must("send", "worker", "SLEEP:3\nthe second [t-2]")
 		u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "2m")
@@ -198,9 +191,9 @@ func TestWaitForARealAgentToBeIdle(t *testing.T) {
 func (u *user) agree(member string) api.Status {
 	u.t.Helper()
 	look := func() (s api.Status) {
-		var list []api.Status
-		if err := json.Unmarshal([]byte(u.must("status", member, "--json")), &list); err != nil || len(list) != 1 {
-			u.t.Fatalf("status: %+v, %v", list, err)
+		list := decoded[[]api.Status](u.t, u.must("status", member, "--json"))
+		if len(list) != 1 {
+			u.t.Fatalf("status: %+v", list)
 		}
 		return list[0]
 	}
@@ -225,17 +218,13 @@ func (u *user) agree(member string) api.Status {
 // who waits for it to be idle waits for that. In all versions "status" and "wait" agree, of
 // a teammate, too.
 func TestRealStatusInATerminal(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		standin.Require(t, v)
 		u := newUser(t, v)
-		ctx := deadline(t, 4*time.Minute)
+		ctx := deadline(t, patience)
 		u.agree("worker")
 		u.must("send", "worker", "SLEEP:4\nwork [w-1]")
-		if err := u.team.API.WaitCount(ctx, standin.Any, "[w-1]", 1); err != nil {
-			t.Fatal(err)
-		}
+		given(t, ctx, u.team.API, standin.Any, "[w-1]")
 		if s := u.agree("worker"); s.Word == api.WordIdle && u.team.API.Turns("worker", "[w-1]") == 0 {
 			t.Errorf("it works, and is %+v", s)
 		}
@@ -262,9 +251,7 @@ func (u *user) lead(ctx context.Context) {
 		})
 	}
 	until(api.WordIdle, "")
-	if err := u.team.Lead.Prompt(ctx, "SLEEP:8\nthink [t-1]"); err != nil {
-		t.Fatal(err)
-	}
+	prompts(t, ctx, u.team.Lead, "SLEEP:8\nthink [t-1]")
 	until(api.WordWorking, "")
 	u.must("wait", "--for", "idle", "--member", "team-lead", "--timeout", "2m")
 	if n := u.team.API.Turns(standin.Main, "[t-1]"); n != 1 {

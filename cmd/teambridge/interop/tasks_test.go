@@ -2,7 +2,6 @@ package interop
 
 import (
 	"encoding/json"
-	"io"
 	"slices"
 	"testing"
 	"time"
@@ -16,17 +15,15 @@ import (
 // and that a task is deleted. What becomes of the list with its team depends on the version. A service records the changes;
 // one of them is made while none runs.
 func TestRealTasks(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		standin.Require(t, v)
 		home := standin.NewHome(t, nil)
 		home.Extra = []string{"CLAUDE_CODE_ENABLE_TASKS=1", "CLAUDE_CODE_ENABLE_TODO_TOOLS=1"} // see CONTRACT.md
 		u := &user{t: t, team: standin.StartTeam(t, v, home), member: v, home: t.TempDir()}
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		following := u.start("tasks", "--team", u.team.Name, "--watch", "--json")
 		state := t.TempDir()
-		service := serve(t, home, state, io.Discard)
+		service := serve(t, home, state)
 		type input map[string]any
 		// until waits until a task is as it should be; it is empty if it is not in the list.
 		until := func(id string, fits func(api.Task) bool) {
@@ -48,9 +45,7 @@ func TestRealTasks(t *testing.T) {
 		}
 		lead := func(tool string, in input) {
 			t.Helper()
-			if err := u.team.Lead.Prompt(ctx, standin.CallLine(tool, in)); err != nil {
-				t.Fatal(err)
-			}
+			prompts(t, ctx, u.team.Lead, standin.CallLine(tool, in))
 		}
 		worker := func(in input) { u.must("send", u.team.Member, standin.CallLine("TaskUpdate", in)) }
 
@@ -70,10 +65,9 @@ func TestRealTasks(t *testing.T) {
 		until("1", func(o api.Task) bool { return o.Owner == standin.Worker && o.Status == api.TaskInProgress })
 		worker(input{"taskId": "1", "status": "completed"})
 		until("1", func(o api.Task) bool { return o.Status == api.TaskCompleted })
-		var list []api.Task
-		out := u.must("tasks", "--team", u.team.Name, "--json")
-		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 || len(list[1].WaitsFor) > 0 || !slices.Equal(list[1].BlockedBy, []string{"1"}) {
-			t.Errorf("once nothing blocks it: %s", out)
+		list := decoded[[]api.Task](t, u.must("tasks", "--team", u.team.Name, "--json"))
+		if len(list) != 2 || len(list[1].WaitsFor) > 0 || !slices.Equal(list[1].BlockedBy, []string{"1"}) {
+			t.Errorf("once nothing blocks it: %+v", list)
 		}
 		history := func() (lines []string, changes []api.TaskChange) {
 			t.Helper()
@@ -89,7 +83,7 @@ func TestRealTasks(t *testing.T) {
 		service.stop()
 		lead("TaskUpdate", input{"taskId": "2", "status": "deleted"})
 		until("2", func(o api.Task) bool { return o.ID == "" })
-		service = serve(t, home, state, io.Discard)
+		service = serve(t, home, state)
 		got, changes := history()
 		want := []string{
 			"1 created >pending", "2 created >pending", "2 blockedBy >1", "1 owner >" + standin.Worker, "1 status pending>in_progress", "1 status in_progress>completed", "2 deleted pending>",

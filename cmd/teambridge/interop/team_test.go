@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox/ledger"
 	"teambridge/relay/process"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
@@ -40,11 +39,9 @@ func telling(ctx context.Context, r standin.Request) standin.Answer {
 // each message arrives once, also around a kill of the service and of both agents. In the
 // end the worker leaves, and the team is removed.
 func TestRealHeadlessTeam(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, telling)
-		ctx := deadline(t, 4*time.Minute)
+		ctx := deadline(t, patience)
 		add := func(member string, flags ...string) {
 			args := append([]string{"relay", "add", member + "@mine", "--dir", h.home.Work}, flags...)
 			// As in the README: no flag that skips permissions is needed.
@@ -74,15 +71,13 @@ func TestRealHeadlessTeam(t *testing.T) {
 			if meanwhile != nil {
 				meanwhile()
 			}
-			if err := h.home.API.WaitCount(ctx, standin.Any, mark, 1); err != nil {
-				t.Fatalf("%s is not told %s: %v\n%s", to, mark, err, h)
-			}
+			h.given(mark)
 		}
 		says("lead", "worker", nil)
 		says("worker", "team-lead", nil)
-		l := h.ledger()
-		h.settled(ctx, l, 4)
-		before := h.config(ctx)
+		l := h.l
+		h.settled(4)
+		before := h.config()
 		kill := func() {
 			s.kill()
 			sessions, err := l.Sessions(ctx, "")
@@ -109,19 +104,11 @@ func TestRealHeadlessTeam(t *testing.T) {
 		kill()
 		says("worker", "team-lead", nil)
 		says("lead", "worker", func() {
-			if err := h.home.API.WaitCount(ctx, standin.Any, fmt.Sprintf("TELL worker m-%d", n), 1); err != nil {
-				t.Fatal(err)
-			}
+			h.given(fmt.Sprintf("TELL worker m-%d", n))
 		})
-		for _, d := range h.settled(ctx, l, 8) {
-			if d.State != ledger.Done {
-				t.Errorf("%s to %s is %s: %s", d.Raw, d.Inbox, d.State, d.Reason)
-			}
-		}
+		h.done(8)
 		for i := range n {
-			if c := h.home.API.Count(standin.Any, fmt.Sprintf("<M-%d>", i+1)); c != 1 {
-				t.Errorf("<M-%d> was told %d times, want once", i+1, c)
-			}
+			once(t, h.home.API, fmt.Sprintf("<M-%d>", i+1))
 		}
 		for _, r := range h.asked() {
 			for _, d := range r.Deliveries() {
@@ -130,7 +117,7 @@ func TestRealHeadlessTeam(t *testing.T) {
 				}
 			}
 		}
-		if after := h.config(ctx); after.Instance() != before.Instance() || len(after.Members) != 2 || after.Members[1] != before.Members[1] {
+		if after := h.config(); after.Instance() != before.Instance() || len(after.Members) != 2 || after.Members[1] != before.Members[1] {
 			t.Errorf("the team was %+v, and is %+v", before, after)
 		}
 		h.must("relay", "remove", "worker@mine")

@@ -22,12 +22,10 @@ import (
 // middle of a turn, and what it did.
 func TestRealTranscriptOfAMember(t *testing.T) {
 	eachTeam(t, func(t *testing.T, u *user) {
-		ctx := deadline(t, 3*time.Minute)
+		ctx := deadline(t, patience)
 		given := func(marker string) {
 			t.Helper()
-			if err := u.team.API.WaitCount(ctx, u.team.Member, marker, 1); err != nil {
-				t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
-			}
+			given(t, ctx, u.team.API, u.team.Member, marker)
 		}
 		u.must("send", u.team.Member, "<m-0>\n"+standin.CallLine("Bash", map[string]string{"command": "echo hi", "description": "d"}))
 		given("<m-0>")
@@ -99,16 +97,14 @@ func TestRealTranscriptOfAMember(t *testing.T) {
 // or OpenCode's, after run has ended: a server is started to read it.
 func TestRealTranscriptOfOpenCode(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, 5*time.Minute)
+	ctx := deadline(t, patience)
 	home := standin.NewHome(t, nil)
-	h := &headless{t: t, home: home, state: filepath.Join(home.Dir, "state"), team: "mine", command: []string{home.OpenCode(t)}, changed: make(chan struct{})}
+	h := newHeadlessIn(t, home, home.OpenCode(t))
 	h.start("--runtime", "opencode")
 	h.typing("hello [m-1]")
-	h.wait(ctx, "ended the turn", func(s saying) bool { return s.Result != nil })
-	session := h.up(ctx).Session
-	if status := h.finish(ctx); status != 0 {
-		t.Fatalf("run: exit status %d\n%s", status, h)
-	}
+	h.wait("ended the turn", func(s saying) bool { return s.Result != nil })
+	session := h.up().Session
+	h.finish()
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "teambridge", append([]string{"transcript"}, args...)...)
 		// run knows the program's path; for an id of OpenCode's own it is looked for.

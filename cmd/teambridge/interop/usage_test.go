@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
@@ -16,14 +15,10 @@ import (
 
 // What a real agent has written and edited is what its files say, and what failed changed nothing.
 func TestRealChanges(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, 3*time.Minute)
-		l := h.ledger()
 		h.start()
-		session := h.up(ctx).Session
+		session := h.up().Session
 		file := filepath.Join(h.home.Work, "a.txt")
 		for i, line := range []string{
 			standin.CallLine("Write", map[string]string{"file_path": file, "content": "one\ntwo\n"}),
@@ -31,15 +26,10 @@ func TestRealChanges(t *testing.T) {
 			standin.CallLine("Edit", map[string]string{"file_path": file, "old_string": "nowhere", "new_string": "x"}),
 		} {
 			h.send(fmt.Sprintf("<m-%d>\n%s", i, line))
-			h.settled(ctx, l, i+1)
+			h.settled(i + 1)
 		}
-		if status := h.finish(ctx); status != 0 {
-			t.Fatalf("run ended with %d\n%s", status, h)
-		}
-		var list []api.FileChanges
-		if err := json.Unmarshal([]byte(h.must("changes", session, "--diff", "--json")), &list); err != nil {
-			t.Fatal(err)
-		}
+		h.finish()
+		list := decoded[[]api.FileChanges](t, h.must("changes", session, "--diff", "--json"))
 		if len(list) != 1 || list[0].File != file || !list[0].Created || list[0].Changes != 2 || list[0].Added != 3 || list[0].Removed != 1 || list[0].Last.IsZero() {
 			t.Fatalf("the changes are %+v", list)
 		}
@@ -52,12 +42,8 @@ func TestRealChanges(t *testing.T) {
 // A real headless agent answers messages, is started again and resumes its session: every answer is
 // counted once, and so is its cost. The program reports a running total, which some versions reset to zero.
 func TestRealUsage(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, 3*time.Minute)
-		l := h.ledger()
 		of := func(flags ...string) (u api.Usage) {
 			t.Helper()
 			if err := json.Unmarshal([]byte(h.must(append([]string{"usage", "--json"}, flags...)...)), &u); err != nil {
@@ -69,15 +55,13 @@ func TestRealUsage(t *testing.T) {
 		sent := 0
 		for run := range 2 {
 			h.start()
-			h.up(ctx)
+			h.up()
 			for range 2 {
 				h.send(strings.Repeat("<m>", sent+1))
 				sent++
-				h.settled(ctx, l, sent)
+				h.settled(sent)
 			}
-			if status := h.finish(ctx); status != 0 {
-				t.Fatalf("run ended with %d\n%s", status, h)
-			}
+			h.finish()
 			u := of()
 			n := int64(sent)
 			if len(u.Rows) != 1 || u.Rows[0].Member != "team-lead" || u.Rows[0].Team != h.team {

@@ -37,6 +37,9 @@ func newUser(t *testing.T, v teams.Version) *user {
 	return &user{t: t, team: standin.StartTeam(t, v, nil), member: v, home: t.TempDir()}
 }
 
+// state is where teambridge keeps its files.
+func (u *user) state() string { return filepath.Join(u.home, ".local", "state", "teambridge") }
+
 // run runs one command line and returns its exit status and what it printed.
 func (u *user) run(args ...string) (status int, stdout, stderr string) {
 	u.t.Helper()
@@ -79,26 +82,14 @@ func (u *user) count(marker string, want int) {
 	}
 }
 
-func deadline(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // A message reaches a real agent; its sender joins, and the agent's answer is
 // read. The same id sent again, after the agent has taken the row, sends nothing.
 func TestRealTeammate(t *testing.T) {
-	t.Parallel()
-	standin.ForSome(t, func(t *testing.T, v teams.Version) {
-		t.Parallel()
+	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
-		ctx := deadline(t, 2*time.Minute)
+		ctx := deadline(t, patience)
 
-		var answer api.Sent
-		if err := json.Unmarshal([]byte(u.must("send", "worker", "please review [m-1]", "--summary", "a review", "--json")), &answer); err != nil {
-			t.Fatal(err)
-		}
+		answer := decoded[api.Sent](t, u.must("send", "worker", "please review [m-1]", "--summary", "a review", "--json"))
 		if answer.State != "verified" || !answer.Reachable || answer.Team != u.team.Name {
 			t.Errorf("answer %+v", answer)
 		}
@@ -177,9 +168,7 @@ func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, 
 	// What is lost never comes. A message sent behind all others marks the
 	// end: an agent takes rows in the order of the file.
 	u.must("send", "worker", "the end [flood-end]")
-	if err := u.team.API.WaitCount(ctx, u.team.Member, "[flood-end]", 1); err != nil {
-		u.t.Fatal(err)
-	}
+	given(u.t, ctx, u.team.API, u.team.Member, "[flood-end]")
 	counts := u.team.API.Counts(u.team.Member, marker())
 	for i := range n {
 		switch c := counts[fmt.Sprintf("flood-%d", i)]; {

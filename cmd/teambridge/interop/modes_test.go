@@ -1,0 +1,284 @@
+package interop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/relaytest/standin"
+	"teambridge/teams"
+)
+
+// work is how the agent works on a message.
+type work struct {
+	mark, mode           string // the permission mode
+	opus, noEdit, prompt bool   // its model is opus, it has no tool Edit, its system prompt is that of a test
+}
+
+// worked checks that the model was called once for each message, in this order, by an agent that worked so. It returns the frames.
+func (h *headless) worked(want []work) (frames []string) {
+	h.t.Helper()
+	asked := slices.DeleteFunc(h.asked(), func(r standin.Request) bool { return !r.Has("<m-") })
+	if len(asked) != len(want) {
+		h.t.Fatalf("the model was asked %d times, want %d\n%s", len(asked), len(want), h)
+	}
+	for i, w := range want {
+		r := asked[i]
+		got := work{w.mark, w.mode, strings.Contains(r.Model, "opus"), !slices.Contains(r.Tools, "Edit"), strings.Contains(r.System, "You are a test.")}
+		if !r.Has(w.mark) || got != w {
+			h.t.Errorf("call %d, want %+v: %q, model %s, tools %q, system prompt %.300q", i+1, w, r.Texts, r.Model, r.Tools, r.System)
+		}
+		d := h.with(w.mark)
+		h.doneIn(w.mode, d)
+		frames = append(frames, d.Frame)
+	}
+	return frames
+}
+
+// with is the delivery with a mark.
+func (h *headless) with(mark string) ledger.Delivery {
+	h.t.Helper()
+	all := h.deliveries()
+	at := slices.IndexFunc(all, func(d ledger.Delivery) bool { return strings.Contains(string(d.Raw), mark) })
+	if at < 0 {
+		h.t.Fatalf("%s is not in the ledger\n%s", mark, h)
+	}
+	return all[at]
+}
+
+// oneSession checks that the agent was in one session all the time.
+func (h *headless) oneSession() {
+	h.t.Helper()
+	sessions := map[string]bool{}
+	for _, s := range h.sayings() {
+		if s.Session != "" {
+			sessions[s.Session] = true
+		}
+	}
+	if len(sessions) != 1 {
+		h.t.Errorf("sessions %v, want one", sessions)
+	}
+}
+
+// A message can change how the agent works: its model in the process that runs,
+// plan mode, tools and system prompt by another one on the same session. Order
+// is kept, and each message reaches an agent that works as it says.
+func TestRealModeByMessage(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
+		h.start()
+		h.up()
+		h.typing(
+			"<m-1>",
+			`{"text": "<m-2>", "mode": {"model": "opus"}}`,
+			`{"text": "<m-3>", "mode": {"permissionMode": "plan"}}`,
+			`{"text": "<m-4>", "mode": {"disallowedTools": ["Edit"]}}`,
+			`{"text": "<m-5>", "mode": {"customSystemPrompt": "You are a test."}}`,
+		)
+		h.claimed(5)
+		h.send("<m-6>")
+		h.settled(6)
+		h.finish()
+		frames := h.worked([]work{
+			{"<m-1>", "bypassPermissions", false, false, false},
+			{"<m-2>", "bypassPermissions", true, false, false},
+			{"<m-3>", "plan", true, false, false},
+			{"<m-4>", "plan", true, true, false},
+			{"<m-5>", "plan", true, true, true},
+			{"<m-6>", "plan", true, true, true},
+		})
+		session, _ := h.agent()
+		var pids []int
+		for i, frame := range frames {
+			// Also where the agent was ended at once after it: at the end of its stdin it writes what is left.
+			if turn, err := h.transcript(session.ID).Turn(h.ctx, frame); err != nil || !turn.Finished {
+				t.Errorf("<m-%d> is not written down as finished: %+v, %v", i+1, turn, err)
+			}
+			pids = append(pids, h.wait("at work on it", func(s saying) bool { return s.Status == "working" && s.InFlight == frame }).PID)
+		}
+		if pids[1] != pids[0] || pids[2] == pids[0] || pids[3] == pids[2] || pids[4] == pids[3] || pids[5] != pids[4] {
+			t.Errorf("processes %v: the model changes in the one that runs; plan mode, tools and system prompt in another", pids)
+		}
+		h.oneSession()
+	})
+}
+
+// Session protocol payloads reach the real agent once each, in the mode of their meta:
+// its model, its permission mode, under the name that a front end has for it, its tools
+// and system prompt. What is absent stays, null is what the command says, a payload in the
+// form that is dropped is not heard, and neither is one that is sent again after a kill.
+func TestRealPayloads(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
+		flags := []string{"--input", "wire", "--permission-mode-map", "read-only=plan,yolo=bypassPermissions"}
+		h.start(flags...)
+		h.up()
+		payload := func(m, meta string) string {
+			return `{"role":"user","content":{"type":"text","text":"<` + m + `>"},"localKey":"` + m + `","meta":{"sentFrom":"web"` + meta + `}}`
+		}
+		lines := []string{
+			payload("m-1", ``),
+			payload("m-2", `,"model":"opus"`),
+			payload("m-3", `,"permissionMode":"read-only"`),
+			payload("m-4", `,"permissionMode":"yolo","model":null,"disallowedTools":["Edit"]`),
+			`{"role":"session","content":{"id":"m-1","time":1,"role":"user","ev":{"t":"text","text":"<m-1> again"}}}`,
+			payload("m-2", `,"model":"opus"`),
+			payload("m-5", `,"customSystemPrompt":"You are a test.","disallowedTools":null`),
+		}
+		h.typing(lines...)
+		h.settled(5)
+		h.send("<m-6>")
+		h.settled(6)
+		h.kill() // so that the team, and with it the ids, stays
+		h.start(flags...)
+		h.up()
+		h.typing(append(lines, payload("m-7", ``))...)
+		h.settled(7)
+		h.finish()
+		if n := strings.Count(h.String(), "note: 1 payload in the modern form dropped"); n != 1 {
+			t.Errorf("%d times it says that one payload was dropped, want once\n%s", n, h)
+		}
+		h.worked([]work{
+			{"<m-1>", "bypassPermissions", false, false, false},
+			{"<m-2>", "bypassPermissions", true, false, false},
+			{"<m-3>", "plan", true, false, false},
+			{"<m-4>", "bypassPermissions", false, true, false},
+			{"<m-5>", "bypassPermissions", false, false, true},
+			{"<m-6>", "bypassPermissions", false, false, true},
+			{"<m-7>", "bypassPermissions", false, false, true},
+		})
+	})
+}
+
+// The bridge is killed, alone and with its agent, after a message changed the mode:
+// between two turns, and with a message in flight. What follows is said in the mode
+// that it was sent in, as the agent itself says at the beginning of each turn; null
+// is the mode of the command.
+func TestRealModeOverAKill(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, (&standin.Thinker{}).Respond)
+		h.start("--output", "raw")
+		const other = "opus" // than that of the command
+		said := 0
+		settled := func() {
+			t.Helper()
+			said++
+			h.settled(said)
+		}
+		inFlight := func() {
+			t.Helper()
+			said++
+			h.counted(1, "been written", func(s ledger.DeliveryState) bool { return s == ledger.FrameWritten || s == ledger.Accepted })
+		}
+		h.typing(`{"text": "<m-1>", "mode": {"permissionMode": "plan", "model": "` + other + `"}}`)
+		settled()
+		h.kill() // the agent ends by itself
+		h.start("--output", "raw")
+		h.send("<m-2>")
+		settled()
+		h.typing("<m-3>")
+		inFlight()
+		h.kill()
+		h.killAgent()
+		h.start("--output", "raw")
+		h.settled(said)
+		h.send("<m-4>")
+		settled()
+		h.typing(`{"text": "<m-5>", "mode": {"permissionMode": null, "model": null}}`)
+		settled()
+		h.kill()
+		h.start("--output", "raw")
+		h.send("<m-6>")
+		settled()
+		h.typing(`{"text": "<m-7>", "mode": {"permissionMode": "plan"}}`)
+		settled()
+		h.send("<m-8>")
+		inFlight()
+		h.kill()
+		h.start("--output", "raw")
+		h.settled(said)
+		h.send("<m-9>")
+		settled()
+		h.finish()
+		for n := 1; n <= 9; n++ {
+			h.doneIn(map[bool]string{false: "plan", true: "bypassPermissions"}[n == 5 || n == 6], h.with(fmt.Sprintf("<m-%d>", n)))
+		}
+		for _, r := range h.asked() {
+			for n := 1; n <= 9; n++ {
+				if m := fmt.Sprintf("<m-%d>", n); r.Has(m) && strings.Contains(r.Model, other) != (n < 5) {
+					t.Errorf("%s was given to the model %s", m, r.Model)
+				}
+			}
+		}
+		// Runs 1 to 5 of the bridge, by the turns that it saw begin.
+		for i, want := range []string{"plan", "plan", "plan bypassPermissions", "bypassPermissions plan", "plan"} {
+			var got []string
+			for _, s := range h.sayings() {
+				if s.Run == i+1 && s.Subtype == "init" && (len(got) == 0 || got[len(got)-1] != s.PermissionMode) {
+					got = append(got, s.PermissionMode)
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("run %d: turns began in the permission modes %q, want %s", i+1, got, want)
+			}
+		}
+	})
+}
+
+// A person's commands are alone in their frames, and nothing else is lost: also
+// if one makes a new session, which is gone on with after a kill of both, and if
+// an agent does not know one.
+func TestRealCommandsOfAPerson(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
+		h.start()
+		first := h.up().Session
+		// Some versions compact no conversation of a single turn.
+		h.typing("<m-0>", "<m-1>", "/compact", "<m-2>", "/clear", "<m-3>")
+		h.claimed(6)
+		h.send("<m-4>", "<m-5>")
+		h.settled(8)
+		session, _ := h.agent()
+		if session.ID == first {
+			t.Errorf("session %s, at first %s", session.ID, first)
+		}
+		h.kill()
+		h.killAgent()
+		h.start()
+		h.send("<m-6>")
+		all := h.settled(9)
+		h.finish()
+		frames := map[string]int{}
+		for _, d := range all {
+			frames[d.Frame]++
+		}
+		for _, d := range all {
+			if d.State != ledger.Done {
+				t.Errorf("%s: %s (%s), want done", d.Raw, d.State, d.Reason)
+			}
+			if d.Person && frames[d.Frame] != 1 {
+				t.Errorf("%s is in one frame with %d others", d.Raw, frames[d.Frame]-1)
+			}
+		}
+		for _, m := range []string{"<m-1>", "<m-2>", "<m-3>", "<m-4>", "<m-5>", "<m-6>"} {
+			once(t, h.home.API, m)
+			for _, r := range h.asked() {
+				late := m == "<m-3>" || m == "<m-4>" || m == "<m-5>" || m == "<m-6>"
+				if want := map[bool]string{false: first, true: session.ID}[late]; r.Has(m) && r.Session != want {
+					t.Errorf("%s was said in session %s, want %s", m, r.Session, want)
+				}
+			}
+		}
+		if !slices.ContainsFunc(h.home.API.Log(), func(r standin.Request) bool { return r.Side }) {
+			t.Error("nothing was compacted")
+		}
+		unknown := slices.ContainsFunc(h.sayings(), func(s saying) bool {
+			return strings.Contains(s.Text, "Unknown skill") || strings.Contains(s.Text, "isn't available")
+		})
+		if unknown {
+			t.Error("a command is not known")
+		}
+	})
+}
