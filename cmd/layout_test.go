@@ -81,10 +81,9 @@ var mayImport = map[string][]string{
 	"status/api":               {}, // plain structs and codes: what a client links
 	"status/supervisor":        {"status/api", "teams/atomicfile"},
 	"status/plain":             {}, // text for a terminal
-	"status/markdown":          {"status/plain"},
 	"status/view": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/runtimes", "relay/shell", "relay/tmux", "relay/toolcall", "relay/wire",
-		"status", "status/api", "status/markdown", "status/plain", "teams", "teams/lockedfile", "teams/tasks",
+		"status", "status/api", "status/plain", "teams", "teams/lockedfile", "teams/tasks",
 	},
 	"status/attention": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/link", "relay/pane", "relay/tmux", "relay/toolcall",
@@ -142,10 +141,8 @@ var onlyUser = map[string][]string{
 	"zombiezen.com/go/sqlite":                     {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge", "cmd/teambridge-hub", "cmd/teambridge-probe"},
 	"github.com/spf13/pflag":                      {"cmd/teambridge", "cmd/teambridge-hub"},
-	"github.com/yuin/goldmark":                    {"status/markdown"},
 	"github.com/modelcontextprotocol/go-sdk":      {"status/mcp"},
 	"github.com/coder/websocket":                  {"relay/codex", "relay/relaytest/simcodex"},
-	"golang.org/x/net":                            {}, // of tests alone
 	"github.com/nats-io/nats.go":                  {"relay/link/nats", "relay/link/nats/admin"},
 	"github.com/nats-io/nkeys":                    {"relay/link/nats"},
 	"github.com/nats-io/nats-server":              {"relay/link/hub"}, // so that no other binary has it
@@ -208,8 +205,6 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 	seen := 0
 	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`).FindAllStringSubmatch(string(trace), -1) {
 		switch m[1] {
-		case "github.com/yuin/goldmark/util", "github.com/yuin/goldmark/parser":
-			continue // 930 and 440 allocations; no other parser of CommonMark was found to take less
 		case "github.com/nats-io/nats%2ego":
 			continue // 230; the client of links
 		case "github.com/google/jsonschema-go/jsonschema", "encoding/gob", "github.com/modelcontextprotocol/go-sdk/mcp":

@@ -42,7 +42,6 @@ type Attention struct {
 	Relay    string    `json:"relay,omitempty"` // id of the relay
 	Question *Question `json:"question,omitempty"`
 	Partial  bool      `json:"partial,omitempty"` // the question is too long to be here; GET /v1/relays has it
-	HTML     string    `json:"html,omitempty"`    // the plan of Question, if HTML was asked for
 
 	From    string `json:"from,omitempty"`    // the sender of the messages
 	Count   int    `json:"count,omitempty"`   // how many messages; of a loop, how often the two answered each other

@@ -387,7 +387,6 @@ type MessageQuery struct {
 
 	MessagesOnly bool // without what agents said and did in the middle of their turns
 	Thinking     bool // also the reasoning of agents
-	HTML         bool // also as HTML: see [Record.HTML]
 }
 
 // SearchQuery selects messages by their text. Words is needed, but for History.

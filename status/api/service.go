@@ -39,11 +39,6 @@ type Record struct {
 	// own inbox, from itself; its kind is that of the work, and its text is one line for a
 	// tool call. No row of an inbox can claim to be work.
 	Work *Work `json:"work,omitempty"`
-
-	// HTML is the text of a message, an answer, a text or a thought, or the result in an
-	// idle_notification, taken as Markdown, if it was asked for. It has no scripts, styles or images, and can be inserted into a page. It is empty if
-	// the text is over a limit of the renderer: show the text.
-	HTML string `json:"html,omitempty"`
 }
 
 // The kinds of work.

@@ -21,7 +21,6 @@ type EventQuery struct {
 	Agent string // only what this agent of the team said and did; empty: everything
 	After string // the id of the event to begin after, or a number of the journal; empty: now
 	IsID  bool   // After is the id of an event, so that a number alone is from an earlier version
-	HTML  bool   // records and plans have their text as HTML, too
 }
 
 // Check returns [api.CodeUsage] if After is invalid.
@@ -236,9 +235,6 @@ func (s *Stream) change(ctx context.Context, c journal.Change) error {
 	case journal.Appeared, journal.Read, journal.Gone:
 		if s.wants(c.Message.Root, c.Message.Team.Team, "") {
 			e.Name, e.Message = api.EventMessage, &api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)}
-			if s.q.HTML {
-				view.AddHTML(&e.Message.Message)
-			}
 		}
 	case journal.Receipted:
 		if s.wants(c.Receipt.Root, c.Receipt.Team, "") {
@@ -259,9 +255,6 @@ func (s *Stream) change(ctx context.Context, c journal.Change) error {
 			shown, err := view.Envelope(ctx, s.rec.journal, s.rec.Ledger(ctx), c.Envelope)
 			if err != nil {
 				return err
-			}
-			if s.q.HTML && shown.Record != nil {
-				view.AddHTML(shown.Record)
 			}
 			e.Name, e.Envelope = api.EventEnvelope, &shown
 		}
@@ -335,9 +328,6 @@ func (s *Stream) withoutLedger(ctx context.Context) error {
 
 // show sends a snapshot, if it differs from the last one.
 func (s *Stream) show(shot api.Snapshot) error {
-	if s.q.HTML {
-		view.AddPlanHTML(shot.Attention)
-	}
 	data, err := json.Marshal(shot)
 	if err != nil || bytes.Equal(data, s.shot) {
 		return err

@@ -161,10 +161,7 @@ func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (
 		return page, err
 	}
 	found, more, err := journal.Take(l.Records(ctx, j, s, nil), limit, AnswerBytes, func(h *api.Hit) int {
-		if q.HTML {
-			view.AddHTML(&h.Record)
-		}
-		return len(h.Text) + len(h.HTML)
+		return len(h.Text)
 	})
 	if err != nil {
 		return page, err

@@ -155,7 +155,7 @@ type (
 // first. The team may have ended.
 func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p api.Page, err error) {
 	v := queryOf("inbox", q.Inbox, "from", q.From, "with", q.With, "before", q.Before,
-		"limit", q.Limit, "createdAt", q.CreatedAt, "protocol", q.Protocol, "thinking", q.Thinking, "html", q.HTML)
+		"limit", q.Limit, "createdAt", q.CreatedAt, "protocol", q.Protocol, "thinking", q.Thinking)
 	withoutWork(v, q.MessagesOnly)
 	if q.Forward || q.After != 0 {
 		v.Set("after", After(q.After))

@@ -5,66 +5,11 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 )
-
-// The text as HTML is only in the records of who asks for it, and only if it is a text that
-// somebody wrote for others.
-func TestMessagesAsHTML(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	r := w.start(t)
-	e := r.listen(t, "?html=true", "")
-	plain := r.listen(t, "", "")
-	base := "/v1/teams/" + older + "/messages?after=" + fmt.Sprint(get[api.Page](t, r, "/v1/teams/"+older+"/messages").Seq)
-	const md, html = "**done** <b>now</b>", "<p><strong>done</strong> &lt;b&gt;now&lt;/b&gt;</p>"
-	long := strings.Repeat("> ", 50) + "a"
-	idle := `{"type":"idle_notification","Result":"","result":` + strconv.Quote(md) + `}`
-	for _, s := range []string{md, long, `{"type":"new_kind","result":"**a**"}`} {
-		w.Send(older, "worker", "user", s)
-	}
-	worker, err := simagent.New(simagent.Options{Dir: w.Path(older), Name: "worker"})
-	if err == nil {
-		_, err = worker.Send(t.Context(), simagent.Message{To: simagent.Lead, Text: idle})
-	}
-	must(t, err)
-	is := func(where string, m api.Record, want string) {
-		t.Helper()
-		if m.Text != md && m.Text != idle {
-			want = ""
-		}
-		if m.HTML != want {
-			t.Errorf("%s: %.40q is %q as HTML, want %q", where, m.Text, m.HTML, want)
-		}
-	}
-	for range 4 {
-		is("an event", as[api.MessageEvent](t, e.until(api.EventMessage, nil)).Message, html)
-		is("an event, not asked for", as[api.MessageEvent](t, plain.until(api.EventMessage, nil)).Message, "")
-	}
-	for query, want := range map[string]string{"&html=true": html, "&html=false": "", "": ""} {
-		page := get[api.Page](t, r, base+query)
-		if len(page.Messages) != 4 {
-			t.Errorf("%d messages", len(page.Messages))
-		}
-		for _, m := range page.Messages {
-			is(query, m, want)
-		}
-	}
-	a := r.worker(t, older)
-	a.says(startTurn, thought, text("I *test* it."), startTool)
-	for _, want := range []string{"<p>let me think</p>", "<p>I <em>test</em> it.</p>", ""} {
-		work := as[api.Envelope](t, e.until(api.EventEnvelope, func(e event) bool { return as[api.Envelope](t, e).Record != nil })).Record
-		if work.HTML != want {
-			t.Errorf("%s %q is %q as HTML, want %q", work.Kind, work.Text, work.HTML, want)
-		}
-	}
-	problem(t, r.ask(t, "GET", base+"&html=1", ""), api.CodeUsage)
-}
 
 // What is said in HTTP alone of messages: statuses, the key that sends once, and bodies that are none. What is sent, and what
 // is refused, is in the suite of the bridge.

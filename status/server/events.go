@@ -17,8 +17,8 @@ import (
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). The id of an event is
 // its position in the journal.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "team", "after", "html")
-	return s.stream(w, r, p, bridge.EventQuery{Team: p.text("team"), HTML: p.flag("html")})
+	p := parseParams(r, "team", "after")
+	return s.stream(w, r, p, bridge.EventQuery{Team: p.text("team")})
 }
 
 // relayEvents answers with what the agent of a relay said and did: a page of envelopes or, to

@@ -8,7 +8,6 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/bridge"
-	"teambridge/status/view"
 )
 
 // handler makes the answer to a request; nil if it has answered.
@@ -140,16 +139,11 @@ func (s *Server) place(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // attention answers with everything that waits for a person, the oldest first.
 func (s *Server) attention(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "team", "html")
-	html := p.flag("html")
+	p := parseParams(r, "team")
 	if p.err != nil {
 		return nil, p.err
 	}
-	list, err := s.local.Attention(r.Context(), p.text("team"))
-	if html {
-		view.AddPlanHTML(list)
-	}
-	return list, err
+	return s.local.Attention(r.Context(), p.text("team"))
 }
 
 func (s *Server) removeRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -181,11 +175,11 @@ func (s *Server) relayDeliveries(_ http.ResponseWriter, r *http.Request) (any, e
 
 // messages lists recorded messages of a team, which may have ended.
 func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol", "work", "thinking", "html")
+	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol", "work", "thinking")
 	q := api.MessageQuery{
 		Inbox: p.text("inbox"), From: p.text("from"), With: p.text("with"), After: p.number("after", 0), Forward: p.text("after") != "",
 		Before: p.number("before", 0), CreatedAt: p.number("createdAt", 0), Limit: p.limit(api.DefaultMessages, api.MaxMessages),
-		Protocol: p.flag("protocol"), MessagesOnly: p.withoutWork(), Thinking: p.flag("thinking"), HTML: p.flag("html"),
+		Protocol: p.flag("protocol"), MessagesOnly: p.withoutWork(), Thinking: p.flag("thinking"),
 	}
 	if p.err != nil {
 		return nil, p.err

@@ -345,13 +345,13 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				}
 				return ids
 			}
-			all, err := w.b.Messages(w.Context(), newer, api.MessageQuery{HTML: true})
+			all, err := w.b.Messages(w.Context(), newer, api.MessageQuery{})
 			w.must(err)
 			if !slices.Equal(ours(all.Messages), []string{"h-1", "h-2", "h-3"}) || all.Seq == 0 || !slices.Equal(all.Ours, []string{"user"}) {
 				w.Fatalf("the history is %+v", all)
 			}
 			last := all.Messages[len(all.Messages)-1]
-			if last.Text != "then mend it" || last.HTML != "<p>then mend it</p>" || last.Inbox != "worker" || last.From != "user" || last.Team != newer || last.FirstSeen.IsZero() {
+			if last.Text != "then mend it" || last.Inbox != "worker" || last.From != "user" || last.Team != newer || last.FirstSeen.IsZero() {
 				w.Errorf("the last one is %+v", last)
 			}
 			for name, tc := range map[string]struct {

@@ -565,8 +565,6 @@ export interface paths {
                     work?: components["parameters"]["work"];
                     /** @description also the reasoning of agents, as work of kind thinking */
                     thinking?: components["parameters"]["thinking"];
-                    /** @description also the texts of messages, answers, thoughts and plans, and the results of idle notifications, as HTML, made of their Markdown, that is safe to insert into a page */
-                    html?: components["parameters"]["html"];
                 };
                 header?: never;
                 path: {
@@ -1354,8 +1352,6 @@ export interface paths {
                 query?: {
                     /** @description only of this team */
                     team?: string;
-                    /** @description also the texts of messages, answers, thoughts and plans, and the results of idle notifications, as HTML, made of their Markdown, that is safe to insert into a page */
-                    html?: components["parameters"]["html"];
                 };
                 header?: never;
                 path?: never;
@@ -2862,8 +2858,6 @@ export interface paths {
                     team?: string;
                     /** @description start after this event: its id, or a seq such as that of a page of messages. A seq is accepted even if it is from a journal that was lost. Default: start with the next event */
                     after?: string;
-                    /** @description also the texts of messages, answers, thoughts and plans, and the results of idle notifications, as HTML, made of their Markdown, that is safe to insert into a page */
-                    html?: components["parameters"]["html"];
                 };
                 header?: {
                     /** @description an id, which overrides after */
@@ -3839,8 +3833,6 @@ export interface components {
             relay?: components["schemas"]["Fate"];
             /** @description a user prompt to a headless agent, which was never in the inbox */
             person?: boolean;
-            /** @description the text, or the result of an idle notification, as HTML, if it was asked for; missing if the text is over 100 KiB, deeper than 20 elements, or has a very large table */
-            html?: string;
             answer?: components["schemas"]["Answer"];
             work?: components["schemas"]["Work"];
             receipt?: components["schemas"]["Receipt"];
@@ -3918,8 +3910,6 @@ export interface components {
             goneAt?: string;
             relay?: components["schemas"]["Fate"];
             person?: boolean;
-            /** @description never of a hit */
-            html?: string;
             answer?: components["schemas"]["Answer"];
             work?: components["schemas"]["Work"];
             receipt?: components["schemas"]["Receipt"];
@@ -4337,8 +4327,6 @@ export interface components {
             question?: components["schemas"]["Question"];
             /** @description the question is too long to be here; GET /v1/relays has it */
             partial?: boolean;
-            /** @description the plan of the question as HTML, if it was asked for; missing if the plan is too large */
-            html?: string;
             /** @description the sender of the messages */
             from?: string;
             /** @description how many messages; of a loop, how often the two answered each other */
@@ -4445,8 +4433,6 @@ export interface components {
         work: boolean;
         /** @description also the reasoning of agents, as work of kind thinking */
         thinking: boolean;
-        /** @description also the texts of messages, answers, thoughts and plans, and the results of idle notifications, as HTML, made of their Markdown, that is safe to insert into a page */
-        html: boolean;
         /** @description go on with what is added, and with the next session of a member, until the client or the service ends */
         follow: boolean;
         /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service */
