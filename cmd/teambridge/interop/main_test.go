@@ -85,9 +85,15 @@ func own(t *testing.T) string {
 }
 
 // program is a command line of teambridge, as somebody types it in a directory who has this home and this Claude directory, and
-// more in the environment.
+// more in the environment. A text that is too long for a command line goes to standard input.
 func program(dir, home, root string, args []string, more ...string) *exec.Cmd {
+	stdin := ""
+	if i := slices.IndexFunc(args, func(arg string) bool { return len(arg) > 100<<10 }); i >= 0 {
+		args, stdin = slices.Clone(args), args[i]
+		args[i] = "-"
+	}
 	cmd := exec.Command("teambridge", args...)
+	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Dir = dir
 	cmd.Env = append([]string{"HOME=" + home, "CLAUDE_CONFIG_DIR=" + root, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}, more...)
 	return cmd
