@@ -88,7 +88,7 @@ func own(t *testing.T) string {
 // more in the environment. A text that is too long for a command line goes to standard input.
 func program(dir, home, root string, args []string, more ...string) *exec.Cmd {
 	stdin := ""
-	if i := slices.IndexFunc(args, func(arg string) bool { return len(arg) > 100<<10 }); i >= 0 {
+	if i := slices.IndexFunc(args, func(arg string) bool { return len(arg) > 64<<10 }); i >= 0 {
 		args, stdin = slices.Clone(args), args[i]
 		args[i] = "-"
 	}

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/peer"
+	"teambridge/inbox"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -171,7 +171,7 @@ func TestRealAnswerInFull(t *testing.T) {
 		})
 		p.begins(v, "--permission-mode", "plan")
 		p.session()
-		question := "[long] " + strings.Repeat("x", peer.MaxText-len("[long] [end]")) + "[end]"
+		question := "[long] " + strings.Repeat("x", inbox.MaxText-len("[long] [end]")) + "[end]"
 		a := decoded[api.Answered](t, p.must("ask", p.name(), question, "--json"))
 		if a.Text != answer {
 			t.Errorf("the answer has %d bytes of %d", len(a.Text), len(answer))

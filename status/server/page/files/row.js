@@ -158,7 +158,7 @@ export class Rows {
 function fit(list) {
   const cuts = list.map((e) => e.classList.contains("clamped") && (e.scrollHeight > e.clientHeight + 1 || e.lastChild?.data === "…"));
   for (const [n, body] of list.entries()) {
-    if (!body.classList.contains("clamped")) continue; // it is shown in full by now
+    if (!body.isConnected || !body.classList.contains("clamped")) continue; // another one took its place, or it is shown in full by now
     body.classList.toggle("cut", cuts[n]);
     body.nextElementSibling.hidden = !cuts[n];
   }
