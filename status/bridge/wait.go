@@ -149,6 +149,8 @@ func (w *waiting) missing() string {
 		return w.Member + " has not shut down"
 	case w.Member == "":
 		return "no " + w.For
+	case w.to.person:
+		return "no " + w.For + " to you"
 	}
 	return "no " + w.For + " from " + w.Member
 }

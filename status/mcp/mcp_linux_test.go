@@ -246,6 +246,24 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	if err != nil || len(rows.Messages) != 1 || rows.Messages[0].Text != "done" || !strings.HasPrefix(rows.Messages[0].From, "work") || rows.Messages[0].Read {
 		t.Errorf("the person has %+v, %v", rows, err)
 	}
+	came := make(chan error, 1)
+	go func() {
+		h, err := m.local.Wait(t.Context(), sessionTeam, api.Occasion{For: api.ForMessage, Member: mail.User, Timeout: time.Minute})
+		if err == nil && (h.Message == nil || h.Message.Inbox != mail.User || h.Message.Text != "more") {
+			err = fmt.Errorf("it ended with %+v", h.Message)
+		}
+		came <- err
+	}()
+	for waits := true; waits; { // until the wait has begun, and sees one
+		ben.must("send_message", args{"to": "user", "text": "more"}, &sent)
+		select {
+		case err := <-came:
+			if waits = false; err != nil {
+				t.Errorf("the wait for a message to the person: %v", err)
+			}
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // A server is killed in a call, and its program makes the call again at the next server: the message is sent once. Another call
