@@ -158,6 +158,8 @@ func TestLostOverARestart(t *testing.T) {
 			w.start()
 			if !tc.alone {
 				says(d, "in front")
+				// Else a look from before it could be recorded after that of ours, as if it had come back.
+				until(w, "recorded", func() (api.Page, error) { return w.s.Messages(w.ctx, "quick", api.MessageQuery{Limit: 1}) }, func(p api.Page) bool { return len(p.Messages) > 0 })
 			}
 			d.ours = w.send("quick", "worker", "", api.NewMessage{Text: "ours"}).ID
 			w.end()
