@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,13 +32,6 @@ var waitGroups = []struct {
 
 // waits returns what waits for the person, in one team or all, even with an error.
 func (a *app) waits(ctx context.Context, team string) (list []api.Attention, err error) {
-	if a.bridge(ctx); a.served == nil {
-		opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
-		defer cancel()
-		if _, err := a.local().Journal(opening); err != nil {
-			return nil, errors.Join(err, unheard(a.silent))
-		}
-	}
 	list, err = a.bridge(ctx).Attention(ctx, team)
 	return list, errors.Join(err, unheard(a.silent))
 }

@@ -162,6 +162,7 @@ func answeredTo(all []api.Message, query string) (to api.Message, err error) {
 		if len(all) == 0 {
 			return to, notFound("list them with: teambridge read user", "there is no message to you")
 		}
+		slices.Reverse(all) // of two at the same time, the later one
 		return slices.MaxFunc(all, func(a, b api.Message) int { return sentAt(a).Compare(sentAt(b)) }), nil
 	}
 	ids := make([]string, len(all))

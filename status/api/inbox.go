@@ -3,6 +3,7 @@ package api
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // An InboxQuery says what [Bridge.Inbox] returns.
@@ -19,7 +20,7 @@ type Inbox struct {
 	Problems []Error     `json:"problems,omitempty"` // with what is not in Items
 }
 
-// Messages returns the messages to the person, by team and time.
+// Messages returns the messages to the person, by team and time; those without a valid time come first.
 func (in Inbox) Messages() (all []Message) {
 	for _, i := range in.Items {
 		all = append(all, i.Messages...)
@@ -28,7 +29,9 @@ func (in Inbox) Messages() (all []Message) {
 		if a.Team != b.Team {
 			return strings.Compare(a.Team, b.Team)
 		}
-		return strings.Compare(a.Timestamp, b.Timestamp)
+		sentA, _ := time.Parse(time.RFC3339, a.Timestamp)
+		sentB, _ := time.Parse(time.RFC3339, b.Timestamp)
+		return sentA.Compare(sentB)
 	})
 	return all
 }

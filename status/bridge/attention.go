@@ -85,6 +85,13 @@ func (l *Local) statusOf(ctx context.Context, t *teams.Team) (list []api.Status,
 
 // Attention returns what waits for the person; see [api.Bridge].
 func (l *Local) Attention(ctx context.Context, team string) ([]api.Attention, error) {
+	if within := l.opts.RecordWithin; l.service == nil && within > 0 { // a journal that another process keeps locked is not waited for
+		opening, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		if _, err := l.Journal(opening); err != nil {
+			return nil, err
+		}
+	}
 	c, err := l.waits(ctx, team)
 	if err != nil {
 		return nil, err
