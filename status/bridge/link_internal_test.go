@@ -24,7 +24,6 @@ import (
 	natshub "teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
-	"teambridge/status/view"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
 )
@@ -357,45 +356,6 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 	marked()
 	if got := build.rows("ci", "worker", 3); got[2].Text != "held" {
 		t.Errorf("%+v", got)
-	}
-}
-
-// A broadcast to a team on another machine leaves out the members that are excluded, and no others.
-func TestBroadcastElsewhere(t *testing.T) {
-	t.Parallel()
-	laptop, _ := linkedMachines(t)
-	laptop.until("the members of ci are known", func() bool {
-		members, err := laptop.Members(t.Context(), "ci@build")
-		return err == nil && len(members) > 1
-	})
-	to := func(m api.NewBroadcast) []string {
-		t.Helper()
-		m.Text = "hello"
-		all, err := laptop.Broadcast(WithPerson(t.Context()), "ci@build", "", m)
-		var names []string
-		for _, s := range all {
-			names = append(names, s.Member)
-		}
-		if err != nil && view.Explain(err).Code != api.CodeNotFound {
-			t.Error(err)
-		}
-		if err != nil {
-			return []string{"not found"}
-		}
-		return names
-	}
-	for _, tc := range []struct {
-		m    api.NewBroadcast
-		want string
-	}{
-		{api.NewBroadcast{}, "worker"},
-		{api.NewBroadcast{Except: []string{"lead"}, IncludeLead: true}, "worker"},
-		{api.NewBroadcast{Except: []string{"wroker"}}, "not found"},
-		{api.NewBroadcast{Except: []string{"worker"}}, "not found"}, // nobody is left
-	} {
-		if got := to(tc.m); !slices.Equal(got, []string{tc.want}) {
-			t.Errorf("%+v goes to %q, want %s", tc.m, got, tc.want)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 )
 
@@ -54,6 +55,49 @@ func agents(w *world) {
 	if i := slices.IndexFunc(all.Agents, func(a api.Agent) bool { return a.Way == "" }); i < 0 || slices.ContainsFunc(all.Agents[i:], func(a api.Agent) bool { return a.Way != "" }) {
 		w.Errorf("those that can be written to are not first: %+v", all.Agents)
 	}
+}
+
+// sessions are a team with names of its own for the person, and of those that have ended, the ones that messages wait for
+// are in it. A broadcast among them leaves out who sends it.
+func sessions(w *world) {
+	_, err := w.b.Team(w.Context(), api.TeamSessions)
+	w.fails(err, api.CodeNotFound)
+	l := w.ledger()
+	for i, name := range []string{"api", "web"} {
+		s, err := l.AddSession(w.Context(), ledger.Pane{
+			InboxKey: ledger.InboxKey{Root: w.Root.Path(), Inbox: name}, ID: fmt.Sprint("5e55104e-0000-4000-8000-00000000000", i), PID: 1<<22 + i, Profile: "session", Cwd: "/work",
+		})
+		w.must(err)
+		_, _, err = l.AddPaneMessage(w.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
+			UUID: fmt.Sprint("de11fe4a-0000-4000-8000-00000000000", i), InboxKey: s.InboxKey, ID: fmt.Sprint("m-", i), From: "user", Kind: "message", Raw: []byte("hello"), Person: true, Isolated: true,
+		}}, [32]byte{byte(i)})
+		w.must(err)
+	}
+	w.must(l.Joined(w.Context(), ledger.Join{Root: w.Root.Path(), Team: api.TeamSessions, CreatedAt: ledger.SessionTeamCreated, Member: "boss"}))
+	w.must(l.Joined(w.Context(), ledger.Join{Root: w.Root.Path(), Team: api.TeamPanes, CreatedAt: ledger.SessionTeamCreated, Member: "other"}))
+	d, err := w.b.Team(w.Context(), api.TeamSessions)
+	w.must(err)
+	if d.Team.Team != api.TeamSessions || !slices.Equal(d.Ours, []string{"user", "boss"}) || d.From != "user" {
+		w.Errorf("the team is %+v", d)
+	}
+	for from, want := range map[string][]string{"": {"api", "web"}, "user": {"api", "web"}, "web": {"api"}, "web@" + api.TeamSessions: {"api"}, "web@" + newer: {"api", "web"}} {
+		all, err := w.b.Broadcast(w.Context(), api.TeamSessions, "", api.NewBroadcast{Text: "hello", From: from})
+		w.must(err)
+		if got := members(all); !slices.Equal(got, want) {
+			w.Errorf("from %q, it goes to %q, want %q", from, got, want)
+		}
+	}
+	_, err = w.b.Broadcast(w.Context(), api.TeamSessions, "", api.NewBroadcast{Text: "hello", Except: []string{"wbe"}})
+	w.fails(err, api.CodeNotFound)
+}
+
+// members are those that messages went to, or were to go to.
+func members(all []api.Sent) (names []string) {
+	for _, s := range all {
+		names = append(names, s.Member)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // personal reads what needs the person, with the messages of all teams and without what only other members have.

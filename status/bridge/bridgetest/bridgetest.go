@@ -529,10 +529,11 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			}
 			w.must(os.Remove(filepath.Join(w.Root.Path(), "sessions", "2.json")))
 		},
-		"agents":  agents,
-		"inbox":   personal,
-		"changes": changes,
-		"usage":   usage,
+		"agents":             agents,
+		"sessions as a team": sessions,
+		"inbox":              personal,
+		"changes":            changes,
+		"usage":              usage,
 		"findings": func(w *world) {
 			r, err := w.b.Findings(w.Context(), newer)
 			if err != nil || r.Teams != 1 || r.Findings == nil {

@@ -225,6 +225,31 @@ var links = map[string]func(*world){
 			w.Errorf("%d messages wait", k.Machines[0].Queued)
 		}
 	},
+	"a broadcast to another machine": func(w *world) {
+		w.link()
+		_, err := w.ledger().HeardFrom(w.Context(), "build", "ledger-1", []byte(`{"v":1,"instance":"i","ledger":"ledger-1","teams":[{"team":"ci","members":[{"member":"boss","lead":true},{"member":"worker"},{"member":"tester"}]}]}`))
+		w.must(err)
+		for _, tc := range []struct {
+			m    api.NewBroadcast
+			want []string // none: not_found
+		}{
+			{api.NewBroadcast{}, []string{"tester", "worker"}},
+			{api.NewBroadcast{Except: []string{"LEAD", "tester"}, IncludeLead: true}, []string{"worker"}},
+			{api.NewBroadcast{Except: []string{"wroker"}}, nil},
+			{api.NewBroadcast{Except: []string{"worker", "tester"}}, nil}, // nobody is left
+		} {
+			tc.m.Text = "hello"
+			all, err := w.b.Broadcast(w.Context(), build, "", tc.m)
+			if tc.want == nil {
+				w.fails(err, api.CodeNotFound)
+			} else {
+				w.must(err)
+			}
+			if got := members(all); !slices.Equal(got, tc.want) {
+				w.Errorf("%+v goes to %q, want %q", tc.m, got, tc.want)
+			}
+		}
+	},
 	"a name for a member on another machine": func(w *world) {
 		w.link()
 		for range 2 {
