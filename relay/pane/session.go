@@ -170,10 +170,11 @@ func (e *SessionError) Error() string {
 	return fmt.Sprintf("no session that takes messages is called %q", e.Name)
 }
 
-// Choices are the names of the sessions, or their ids if they have one name.
+// Choices are the names of the sessions, or their ids if it is by their names that they are confused.
 func (e *SessionError) Choices() (list []string) {
+	byID := e.Several && slices.ContainsFunc(e.Sessions, func(s Pane) bool { return s.Inbox == e.Name || s.Title == e.Name })
 	for _, s := range e.Sessions {
-		if e.Several {
+		if byID {
 			list = append(list, s.Ref.ID)
 		} else {
 			list = append(list, s.Inbox)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -65,6 +66,119 @@ func (l *Local) addresses(ctx context.Context) map[string][]string {
 		}
 	}
 	return all
+}
+
+// leastLetters is how many letters of a name are enough, if no other name begins with them.
+const leastLetters = 2
+
+// shortens reports whether name stands for another one: as the beginning of it, or as the last part of the directory in which
+// the other one is.
+func shortens(name, whole, dir string) bool {
+	return len(name) >= leastLetters && (strings.HasPrefix(whole, name) || dir != "" && filepath.Base(dir) == name)
+}
+
+// completed returns the addresses of those whom shortened names stand for: the only ones whose names begin so, or the only sessions in
+// directories that end so. It returns nil if one of the names stands for nobody. The error is [api.CodeAmbiguousTeam] if one
+// stands for several.
+func (l *Local) completed(ctx context.Context, names []string) (whole []string, err error) {
+	all := l.addresses(ctx)
+	for _, name := range names {
+		if all[name] != nil || name == mail.User || strings.EqualFold(name, "lead") {
+			return nil, nil // it is somebody's whole name
+		}
+		var found []string
+		for _, other := range slices.Sorted(maps.Keys(all)) {
+			if shortens(name, other, "") {
+				found = append(found, all[other]...)
+			}
+		}
+		sessions, err := l.sessions(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sessions {
+			if address := s.Inbox + "@" + pane.SessionTeam; shortens(name, s.Inbox, s.Cwd) && !slices.Contains(found, address) {
+				found = append(found, address)
+			}
+		}
+		switch len(found) {
+		case 0:
+			return nil, nil
+		case 1:
+			whole = append(whole, found[0])
+		default:
+			return nil, severalMeant(name, found)
+		}
+	}
+	return whole, nil
+}
+
+// shortened returns the sessions that names stand for, as [Local.completed] does among sessions. none is the error if a name stands for
+// none.
+func (l *Local) shortened(ctx context.Context, names []string, none error) (some []pane.Pane, err error) {
+	all, err := l.sessions(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if one, err := l.sessions(ctx, []string{name}); err == nil {
+			some = append(some, one...)
+			continue
+		}
+		var found []string
+		for _, s := range all {
+			if shortens(name, s.Inbox, s.Cwd) {
+				found = append(found, s.Inbox)
+				some = append(some, s)
+			}
+		}
+		switch len(found) {
+		case 0:
+			return nil, none
+		case 1:
+		default:
+			return nil, severalMeant(name, found)
+		}
+	}
+	return some, nil
+}
+
+// completedTeam returns the living team that a name stands for: the only one whose name begins so, or whose lead is in a directory
+// that ends so; "" if there is none. The error is [api.CodeAmbiguousTeam] if there are several.
+func (l *Local) completedTeam(ctx context.Context, name string) (string, error) {
+	root, err := l.opts.Root()
+	if err != nil {
+		return "", err
+	}
+	listed, err := root.Teams()
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, one := range listed {
+		t, err := root.Team(one.Name)
+		if err != nil {
+			continue // it has just ended
+		}
+		if c, err := t.Config(ctx); err == nil && t.LeadState(c, time.Now()) != teams.Gone {
+			if lead, _ := c.Lead(); shortens(name, t.Name(), lead.Cwd) {
+				found = append(found, t.Name())
+			}
+		}
+		_ = t.Close() // nothing was written through it
+	}
+	if len(found) > 1 {
+		return "", severalMeant(name, found)
+	}
+	return strings.Join(found, ""), nil
+}
+
+func severalMeant(name string, found []string) error {
+	more := ""
+	if len(found) > mostNamed {
+		found, more = found[:mostNamed], ", …"
+	}
+	return api.Decide(api.CodeAmbiguousTeam, "say which: "+strings.Join(found, ", ")+more, "%q could be several", name)
 }
 
 // mostNamed is how many addresses an error names.

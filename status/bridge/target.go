@@ -72,8 +72,8 @@ func (t *Target) Close() error {
 
 // Resolve returns what names such as MEMBER or MEMBER@TEAM mean. The team is the one that the
 // scope or the names give. Otherwise the names are those of panes, if all of them are; or else
-// the team is the only living one that has them all; or else they are sessions, if all of them are; or else the team is
-// the one that [teams.Root.Choose] chooses. Whether a team has the members is only looked up for that.
+// the team is the only living one that has them all; or else they are sessions, if all of them are; or else they are
+// shortened; or else the team is the one that [teams.Root.Choose] chooses. Whether a team has the members is only looked up for that.
 //
 // The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Local.Open],
 // *[pane.NotFoundError], *[pane.SessionError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
@@ -133,6 +133,12 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 		case len(teams) > 1:
 			who := strings.Join(members, " and ")
 			return Target{}, api.Decide(api.CodeAmbiguousTeam, "say which: "+who+"@"+strings.Join(teams, ", "+who+"@"), "%s is a member of %s", who, strings.Join(teams, " and of "))
+		}
+		if whole, err := l.completed(ctx, members); err != nil || whole != nil {
+			if err != nil {
+				return Target{}, err
+			}
+			return l.Resolve(ctx, s, whole...)
 		}
 	}
 	t, err := l.Open(ctx, s)
@@ -219,6 +225,12 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 			if there, oerr := l.offered(ctx, team, nil); oerr == nil && len(there) == 1 {
 				return l.onMachine(ctx, there[0], members)
 			}
+			if whole, cerr := l.completedTeam(ctx, team); cerr != nil || whole != "" {
+				if cerr != nil {
+					return Target{}, cerr
+				}
+				return l.In(ctx, whole, members...)
+			}
 		}
 		return Target{Team: t, Members: members}, err
 	}
@@ -238,6 +250,9 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 		return Target{Members: members, person: true}, nil
 	case team == pane.SessionTeam:
 		some, err := l.sessions(ctx, members)
+		if e, ok := errors.AsType[*pane.SessionError](err); ok && !e.Several && e.Refuses == "" {
+			some, err = l.shortened(ctx, members, err)
+		}
 		if err == nil && len(some) == 0 {
 			err = api.Decide(api.CodeNotFound, "see all, and what they lack, with: teambridge sessions", "no session takes messages")
 		}

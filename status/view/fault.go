@@ -140,7 +140,7 @@ func paneFault(err error) (api.Code, string) {
 	)
 	switch {
 	case errors.As(err, &session) && session.Several:
-		return api.CodeAmbiguousTeam, "say which by its id: " + strings.Join(session.Choices(), ", ")
+		return api.CodeAmbiguousTeam, "say which: " + strings.Join(session.Choices(), ", ")
 	case errors.As(err, &session) && session.Queue:
 		return api.CodeNotFound, "what you would type yourself goes into its own queue with: teambridge send " + shell.Quote(session.Name) + " TEXT --via queue; what else helps: teambridge doctor"
 	case errors.As(err, &session) && session.Refuses != "":
