@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -28,9 +32,10 @@ func newBroadcast(a *app) *cobra.Command {
 Each agent gets a message with an id of its own. People who joined the team get
 none. If one inbox cannot be written, the others still get the message; the
 output says what was sent and what went wrong. --team tmux types it into all
-panes, each within 30 s. --team sessions sends it to the sessions in no team,
-but not to headless ones ("claude -p"): what they answer would be in the output
-of the program that runs them. Name these in "teambridge send".
+panes, each within 30 s. --team sessions sends it to the living sessions in no
+team, and at a terminal asks you first. Headless ones ("claude -p") get nothing:
+what they answer would be in the output of the program that runs them. Name
+these in "teambridge send".
 
 Exit status: the worst of what "teambridge send" gives for each member; 3 if
 there is nobody to send to.`,
@@ -56,6 +61,9 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 		return err
 	}
 	if err := o.suits(to); err != nil {
+		return err
+	}
+	if agreed, err := a.mayTellSessions(ctx, to, o.except, text == "-"); err != nil || !agreed {
 		return err
 	}
 	a.leaveOpen = true
@@ -91,6 +99,30 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	}
 	a.answerNote(all...)
 	return worst
+}
+
+// mayTellSessions asks the person at a terminal whether all sessions are meant, which have nothing to do with one another. piped says
+// that standard input was the text.
+func (a *app) mayTellSessions(ctx context.Context, to api.Target, except []string, piped bool) (bool, error) {
+	if to.Way != api.WaySession || !a.keyboard || piped || a.json {
+		return true, nil
+	}
+	members, err := a.bridge(ctx).Status(ctx, to.Team)
+	if err != nil {
+		return false, err
+	}
+	var names []string
+	for _, m := range members {
+		if m.State != api.StateTerminated && !slices.Contains(except, m.Member) {
+			names = append(names, m.Member)
+		}
+	}
+	agreed, err := a.agrees(ctx, bufio.NewReader(a.stdin), fmt.Sprintf("Send it to %s: %s", plural(len(names), "session"), strings.Join(names, ", ")))
+	if err == nil && !agreed || errors.Is(err, io.EOF) {
+		a.note("nothing was sent")
+		return false, nil
+	}
+	return agreed, err
 }
 
 // awaitTyped waits until a message of a broadcast is typed into its pane.

@@ -166,7 +166,7 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 			agreed := o.yes
 			if !only && !o.yes {
 				var err error
-				if agreed, err = a.agrees(ctx, answers, st); errors.Is(err, io.EOF) {
+				if agreed, err = a.agrees(ctx, answers, st.Program+": "+st.Plan); errors.Is(err, io.EOF) {
 					only = true // nobody answers
 				} else if err != nil {
 					return err
@@ -226,9 +226,9 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 	return failed
 }
 
-// agrees asks the person at the terminal whether a step is to be done. The error is io.EOF if there is no answer.
-func (a *app) agrees(ctx context.Context, answers *bufio.Reader, st *setup.Step) (bool, error) {
-	a.tell([]byte(escape(st.Program+": "+st.Plan, false) + "? [y/N] "))
+// agrees asks the person at the terminal a question. The error is io.EOF if there is no answer.
+func (a *app) agrees(ctx context.Context, answers *bufio.Reader, question string) (bool, error) {
+	a.tell([]byte(escape(question, false) + "? [y/N] "))
 	var answer string
 	var err error
 	if err := interruptibly(ctx, func() { answer, err = answers.ReadString('\n') }); err != nil {

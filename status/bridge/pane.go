@@ -50,6 +50,15 @@ func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, o
 		return err
 	}
 	list = slices.DeleteFunc(list, panes.Headless)
+	if to.Way() == api.WaySession { // what is sent to one that has ended would wait for a day
+		living, err := panes.Sessions(ctx)
+		if err != nil {
+			return err
+		}
+		list = slices.DeleteFunc(list, func(p pane.Pane) bool {
+			return !slices.ContainsFunc(living, func(l pane.Pane) bool { return l.InboxKey == p.InboxKey })
+		})
+	}
 	switch {
 	case len(list) > 0:
 	case to.Way() == api.WaySession:

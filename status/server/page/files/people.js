@@ -144,7 +144,8 @@ export class People {
         ended(t) ? null : needs(waiting), badge(unread(t.team, null), "unread"))),
       t.problem ? h("p", { class: "about warn" }, "⚠ " + flat(t.problem)) : null,
       open && !t.problem ? h("ul", { class: "members" },
-        h("li", { "data-key": "*" }, this.#row(t, null, null, h("span", { class: "face all", "aria-hidden": "true" }, "∗"), "Everyone")),
+        // Sessions have nothing to do with one another: nobody writes to all of them by a click.
+        t.sessions ? null : h("li", { "data-key": "*" }, this.#row(t, null, null, h("span", { class: "face all", "aria-hidden": "true" }, "∗"), "Everyone")),
         members.map((s) => h("li", { "data-key": "m" + s.member }, this.#member(s, t)))) : null);
   }
 

@@ -30,7 +30,7 @@ export function places({ snapshot, reader }) {
   const list = [{ path: "#/", name: "Home", team: "", face: "⌂" }];
   for (const t of [...live, ...over]) {
     const common = { team: named.get(t.team), own: t.team, over: ended(t) };
-    list.push({ ...common, path: pathTo(t.team, null), name: "Everyone", face: "∗" });
+    if (!t.sessions) list.push({ ...common, path: pathTo(t.team, null), name: "Everyone", face: "∗" });
     for (const s of snapshot.status) {
       if (s.team === t.team) list.push({ ...common, path: pathTo(s.team, s.member), name: s.member, status: s, unread: reader.unread(s.team, s.member) });
     }
