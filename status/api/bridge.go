@@ -154,8 +154,6 @@ type Bridge interface {
 	// delivered; the rest waits unread, in order. The error is [CodeConflict] if no relay
 	// delivers to either of them.
 	Hold(ctx context.Context, team, member, sender string) ([]Hold, error)
-	// ReleaseRelay releases what is held back from the agent of a relay, as Release does.
-	ReleaseRelay(ctx context.Context, id, sender string) ([]Hold, error)
 	// Release releases the messages of a sender, or of all if it is "", that are held back from
 	// a member. It returns what was held.
 	Release(ctx context.Context, team, member, sender string) ([]Hold, error)

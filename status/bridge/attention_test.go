@@ -140,7 +140,7 @@ func TestAttention(t *testing.T) {
 	if a := all[api.WaitsHeld]; a.From != "bass" || a.Member != "drums" || a.Do != "teambridge relay release drums@"+band+" bass" {
 		t.Errorf("held: %+v", a)
 	}
-	_, err = w.s.ReleaseRelay(w.ctx, drums.ID, "")
+	_, err = w.s.Release(w.ctx, band, drums.Member, "")
 	w.must(err)
 	e.waits(api.WaitsLost)
 }

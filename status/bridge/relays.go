@@ -275,19 +275,6 @@ func (l *Local) Interrupt(ctx context.Context, id string) (api.RelayEntry, error
 
 const startService = "start one with: teambridge serve"
 
-// ReleaseRelay releases what is held back from the agent of a relay; see [api.Bridge].
-func (l *Local) ReleaseRelay(ctx context.Context, id, sender string) ([]api.Hold, error) {
-	e, err := l.Relay(ctx, "", id)
-	if err != nil {
-		return nil, err
-	}
-	list, err := l.Release(ctx, e.Team, e.Member, sender)
-	if errors.Is(err, teams.ErrTeamGone) {
-		return []api.Hold{}, nil
-	}
-	return list, err
-}
-
 // Hold holds back what two members write each other; see [api.Bridge].
 func (l *Local) Hold(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	t, _, err := l.real(ctx, team)

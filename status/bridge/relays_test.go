@@ -207,10 +207,10 @@ func TestHeldBack(t *testing.T) {
 	if n := len(w.works("[h-1]")); n != 0 {
 		t.Errorf("what is held was given")
 	}
-	if list, err := w.s.ReleaseRelay(w.ctx, lead.ID, "bass"); err != nil || len(list) > 0 {
+	if list, err := w.s.Release(w.ctx, band, lead.Member, "bass"); err != nil || len(list) > 0 {
 		t.Errorf("released %+v of another, %v", list, err)
 	}
-	if list, err := w.s.ReleaseRelay(w.ctx, lead.ID, "drums"); err != nil || len(list) != 1 {
+	if list, err := w.s.Release(w.ctx, band, lead.Member, "drums"); err != nil || len(list) != 1 {
 		t.Errorf("released %+v, %v", list, err)
 	}
 	w.worked("[h-1]")

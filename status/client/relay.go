@@ -51,24 +51,14 @@ func (c *Client) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, e
 	return e, c.do(ctx, http.MethodPost, relayPath(id)+"/retry", nil, nil, &e)
 }
 
-// ReleaseRelay releases the messages of one sender that are held back from a relay's
-// agent, or those of all senders if sender is "". It returns what was held.
-func (c *Client) ReleaseRelay(ctx context.Context, id, sender string) ([]api.Hold, error) {
-	return c.release(ctx, relayPath(id), sender)
-}
-
 // Hold holds back what two members write each other; see [api.Bridge].
 func (c *Client) Hold(ctx context.Context, team, member, sender string) (list []api.Hold, err error) {
 	return list, c.do(ctx, http.MethodPost, withQuery(memberPath(team, member)+"/hold", queryOf("sender", sender)), nil, nil, &list)
 }
 
 // Release releases what is held back from a member; see [api.Bridge].
-func (c *Client) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
-	return c.release(ctx, memberPath(team, member), sender)
-}
-
-func (c *Client) release(ctx context.Context, of, sender string) (list []api.Hold, err error) {
-	return list, c.do(ctx, http.MethodPost, withQuery(of+"/release", queryOf("sender", sender)), nil, nil, &list)
+func (c *Client) Release(ctx context.Context, team, member, sender string) (list []api.Hold, err error) {
+	return list, c.do(ctx, http.MethodPost, withQuery(memberPath(team, member)+"/release", queryOf("sender", sender)), nil, nil, &list)
 }
 
 // Questions returns what agents ask, in one team or, if it is "", in all; see [api.Bridge].

@@ -79,7 +79,6 @@ func (s *Server) routes() []route {
 		{method: "DELETE", path: "/v1/relays/{relay}", handle: s.removeRelay, changes: true, bare: true},
 		{method: "POST", path: "/v1/relays/{relay}/interrupt", handle: one(l.Interrupt, "relay"), changes: true, bare: true},
 		{method: "POST", path: "/v1/relays/{relay}/retry", handle: one(l.RetryRelay, "relay"), changes: true, bare: true},
-		{method: "POST", path: "/v1/relays/{relay}/release", handle: two(l.ReleaseRelay, "relay", "?sender"), changes: true, bare: true},
 		{method: "POST", path: "/v1/relays/{relay}/permit", handle: posted(l.Permit, "relay"), changes: true},
 		{method: "GET", path: "/v1/relays/{relay}/deliveries", handle: s.relayDeliveries},
 		{method: "GET", path: "/v1/relays/{relay}/events", handle: s.relayEvents, stream: wantsStream, large: true},

@@ -864,7 +864,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Release messages that are held back from a member, as POST /v1/relays/{relay}/release does. */
+        /** Release messages that are held back because the member and the sender answered each other too often, or by a person. They are relayed in order, and answers are counted from 0 again. */
         post: {
             parameters: {
                 query?: {
@@ -2151,50 +2151,6 @@ export interface paths {
                 };
                 404: components["responses"]["Problem"];
                 409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays/{relay}/release": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Release messages that are held back because the agent and the sender answered each other too often. They are relayed in order, and answers are counted from 0 again. */
-        post: {
-            parameters: {
-                query?: {
-                    /** @description only messages of this sender */
-                    sender?: string;
-                };
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: components["parameters"]["relay"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the holds that were released */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Hold"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
                 default: components["responses"]["Problem"];
             };
         };

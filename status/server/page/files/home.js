@@ -41,7 +41,7 @@ const acts = {
   drop: ["Give up", (a) => a.delivery, (a) => changeDelivery(a.delivery, "drop")],
   start: ["Start again", (a, page) => a.kind === "stopped" && page.relays.get(a.relay)?.state === "dead", (a) => controlRelay(a.relay, "retry")],
   hold: ["Hold", (a) => a.holdable, (a) => hold(a.team, a.member, a.from)],
-  release: ["Release", (a) => a.kind === "held", (a) => release(a.relay, a.from)],
+  release: ["Release", (a) => a.kind === "held", (a) => release(a.team, a.member, a.from)],
   dismiss: ["Dismiss", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
 };
 

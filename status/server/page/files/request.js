@@ -64,6 +64,6 @@ export const permit = (relay, body) => request(`/v1/relays/${segment(relay)}/per
 // what is "interrupt" or "retry".
 export const controlRelay = (relay, what) => request(`/v1/relays/${segment(relay)}/${what}`, { method: "POST" });
 export const hold = (team, member, sender) => request(`/v1/teams/${segment(team)}/members/${segment(member)}/hold${query({ sender })}`, { method: "POST" });
-export const release = (relay, sender) => request(`/v1/relays/${segment(relay)}/release${query({ sender })}`, { method: "POST" });
+export const release = (team, member, sender) => request(`/v1/teams/${segment(team)}/members/${segment(member)}/release${query({ sender })}`, { method: "POST" });
 // what is "retry" or "drop".
 export const changeDelivery = (delivery, what) => request(`/v1/deliveries/${segment(delivery)}/${what}`, { method: "POST" });
