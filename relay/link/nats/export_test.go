@@ -4,8 +4,15 @@ import "time"
 
 // Quick returns options with times that a test can wait for.
 func Quick(o Options) Options {
-	o.times = times{hello: 100 * time.Millisecond, gone: 5 * time.Second, answer: time.Second, retry: 50 * time.Millisecond}
+	o.times = times{hello: 100 * time.Millisecond, gone: 5 * time.Second, answer: time.Second, retry: 50 * time.Millisecond, reconnect: 50 * time.Millisecond}
 	return o
+}
+
+// HearsNobody moves what the wire has heard of older services as far back as those are gone.
+func (w *Wire) HearsNobody() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.twins.older = w.twins.older.Add(-w.gone)
 }
 
 // Seal seals a frame of another machine, or something else.

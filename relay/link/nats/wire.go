@@ -51,11 +51,12 @@ type Options struct {
 
 // times are shorter in tests.
 type times struct {
-	hello   time.Duration // between two of them
-	gone    time.Duration // without a hello, another service with this identity is gone
-	answer  time.Duration // in which another service has to answer the first hello
-	expires time.Duration // of a pull
-	retry   time.Duration
+	hello     time.Duration // between two of them
+	gone      time.Duration // without a hello, another service with this identity is gone
+	answer    time.Duration // in which another service has to answer the first hello
+	expires   time.Duration // of a pull
+	retry     time.Duration
+	reconnect time.Duration // and up to half of it more
 }
 
 // Wire is a connection to a hub. It implements [link.Wire].
@@ -95,13 +96,14 @@ func Dial(ctx context.Context, o Options) (*Wire, error) {
 	}
 	o.hello, o.gone = cmp.Or(o.hello, 5*time.Second), cmp.Or(o.gone, 12*time.Second)
 	o.answer, o.expires, o.retry = cmp.Or(o.answer, 500*time.Millisecond), cmp.Or(o.expires, 5*time.Second), cmp.Or(o.retry, time.Second)
+	o.reconnect = cmp.Or(o.reconnect, 500*time.Millisecond)
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Wire{Options: o, cancel: cancel, twins: newTwins(), state: link.State{Since: time.Now().UTC(), Waiting: -1},
 		conn: context.Background(), ended: func() {}, relinked: make(chan struct{}, 1), yield: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 	opts := []nats.Option{
 		nats.Name("teambridge " + o.Name), nats.Nkey(o.Key.userPub, o.Key.user.Sign), nats.CustomInboxPrefix(inbox(o.Name)),
 		nats.Timeout(3 * time.Second), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.IgnoreDiscoveredServers(),
-		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
+		nats.MaxReconnects(-1), nats.ReconnectWait(o.reconnect), nats.ReconnectJitter(o.reconnect/2, o.reconnect/2),
 		nats.ReconnectBufSize(-1), // the outbox is the buffer
 		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.ConnectHandler(func(*nats.Conn) { w.connected() }),

@@ -602,6 +602,7 @@ func TestTwin(t *testing.T) {
 	// On a machine without time for the first one, the second one may not have heard it for a while.
 	until(t, second, func(s link.State) bool { return s.Err == link.ErrTwin.Error() && s.Waiting == -1 })
 	first.Close()
+	second.HearsNobody()
 	send(t, wa, "b", "last", "for the second")
 	want(t, second, "a", "for the second")
 	if s := second.State(); s.Err != "" {
