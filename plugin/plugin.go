@@ -48,9 +48,7 @@ func Content(program string, flags []string) (all map[string][]byte, version str
 	}); err != nil {
 		return nil, "", err
 	}
-	if all[hooksFile], err = stophook.InPlugin(program, flags...); err != nil {
-		return nil, "", err
-	}
+	all[hooksFile] = encoded(stophook.InPlugin(program, flags...))
 	all[serversFile] = encoded(map[string]any{"mcpServers": map[string]any{
 		Name: map[string]any{"command": program, "args": append([]string{"mcp"}, flags...)},
 	}})

@@ -132,26 +132,26 @@ func (h hook) in(data []byte, own string) (found []foundHook, err error) {
 	entries, _ := rawjson.Elements(whole.Of(data))
 	for i, e := range entries {
 		e = e.Within(whole)
+		at, err := rawjson.FollowToArray(e.Of(data), hooksKey)
+		if err != nil || len(at) < 2 {
+			continue
+		}
 		fields, _ := rawjson.Fields(e.Of(data))
-		for _, f := range fields {
-			list := f.Value.Within(e)
-			hooks, err := rawjson.Elements(list.Of(data))
-			if f.Name != hooksKey || err != nil {
+		list := at[1].Within(e)
+		hooks, _ := rawjson.Elements(list.Of(data))
+		for n, one := range hooks {
+			one = one.Within(list)
+			at, err := rawjson.Follow(one.Of(data), commandKey)
+			if err != nil || len(at) < 2 {
 				continue
 			}
-			for n, one := range hooks {
-				one = one.Within(list)
-				members, _ := rawjson.Fields(one.Of(data))
-				for _, m := range members {
-					value := m.Value.Within(one)
-					command, err := rawjson.Text(value.Of(data))
-					if m.Name != commandKey || err != nil {
-						continue
-					}
-					if _, ok := h.programOf(command, own); ok {
-						found = append(found, foundHook{i, n, list, len(hooks) - 1, len(fields) == 1, command, value})
-					}
-				}
+			value := at[1].Within(one)
+			command, err := rawjson.Text(value.Of(data))
+			if err != nil {
+				continue
+			}
+			if _, ok := h.programOf(command, own); ok {
+				found = append(found, foundHook{i, n, list, len(hooks) - 1, len(fields) == 1, command, value})
 			}
 		}
 	}

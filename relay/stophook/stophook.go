@@ -7,8 +7,6 @@
 package stophook
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -97,24 +95,14 @@ func (h hook) programOf(command, own string) (program string, known bool) {
 // path is where the hooks of this event are in a settings file.
 func (h hook) path() []string { return []string{hooksKey, h.event} }
 
-// some are our hooks, in the order in which they are installed: with the waiting one, or without it.
-func some(wait bool) []hook {
-	if wait {
-		return all
-	}
-	return all[:1]
-}
-
 // Add returns the content of a settings file with our hooks, which run program with flags, and what was made for each. was is what an
 // earlier call has made. With wait, the waiting hook is among them. A hook that runs own is one of ours, whatever its name.
 func Add(data []byte, own, program string, flags []string, wait bool, was []rawjson.Made) (_ []byte, made []rawjson.Made, err error) {
-	for i, h := range some(wait) {
-		var m rawjson.Made
-		if i < len(was) {
-			m = was[i]
-		} else {
-			m = h.usual()
+	for i, h := range all {
+		if h.verb != stop.verb && !wait {
+			break
 		}
+		m := h.made(i, was)
 		found, err := h.in(data, own)
 		if err != nil {
 			return nil, nil, err
@@ -140,10 +128,6 @@ func Add(data []byte, own, program string, flags []string, wait bool, was []rawj
 // Remove returns the content without our hooks and what was made for them.
 func Remove(data []byte, own string, made []rawjson.Made) ([]byte, error) {
 	for i, h := range slices.Backward(all) {
-		m := h.usual()
-		if i < len(made) {
-			m = made[i]
-		}
 		for {
 			found, err := h.in(data, own)
 			if err != nil {
@@ -155,7 +139,7 @@ func Remove(data []byte, own string, made []rawjson.Made) ([]byte, error) {
 			if f := found[0]; f.others > 0 || !f.bare {
 				data, err = rawjson.RemoveItem(data, f.list, f.at, "")
 			} else {
-				data, err = rawjson.TakeElement(data, h.path(), f.entry, m)
+				data, err = rawjson.TakeElement(data, h.path(), f.entry, h.made(i, made))
 			}
 			if err != nil {
 				return nil, err
@@ -165,9 +149,13 @@ func Remove(data []byte, own string, made []rawjson.Made) ([]byte, error) {
 	return data, nil
 }
 
-// usual is what was made for a hook of which that is not known: somebody has copied it here, or the state directory is another.
-func (h hook) usual() rawjson.Made {
-	if h.verb == stop.verb {
+// made is what was made for the i-th hook, or what usually is if that is not known: somebody has copied it here, or the state directory
+// is another.
+func (h hook) made(i int, made []rawjson.Made) rawjson.Made {
+	switch {
+	case i < len(made):
+		return made[i]
+	case h.verb == stop.verb:
 		return rawjson.Made{Members: 2}
 	}
 	return rawjson.Made{Members: 1}
@@ -186,17 +174,12 @@ func (h hook) entry(command string) map[string][]object {
 	return map[string][]object{hooksKey: {{"command", command, h.async, h.timeout}}}
 }
 
-// InPlugin is the hooks/hooks.json of a plugin whose hooks run program with flags, and do nothing if it is gone.
-func InPlugin(program string, flags ...string) ([]byte, error) {
+// InPlugin is what is in the hooks/hooks.json of a plugin whose hooks run program with flags, and do nothing if it is gone.
+func InPlugin(program string, flags ...string) map[string]any {
 	events := map[string][]map[string][]object{}
 	for _, h := range all {
 		command := "command -v " + shell.Quote(program) + " >/dev/null || exit 0; " + h.command(program, flags)
 		events[h.event] = append(events[h.event], h.entry(command))
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(map[string]any{hooksKey: events})
-	return buf.Bytes(), err
+	return map[string]any{hooksKey: events}
 }
