@@ -92,8 +92,16 @@ func StateDir(t testing.TB) string {
 
 // testdata is the directory of the captured teams.
 func testdata() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "testdata")
+	if _, file, _, _ := runtime.Caller(0); filepath.IsAbs(file) { // else it was built with -trimpath
+		return filepath.Join(filepath.Dir(file), "..", "..", "testdata")
+	}
+	for up := "."; ; up = filepath.Join(up, "..") { // tests run in the directories of their packages
+		if _, err := os.Stat(filepath.Join(up, "go.mod")); err == nil {
+			return filepath.Join(up, "testdata")
+		} else if dir, aerr := filepath.Abs(up); aerr != nil || dir == filepath.Dir(dir) {
+			panic(err)
+		}
+	}
 }
 
 // Make makes a team whose first member leads it.
