@@ -152,7 +152,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	q.delivery = a.Sent.Delivery
 	wait, cancel := Within(ctx, timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, q.ID))
 	defer cancel()
-	l.opts.Debug("waiting for an answer to %s", q.ID)
+	l.Opts.Debug("waiting for an answer to %s", q.ID)
 	reply, err := q.await(wait)
 	if err != nil {
 		return a, overdue(wait, err)
@@ -179,15 +179,15 @@ func (l inboxWay) sendQuestion(ctx context.Context, asked *Target, m message) (d
 		return d, sent, nil
 	}
 	d, sent = *row, view.Sent(*row)
-	d.Inbox, err = inbox.Open(asked.Team, d.Member, l.opts.Locker)
+	d.Inbox, err = inbox.Open(asked.Team, d.Member, l.Opts.Locker)
 	return d, sent, err
 }
 
 // canAnswer returns an error with the hint if nobody can answer for a member. lg may be nil.
 func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team, c *teams.Config, member, hint string) error {
-	facts, err := relay.Facts(ctx, lg, l.opts.State, t, c, member)
+	facts, err := relay.Facts(ctx, lg, l.Opts.State, t, c, member)
 	if err != nil { // it is for a hint
-		l.opts.Debug("whether %s is relayed to is not known: %v", member, err)
+		l.Opts.Debug("whether %s is relayed to is not known: %v", member, err)
 	}
 	switch c.Deliverability(member, facts) {
 	case teams.NotMember:
@@ -209,7 +209,7 @@ func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team,
 // askingAs returns the name to ask under. It joins the team if nobody has, since agents can
 // write to members alone, and returns the name as joined then, too.
 func (l *Local) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, dir string) (name, joined string, err error) {
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -378,7 +378,7 @@ func (q *question) look(ctx context.Context) error {
 
 // prompt returns the delivery of a question that was sent as a prompt.
 func (q *question) prompt(ctx context.Context) (d ledger.Delivery, err error) {
-	lg, err := q.l.opts.Ledger(ctx)
+	lg, err := q.l.Opts.Ledger(ctx)
 	if err != nil {
 		return d, err
 	}

@@ -39,7 +39,7 @@ func (l *Local) Status(ctx context.Context, team string, members ...string) ([]a
 		return nil, context.Cause(ctx)
 	}
 	if err != nil { // what they do is known
-		l.opts.Warn(fmt.Errorf("%w; what agents were told, and what waits because of them, is not shown", err))
+		l.Opts.Warn(fmt.Errorf("%w; what agents were told, and what waits because of them, is not shown", err))
 	}
 	return list, nil
 }
@@ -85,7 +85,7 @@ func (l *Local) statusOf(ctx context.Context, t *teams.Team) (list []api.Status,
 
 // Attention returns what waits for the person; see [api.Bridge].
 func (l *Local) Attention(ctx context.Context, team string) ([]api.Attention, error) {
-	if within := l.opts.RecordWithin; l.service == nil && within > 0 { // a journal that another process keeps locked is not waited for
+	if within := l.Opts.RecordWithin; l.service == nil && within > 0 { // a journal that another process keeps locked is not waited for
 		opening, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		if _, err := l.Journal(opening); err != nil {
@@ -154,13 +154,13 @@ func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cac
 	if s := l.service; s != nil {
 		return s.states, nil
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}
-	opts := attention.Options{Root: root, State: l.opts.State, Source: source, Idle: l.unserved(), Narrow: true}
+	opts := attention.Options{Root: root, State: l.Opts.State, Source: source, Idle: l.Opts.Idle(), Narrow: true}
 	if source.Ledger == nil {
-		opts.Panes = pane.New(pane.Options{Root: root, State: l.opts.State, Homes: l.homes()})
+		opts.Panes = pane.New(pane.Options{Root: root, State: l.Opts.State, Homes: l.homes()})
 	} else if opts.Panes, err = l.OpenPanes(ctx); err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (l *Local) known(ctx context.Context, source status.Source) (*attention.Cac
 // inboxes lists the inboxes of a team, or of all if the name is empty. Teams that cannot be read have
 // none: their states show the problem.
 func (l *Local) inboxes(ctx context.Context, team string) (boxes []journal.InboxKey, err error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -199,12 +199,4 @@ func (l *Local) inboxes(ctx context.Context, team string) (boxes []journal.Inbox
 		}
 	}
 	return boxes, err
-}
-
-// unserved is why no service does what only a service can.
-func (l *Local) unserved() string {
-	if l.opts.Idle != nil {
-		return l.opts.Idle()
-	}
-	return attention.NoService
 }

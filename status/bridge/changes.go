@@ -89,7 +89,7 @@ func (l *Local) transcripts(ctx context.Context, team, who string) ([]string, er
 	if filepath.Base(path) != transcript.SessionOf(path)+".jsonl" {
 		return paths, nil // a teammate in the process of its lead
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (l *Local) changeDelivery(ctx context.Context, id string, change func(*ledg
 		return d, err
 	}
 	whole = cmp.Or(whole, id)
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return d, err
 	}

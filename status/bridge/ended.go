@@ -22,11 +22,11 @@ func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
 	if l.records() {
 		return l.recorded(ctx)
 	}
-	if l.opts.State == "" {
+	if l.Opts.State == "" {
 		return nil, nil
 	}
 	for _, name := range []string{"journal.db", "ledger.db"} {
-		if _, err := os.Stat(filepath.Join(l.opts.State, name)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(l.Opts.State, name)); !errors.Is(err, fs.ErrNotExist) {
 			return l.recorded(ctx)
 		}
 	}
@@ -52,14 +52,14 @@ func (l *Local) refresh(ctx context.Context, j *journal.Journal, inboxes func() 
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		l.opts.Warn(fmt.Errorf("%w; the latest messages may be missing", err))
+		l.Opts.Warn(fmt.Errorf("%w; the latest messages may be missing", err))
 	}
 }
 
 // Ended returns the teams in the journal, or those of one name, that no longer exist. The one
 // that was heard last comes first.
 func (l *Local) Ended(ctx context.Context, name string) ([]journal.TeamRecord, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (l *Local) Ended(ctx context.Context, name string) ([]journal.TeamRecord, e
 	}
 	list = slices.DeleteFunc(list, func(r journal.TeamRecord) bool {
 		if there, found, err := l.paneTeam(ctx, r.Team.Team); err != nil {
-			l.opts.Debug("panes and sessions are not known: %v", err)
+			l.Opts.Debug("panes and sessions are not known: %v", err)
 		} else if found && r.Team == there {
 			return true
 		}
@@ -109,7 +109,7 @@ func (l *Local) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
 func (l *Local) orEnded(ctx context.Context, name string, err error) error {
 	ended, jerr := l.Ended(ctx, name)
 	if jerr != nil {
-		l.opts.Debug("whether the team has ended is not known: %s", view.Describe(jerr))
+		l.Opts.Debug("whether the team has ended is not known: %s", view.Describe(jerr))
 	}
 	if len(ended) == 0 {
 		return err

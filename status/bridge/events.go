@@ -62,7 +62,7 @@ func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}

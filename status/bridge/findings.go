@@ -21,7 +21,7 @@ func (l *Local) Fix(ctx context.Context, team string) (api.Report, error) {
 }
 
 func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	missing, ok := errors.AsType[*teams.NoRootError](err)
 	if ok && team == "" {
 		if root, err = teams.OpenExpected(missing.Dir); err == nil {
@@ -35,7 +35,7 @@ func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report,
 		read = func(context.Context) (*journal.Journal, error) { return s.reader, nil }
 	}
 	return doctor.Checkup{
-		Root: root, NoRoot: missing, State: l.opts.State, Locker: l.opts.Locker, LookupEnv: l.opts.LookupEnv, Dir: l.opts.Dir, Wait: l.opts.AnswerWithin, Version: l.opts.Version,
+		Root: root, NoRoot: missing, State: l.Opts.State, Locker: l.Opts.Locker, LookupEnv: l.Opts.LookupEnv, Dir: l.Opts.Dir, Wait: l.Opts.AnswerWithin, Version: l.Opts.Version,
 		Ledger: l.Ledger, Journal: read,
 	}.Run(ctx, team, fix)
 }

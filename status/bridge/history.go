@@ -41,7 +41,7 @@ type Selection struct {
 func (l *Local) Records(ctx context.Context, j *journal.Journal, s Selection, hidden *int) iter.Seq2[api.Hit, error] {
 	lg, err := l.Ledger(ctx)
 	if err != nil {
-		l.opts.Warn(fmt.Errorf("%w; relays are not shown", err))
+		l.Opts.Warn(fmt.Errorf("%w; relays are not shown", err))
 		lg = nil
 	}
 	queries := []journal.Query{s.Query}
@@ -125,7 +125,7 @@ func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (
 	if err != nil {
 		return page, err
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return page, err
 	}
@@ -184,7 +184,7 @@ func (l *Local) Work(ctx context.Context, relay string, q api.MessageQuery) (api
 	if err != nil {
 		return page, err
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return page, err
 	}
@@ -269,7 +269,7 @@ func (l *Local) selection(ctx context.Context, q api.SearchQuery) (*journal.Jour
 	if q.With != "" && (q.Inbox != "" || q.From != "") {
 		return nil, s, api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
 	}
-	if root, err := l.opts.Root(); err == nil {
+	if root, err := l.Opts.Root(); err == nil {
 		s.Root = root.Path()
 	} else if !errors.As(err, new(*teams.NoRootError)) { // its messages are still found
 		return nil, s, err
@@ -321,7 +321,7 @@ func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Quer
 // created at a time in milliseconds if that is not 0. The error is [api.CodeNotFound] if it has
 // sent none under the id.
 func (l *Local) Receipt(ctx context.Context, team string, createdAt int64, member, id string) (api.Receipt, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return api.Receipt{}, err
 	}
@@ -380,7 +380,7 @@ func (l *Local) catchUp(ctx context.Context, j *journal.Journal, q journal.Query
 // MemberNames replaces names of members of a team, which may have ended, by those under which
 // messages are recorded. Without a Claude directory, they stay as they are.
 func (l *Local) MemberNames(ctx context.Context, team string, names ...*string) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return
 	}
@@ -394,7 +394,7 @@ func (l *Local) MemberNames(ctx context.Context, team string, names ...*string) 
 // instance returns the team of a name that was created at the given time or, if that is 0, the
 // one that exists, or else the last one that was recorded. j may be nil.
 func (l *Local) instance(ctx context.Context, j *journal.Journal, name string, createdAt int64) (teams.Instance, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return teams.Instance{}, err
 	}

@@ -44,23 +44,23 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 		n.Dir = lead.Cwd
 	}
 	// Only the ledger can tell us from an agent later.
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return joined, fmt.Errorf("join %s: nothing was written: %w", t.Name(), err)
 	}
-	release, err := mail.Alone(ctx, l.opts.State)
+	release, err := mail.Alone(ctx, l.Opts.State)
 	if err != nil {
 		return joined, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	m, err := t.Join(ctx, l.opts.Locker, joined.Member, n.Dir)
+	m, err := t.Join(ctx, l.Opts.Locker, joined.Member, n.Dir)
 	if err != nil {
 		return joined, err
 	}
 	err = lg.Joined(ctx, joinRecord(t, c, m))
 	if err != nil && m.Added {
 		// An unrecorded entry could never be removed again.
-		_, lerr := t.Leave(ctx, l.opts.Locker, m)
+		_, lerr := t.Leave(ctx, l.Opts.Locker, m)
 		err = errors.Join(fmt.Errorf("join %s: taken back, because it was not recorded: %w", t.Name(), err), lerr)
 	}
 	return joined, err
@@ -73,11 +73,11 @@ func (l *Local) Leave(ctx context.Context, team, as string) (left []api.Membersh
 		return nil, err
 	}
 	defer t.Close() // it is written by path
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return nil, err
 	}
-	release, err := mail.Alone(ctx, l.opts.State)
+	release, err := mail.Alone(ctx, l.Opts.State)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (l *Local) Leave(ctx context.Context, team, as string) (left []api.Membersh
 		if as != "" && m.Name != as && m.Name != name {
 			continue
 		}
-		if _, err := t.Leave(ctx, l.opts.Locker, m); err != nil {
+		if _, err := t.Leave(ctx, l.Opts.Locker, m); err != nil {
 			return left, err
 		}
 		if err := lg.Left(ctx, joinRecord(t, c, m)); err != nil {
@@ -143,7 +143,7 @@ func (l inboxWay) markRead(ctx context.Context, to *Target, m api.MarkRead) (don
 	if err != nil {
 		return done, err
 	}
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -155,7 +155,7 @@ func (l inboxWay) markRead(ctx context.Context, to *Target, m api.MarkRead) (don
 	if !slices.Contains(ours, done.Inbox) {
 		return done, api.Decide(api.CodeRefused, "only your own messages can be marked as read", "%s would never get messages that somebody else marked as read", done.Inbox)
 	}
-	box, err := inbox.Open(t, done.Inbox, l.opts.Locker)
+	box, err := inbox.Open(t, done.Inbox, l.Opts.Locker)
 	if err != nil {
 		return done, err
 	}

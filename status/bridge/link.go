@@ -38,7 +38,7 @@ func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
 		return shown, err
 	}
 	shown.Machine, shown.Hub, shown.Trust = self.Name, self.Hub, self.Trust
-	key, err := nats.ReadKey(filepath.Join(l.opts.State, nats.KeyFile))
+	key, err := nats.ReadKey(filepath.Join(l.Opts.State, nats.KeyFile))
 	if err != nil {
 		return shown, err
 	}
@@ -75,7 +75,7 @@ func (l *Local) machines(ctx context.Context) ([]ledger.Machine, error) {
 	if err != nil || lg == nil {
 		return nil, err
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // without a Claude directory, nothing is shared
 		return lg.Machines(ctx, "")
@@ -87,7 +87,7 @@ func (l *Local) machines(ctx context.Context) ([]ledger.Machine, error) {
 
 // SetLink says what this machine is for others; see [api.Bridge].
 func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return api.Links{}, err
 	}
@@ -125,7 +125,7 @@ func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 // haveKey makes the key of this machine if there is none or, with anew, in place of the one that there
 // is, which is kept beside it.
 func (l *Local) haveKey(anew bool) error {
-	path := filepath.Join(l.opts.State, nats.KeyFile)
+	path := filepath.Join(l.Opts.State, nats.KeyFile)
 	switch _, err := nats.ReadKey(path); {
 	case err == nil && !anew:
 		return nil
@@ -172,7 +172,7 @@ func (l *Local) AddMachine(ctx context.Context, n api.NewMachine) (api.Machine, 
 	if err != nil {
 		return api.Machine{}, api.Decide(api.CodeInvalid, "print it there with: teambridge link card", "%v", err)
 	}
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return api.Machine{}, err
 	}
@@ -223,7 +223,7 @@ func (l *Local) ShareTeam(ctx context.Context, machine string, n api.NewShare) (
 	if err != nil || !n.Stop {
 		return m, err
 	}
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err == nil {
 		err = l.endAccess(ctx, lg, machine, n.Team)
 	}
@@ -234,12 +234,12 @@ func (l *Local) ShareTeam(ctx context.Context, machine string, n api.NewShare) (
 }
 
 func (l *Local) share(ctx context.Context, machine string, stop bool, shared ...string) (api.Machine, error) {
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return api.Machine{}, err
 	}
 	for _, team := range shared {
-		root, err := l.opts.Root()
+		root, err := l.Opts.Root()
 		if err != nil {
 			return api.Machine{}, err
 		}
@@ -277,7 +277,7 @@ func (l *Local) RemoveMachine(ctx context.Context, machine string) (api.Machine,
 	if err != nil {
 		return api.Machine{}, err
 	}
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err == nil {
 		_, err = lg.RemoveMachine(ctx, machine, "the link with "+machine+" was removed")
 	}

@@ -136,7 +136,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	if known && there(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
 		return sent, noMemberThere(to, to.Member())
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return sent, err
 	}
@@ -146,7 +146,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 		sent.State = api.DryRun
 		return sent, nil
 	}
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return sent, err
 	}
@@ -316,7 +316,7 @@ func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, ti
 		return a, api.Decide(api.CodeConflict, "start it with: teambridge serve", "only a service carries messages to other machines and back")
 	}
 	w := &waiting{Local: l.Local, Occasion: api.Occasion{For: api.ForReply, Member: to.Member()}, to: to, team: to.remote}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return a, err
 	}
@@ -409,7 +409,7 @@ func (l machineWay) state(ctx context.Context, w *waiting) ([]api.Status, error)
 
 // outgoing returns the record of a message to another machine.
 func (l *Local) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing, err error) {
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return o, err
 	}

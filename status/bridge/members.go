@@ -17,7 +17,7 @@ import (
 // Teams returns all teams, sorted by name, with that of the registered panes, that of the
 // sessions that are in none, and those on other machines.
 func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (l *Local) Team(ctx context.Context, team string) (d api.TeamDetail, err er
 		return d, err
 	}
 	defer to.Close() // nothing was written through it
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return d, err
 	}

@@ -47,7 +47,7 @@ func (l *Local) Wish(ctx context.Context, team, member string, n api.NewPlace) (
 	if err != nil {
 		return nil, err
 	}
-	w = &Wish{move: relay.Move{State: l.opts.State, Team: t, Config: c, To: ledger.Place(n.To), Force: n.Force}}
+	w = &Wish{move: relay.Move{State: l.Opts.State, Team: t, Config: c, To: ledger.Place(n.To), Force: n.Force}}
 	h, err := l.ask(ctx, w, member)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -63,7 +63,7 @@ func (l *Local) Wish(ctx context.Context, team, member string, n api.NewPlace) (
 }
 
 func (l *Local) ask(ctx context.Context, w *Wish, member string) (h ledger.Handoff, err error) {
-	if w.move.Ledger, err = l.opts.Ledger(ctx); err != nil {
+	if w.move.Ledger, err = l.Opts.Ledger(ctx); err != nil {
 		return h, err
 	}
 	if w.move.Member, err = w.move.Team.Resolve(ctx, member); err != nil {
@@ -112,7 +112,7 @@ func (w *Wish) takeBack(ctx context.Context) (ledger.Handoff, error) {
 
 // movableIn returns the team of the only session of a member that can move.
 func (l *Local) movableIn(ctx context.Context, member string) (team string, err error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +138,7 @@ func (l *Local) movableIn(ctx context.Context, member string) (team string, err 
 
 // Movable returns the sessions that can move: their launchers run.
 func (l *Local) Movable(ctx context.Context) (list []ledger.Handoff, err error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +162,6 @@ func (l *Local) Movable(ctx context.Context) (list []ledger.Handoff, err error) 
 
 // launched reports whether the launcher of a session runs.
 func (l *Local) launched(t *teams.Team, inbox string) bool {
-	runs, err := relay.Running(l.opts.State, t, inbox)
+	runs, err := relay.Running(l.Opts.State, t, inbox)
 	return err == nil && runs
 }

@@ -36,7 +36,7 @@ func (l *Local) addresses(ctx context.Context) map[string][]string {
 			add(p.Inbox, pane.Team)
 		}
 	}
-	if root, err := l.opts.Root(); err == nil {
+	if root, err := l.Opts.Root(); err == nil {
 		listed, _ := root.Teams()
 		for _, one := range listed {
 			t, err := root.Team(one.Name)
@@ -146,7 +146,7 @@ func (l *Local) shortened(ctx context.Context, names []string, none error) (some
 // completedTeam returns the living team that a name stands for: the only one whose name begins so, or whose lead is in a directory
 // that ends so; "" if there is none. The error is [api.CodeAmbiguousTeam] if there are several.
 func (l *Local) completedTeam(ctx context.Context, name string) (string, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return "", err
 	}

@@ -133,7 +133,7 @@ func (l *Local) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (p
 	if opts.Via == api.ViaSession {
 		return p.SessionOf(ctx, to.Team, to.Member())
 	}
-	return p.OfMember(ctx, to.Team, to.Member(), cmp.Or(opts.Tmux, l.opts.Tmux))
+	return p.OfMember(ctx, to.Team, to.Member(), cmp.Or(opts.Tmux, l.Opts.Tmux))
 }
 
 // closed is the error for a pane or session that nothing can be sent to now, whatever is at its prompt,
@@ -365,7 +365,7 @@ func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration,
 		wait, cancel = context.WithDeadline(ctx, until)
 	}
 	defer cancel()
-	l.opts.Debug("waiting for an answer to %s", a.Sent.ID)
+	l.Opts.Debug("waiting for an answer to %s", a.Sent.ID)
 	done, direct, err := panes.AwaitAnswer(wait, a.Sent.Delivery)
 	switch {
 	case ctx.Err() != nil:

@@ -13,7 +13,7 @@ import (
 )
 
 // Panes returns the registered panes; see [api.Bridge].
-func (l *Local) Panes(ctx context.Context) ([]api.Pane, error) {
+func (l *Files) Panes(ctx context.Context) ([]api.Pane, error) {
 	list, err := l.Registered(ctx)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (l *Local) Panes(ctx context.Context) ([]api.Pane, error) {
 }
 
 // registered returns the pane with a name, which may be NAME@tmux.
-func (l *Local) registered(ctx context.Context, name string) (*pane.Panes, pane.Pane, error) {
+func (l *Files) registered(ctx context.Context, name string) (*pane.Panes, pane.Pane, error) {
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return nil, pane.Pane{}, err
@@ -37,7 +37,7 @@ func (l *Local) registered(ctx context.Context, name string) (*pane.Panes, pane.
 }
 
 // Pane looks at a pane now; see [api.Bridge].
-func (l *Local) Pane(ctx context.Context, name string) (api.Pane, error) {
+func (l *Files) Pane(ctx context.Context, name string) (api.Pane, error) {
 	panes, p, err := l.registered(ctx, name)
 	if err != nil {
 		return api.Pane{}, err
@@ -47,7 +47,7 @@ func (l *Local) Pane(ctx context.Context, name string) (api.Pane, error) {
 }
 
 // TestPane says what a message to a pane would do now; see [api.Bridge].
-func (l *Local) TestPane(ctx context.Context, name, policy string) (api.PaneTest, error) {
+func (l *Files) TestPane(ctx context.Context, name, policy string) (api.PaneTest, error) {
 	panes, p, err := l.registered(ctx, name)
 	if err != nil {
 		return api.PaneTest{}, err
@@ -57,12 +57,12 @@ func (l *Local) TestPane(ctx context.Context, name, policy string) (api.PaneTest
 
 // TestUnregistered is [Local.TestPane] for a pane that need not be registered. Its name is its
 // target.
-func (l *Local) TestUnregistered(ctx context.Context, n api.NewPane, policy string) (t api.PaneTest, err error) {
+func (l *Files) TestUnregistered(ctx context.Context, n api.NewPane, policy string) (t api.PaneTest, err error) {
 	seen, err := tmux.Resolve(ctx, n.Socket, n.Target)
 	if err != nil {
 		return t, err
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return t, err
 	}
@@ -103,7 +103,7 @@ func tested(ctx context.Context, panes *pane.Panes, p pane.Pane, policy string) 
 }
 
 // AddPane registers a pane; see [api.Bridge].
-func (l *Local) AddPane(ctx context.Context, n api.NewPane) (shown api.Pane, err error) {
+func (l *Files) AddPane(ctx context.Context, n api.NewPane) (shown api.Pane, err error) {
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return shown, err
@@ -127,12 +127,12 @@ func (l *Local) AddPane(ctx context.Context, n api.NewPane) (shown api.Pane, err
 }
 
 // RemovePane removes a pane; see [api.Bridge].
-func (l *Local) RemovePane(ctx context.Context, name string) (shown api.Pane, err error) {
+func (l *Files) RemovePane(ctx context.Context, name string) (shown api.Pane, err error) {
 	panes, p, err := l.registered(ctx, name)
 	if err != nil {
 		return shown, err
 	}
-	if l.service != nil { // it was seen already
+	if l.Opts.Seen != nil { // it was seen already
 		views, err := l.Look(ctx, []pane.Pane{p})
 		if err != nil {
 			return shown, err

@@ -3,7 +3,6 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,7 +13,6 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 // personWay is the way to the person of the sessions. What their agents write is in the ledger, and is shown as an inbox of the
@@ -122,23 +120,4 @@ func (l *Local) readSaid(ctx context.Context, m api.MarkRead) (done api.Marked, 
 		done.Marked, err = panes.MarkRead(ctx, m.IDs...)
 	}
 	return done, err
-}
-
-// ofSessions reports whether a name is that of the team of the sessions, and of no real one.
-func (l *Local) ofSessions(team string) (bool, error) { return l.reserved(team, pane.SessionTeam) }
-
-// reserved reports whether a name is the reserved one, of the panes or of the sessions, and no real team has it.
-func (l *Local) reserved(team, name string) (bool, error) {
-	if team != name {
-		return false, nil
-	}
-	root, err := l.opts.Root()
-	if err != nil {
-		return false, err
-	}
-	t, err := root.Team(team)
-	if err == nil {
-		return false, t.Close()
-	}
-	return errors.Is(err, teams.ErrTeamGone) || errors.As(err, new(*teams.NotFoundError)), nil
 }

@@ -27,12 +27,12 @@ type prompter func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResul
 func (r *row) promptable(ctx context.Context, member string) (prompts prompter, reason string, err error) {
 	s, t := r.service, r.to.Team
 	if s == nil {
-		return nil, r.unserved(), nil
+		return nil, r.Opts.Idle(), nil
 	}
 	if !Person(ctx) {
 		return nil, "a program sends them", nil
 	}
-	lg, err := r.opts.Ledger(ctx)
+	lg, err := r.Opts.Ledger(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -54,7 +54,7 @@ func (r *row) promptable(ctx context.Context, member string) (prompts prompter, 
 			}, "", nil
 		}
 	}
-	info, _, err := relay.Stat(ctx, lg, r.opts.State, t, r.sender.Config(), member)
+	info, _, err := relay.Stat(ctx, lg, r.Opts.State, t, r.sender.Config(), member)
 	if err != nil {
 		return nil, "", err
 	}

@@ -46,7 +46,7 @@ type Recorder struct {
 func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 	r := &Recorder{l: l, team: team, page: 1000}
 	var err error
-	if r.root, err = l.opts.Root(); err != nil {
+	if r.root, err = l.Opts.Root(); err != nil {
 		return nil, err
 	}
 	if s := l.service; s != nil {
@@ -75,7 +75,7 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		l.opts.Warn(fmt.Errorf("%s; there is no history, and nothing is recorded", view.Describe(err)))
+		l.Opts.Warn(fmt.Errorf("%s; there is no history, and nothing is recorded", view.Describe(err)))
 		if err := r.openTemporary(ctx); err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 	if r.after, err = r.journal.Last(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	l.opts.Debug("watching")
+	l.Opts.Debug("watching")
 	l.recording(r)
 	return r, nil
 }
@@ -97,7 +97,7 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 func (l *Local) Keep(ctx context.Context, team string) (*Recorder, error) {
 	r := &Recorder{l: l, team: team, keeps: true}
 	var err error
-	if r.root, err = l.opts.Root(); err != nil {
+	if r.root, err = l.Opts.Root(); err != nil {
 		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
@@ -131,7 +131,7 @@ func (l *Local) recorded(ctx context.Context) (_ *journal.Journal, err error) {
 		return l.recorder.journal, nil
 	}
 	if l.journal == nil {
-		l.journal, err = l.opts.Journal(ctx)
+		l.journal, err = l.Opts.Journal(ctx)
 	}
 	return l.journal, err
 }
@@ -151,15 +151,15 @@ func (r *Recorder) Poke() {
 
 func (r *Recorder) open(ctx context.Context) (err error) {
 	opening, cancel := ctx, context.CancelFunc(func() {})
-	if wait := r.l.opts.RecordWithin; wait > 0 {
+	if wait := r.l.Opts.RecordWithin; wait > 0 {
 		opening, cancel = context.WithTimeout(ctx, wait)
 	}
 	defer cancel()
-	if r.journal, err = r.l.opts.Journal(opening); err != nil {
+	if r.journal, err = r.l.Opts.Journal(opening); err != nil {
 		return err
 	}
 	r.close = r.journal.Close
-	if wait := 5 * r.l.opts.RecordWithin; wait > 0 && !r.keeps { // else recording would wait for as long as another process is stopped
+	if wait := 5 * r.l.Opts.RecordWithin; wait > 0 && !r.keeps { // else recording would wait for as long as another process is stopped
 		writing, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		if err = r.journal.Writable(writing); err != nil {
@@ -191,7 +191,7 @@ func (r *Recorder) begin(ctx context.Context) error {
 	if l := r.Ledger(ctx); l != nil {
 		warn := func(err error) {
 			if running.Err() == nil {
-				r.l.opts.Warn(err)
+				r.l.Opts.Warn(err)
 			}
 		}
 		if !r.keeps { // else what was sent before can wait
@@ -228,13 +228,13 @@ func (r *Recorder) begin(ctx context.Context) error {
 // warn gets the tap's errors.
 func (r *Recorder) warn(err error) {
 	if broken, ok := errors.AsType[*journal.Error](err); !ok || errors.Is(broken, journal.ErrBusy) {
-		r.l.opts.Warn(err)
+		r.l.Opts.Warn(err)
 		return
 	}
 	select {
 	case r.failed <- err:
 		if r.keeps { // nobody receives from the channel, so this happens once
-			r.l.opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
+			r.l.Opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
 		}
 	default: // already pending
 	}
@@ -247,9 +247,9 @@ func broken(failure error) error {
 
 // Ledger returns the ledger; nil if it cannot be opened, of which it warns once.
 func (r *Recorder) Ledger(ctx context.Context) *ledger.Ledger {
-	l, err := r.l.opts.Ledger(ctx)
+	l, err := r.l.Opts.Ledger(ctx)
 	if err != nil && !r.warned && ctx.Err() == nil {
-		r.l.opts.Warn(fmt.Errorf("%w; sent messages are not known", err))
+		r.l.Opts.Warn(fmt.Errorf("%w; sent messages are not known", err))
 		r.warned = true
 	}
 	return l
@@ -275,10 +275,10 @@ func (r *Recorder) Close() error {
 		return errors.Join(err, r.close())
 	}
 	if err != nil {
-		r.l.opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
+		r.l.Opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
 	}
 	if err := r.lastLook(); err != nil && len(r.failed) == 0 {
-		r.l.opts.Warn(fmt.Errorf("%s; the latest messages may not be recorded", view.Describe(err)))
+		r.l.Opts.Warn(fmt.Errorf("%s; the latest messages may not be recorded", view.Describe(err)))
 	}
 	return r.close()
 }
@@ -341,7 +341,7 @@ func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.C
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, journal.ErrPruned):
-			r.l.opts.Warn(errors.New("\"teambridge gc\" removed some messages before they were shown"))
+			r.l.Opts.Warn(errors.New("\"teambridge gc\" removed some messages before they were shown"))
 			if r.after, err = r.journal.Last(ctx); err != nil {
 				return nil, err
 			}

@@ -18,16 +18,6 @@ import (
 	"teambridge/teams"
 )
 
-// anyRoot returns the Claude directory, or nil if there is none: what was added for one that is
-// gone can still be removed.
-func (l *Local) anyRoot() (*teams.Root, error) {
-	root, err := l.opts.Root()
-	if errors.As(err, new(*teams.NoRootError)) {
-		return nil, nil
-	}
-	return root, err
-}
-
 // Relay returns the relay that a name means; see [api.Bridge].
 func (l *Local) Relay(ctx context.Context, team, name string) (api.RelayEntry, error) {
 	e, _, err := l.relay(ctx, team, name)
@@ -154,8 +144,8 @@ func (l *Local) pokeFleet() {
 
 // admin changes the relays of a Claude directory in the ledger, where a service sees it.
 func (l *Local) admin(ctx context.Context, root *teams.Root) (fleet.Admin, error) {
-	lg, err := l.opts.Ledger(ctx)
-	return fleet.Admin{Root: root, Ledger: lg, Locker: l.opts.Locker, State: l.opts.State}, err
+	lg, err := l.Opts.Ledger(ctx)
+	return fleet.Admin{Root: root, Ledger: lg, Locker: l.Opts.Locker, State: l.Opts.State}, err
 }
 
 // AddRelay adds a relay; see [api.Bridge].
@@ -170,7 +160,7 @@ func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry,
 			return e, &runtimes.SettingError{Setting: "idle-exit", Reason: fmt.Sprintf("%q is not a duration such as 30m", n.IdleExit)}
 		}
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return e, err
 	}
@@ -238,7 +228,7 @@ func (l *Local) retryRelay(ctx context.Context, r ledger.Relay) error {
 			return err
 		}
 		// It was just added, and is about to start, or it is of another Claude directory.
-		if own, err := l.opts.Root(); err != nil || r.Root == own.Path() {
+		if own, err := l.Opts.Root(); err != nil || r.Root == own.Path() {
 			return err
 		}
 	}
@@ -291,11 +281,11 @@ func (l *Local) Hold(ctx context.Context, team, member, sender string) ([]api.Ho
 			return nil, err
 		}
 	}
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return nil, err
 	}
-	relays, err := view.Relays(ctx, lg, l.opts.State, t)
+	relays, err := view.Relays(ctx, lg, l.Opts.State, t)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +325,7 @@ func (l *Local) Hold(ctx context.Context, team, member, sender string) ([]api.Ho
 func (l *Local) holdReason(ctx context.Context, team, a, b string) string {
 	waits, err := l.Attention(ctx, team)
 	if err != nil {
-		l.opts.Warn(fmt.Errorf("%w; the hold does not say how long the loop was", err))
+		l.Opts.Warn(fmt.Errorf("%w; the hold does not say how long the loop was", err))
 	}
 	for _, w := range waits {
 		if w.Kind == api.WaitsLoop && (w.Member == a && w.From == b || w.Member == b && w.From == a) {
@@ -356,7 +346,7 @@ func (l *Local) Release(ctx context.Context, team, member, sender string) ([]api
 	if err != nil {
 		return nil, err
 	}
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return nil, err
 	}

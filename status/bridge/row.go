@@ -112,12 +112,12 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 	if err != nil {
 		return nil, err
 	}
-	opts := mail.Options{Team: to.Team, Locker: l.opts.Locker, From: from}
+	opts := mail.Options{Team: to.Team, Locker: l.Opts.Locker, From: from}
 	if opts.Config, err = to.Team.Config(ctx); err != nil {
 		return nil, err
 	}
 	if !dryRun {
-		if opts.Ledger, err = l.opts.Ledger(ctx); err != nil {
+		if opts.Ledger, err = l.Opts.Ledger(ctx); err != nil {
 			if !force {
 				return nil, fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
 			}
@@ -125,13 +125,13 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 		}
 	}
 	opts.Facts = func(member string) teams.Facts {
-		f, err := relay.Facts(ctx, opts.Ledger, l.opts.State, to.Team, opts.Config, member)
+		f, err := relay.Facts(ctx, opts.Ledger, l.Opts.State, to.Team, opts.Config, member)
 		if err != nil { // it is for a hint
-			l.opts.Debug("whether %s is relayed to is not known: %v", member, err)
+			l.Opts.Debug("whether %s is relayed to is not known: %v", member, err)
 		}
 		return f
 	}
-	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.recorded, l.opts.RecordWithin, l.unrecorded
+	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.recorded, l.Opts.RecordWithin, l.unrecorded
 	if s := l.service; s != nil {
 		opts.Conversations = &s.conversations
 	}
@@ -146,7 +146,7 @@ func (l *Local) unrecorded(err error) {
 	l.warned = true
 	l.mu.Unlock()
 	if !warned {
-		l.opts.Warn(fmt.Errorf("%w; the history may lack this message", err))
+		l.Opts.Warn(fmt.Errorf("%w; the history may lack this message", err))
 	}
 }
 
@@ -197,9 +197,9 @@ func (r *row) append(ctx context.Context, member string, m mail.Message, track b
 	case err != nil:
 		return d, err
 	case r.blind != nil:
-		r.opts.Warn(fmt.Errorf("the message is in the inbox, but will not be in the history: %w", r.blind))
+		r.Opts.Warn(fmt.Errorf("the message is in the inbox, but will not be in the history: %w", r.blind))
 	case d.Unrecorded != nil:
-		r.opts.Warn(fmt.Errorf("the message is in the inbox, but that was not recorded: %w", d.Unrecorded))
+		r.Opts.Warn(fmt.Errorf("the message is in the inbox, but that was not recorded: %w", d.Unrecorded))
 	}
 	switch s := r.service; {
 	case s != nil:
@@ -268,7 +268,7 @@ func (l inboxWay) taken(ctx context.Context, s api.Sent, until string, timeout t
 
 // outdated returns an error if the Claude Code of a message's recipient is too old.
 func (l *Local) outdated(ctx context.Context, s api.Sent) error {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil // the wait says it
 	}
@@ -286,7 +286,7 @@ func (l *Local) outdated(ctx context.Context, s api.Sent) error {
 
 // receipt waits until the receipt of a message that the service follows says what became of it.
 func (l inboxWay) receipt(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return s, err
 	}
@@ -333,7 +333,7 @@ func (l inboxWay) receipt(ctx context.Context, s api.Sent, until string, timeout
 // notTaken is the error for a message that was not taken within a time. ctx may have ended.
 func (l *Local) notTaken(ctx context.Context, t *teams.Team, s api.Sent, after time.Duration) error {
 	what := "nothing shows that " + s.Member + " has taken the message"
-	if box, err := inbox.Open(t, s.Member, l.opts.Locker); err == nil {
+	if box, err := inbox.Open(t, s.Member, l.Opts.Locker); err == nil {
 		rows, err := box.Read(context.WithoutCancel(ctx))
 		if t := inbox.Track(rows, s.ID); err == nil && t != nil && t.Look(&inbox.Seen{Rows: rows}, false) == inbox.Unconsumed {
 			what = s.Member + " has not taken the message, which stays in its inbox"

@@ -64,6 +64,7 @@ type Service struct {
 	log    *slog.Logger
 	locker *lockedfile.Locker
 
+	panes   *pane.Panes
 	ledger  *ledger.Ledger
 	journal *journal.Journal // written by the tap and, so that they do not collide, for receipts
 	reader  *journal.Journal // the same file, so that a long search does not delay the tap
@@ -117,17 +118,8 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
-	s.Local = New(Options{
-		Root:    func() (*teams.Root, error) { return opts.Root, nil },
-		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
-		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
-		State:   opts.State, Locker: s.locker, Tmux: opts.Tmux, LookupEnv: s.lookupEnv,
-		Warn:  s.warn("sending"),
-		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
-	})
-	s.service = s
 	s.panes = pane.New(pane.Options{
-		Root: opts.Root, Ledger: s.ledger, State: opts.State, Homes: s.homes(), Locker: s.locker, As: opts.As, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
+		Root: opts.Root, Ledger: s.ledger, State: opts.State, Homes: pane.HomesOf(s.lookupEnv), Locker: s.locker, As: opts.As, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
 		Changed: func(ledger.InboxKey) {
 			signal(s.paneNews)
 			signal(s.dirty)
@@ -138,6 +130,16 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
 		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksTold: true, Changed: s.shown.tell,
 	})
+	s.Local = New(Options{
+		Root:    func() (*teams.Root, error) { return opts.Root, nil },
+		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
+		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
+		State:   opts.State, Locker: s.locker, Tmux: opts.Tmux, LookupEnv: s.lookupEnv,
+		Panes: s.panes, Seen: s.states.Seen,
+		Warn:  s.warn("sending"),
+		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
+	})
+	s.service = s
 	return s, nil
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 // Sessions returns the sessions of Claude Code on this machine; see [api.Bridge].
-func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
-	root, err := l.opts.Root()
+func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 		l.unreadable = err.Error()
 		l.mu.Unlock()
 		if news { // not each time that somebody looks
-			l.opts.Warn(fmt.Errorf("%w; whose sessions are in these teams is not known", err))
+			l.Opts.Warn(fmt.Errorf("%w; whose sessions are in these teams is not known", err))
 		}
 	}
 	relayed := map[int]ledger.Session{}
@@ -45,7 +45,7 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 				relayed[s.PID] = s
 			}
 		}
-		if known, err = pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State}).KnownSessions(ctx); err != nil {
+		if known, err = pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State}).KnownSessions(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +54,7 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 	}
 	shown := make([]api.Session, 0, len(all))
 	for _, s := range all {
-		by := pane.ReachOf(l.opts.State, s.Process)
+		by := pane.ReachOf(l.Opts.State, s.Process)
 		one := view.Session(s)
 		if k, ok := pane.Known(known, s.Process); ok {
 			one.As = k.Inbox
@@ -80,4 +80,29 @@ func (l *Local) Sessions(ctx context.Context) ([]api.Session, error) {
 		shown = append(shown, one)
 	}
 	return shown, nil
+}
+
+// sessions returns the sessions with these names or, if there are no names, those that live or that messages wait for.
+func (l *Files) sessions(ctx context.Context, names []string) ([]pane.Pane, error) {
+	root, err := l.Opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State, Homes: l.homes()})
+	if len(names) == 0 {
+		return panes.Around(ctx)
+	}
+	list := make([]pane.Pane, 0, len(names))
+	for _, name := range names {
+		one, err := panes.FindSession(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }

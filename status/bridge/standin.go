@@ -32,7 +32,7 @@ const standInUnused = 30 * 24 * time.Hour
 // standInFor returns the name of the stand-in of a member on a machine, MEMBER@TEAM, in a team that
 // has agents, and makes it if there is none.
 func (l *Local) standInFor(ctx context.Context, t *teams.Team, machine, address, as string) (string, error) {
-	lg, err := l.opts.Ledger(ctx)
+	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -63,19 +63,19 @@ func (l *Local) standInFor(ctx context.Context, t *teams.Team, machine, address,
 	if _, taken := c.Member(s.Inbox); taken && s.AgentID == "" {
 		return "", api.Decide(api.CodeConflict, "", "%s has a member called %s, which does not stand for %s on %s", t.Name(), s.Inbox, address, machine)
 	}
-	release, err := mail.Alone(ctx, l.opts.State)
+	release, err := mail.Alone(ctx, l.Opts.State)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	lead, _ := c.Lead()
-	m, err := t.Join(ctx, l.opts.Locker, s.Inbox, lead.Cwd)
+	m, err := t.Join(ctx, l.Opts.Locker, s.Inbox, lead.Cwd)
 	if err != nil {
 		return "", err
 	}
 	s.AgentID, s.JoinedAt = m.AgentID, m.JoinedAt
 	if err = lg.SetStandIn(ctx, s); err != nil && m.Added { // nobody would know it again
-		_, lerr := t.Leave(ctx, l.opts.Locker, m)
+		_, lerr := t.Leave(ctx, l.Opts.Locker, m)
 		err = errors.Join(err, lerr)
 	}
 	return s.Inbox, err
@@ -113,7 +113,7 @@ func accessLock(machine string) string { return "access of " + machine }
 // endAccess removes the stand-ins of members on a machine, from one team or all, that it may write to
 // no longer. After it, nothing of what came before makes another stand-in, or is delivered there.
 func (l *Local) endAccess(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
-	release, err := lockedfile.HoldWithin(ctx, l.accessWithin, filepath.Join(l.opts.State, "locks"), accessLock(machine))
+	release, err := lockedfile.HoldWithin(ctx, l.accessWithin, filepath.Join(l.Opts.State, "locks"), accessLock(machine))
 	if err != nil {
 		return fmt.Errorf("a message of %s is just being delivered: %w", machine, err)
 	}
@@ -122,7 +122,7 @@ func (l *Local) endAccess(ctx context.Context, lg *ledger.Ledger, machine, team 
 }
 
 func (l *Local) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // and no team does
 	}
@@ -144,7 +144,7 @@ func (l *Local) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *team
 		defer t.Close() // it is written by path
 		var c *teams.Config
 		if c, err = t.Config(ctx); err == nil && c.Instance().CreatedAt == s.CreatedAt {
-			_, err = t.Leave(ctx, l.opts.Locker, teams.Membership{Name: s.Inbox, AgentID: s.AgentID, JoinedAt: s.JoinedAt})
+			_, err = t.Leave(ctx, l.Opts.Locker, teams.Membership{Name: s.Inbox, AgentID: s.AgentID, JoinedAt: s.JoinedAt})
 		}
 	}
 	if err != nil && !errors.Is(err, teams.ErrTeamGone) && !errors.Is(err, teams.ErrNotOurs) && !errors.As(err, new(*teams.NotFoundError)) {

@@ -100,7 +100,7 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 	}
 	list, err := l.Registered(ctx)
 	if err != nil { // there are still the inboxes
-		l.opts.Debug("panes are not known: %v", err)
+		l.Opts.Debug("panes are not known: %v", err)
 	}
 	living, err := l.living(ctx, members)
 	if err != nil {
@@ -146,31 +146,6 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 		err = cmp.Or(nobody(l.addresses(ctx), members), err)
 	}
 	return Target{Team: t, Members: members}, err
-}
-
-// sessions returns the sessions with these names or, if there are no names, those that live or that messages wait for.
-func (l *Local) sessions(ctx context.Context, names []string) ([]pane.Pane, error) {
-	root, err := l.opts.Root()
-	if err != nil {
-		return nil, err
-	}
-	lg, err := l.Ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.opts.State, Homes: l.homes()})
-	if len(names) == 0 {
-		return panes.Around(ctx)
-	}
-	list := make([]pane.Pane, 0, len(names))
-	for _, name := range names {
-		one, err := panes.FindSession(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, one)
-	}
-	return list, nil
 }
 
 // paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
@@ -234,7 +209,7 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 		}
 		return Target{Team: t, Members: members}, err
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return Target{}, err
 	}
@@ -301,7 +276,7 @@ func named(list []pane.Pane, names []string) (some []pane.Pane, ok bool) {
 // living returns the names of the living teams that have all members; none if there are no
 // members.
 func (l *Local) living(ctx context.Context, members []string) (all []string, err error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	for i, m := range members {
 		if err != nil || m == "" {
 			return nil, err
@@ -319,7 +294,7 @@ func (l *Local) living(ctx context.Context, members []string) (all []string, err
 // [teams.Root.Choose] chooses. The error is [api.CodeGone] for one that has ended, if anything
 // of it was recorded. The caller closes the team.
 func (l *Local) Open(ctx context.Context, s api.Scope) (*teams.Team, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}

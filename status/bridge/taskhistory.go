@@ -168,7 +168,7 @@ func (l *Local) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.
 		return h, missing
 	}
 	q.Who = strings.TrimPrefix(who, "#")
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return h, err
 	}

@@ -56,7 +56,7 @@ func (l *Local) followTasks(ctx context.Context, q api.TaskQuery, tell func(api.
 	if err != nil {
 		return err
 	}
-	w := watch.New(watch.Options{Root: t.root.Path(), Tasks: true, Only: t.watches, Warn: l.opts.Warn})
+	w := watch.New(watch.Options{Root: t.root.Path(), Tasks: true, Only: t.watches, Warn: l.Opts.Warn})
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // Next is to say that ctx has ended, not that the watcher has
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(watching) }()
@@ -95,7 +95,7 @@ func (l *Local) followTasks(ctx context.Context, q api.TaskQuery, tell func(api.
 
 // tasking reads the lists that are asked for.
 func (l *Local) tasking(ctx context.Context, q api.TaskQuery) (*tasking, error) {
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}

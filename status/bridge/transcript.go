@@ -74,7 +74,7 @@ func (t *telling) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	root, err := t.opts.Root()
+	root, err := t.Opts.Root()
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (t *telling) relayed(ctx context.Context) (s ledger.Session, found bool, er
 		return s, false, err
 	}
 	if t.team == "" {
-		root, err := t.opts.Root()
+		root, err := t.Opts.Root()
 		if err != nil {
 			return s, false, err
 		}
@@ -212,7 +212,7 @@ func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settin
 
 // openCodeSession tells a session of OpenCode.
 func (t *telling) openCodeSession(ctx context.Context, id string, settings ledger.Relay) (err error) {
-	l := runtimes.Launch{Settings: settings, State: t.opts.State}
+	l := runtimes.Launch{Settings: settings, State: t.Opts.State}
 	if t.service != nil {
 		l.Env = t.service.opts.Env
 	}
@@ -274,7 +274,7 @@ func (t *telling) follow(ctx context.Context, path string) (next string, err err
 
 // path finds the transcript of a session, or of a member.
 func (t *telling) path(ctx context.Context) (string, error) {
-	root, err := t.opts.Root()
+	root, err := t.Opts.Root()
 	if err != nil {
 		return "", err
 	}

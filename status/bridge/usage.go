@@ -83,7 +83,7 @@ func (l *Local) Usage(ctx context.Context, q api.UsageQuery) (api.Usage, error) 
 		now := time.Now()
 		q.Since = time.Date(now.Year(), now.Month(), now.Day()-6, 0, 0, 0, 0, time.Local)
 	}
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return api.Usage{}, err
 	}

@@ -51,7 +51,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 		return h, err
 	}
 	defer to.Close() // nothing was written through it
-	root, err := l.opts.Root()
+	root, err := l.Opts.Root()
 	if err != nil {
 		return h, err
 	}
