@@ -16,36 +16,33 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"teambridge/inbox/journal"
-	"teambridge/status"
-	"teambridge/status/attention"
 )
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
 type Local struct {
 	*Files
+	*Archive
+	*Transcripts
+	*TaskLists
 
 	service *Service // whose it is; nil in a command
 
 	accessWithin time.Duration // see endAccess
 
-	mu       sync.Mutex
-	recorder *Recorder             // that runs; nil: none
-	journal  *journal.Journal      // see recorded
-	sent     map[string]*following // what a command has put into inboxes, by [followed]
-	typing   map[string]bool       // deliveries that a command types into panes itself
-	warned   bool                  // that the journal cannot be used
-
-	cache  *attention.Cache // what a command knows of what waits
-	source status.Source    // of cache
-	idle   string           // why, as cache knows it, relays do not run
-	meters meters
+	mu     sync.Mutex
+	sent   map[string]*following // what a command has put into inboxes, by [followed]
+	typing map[string]bool       // deliveries that a command types into panes itself
+	warned bool                  // that the journal cannot be used
 }
 
 // New returns a Local. It opens nothing.
-func New(opts Options) *Local {
-	return &Local{Files: OpenFiles(opts), accessWithin: accessWithin, sent: map[string]*following{}, typing: map[string]bool{}}
+func New(opts Options) *Local { return open(opts, nil) }
+
+func open(opts Options, rec *Recording) *Local {
+	l := &Local{Files: OpenFiles(opts), accessWithin: accessWithin, sent: map[string]*following{}, typing: map[string]bool{}}
+	l.Archive = OpenArchive(l.Files, ArchiveOptions{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: l.hasInboxes})
+	l.Transcripts, l.TaskLists = &Transcripts{Archive: l.Archive}, &TaskLists{l.Archive}
+	return l
 }
 
 type personKey struct{}

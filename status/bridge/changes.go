@@ -13,7 +13,7 @@ import (
 )
 
 // Changes returns which files an agent has changed; see [api.Bridge].
-func (l *Local) Changes(ctx context.Context, team, who string, q api.ChangesQuery) ([]api.FileChanges, error) {
+func (l *Transcripts) Changes(ctx context.Context, team, who string, q api.ChangesQuery) ([]api.FileChanges, error) {
 	paths, err := l.transcripts(ctx, team, who)
 	if err != nil {
 		return nil, err
@@ -67,13 +67,11 @@ func patch(c transcript.Change) api.Patch {
 
 // transcripts returns the transcripts of an agent and of its subagents, but not of teammates in its
 // process.
-func (l *Local) transcripts(ctx context.Context, team, who string) ([]string, error) {
-	t := &telling{Local: l, team: team, who: who}
-	end, err := t.settle(ctx)
-	if err != nil {
+func (l *Transcripts) transcripts(ctx context.Context, team, who string) ([]string, error) {
+	t := &telling{Archive: l.Archive, team: team, who: who}
+	if err := t.settle(ctx); err != nil {
 		return nil, err
 	}
-	defer end()
 	s, found, err := t.relayed(ctx)
 	if err != nil {
 		return nil, err

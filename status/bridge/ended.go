@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,17 +18,20 @@ import (
 	"teambridge/teams"
 )
 
-// Journal opens the journal, if anything was recorded or sent; else it is nil.
-func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
+// Journal returns the journal for reading; nil if nothing was recorded or sent.
+func (l *Archive) Journal(ctx context.Context) (*journal.Journal, error) {
+	if rec := l.opts.Recording; rec != nil {
+		return rec.Journal, nil
+	}
 	if l.records() {
-		return l.recorded(ctx)
+		return l.OpenJournal(ctx)
 	}
 	if l.Opts.State == "" {
 		return nil, nil
 	}
 	for _, name := range []string{"journal.db", "ledger.db"} {
 		if _, err := os.Stat(filepath.Join(l.Opts.State, name)); !errors.Is(err, fs.ErrNotExist) {
-			return l.recorded(ctx)
+			return l.OpenJournal(ctx)
 		}
 	}
 	return nil, nil
@@ -35,13 +39,16 @@ func (l *Local) Journal(ctx context.Context) (*journal.Journal, error) {
 
 // Refresh copies the messages of the ledger into the journal, and looks which of those that q
 // selects are still in their inboxes. If that fails, it warns.
-func (l *Local) Refresh(ctx context.Context, j *journal.Journal, q journal.Query) {
+func (l *Archive) Refresh(ctx context.Context, j *journal.Journal, q journal.Query) {
 	l.refresh(ctx, j, func() ([]journal.InboxKey, error) { return j.Occupied(ctx, q) })
 }
 
 // refresh copies the messages of the ledger, and then looks at inboxes. If that fails, it warns.
-func (l *Local) refresh(ctx context.Context, j *journal.Journal, inboxes func() ([]journal.InboxKey, error)) {
+func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func() ([]journal.InboxKey, error)) {
 	lg, err := l.Ledger(ctx)
+	if err == nil && l.opts.Recording != nil { // with the connection that records, so that they do not collide
+		j, err = l.OpenJournal(ctx)
+	}
 	if err == nil && lg != nil {
 		_, err = replicate.Copy(ctx, lg, j)
 	}
@@ -58,7 +65,7 @@ func (l *Local) refresh(ctx context.Context, j *journal.Journal, inboxes func() 
 
 // Ended returns the teams in the journal, or those of one name, that no longer exist. The one
 // that was heard last comes first.
-func (l *Local) Ended(ctx context.Context, name string) ([]journal.TeamRecord, error) {
+func (l *Archive) Ended(ctx context.Context, name string) ([]journal.TeamRecord, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
@@ -92,7 +99,7 @@ func (l *Local) Ended(ctx context.Context, name string) ([]journal.TeamRecord, e
 }
 
 // EndedTeams returns the teams that no longer exist; see [api.Bridge].
-func (l *Local) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
+func (l *Archive) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
 	ended, err := l.Ended(ctx, "")
 	list := make([]api.EndedTeam, 0, len(ended))
 	for _, e := range ended {
@@ -106,7 +113,7 @@ func (l *Local) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
 }
 
 // orEnded returns the error of opening a team by name: another one if it has ended.
-func (l *Local) orEnded(ctx context.Context, name string, err error) error {
+func (l *Archive) orEnded(ctx context.Context, name string, err error) error {
 	ended, jerr := l.Ended(ctx, name)
 	if jerr != nil {
 		l.Opts.Debug("whether the team has ended is not known: %s", view.Describe(jerr))
@@ -120,4 +127,23 @@ func (l *Local) orEnded(ctx context.Context, name string, err error) error {
 		when = heard.Format("at 15:04:05")
 	}
 	return api.Decide(api.CodeGone, view.HistoryHint(name), "the team %s has ended; it was last heard %s", name, when)
+}
+
+// Open opens the team that a scope means: that of its name, or the one that
+// [teams.Root.Choose] chooses. The error is [api.CodeGone] for one that has ended, if anything
+// of it was recorded. The caller closes the team.
+func (l *Archive) Open(ctx context.Context, s api.Scope) (*teams.Team, error) {
+	root, err := l.Opts.Root()
+	if err != nil {
+		return nil, err
+	}
+	name := cmp.Or(s.Team, s.Default)
+	if name == "" {
+		return root.Choose(ctx, s.Dir)
+	}
+	t, err := root.Team(name)
+	if l.opts.Recording == nil && errors.As(err, new(*teams.NotFoundError)) {
+		err = l.orEnded(ctx, name, err)
+	}
+	return t, err
 }

@@ -31,9 +31,9 @@ func (q *EventQuery) Check() error {
 	return nil
 }
 
-// A Stream yields events. Make one with [Local.Stream], and run it once.
+// A Stream yields events. Make one with [Archive.Stream], and run it once.
 type Stream struct {
-	l       *Local
+	l       *Archive
 	q       EventQuery
 	rec     *Recorder
 	shown   <-chan struct{} // a snapshot shows something else; nil: nothing tells
@@ -56,8 +56,8 @@ type Sink struct {
 }
 
 // Stream returns a stream of events, which begins now. In a command it records the inboxes until
-// it has run. The errors are [api.CodeUsage] for a bad After, and those of [Local.Record].
-func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
+// it has run. The errors are [api.CodeUsage] for a bad After, and those of [Archive.Record].
+func (l *Archive) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	at, _ := parsePosition(q.After)
 	if err := q.Check(); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 		return nil, err
 	}
 	s := &Stream{l: l, q: q, rec: rec, root: root.Path(), done: func() {}}
-	if service := l.service; service != nil {
-		s.shown, s.done = service.watchStates()
+	if rec := l.opts.Recording; rec != nil {
+		s.shown, s.done = rec.Shown()
 	}
 	if s.at, s.known, err = locate(ctx, rec.journal, at, q.IsID); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -85,7 +85,7 @@ func (l *Local) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 }
 
 // Events yields events; see [api.Bridge].
-func (l *Local) Events(ctx context.Context, team, after string) iter.Seq2[api.Event, error] {
+func (l *Archive) Events(ctx context.Context, team, after string) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		s, err := l.Stream(ctx, EventQuery{Team: team, After: after})
 		if err == nil {
@@ -158,7 +158,7 @@ func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 		return err
 	}
 	beat := sink.Heartbeat
-	if beat == 0 || s.l.service == nil {
+	if beat == 0 || s.l.opts.Recording == nil {
 		beat = recheck
 	}
 	alive := time.NewTicker(beat)
@@ -181,25 +181,16 @@ func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.shown:
-			if err := s.snapshot(ctx); err != nil {
-				return err
-			}
-		case <-alive.C:
-			if sink.Alive != nil {
-				if err := sink.Alive(); err != nil {
-					return err
-				}
-			}
-		case <-s.rec.look:
-		case err := <-s.rec.failed:
-			return broken(err)
-		case err := <-s.rec.ended:
-			s.rec.ended <- err
-			return errors.Join(err, context.Cause(ctx), errors.New("watching ended"))
+		beat, shown, err := s.rec.await(ctx, alive.C, s.shown)
+		switch {
+		case err != nil:
+		case shown:
+			err = s.snapshot(ctx)
+		case beat && sink.Alive != nil:
+			err = sink.Alive()
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -286,41 +277,26 @@ func (s *Stream) snapshot(ctx context.Context) error {
 		return nil
 	}
 	old, states := gather, (*attention.Cache)(nil)
-	if service := s.l.service; service != nil {
-		old, states = service.opts.Gather, service.states
+	if rec := s.l.opts.Recording; rec != nil {
+		old, states = rec.Gather, rec.States
 	} else if time.Since(s.checked) < gather {
 		return nil // the next look is soon
 	} else if lg := s.rec.Ledger(ctx); lg == nil { // of which it has warned
-		return s.withoutLedger(ctx)
+		s.checked = time.Now()
+		shot, err := s.l.opts.WithoutLedger(ctx, s.q.Team)
+		if err != nil {
+			return err
+		}
+		return s.show(shot)
 	} else {
 		var err error
-		if states, err = s.l.states(ctx, lg, s.q.Team); err != nil {
+		if states, err = s.l.Cache(ctx, lg, s.q.Team); err != nil {
 			return err
 		}
 	}
 	s.checked = time.Now()
 	shot, err := states.Snapshot(ctx, s.q.Team, old)
 	if err != nil {
-		return err
-	}
-	return s.show(shot)
-}
-
-// withoutLedger sends what is known of teams without a ledger: nothing of it waits.
-func (s *Stream) withoutLedger(ctx context.Context) error {
-	s.checked = time.Now()
-	shot := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}, Attention: []api.Attention{}}
-	all, err := s.l.Teams(ctx)
-	for _, t := range all {
-		if s.q.Team != "" && t.Team != s.q.Team {
-			continue
-		}
-		shot.Teams = append(shot.Teams, t)
-		if states, err := s.l.Status(ctx, t.Team); err == nil { // else it has a problem, or has ended
-			shot.Status = append(shot.Status, states...)
-		}
-	}
-	if err != nil && all == nil {
 		return err
 	}
 	return s.show(shot)

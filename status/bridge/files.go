@@ -44,6 +44,8 @@ type Options struct {
 	AnswerWithin time.Duration
 	Version      api.Version // of this program
 
+	Env []string // of agents, as "NAME=value"; nil: that of this process
+
 	// What a service has; nil in a command.
 	Panes *pane.Panes                                             // what types into panes
 	Seen  func(context.Context, []pane.Pane) ([]pane.View, error) // what is in panes, as it was seen last
@@ -181,4 +183,20 @@ func (l *Files) anyRoot() (*teams.Root, error) {
 		return nil, nil
 	}
 	return root, err
+}
+
+// paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
+// the sessions, which there always is, or one on another machine.
+func (l *Files) paneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
+	if _, _, ok := elsewhere(name); ok {
+		return teams.Instance{Team: name, CreatedAt: ledger.MachineTeamCreated}, true, nil
+	}
+	if name == pane.SessionTeam {
+		return teams.Instance{Team: name, CreatedAt: ledger.SessionTeamCreated}, true, nil
+	}
+	list, err := l.Registered(ctx)
+	if name != pane.Team || err != nil || len(list) == 0 {
+		return t, false, err
+	}
+	return teams.Instance{Team: name, CreatedAt: list[0].CreatedAt}, true, nil
 }

@@ -30,9 +30,11 @@ func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report,
 	} else if err != nil {
 		return api.Report{}, err
 	}
-	read := l.recorded
-	if s := l.service; s != nil {
-		read = func(context.Context) (*journal.Journal, error) { return s.reader, nil }
+	read := func(ctx context.Context) (*journal.Journal, error) {
+		if j, err := l.Journal(ctx); err != nil || j != nil {
+			return j, err
+		}
+		return l.OpenJournal(ctx)
 	}
 	return doctor.Checkup{
 		Root: root, NoRoot: missing, State: l.Opts.State, Locker: l.Opts.Locker, LookupEnv: l.Opts.LookupEnv, Dir: l.Opts.Dir, Wait: l.Opts.AnswerWithin, Version: l.Opts.Version,

@@ -171,7 +171,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	}()
 	sender, err := mail.New(ctx, mail.Options{
 		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User, Conversations: &f.conversations,
-		Journal: f.recorded, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
+		Journal: f.OpenJournal, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
 	})
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ const AnswerBytes = 4 << 20
 
 // Selection says which records of a journal are wanted: messages, and what agents said and did.
 type Selection struct {
-	journal.Query        // but for Limit, with names as they are recorded; see [Local.MemberNames]
+	journal.Query        // but for Limit, with names as they are recorded; see [Archive.MemberNames]
 	With          string // from this sender or to this inbox; not with From or Inbox
 	Words         string // that all occur, the newest first; "": not searched for
 	Protocol      bool   // also confirmations that nobody needs to read
@@ -38,7 +38,7 @@ type Selection struct {
 // receipts and deliveries. Those that were not searched for have no snippet. hidden, if not nil,
 // counts the confirmations that were left out. The error is *[journal.ValueError] for words that
 // cannot be searched for.
-func (l *Local) Records(ctx context.Context, j *journal.Journal, s Selection, hidden *int) iter.Seq2[api.Hit, error] {
+func (l *Archive) Records(ctx context.Context, j *journal.Journal, s Selection, hidden *int) iter.Seq2[api.Hit, error] {
 	lg, err := l.Ledger(ctx)
 	if err != nil {
 		l.Opts.Warn(fmt.Errorf("%w; relays are not shown", err))
@@ -104,8 +104,8 @@ func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journa
 }
 
 // Health returns [api.CodeUnavailable] if the journal cannot be read.
-func (l *Local) Health(ctx context.Context) (api.Health, error) {
-	j, err := l.reads(ctx)
+func (l *Archive) Health(ctx context.Context) (api.Health, error) {
+	j, err := l.Journal(ctx)
 	if err == nil && j != nil {
 		_, err = j.Last(ctx)
 	}
@@ -116,7 +116,7 @@ func (l *Local) Health(ctx context.Context) (api.Health, error) {
 }
 
 // Messages returns recorded messages of a team; see [api.Bridge].
-func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (api.Page, error) {
+func (l *Archive) Messages(ctx context.Context, team string, q api.MessageQuery) (api.Page, error) {
 	page := api.Page{Messages: []api.Record{}}
 	limit, err := limited(q.Limit, api.DefaultMessages, api.MaxMessages)
 	if err == nil && q.With != "" && (q.Inbox != "" || q.From != "") {
@@ -129,7 +129,7 @@ func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (
 	if err != nil {
 		return page, err
 	}
-	j, err := l.reads(ctx)
+	j, err := l.Journal(ctx)
 	if err != nil {
 		return page, err
 	}
@@ -176,19 +176,15 @@ func (l *Local) Messages(ctx context.Context, team string, q api.MessageQuery) (
 	return page, nil
 }
 
-// Work returns a page of what the agent of a relay said and did, in any team of that name; of q,
+// WorkOf returns a page of what a member of a team said and did, in any team of that name; of q,
 // only the numbers count.
-func (l *Local) Work(ctx context.Context, relay string, q api.MessageQuery) (api.Envelopes, error) {
+func (l *Archive) WorkOf(ctx context.Context, team, member string, q api.MessageQuery) (api.Envelopes, error) {
 	page := api.Envelopes{Envelopes: []api.Envelope{}}
-	e, err := l.Relay(ctx, "", relay)
-	if err != nil {
-		return page, err
-	}
 	root, err := l.Opts.Root()
 	if err != nil {
 		return page, err
 	}
-	j, err := l.reads(ctx)
+	j, err := l.Journal(ctx)
 	if err != nil || j == nil {
 		return page, err
 	}
@@ -199,7 +195,7 @@ func (l *Local) Work(ctx context.Context, relay string, q api.MessageQuery) (api
 	if page.Seq, err = j.Last(ctx); err != nil {
 		return page, err
 	}
-	wanted := journal.Query{Root: root.Path(), Team: e.Team, Inbox: e.Member, After: q.After, Before: q.Before, Newest: !q.Forward || q.Before != 0}
+	wanted := journal.Query{Root: root.Path(), Team: team, Inbox: member, After: q.After, Before: q.Before, Newest: !q.Forward || q.Before != 0}
 	list, more, err := journal.Take(j.Envelopes(ctx, journal.EnvelopeQuery{Query: wanted}), q.Limit, AnswerBytes, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
 	if wanted.Newest {
 		slices.Reverse(list)
@@ -216,7 +212,7 @@ func (l *Local) Work(ctx context.Context, relay string, q api.MessageQuery) (api
 }
 
 // Search finds messages of all teams, and what agents said and did; see [api.Bridge].
-func (l *Local) Search(ctx context.Context, q api.SearchQuery) (api.Found, error) {
+func (l *Archive) Search(ctx context.Context, q api.SearchQuery) (api.Found, error) {
 	if strings.TrimSpace(q.Words) == "" {
 		return api.Found{Hits: []api.Hit{}}, api.Decide(api.CodeUsage, "", "there are no words to search for")
 	}
@@ -224,11 +220,11 @@ func (l *Local) Search(ctx context.Context, q api.SearchQuery) (api.Found, error
 }
 
 // History returns what was recorded; see [api.Bridge].
-func (l *Local) History(ctx context.Context, q api.SearchQuery) (api.Found, error) {
+func (l *Archive) History(ctx context.Context, q api.SearchQuery) (api.Found, error) {
 	return l.find(ctx, q, api.MaxMessages)
 }
 
-func (l *Local) find(ctx context.Context, q api.SearchQuery, most int) (api.Found, error) {
+func (l *Archive) find(ctx context.Context, q api.SearchQuery, most int) (api.Found, error) {
 	answer := api.Found{Hits: []api.Hit{}}
 	limit, err := limited(q.Limit, api.DefaultHits, most)
 	if err != nil {
@@ -248,7 +244,7 @@ func (l *Local) find(ctx context.Context, q api.SearchQuery, most int) (api.Foun
 
 // Export writes every message that q selects, oldest first, and what agents said and did, as
 // [journal.Journal.Export] does.
-func (l *Local) Export(ctx context.Context, w io.Writer, q api.SearchQuery) error {
+func (l *Archive) Export(ctx context.Context, w io.Writer, q api.SearchQuery) error {
 	j, s, err := l.selection(ctx, q)
 	if err != nil || j == nil {
 		return err
@@ -259,7 +255,7 @@ func (l *Local) Export(ctx context.Context, w io.Writer, q api.SearchQuery) erro
 
 // selection returns what q selects, and the journal that has it, which is brought up to date; nil
 // if nothing was recorded.
-func (l *Local) selection(ctx context.Context, q api.SearchQuery) (*journal.Journal, Selection, error) {
+func (l *Archive) selection(ctx context.Context, q api.SearchQuery) (*journal.Journal, Selection, error) {
 	s := Selection{
 		Query: journal.Query{
 			Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
@@ -274,7 +270,7 @@ func (l *Local) selection(ctx context.Context, q api.SearchQuery) (*journal.Jour
 	} else if !errors.As(err, new(*teams.NoRootError)) { // its messages are still found
 		return nil, s, err
 	}
-	j, err := l.reads(ctx)
+	j, err := l.Journal(ctx)
 	if err != nil || j == nil {
 		return nil, s, err
 	}
@@ -320,12 +316,12 @@ func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Quer
 // Receipt says what became of a message that a service has sent to a member of a team, which was
 // created at a time in milliseconds if that is not 0. The error is [api.CodeNotFound] if it has
 // sent none under the id.
-func (l *Local) Receipt(ctx context.Context, team string, createdAt int64, member, id string) (api.Receipt, error) {
+func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, member, id string) (api.Receipt, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return api.Receipt{}, err
 	}
-	j, err := l.reads(ctx)
+	j, err := l.Journal(ctx)
 	if err != nil {
 		return api.Receipt{}, err
 	}
@@ -362,24 +358,16 @@ func limited(asked, usual, most int) (int, error) {
 	return cmp.Or(asked, usual), nil
 }
 
-// reads returns the journal for reading; nil if nothing was recorded or sent.
-func (l *Local) reads(ctx context.Context) (*journal.Journal, error) {
-	if s := l.service; s != nil {
-		return s.reader, nil
-	}
-	return l.Journal(ctx)
-}
-
 // catchUp brings a journal up to date, which a service does all the time.
-func (l *Local) catchUp(ctx context.Context, j *journal.Journal, q journal.Query) {
-	if l.service == nil {
+func (l *Archive) catchUp(ctx context.Context, j *journal.Journal, q journal.Query) {
+	if l.opts.Recording == nil {
 		l.Refresh(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	}
 }
 
 // MemberNames replaces names of members of a team, which may have ended, by those under which
 // messages are recorded. Without a Claude directory, they stay as they are.
-func (l *Local) MemberNames(ctx context.Context, team string, names ...*string) {
+func (l *Archive) MemberNames(ctx context.Context, team string, names ...*string) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return
@@ -393,7 +381,7 @@ func (l *Local) MemberNames(ctx context.Context, team string, names ...*string) 
 
 // instance returns the team of a name that was created at the given time or, if that is 0, the
 // one that exists, or else the last one that was recorded. j may be nil.
-func (l *Local) instance(ctx context.Context, j *journal.Journal, name string, createdAt int64) (teams.Instance, error) {
+func (l *Archive) instance(ctx context.Context, j *journal.Journal, name string, createdAt int64) (teams.Instance, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return teams.Instance{}, err

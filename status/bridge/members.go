@@ -91,7 +91,7 @@ func (l inboxWay) members(ctx context.Context, to *Target) ([]api.Member, error)
 		return nil, err
 	}
 	var relays map[string]*api.Relay
-	states, err := l.relays(ctx)
+	states, err := l.RelayCache(ctx)
 	if err == nil {
 		relays, _, err = states.RelaysOf(ctx, to.Team)
 	}

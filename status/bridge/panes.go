@@ -55,7 +55,7 @@ func (l *Files) TestPane(ctx context.Context, name, policy string) (api.PaneTest
 	return tested(ctx, panes, p, policy)
 }
 
-// TestUnregistered is [Local.TestPane] for a pane that need not be registered. Its name is its
+// TestUnregistered is [Files.TestPane] for a pane that need not be registered. Its name is its
 // target.
 func (l *Files) TestUnregistered(ctx context.Context, n api.NewPane, policy string) (t api.PaneTest, err error) {
 	seen, err := tmux.Resolve(ctx, n.Socket, n.Target)

@@ -12,7 +12,6 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/replicate"
-	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -20,7 +19,7 @@ import (
 // A Recorder records what passes through the inboxes while an operation runs, and tells what
 // has been recorded. A service records all the time; there, a Recorder only reads.
 type Recorder struct {
-	l       *Local
+	l       *Archive
 	root    *teams.Root
 	team    string // empty: of all teams
 	keeps   bool   // it records for others, and nobody reads what it finds
@@ -43,15 +42,15 @@ type Recorder struct {
 // Record records the messages of one team, or of all if team is empty, until the recorder is
 // closed. When it returns, the present content is recorded. If the journal cannot be used, it
 // warns and makes a temporary one, since only the history depends on it.
-func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
+func (l *Archive) Record(ctx context.Context, team string) (*Recorder, error) {
 	r := &Recorder{l: l, team: team, page: 1000}
 	var err error
 	if r.root, err = l.Opts.Root(); err != nil {
 		return nil, err
 	}
-	if s := l.service; s != nil {
-		news, done := s.news.subscribe()
-		r.journal, r.page, r.look, r.close = s.reader, pageOfStream, news, func() error { done(); return nil }
+	if rec := l.opts.Recording; rec != nil {
+		news, done := rec.News()
+		r.journal, r.page, r.look, r.close = rec.Journal, pageOfStream, news, func() error { done(); return nil }
 		r.after, err = r.journal.Last(ctx)
 		if err != nil {
 			done()
@@ -91,10 +90,10 @@ func (l *Local) Record(ctx context.Context, team string) (*Recorder, error) {
 	return r, nil
 }
 
-// Keep records the messages of a team, as [Local.Record] does, for a command that records what
+// Keep records the messages of a team, as [Archive.Record] does, for a command that records what
 // its agent does in [Recorder.Journal]. If the journal breaks it warns, and nothing more is
 // recorded.
-func (l *Local) Keep(ctx context.Context, team string) (*Recorder, error) {
+func (l *Archive) Keep(ctx context.Context, team string) (*Recorder, error) {
 	r := &Recorder{l: l, team: team, keeps: true}
 	var err error
 	if r.root, err = l.Opts.Root(); err != nil {
@@ -110,21 +109,21 @@ func (l *Local) Keep(ctx context.Context, team string) (*Recorder, error) {
 }
 
 // recording makes r the one whose journal operations read; nil: none.
-func (l *Local) recording(r *Recorder) {
+func (l *Archive) recording(r *Recorder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.recorder = r
 }
 
 // records reports whether a recorder runs.
-func (l *Local) records() bool {
+func (l *Archive) records() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.recorder != nil
 }
 
-// recorded returns the journal of a recorder that runs, or else opens it once.
-func (l *Local) recorded(ctx context.Context) (_ *journal.Journal, err error) {
+// OpenJournal returns the journal to write into: that of a recorder that runs, or else one that is opened once.
+func (l *Archive) OpenJournal(ctx context.Context) (_ *journal.Journal, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.recorder != nil {
@@ -331,8 +330,8 @@ func (r *Recorder) take(ctx context.Context) (list []journal.Change, more bool, 
 // Changes waits for changes in the journal and returns each once; none if there are none
 // within wait.
 func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
-	over := time.NewTimer(wait)
-	defer over.Stop()
+	over := make(chan struct{})
+	defer time.AfterFunc(wait, func() { close(over) }).Stop()
 	again := time.NewTicker(recheck)
 	defer again.Stop()
 	for {
@@ -351,37 +350,31 @@ func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.C
 		case len(list) > 0:
 			return list, nil
 		}
-		select {
-		case <-r.look:
-		case <-again.C:
-		case <-over.C:
-			return nil, nil
-		case err := <-r.failed:
-			return nil, broken(err)
-		case err := <-r.ended:
-			r.ended <- err
-			if err == nil && ctx.Err() == nil {
-				err = errors.New("watching ended")
-			}
-			return nil, errors.Join(err, context.Cause(ctx))
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if _, ended, err := r.await(ctx, again.C, over); err != nil || ended {
+			return nil, err
 		}
 	}
 }
 
-// Within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
-func Within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
-	if d <= 0 {
-		return context.WithCancel(ctx)
+// await waits until there may be more in the journal, or for tick or other, and says for which of them. The error is that nothing
+// is recorded any more, or that ctx has ended.
+func (r *Recorder) await(ctx context.Context, tick <-chan time.Time, other <-chan struct{}) (ticked, told bool, err error) {
+	select {
+	case <-r.look:
+	case <-tick:
+		return true, false, nil
+	case <-other:
+		return false, true, nil
+	case err := <-r.failed:
+		return false, false, broken(err)
+	case err := <-r.ended:
+		r.ended <- err
+		if err == nil && ctx.Err() == nil {
+			err = errors.New("watching ended")
+		}
+		return false, false, errors.Join(err, context.Cause(ctx))
+	case <-ctx.Done():
+		return false, false, context.Cause(ctx)
 	}
-	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "timed out after %s: %s", d, what))
-}
-
-// overdue is the cause of ctx if it has ended and there is an error, else err.
-func overdue(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	return false, false, nil
 }

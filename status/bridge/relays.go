@@ -80,6 +80,15 @@ func (l *Local) relay(ctx context.Context, team, name string) (e api.RelayEntry,
 	return list[i], nil, nil
 }
 
+// Work returns a page of what the agent of a relay said and did; see [Archive.WorkOf].
+func (l *Local) Work(ctx context.Context, relay string, q api.MessageQuery) (api.Envelopes, error) {
+	e, err := l.Relay(ctx, "", relay)
+	if err != nil {
+		return api.Envelopes{Envelopes: []api.Envelope{}}, err
+	}
+	return l.WorkOf(ctx, e.Team, e.Member, q)
+}
+
 func noRelay(name string) error {
 	return api.Decide(api.CodeNotFound, "list the relays with: teambridge relay list --relays", "there is no relay %s", name)
 }

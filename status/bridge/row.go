@@ -131,7 +131,7 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 		}
 		return f
 	}
-	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.recorded, l.Opts.RecordWithin, l.unrecorded
+	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.OpenJournal, l.Opts.RecordWithin, l.unrecorded
 	if s := l.service; s != nil {
 		opts.Conversations = &s.conversations
 	}

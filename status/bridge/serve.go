@@ -130,14 +130,16 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
 		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksTold: true, Changed: s.shown.tell,
 	})
-	s.Local = New(Options{
+	s.Local = open(Options{
 		Root:    func() (*teams.Root, error) { return opts.Root, nil },
 		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
 		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
 		State:   opts.State, Locker: s.locker, Tmux: opts.Tmux, LookupEnv: s.lookupEnv,
-		Panes: s.panes, Seen: s.states.Seen,
+		Env: opts.Env, Panes: s.panes, Seen: s.states.Seen,
 		Warn:  s.warn("sending"),
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
+	}, &Recording{
+		Journal: s.reader, States: s.states, Gather: opts.Gather, News: s.news.subscribe, Shown: s.watchStates, LookAtTasks: s.tasks.look,
 	})
 	s.service = s
 	return s, nil

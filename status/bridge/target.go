@@ -75,7 +75,7 @@ func (t *Target) Close() error {
 // the team is the only living one that has them all; or else they are sessions, if all of them are; or else they are
 // shortened; or else the team is the one that [teams.Root.Choose] chooses. Whether a team has the members is only looked up for that.
 //
-// The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Local.Open],
+// The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Archive.Open],
 // *[pane.NotFoundError], *[pane.SessionError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
 // for a pane whose name a member has too.
 func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Target, error) {
@@ -148,27 +148,11 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 	return Target{Team: t, Members: members}, err
 }
 
-// paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
-// the sessions, which there always is, or one on another machine.
-func (l *Local) paneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
-	if _, _, ok := elsewhere(name); ok {
-		return teams.Instance{Team: name, CreatedAt: ledger.MachineTeamCreated}, true, nil
-	}
-	if name == pane.SessionTeam {
-		return teams.Instance{Team: name, CreatedAt: ledger.SessionTeamCreated}, true, nil
-	}
-	list, err := l.Registered(ctx)
-	if name != pane.Team || err != nil || len(list) == 0 {
-		return t, false, err
-	}
-	return teams.Instance{Team: name, CreatedAt: list[0].CreatedAt}, true, nil
-}
-
 // Target returns what a scope and names mean; see [api.Bridge].
 func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	t, err := l.Resolve(ctx, s, names...)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" && l.service != nil {
-		err = l.orEnded(ctx, nf.Query, err) // which [Local.Open] does only in a command
+		err = l.orEnded(ctx, nf.Query, err) // which [Archive.Open] does only in a command
 	}
 	if err != nil {
 		return api.Target{}, err
@@ -257,6 +241,15 @@ func (l *Local) withInboxes(ctx context.Context, refused error, team string, mem
 	return to, err
 }
 
+// hasInboxes reports whether members of a team have inboxes, and no panes.
+func (l *Local) hasInboxes(ctx context.Context, team, member string) (bool, error) {
+	to, err := l.In(ctx, team, member)
+	if err != nil {
+		return false, err
+	}
+	return to.Team != nil, to.Close() // nothing was written through it
+}
+
 // named returns the panes that have these names, or all if there are no names; ok is false if
 // one of the names is not that of a pane.
 func named(list []pane.Pane, names []string) (some []pane.Pane, ok bool) {
@@ -288,23 +281,4 @@ func (l *Local) living(ctx context.Context, members []string) (all []string, err
 		all = slices.DeleteFunc(all, func(team string) bool { return !slices.Contains(found, team) })
 	}
 	return all, err
-}
-
-// Open opens the team that a scope means: that of its name, or the one that
-// [teams.Root.Choose] chooses. The error is [api.CodeGone] for one that has ended, if anything
-// of it was recorded. The caller closes the team.
-func (l *Local) Open(ctx context.Context, s api.Scope) (*teams.Team, error) {
-	root, err := l.Opts.Root()
-	if err != nil {
-		return nil, err
-	}
-	name := cmp.Or(s.Team, s.Default)
-	if name == "" {
-		return root.Choose(ctx, s.Dir)
-	}
-	t, err := root.Team(name)
-	if l.service == nil && errors.As(err, new(*teams.NotFoundError)) {
-		err = l.orEnded(ctx, name, err)
-	}
-	return t, err
 }

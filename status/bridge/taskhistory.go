@@ -159,7 +159,7 @@ func (r *taskRecorder) read(ctx context.Context, name string) (journal.TaskLook,
 }
 
 // TaskHistory returns what became of tasks; see [api.Bridge].
-func (l *Local) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.TaskHistory, err error) {
+func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.TaskHistory, err error) {
 	h.Changes = []api.TaskChange{}
 	who := q.Who
 	q.Who = "" // who had a task need not have one now
@@ -172,7 +172,7 @@ func (l *Local) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.
 	if err != nil {
 		return h, err
 	}
-	j, err := l.reads(ctx)
+	j, err := l.Journal(ctx)
 	if err != nil {
 		return h, err
 	}
@@ -201,8 +201,8 @@ func (l *Local) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.
 			return h, missing
 		}
 	}
-	if s := l.service; s != nil { // what was just changed, too
-		if err := s.tasks.look(ctx, living...); err != nil {
+	if rec := l.opts.Recording; rec != nil { // what was just changed, too
+		if err := rec.LookAtTasks(ctx, living...); err != nil {
 			return h, err
 		}
 	}

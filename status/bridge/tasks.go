@@ -34,7 +34,7 @@ type tasking struct {
 }
 
 // Tasks returns tasks of Claude Code; see [api.Bridge].
-func (l *Local) Tasks(ctx context.Context, q api.TaskQuery) (api.Tasks, error) {
+func (l *TaskLists) Tasks(ctx context.Context, q api.TaskQuery) (api.Tasks, error) {
 	t, err := l.tasking(ctx, q)
 	if err != nil {
 		return api.Tasks{}, err
@@ -43,7 +43,7 @@ func (l *Local) Tasks(ctx context.Context, q api.TaskQuery) (api.Tasks, error) {
 }
 
 // FollowTasks yields tasks as they change; see [api.Bridge].
-func (l *Local) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[api.Tasks, error] {
+func (l *TaskLists) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[api.Tasks, error] {
 	return func(yield func(api.Tasks, error) bool) {
 		if err := l.followTasks(ctx, q, func(t api.Tasks) bool { return yield(t, nil) }); err != nil && !errors.Is(err, errEnough) {
 			yield(api.Tasks{}, err)
@@ -51,7 +51,7 @@ func (l *Local) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[api.
 	}
 }
 
-func (l *Local) followTasks(ctx context.Context, q api.TaskQuery, tell func(api.Tasks) bool) (err error) {
+func (l *TaskLists) followTasks(ctx context.Context, q api.TaskQuery, tell func(api.Tasks) bool) (err error) {
 	t, err := l.tasking(ctx, q)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (l *Local) followTasks(ctx context.Context, q api.TaskQuery, tell func(api.
 }
 
 // tasking reads the lists that are asked for.
-func (l *Local) tasking(ctx context.Context, q api.TaskQuery) (*tasking, error) {
+func (l *TaskLists) tasking(ctx context.Context, q api.TaskQuery) (*tasking, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err

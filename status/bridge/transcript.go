@@ -37,7 +37,7 @@ var errEnough = errors.New("enough")
 
 // telling is a transcript that somebody wants to see.
 type telling struct {
-	*Local
+	*Archive
 	api.TranscriptQuery
 	team, who string
 	tell      func(json.RawMessage, error) bool
@@ -45,9 +45,9 @@ type telling struct {
 }
 
 // Transcript yields what an agent was told, said and did; see [api.Bridge].
-func (l *Local) Transcript(ctx context.Context, team, who string, q api.TranscriptQuery) iter.Seq2[json.RawMessage, error] {
+func (l *Transcripts) Transcript(ctx context.Context, team, who string, q api.TranscriptQuery) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		t := &telling{Local: l, TranscriptQuery: q, team: team, who: who, tell: yield, told: map[string]bool{}}
+		t := &telling{Archive: l.Archive, TranscriptQuery: q, team: team, who: who, tell: yield, told: map[string]bool{}}
 		if err := t.run(ctx); err != nil && err != errEnough {
 			yield(nil, err)
 		}
@@ -55,11 +55,9 @@ func (l *Local) Transcript(ctx context.Context, team, who string, q api.Transcri
 }
 
 func (t *telling) run(ctx context.Context) error {
-	end, err := t.settle(ctx)
-	if err != nil {
+	if err := t.settle(ctx); err != nil {
 		return err
 	}
-	defer end()
 	s, found, err := t.relayed(ctx)
 	if err != nil {
 		return err
@@ -90,23 +88,22 @@ func (t *telling) run(ctx context.Context) error {
 }
 
 // settle finds out who is meant: then team is "", and who is a session, or the team has that member.
-func (t *telling) settle(ctx context.Context) (end func(), err error) {
+func (t *telling) settle(ctx context.Context) error {
 	if t.team == pane.SessionTeam {
 		if some, err := t.sessions(ctx, []string{t.who}); err == nil {
 			t.team, t.who = "", some[0].Ref.ID
 		} else if !errors.As(err, new(*pane.SessionError)) {
-			return nil, err
+			return err
 		}
 	}
 	if t.team == "" {
-		return func() {}, nil
+		return nil
 	}
-	refused := api.Decide(api.CodeInvalid, "name its session, or see: teambridge history --team "+pane.Team, "%s is a pane, and its session is not known", t.who)
-	to, err := t.withInboxes(ctx, refused, t.team, t.who)
-	if err != nil {
-		return nil, err
+	has, err := t.opts.HasInboxes(ctx, t.team, t.who)
+	if err == nil && !has {
+		err = api.Decide(api.CodeInvalid, "name its session, or see: teambridge history --team "+pane.Team, "%s is a pane, and its session is not known", t.who)
 	}
-	return func() { _ = to.Close() }, nil // nothing was written through it
+	return err
 }
 
 // all tells a conversation.
@@ -212,10 +209,7 @@ func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settin
 
 // openCodeSession tells a session of OpenCode.
 func (t *telling) openCodeSession(ctx context.Context, id string, settings ledger.Relay) (err error) {
-	l := runtimes.Launch{Settings: settings, State: t.Opts.State}
-	if t.service != nil {
-		l.Env = t.service.opts.Env
-	}
+	l := runtimes.Launch{Settings: settings, State: t.Opts.State, Env: t.Opts.Env}
 	runtime, err := l.Runtime(ctx)
 	if errors.As(err, new(*runtimes.ProgramError)) {
 		err = &api.Decided{Err: err, Code: api.CodeNotFound, Hint: "install OpenCode with: npm install -g opencode-ai"}

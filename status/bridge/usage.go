@@ -69,7 +69,7 @@ func (m *meters) read(ctx context.Context, root string, since time.Time) (all ma
 }
 
 // Usage counts tokens and cost; see [api.Bridge].
-func (l *Local) Usage(ctx context.Context, q api.UsageQuery) (api.Usage, error) {
+func (l *Transcripts) Usage(ctx context.Context, q api.UsageQuery) (api.Usage, error) {
 	if len(q.By) == 0 {
 		q.By = []string{api.ByAgent}
 	}
@@ -118,7 +118,7 @@ func newOwners() owners {
 	return owners{map[string]journal.InboxKey{}, map[string]journal.InboxKey{}, map[string]string{}}
 }
 
-func (l *Local) sessionOwners(ctx context.Context, root *teams.Root) (o owners, err error) {
+func (l *Transcripts) sessionOwners(ctx context.Context, root *teams.Root) (o owners, err error) {
 	o = newOwners()
 	sessions, err := l.Sessions(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ type recorded struct {
 }
 
 // recordedUsage returns what the journal has of the turns that ended at a time or later, by session.
-func (l *Local) recordedUsage(ctx context.Context, root string, since time.Time) (map[string]*recorded, error) {
+func (l *Transcripts) recordedUsage(ctx context.Context, root string, since time.Time) (map[string]*recorded, error) {
 	j, err := l.Journal(ctx)
 	if err != nil || j == nil {
 		return nil, err

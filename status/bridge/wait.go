@@ -11,7 +11,6 @@ import (
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 // settled is how long an agent without waiting messages must be idle to count as idle.
@@ -86,7 +85,7 @@ func (l inboxWay) prepare(ctx context.Context, w *waiting) (err error) {
 	}
 	if w.Member != "" {
 		var all []api.Status
-		all, err = l.statuses(ctx, w.rec, w.to.Team)
+		all, err = l.Statuses(ctx, w.rec, w.to.Team)
 		if err == nil && !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == w.Member }) { // else it may have left
 			if w.Member, err = w.to.Team.Resolve(ctx, w.Member); err != nil {
 				err = l.alike(ctx, err, "")
@@ -128,15 +127,6 @@ func (l inboxWay) message(ctx context.Context, w *waiting) (*api.Record, error) 
 	return w.message(ctx)
 }
 func (l inboxWay) state(ctx context.Context, w *waiting) ([]api.Status, error) { return w.status(ctx) }
-
-// statuses returns what each agent of a team does, by what was recorded.
-func (l *Local) statuses(ctx context.Context, r *Recorder, t *teams.Team) ([]api.Status, error) {
-	c, err := l.states(ctx, r.Ledger(ctx), t.Name())
-	if err != nil {
-		return nil, err
-	}
-	return c.Status(ctx, t)
-}
 
 // missing says what has not happened.
 func (w *waiting) missing() string {
@@ -200,7 +190,7 @@ func (w *waiting) message(ctx context.Context) (*api.Record, error) {
 		if none != nil {
 			return nil, none
 		}
-		all, err := w.statuses(ctx, w.rec, t)
+		all, err := w.Statuses(ctx, w.rec, t)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +225,7 @@ func (w *waiting) never(all []api.Status) error {
 func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
 	var since time.Time
 	for {
-		all, err := w.statuses(ctx, w.rec, w.to.Team)
+		all, err := w.Statuses(ctx, w.rec, w.to.Team)
 		if err != nil {
 			return nil, err
 		}
@@ -290,4 +280,20 @@ func (w *waiting) judge(all []api.Status) (found []api.Status, holds bool) {
 		}
 	}
 	return found, w.For == api.ForAllIdle && len(found) > 0
+}
+
+// Within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
+func Within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "timed out after %s: %s", d, what))
+}
+
+// overdue is the cause of ctx if it has ended and there is an error, else err.
+func overdue(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

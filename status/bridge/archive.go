@@ -1,0 +1,64 @@
+package bridge
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/status/attention"
+)
+
+// ArchiveOptions says what an [Archive] has besides files.
+type ArchiveOptions struct {
+	Recording *Recording // nil: the archive records while somebody asks
+
+	// HasInboxes reports whether a team has a member with an inbox, and not with a pane; the error is that there is none.
+	HasInboxes func(ctx context.Context, team, member string) (bool, error)
+	// WithoutLedger returns what is known of a team, or of all, if the ledger cannot be opened.
+	WithoutLedger func(ctx context.Context, team string) (api.Snapshot, error)
+}
+
+// Recording is what an [Archive] has in a service, which records all the time.
+type Recording struct {
+	Journal *journal.Journal // for reading, so that a long search does not delay what records
+	States  *attention.Cache // which is kept up to date
+	Gather  time.Duration    // between two snapshots, at least
+
+	News  func() (news <-chan struct{}, done func())  // signals when the journal has more
+	Shown func() (shown <-chan struct{}, done func()) // signals when a snapshot shows something else
+
+	LookAtTasks func(ctx context.Context, lists ...string) error // records what is in lists of tasks now
+}
+
+// Archive has what was seen and recorded: messages, what agents said and did, and what waits. It may be used by several
+// goroutines.
+type Archive struct {
+	*Files
+
+	opts ArchiveOptions
+
+	mu       sync.Mutex
+	recorder *Recorder        // that runs; nil: none
+	journal  *journal.Journal // see OpenJournal
+	cache    *attention.Cache // what a command knows of what waits
+	source   status.Source    // of cache
+	idle     string           // why, as cache knows it, relays do not run
+}
+
+// OpenArchive returns an Archive. It opens nothing.
+func OpenArchive(files *Files, opts ArchiveOptions) *Archive {
+	return &Archive{Files: files, opts: opts}
+}
+
+// Transcripts has what agents say, change and use, as they write it down themselves.
+type Transcripts struct {
+	*Archive
+
+	meters meters
+}
+
+// TaskLists has the tasks of Claude Code, and what became of them.
+type TaskLists struct{ *Archive }
