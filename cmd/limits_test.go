@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) {
 		{"lines of cmd", product.lines("cmd", "plugin"), 16_450},
 		{"lines of tests", tests, 107_600},
 		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 6_900},
-		{"methods of status/bridge.Local", product.methods("status/bridge", "Local"), 113},
+		{"methods of status/bridge.Local", product.methods("status/bridge", "Local"), 94},
 		{"methods of status/bridge.Archive", product.methods("status/bridge", "Archive"), 36},
 		{"methods of status/bridge.Files", product.methods("status/bridge", "Files"), 19},
 		{"methods of inbox/ledger.Ledger", product.methods("inbox/ledger", "Ledger"), 163},

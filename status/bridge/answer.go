@@ -22,16 +22,16 @@ const answerWithin = 24 * time.Hour
 
 // answer waits for the answers to questions of other machines, until ctx ends. What an agent writes
 // to the one who asked goes there anyway; what it says at the end of its turn is sent here, once.
-func (r *links) answer(ctx context.Context) error {
+func (r *Carrier) answer(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	var mu sync.Mutex
 	waiting := map[int64]bool{}
 	signal(r.asked)
 	return loop(ctx, nil, r.asked, 10*time.Second, func() {
-		list, err := r.ledger.Asking(ctx, time.Now().Add(-answerWithin))
+		list, err := r.opts.Ledger.Asking(ctx, time.Now().Add(-answerWithin))
 		if err != nil && ctx.Err() == nil {
-			r.log.Warn("questions of other machines are not known", "err", view.Describe(err))
+			r.opts.Log.Warn("questions of other machines are not known", "err", view.Describe(err))
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -42,7 +42,7 @@ func (r *links) answer(ctx context.Context) error {
 			waiting[in.N] = true
 			all.Go(func() {
 				if err := r.answerOne(ctx, in); err != nil && ctx.Err() == nil {
-					r.log.Warn("the answer to a question is not sent", "machine", in.Machine, "err", view.Describe(err))
+					r.opts.Log.Warn("the answer to a question is not sent", "machine", in.Machine, "err", view.Describe(err))
 				}
 				mu.Lock() // it is asked again if it still waits
 				defer mu.Unlock()
@@ -58,21 +58,21 @@ const maxAsked = 1000
 // answerOne waits for the answer to a question, and sends it if the agent has not. If the service ends
 // meanwhile, the next one asks again under the same id, and finds in the journal, the ledger or the
 // transcript what the agent has said since.
-func (r *links) answerOne(ctx context.Context, in ledger.Incoming) error {
+func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 	m, err := link.MessageOf(in)
 	if err != nil {
 		return err
 	}
-	id := uuid.NewSHA1(linked, []byte("answer to "+idHere(in))).String()
-	if _, sent, err := r.ledger.Outgoing(ctx, id); err != nil || sent {
-		return cmp.Or(err, r.ledger.GotAnswer(ctx, in))
+	id := uuid.NewSHA1(IDs, []byte("answer to "+idHere(in))).String()
+	if _, sent, err := r.opts.Ledger.Outgoing(ctx, id); err != nil || sent {
+		return cmp.Or(err, r.opts.Ledger.GotAnswer(ctx, in))
 	}
-	a, err := r.askAgain(WithAgent(ctx), m)
+	a, err := r.askAgain(ctx, m)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil && (refusal(err) || errors.Is(err, api.CodeNoAnswer) || errors.Is(err, api.CodeUnknown)), err == nil && a.Via != api.ViaResult:
-		return errors.Join(err, r.ledger.GotAnswer(ctx, in))
+		return errors.Join(err, r.opts.Ledger.GotAnswer(ctx, in))
 	case err != nil: // such as a full disk
 		return err
 	}
@@ -84,30 +84,25 @@ func (r *links) answerOne(ctx context.Context, in ledger.Incoming) error {
 		UUID: id, ID: id, From: a.Sent.Member + "@" + m.Team, Kind: journal.KindAnswer, Raw: []byte(a.Text), Person: true, Isolated: true, At: time.Now(),
 		InboxKey: ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 	}}
-	if _, _, err := r.ledger.AddOutgoing(ctx, out, sha256.Sum256(out.Raw)); err != nil {
+	if _, _, err := r.opts.Ledger.AddOutgoing(ctx, out, sha256.Sum256(out.Raw)); err != nil {
 		return err
 	}
 	if err := r.at("answered"); err != nil {
 		return err
 	}
-	r.poke()
-	return r.ledger.GotAnswer(ctx, in)
+	r.Poke()
+	return r.opts.Ledger.GotAnswer(ctx, in)
 }
 
 // askAgain asks a question that was put where it belongs already.
-func (r *links) askAgain(ctx context.Context, m link.Message) (a api.Answered, err error) {
+func (r *Carrier) askAgain(ctx context.Context, m link.Message) (a api.Answered, err error) {
 	from := ""
 	err = r.admitted(ctx, m, func() error {
-		to, err := r.In(ctx, m.Team, m.Member)
-		if err != nil {
-			return err
-		}
-		from, err = r.sentBy(ctx, &to, m)
-		_ = to.Close() // nothing was written through it
+		from, err = r.sender(ctx, m)
 		return err
 	})
 	if err != nil { // the team may be gone, or shared no longer
 		return a, err
 	}
-	return r.Ask(ctx, m.Team, m.Member, idHere(m.Incoming), api.NewQuestion{NewMessage: api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}})
+	return r.here.Ask(ctx, m.Team, m.Member, idHere(m.Incoming), api.NewQuestion{NewMessage: api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}})
 }

@@ -15,7 +15,6 @@ package bridge
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
@@ -24,10 +23,9 @@ type Local struct {
 	*Archive
 	*Transcripts
 	*TaskLists
+	*Machines
 
 	service *Service // whose it is; nil in a command
-
-	accessWithin time.Duration // see endAccess
 
 	mu     sync.Mutex
 	sent   map[string]*following // what a command has put into inboxes, by [followed]
@@ -39,9 +37,10 @@ type Local struct {
 func New(opts Options) *Local { return open(opts, nil) }
 
 func open(opts Options, rec *Recording) *Local {
-	l := &Local{Files: OpenFiles(opts), accessWithin: accessWithin, sent: map[string]*following{}, typing: map[string]bool{}}
+	l := &Local{Files: OpenFiles(opts), sent: map[string]*following{}, typing: map[string]bool{}}
 	l.Archive = OpenArchive(l.Files, ArchiveOptions{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: l.hasInboxes})
 	l.Transcripts, l.TaskLists = &Transcripts{Archive: l.Archive}, &TaskLists{l.Archive}
+	l.Machines = &Machines{Files: l.Files}
 	return l
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -188,7 +189,7 @@ func (l *Files) anyRoot() (*teams.Root, error) {
 // paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
 // the sessions, which there always is, or one on another machine.
 func (l *Files) paneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
-	if _, _, ok := elsewhere(name); ok {
+	if _, _, ok := Elsewhere(name); ok {
 		return teams.Instance{Team: name, CreatedAt: ledger.MachineTeamCreated}, true, nil
 	}
 	if name == pane.SessionTeam {
@@ -199,4 +200,10 @@ func (l *Files) paneTeam(ctx context.Context, name string) (t teams.Instance, fo
 		return t, false, err
 	}
 	return teams.Instance{Team: name, CreatedAt: list[0].CreatedAt}, true, nil
+}
+
+// Elsewhere splits the name of a team on another machine.
+func Elsewhere(name string) (team, machine string, ok bool) {
+	team, machine, ok = strings.Cut(name, "@")
+	return team, machine, ok && team != "" && machine != ""
 }

@@ -36,7 +36,7 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 	}
 	defer t.Close() // it is written by path
 	if n.Remote != "" {
-		return l.joinFor(ctx, t, n)
+		return l.JoinFor(ctx, t, n)
 	}
 	joined = api.Membership{Team: t.Name(), Member: cmp.Or(n.As, api.Guest)}
 	if n.Dir == "" {

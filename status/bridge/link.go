@@ -6,28 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/link"
 	"teambridge/relay/link/nats"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
-	"teambridge/status/plain"
 	"teambridge/status/ssh"
 	"teambridge/status/view"
 	"teambridge/teams"
-	"teambridge/teams/lockedfile"
 )
 
 // Links returns the links of this machine; see [api.Bridge].
-func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
+func (l *Machines) Links(ctx context.Context) (shown api.Links, err error) {
 	shown = api.Links{State: api.LinkOff, Machines: []api.Machine{}}
 	lg, err := l.Ledger(ctx)
 	if err != nil || lg == nil {
@@ -43,34 +37,27 @@ func (l *Local) Links(ctx context.Context) (shown api.Links, err error) {
 		return shown, err
 	}
 	shown.Card = key.Card(self.Name).String()
-	switch s := l.service; {
+	switch {
 	case self.Hub == "":
 		shown.Reason = "no hub was chosen"
-	case s == nil:
+	case l.carrier == nil:
 		shown.Reason = "no service runs"
-	case s.fleet == nil:
-		shown.Reason = "the service is read-only"
 	default:
-		shown.State, shown.Reason = s.links.state(&shown)
+		shown.State, shown.Reason = l.carrier.state(&shown)
 	}
-	list, err := l.machines(ctx)
-	var carrier *link.Link
-	if s := l.service; s != nil && s.links != nil {
-		_, carrier, _ = s.links.get()
-	}
+	list, err := l.Linked(ctx)
 	for _, m := range list {
 		one := view.Machine(m)
-		if carrier != nil {
-			r := carrier.Refused(m.Name)
-			one.Refused, one.RefusedWhy = r.Count, r.Why
+		if l.carrier != nil {
+			one.Refused, one.RefusedWhy = l.carrier.refused(m.Name)
 		}
 		shown.Machines = append(shown.Machines, one)
 	}
 	return shown, err
 }
 
-// machines returns the machines that there are links with: none if there is no ledger.
-func (l *Local) machines(ctx context.Context) ([]ledger.Machine, error) {
+// Linked returns the machines that there are links with: none if there is no ledger.
+func (l *Machines) Linked(ctx context.Context) ([]ledger.Machine, error) {
 	lg, err := l.Ledger(ctx)
 	if err != nil || lg == nil {
 		return nil, err
@@ -86,7 +73,7 @@ func (l *Local) machines(ctx context.Context) ([]ledger.Machine, error) {
 }
 
 // SetLink says what this machine is for others; see [api.Bridge].
-func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
+func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return api.Links{}, err
@@ -101,7 +88,7 @@ func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 	case nats.CheckName(name) != nil:
 		return api.Links{}, api.Decide(api.CodeInvalid, "", "%v", nats.CheckName(name))
 	case found && name != self.Name:
-		if list, err := l.machines(ctx); err != nil || len(list) > 0 {
+		if list, err := l.Linked(ctx); err != nil || len(list) > 0 {
 			return api.Links{}, cmp.Or(err, api.Decide(api.CodeConflict, "remove its links first: teambridge link remove", "this machine is %s for %s, which know it by no other name", self.Name, list[0].Name))
 		}
 	}
@@ -118,13 +105,13 @@ func (l *Local) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 	if err := lg.SetLink(ctx, self); err != nil {
 		return api.Links{}, err
 	}
-	l.linksChanged()
+	l.LinksChanged()
 	return l.Links(ctx)
 }
 
 // haveKey makes the key of this machine if there is none or, with anew, in place of the one that there
 // is, which is kept beside it.
-func (l *Local) haveKey(anew bool) error {
+func (l *Machines) haveKey(anew bool) error {
 	path := filepath.Join(l.Opts.State, nats.KeyFile)
 	switch _, err := nats.ReadKey(path); {
 	case err == nil && !anew:
@@ -167,7 +154,7 @@ func checkHub(self *ledger.Link) error {
 }
 
 // AddMachine makes a link with a machine; see [api.Bridge].
-func (l *Local) AddMachine(ctx context.Context, n api.NewMachine) (api.Machine, error) {
+func (l *Machines) AddMachine(ctx context.Context, n api.NewMachine) (api.Machine, error) {
 	card, err := nats.ParseCard(n.Card)
 	if err != nil {
 		return api.Machine{}, api.Decide(api.CodeInvalid, "print it there with: teambridge link card", "%v", err)
@@ -199,7 +186,7 @@ func (l *Local) AddMachine(ctx context.Context, n api.NewMachine) (api.Machine, 
 }
 
 // checkShare returns an error for what cannot be shared.
-func (l *Local) checkShare(team string, stop bool) error {
+func (l *Machines) checkShare(team string, stop bool) error {
 	if err := teams.CheckName("team", team); err != nil {
 		return api.Decide(api.CodeInvalid, "", "%v", err)
 	}
@@ -215,7 +202,7 @@ func (l *Local) checkShare(team string, stop bool) error {
 
 // ShareTeam lets a machine write to a team, or lets it no longer; see [api.Bridge]. Then the entries of
 // its members leave the team: with one, a member there could still write to it.
-func (l *Local) ShareTeam(ctx context.Context, machine string, n api.NewShare) (api.Machine, error) {
+func (l *Machines) ShareTeam(ctx context.Context, machine string, n api.NewShare) (api.Machine, error) {
 	if err := l.checkShare(n.Team, n.Stop); err != nil {
 		return api.Machine{}, err
 	}
@@ -233,7 +220,7 @@ func (l *Local) ShareTeam(ctx context.Context, machine string, n api.NewShare) (
 	return m, err
 }
 
-func (l *Local) share(ctx context.Context, machine string, stop bool, shared ...string) (api.Machine, error) {
+func (l *Machines) share(ctx context.Context, machine string, stop bool, shared ...string) (api.Machine, error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return api.Machine{}, err
@@ -244,36 +231,36 @@ func (l *Local) share(ctx context.Context, machine string, stop bool, shared ...
 			return api.Machine{}, err
 		}
 		if err := lg.Share(ctx, machine, root.Path(), team, !stop); errors.Is(err, ledger.ErrUnknown) {
-			return api.Machine{}, noMachine(machine)
+			return api.Machine{}, NoMachine(machine)
 		} else if err != nil {
 			return api.Machine{}, err
 		}
 	}
-	l.linksChanged()
-	m, err := l.machine(ctx, machine)
+	l.LinksChanged()
+	m, err := l.Machine(ctx, machine)
 	return view.Machine(m), err
 }
 
-// machine returns the machine with a name that there is a link with.
-func (l *Local) machine(ctx context.Context, name string) (ledger.Machine, error) {
-	list, err := l.machines(ctx)
+// Machine returns the machine with a name that there is a link with.
+func (l *Machines) Machine(ctx context.Context, name string) (ledger.Machine, error) {
+	list, err := l.Linked(ctx)
 	if err != nil {
 		return ledger.Machine{}, err
 	}
 	i := slices.IndexFunc(list, func(m ledger.Machine) bool { return m.Name == name })
 	if i < 0 {
-		return ledger.Machine{}, noMachine(name)
+		return ledger.Machine{}, NoMachine(name)
 	}
 	return list[i], nil
 }
 
-func noMachine(name string) error {
+func NoMachine(name string) error {
 	return api.Decide(api.CodeNotFound, "see the links with: teambridge link list; make one with: teambridge link add CARD", "there is no link with a machine called %q", name)
 }
 
 // RemoveMachine ends the link with a machine; see [api.Bridge].
-func (l *Local) RemoveMachine(ctx context.Context, machine string) (api.Machine, error) {
-	m, err := l.machine(ctx, machine)
+func (l *Machines) RemoveMachine(ctx context.Context, machine string) (api.Machine, error) {
+	m, err := l.Machine(ctx, machine)
 	if err != nil {
 		return api.Machine{}, err
 	}
@@ -287,225 +274,14 @@ func (l *Local) RemoveMachine(ctx context.Context, machine string) (api.Machine,
 	if err = l.endAccess(ctx, lg, machine, ""); err != nil {
 		err = fmt.Errorf("there is no link with %s any more, but the entries of its members are still in teams, until a service removes them: %w", machine, err)
 	}
-	l.linksChanged()
+	l.LinksChanged()
 	return view.Machine(m), err
 }
 
-// linksChanged tells what runs the links that they have changed.
-func (l *Local) linksChanged() {
-	if s := l.service; s != nil && s.links != nil {
-		s.links.poke()
-		s.replicator.Poke()
-		signal(s.dirty)
-	}
-}
-
-// links runs the links of a service.
-type links struct {
-	*Service
-	changed chan struct{}           // link or machines
-	asked   chan struct{}           // a question came from another machine
-	looked  chan struct{}           // the journal has more
-	fault   func(step string) error // of tests; nil: none
-
-	every, late time.Duration // see [link.Options]
-
-	mu   chan struct{} // guards what follows; it is full while somebody holds it
-	wire *nats.Wire    // nil: none runs
-	link *link.Link
-	err  error // why none does
-}
-
-func newLinks(s *Service) *links {
-	return &links{Service: s, changed: make(chan struct{}, 1), looked: make(chan struct{}, 1), asked: make(chan struct{}, 1), mu: make(chan struct{}, 1)}
-}
-
-func (r *links) set(w *nats.Wire, l *link.Link, failed error) {
-	r.mu <- struct{}{}
-	r.wire, r.link, r.err = w, l, failed
-	<-r.mu
-}
-
-func (r *links) get() (*nats.Wire, *link.Link, error) {
-	r.mu <- struct{}{}
-	defer func() { <-r.mu }()
-	return r.wire, r.link, r.err
-}
-
-// poke says that there may be something to send, or that the links have changed.
-func (r *links) poke() {
-	signal(r.changed)
-	if _, l, _ := r.get(); l != nil {
-		l.Poke()
-	}
-}
-
-// state says how the connection with the hub is, and since when.
-func (r *links) state(shown *api.Links) (state, reason string) {
-	w, carrier, why := r.get()
-	if w == nil {
-		reason = "the service is just starting"
-		if why != nil {
-			reason = why.Error()
-		}
-		return api.LinkOff, reason
-	}
-	s := w.State()
-	if !s.Since.IsZero() {
-		shown.Since = new(s.Since.UTC())
-	}
-	if s.Connected {
-		return api.LinkConnected, cmp.Or(carrier.Stuck(), s.Err)
-	}
-	return api.LinkDisconnected, cmp.Or(s.Err, "it is just connecting")
-}
-
-// run runs the links as long as there are some. Without any it only waits until it is told that
-// there are.
-func (r *links) run(ctx context.Context) error {
-	for {
-		self, found, err := r.ledger.Link(ctx)
-		if err == nil && found && self.Hub != "" {
-			err = r.serve(ctx, self)
-		}
-		if err != nil && ctx.Err() == nil {
-			r.log.Warn("links", "err", err)
-			r.set(nil, nil, err)
-		}
-		retry := make(<-chan time.Time)
-		if err != nil {
-			retry = time.After(10 * time.Second)
-		}
-		select {
-		case <-r.changed:
-		case <-retry:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// Drain waits until the hub has all messages to other machines, or ctx ends; with a timeout of 0
-// only that. The error is [api.CodeTimeout] if messages still wait then, and [api.CodeRefused] if
-// another process has the identity of this machine, or runs its links.
-func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) error {
-	over := make(<-chan time.Time)
-	if timeout > 0 {
-		over = time.After(timeout)
-	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-running.Done():
-			return context.Cause(running)
-		case <-ctx.Done():
-			return nil
-		case <-over:
-			links, err := s.Links(context.WithoutCancel(ctx))
-			if err != nil {
-				return err
-			}
-			n := 0
-			for _, m := range links.Machines {
-				n += m.Queued
-			}
-			return api.Decide(api.CodeTimeout, "they stay in the outbox", "still in the outbox after %s: %s; the hub is %s: %s", timeout, plain.Plural(n, "message"), links.State, links.Reason)
-		case <-tick.C:
-		}
-		w, _, why := s.links.get()
-		if w != nil && strings.Contains(w.State().Err, link.ErrTwin.Error()) {
-			why = link.ErrTwin
-		}
-		if errors.Is(why, lockedfile.ErrLocked) || errors.Is(why, link.ErrTwin) {
-			return api.Decide(api.CodeRefused, "end it first", "%v", why)
-		}
-		list, err := s.machines(ctx)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if timeout > 0 && w != nil && w.State().Connected && !slices.ContainsFunc(list, func(m ledger.Machine) bool { return m.Queued > 0 }) {
-			return nil
-		}
-	}
-}
-
-// serve runs the links until what this machine is changes.
-func (r *links) serve(ctx context.Context, self ledger.Link) error {
-	release, err := lockedfile.HoldWithin(ctx, 5*time.Second, filepath.Join(r.opts.State, "locks"), link.Lock)
-	if err != nil {
-		return fmt.Errorf("another process runs the links: %w", err)
-	}
-	defer release()
-	key, err := nats.ReadKey(filepath.Join(r.opts.State, nats.KeyFile))
-	if err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	o := nats.Options{
-		Name: self.Name, Key: key, Hub: self.Hub, Unpin: true,
-		Card: func(peer string) (nats.Card, bool) {
-			m, err := r.machine(running, peer)
-			if err != nil {
-				return nats.Card{}, false
-			}
-			card, err := nats.ParseCard(m.Card)
-			return card, err == nil
-		},
-	}
-	if r.opts.DialHub != nil {
-		o.Dial = func(ctx context.Context) (net.Conn, error) { return r.opts.DialHub(ctx, self.Hub) }
-	}
-	o = o.Trusting(self.Trust)
-	wire, err := nats.Dial(running, o)
-	if err != nil {
-		return err
-	}
-	defer wire.Close()
-	engine := link.New(link.Options{
-		Root: r.opts.Root.Path(), Self: self, Ledger: r.ledger, Wire: wire, Program: r.opts.Version, Every: r.every, Late: r.late,
-		Deliver: r.deliver, Look: r.lookAt, Teams: r.offers,
-		Changed: func() {
-			r.replicator.Poke()
-			signal(r.dirty)
-			signal(r.asked)
-		},
-		Warn: r.warn("links"),
-	})
-	r.set(wire, engine, nil)
-	defer r.set(nil, nil, nil)
-	done := make(chan error, 1)
-	go func() { done <- engine.Run(running) }()
-	var parts sync.WaitGroup
-	defer parts.Wait()
-	defer stop()
-	parts.Go(func() { _ = r.claimStandIns(running) })
-	parts.Go(func() { _ = r.answer(running) })
-	news, over := r.news.subscribe()
-	defer over()
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-news:
-			engine.Poke()
-			engine.Announce()
-			signal(r.looked)
-		case <-r.changed:
-			now, found, err := r.ledger.Link(ctx)
-			now.Queue, self.Queue = "", ""
-			same, kerr := nats.ReadKey(filepath.Join(r.opts.State, nats.KeyFile))
-			if err == nil && kerr == nil && found && now == self && same.Card("") == key.Card("") {
-				engine.Announce()
-				signal(r.looked)
-				continue
-			}
-			signal(r.changed) // begin anew
-			stop()
-			return cmp.Or(err, <-done)
-		case <-ctx.Done():
-			return <-done
-		}
+// LinksChanged tells what runs the links that they have changed.
+func (l *Machines) LinksChanged() {
+	if l.carrier != nil {
+		l.carrier.Poke()
+		l.carrier.opts.Changed()
 	}
 }

@@ -98,7 +98,7 @@ func (m *linkedMachine) open() {
 		Root: m.Root, State: m.State, Lock: teamstest.Patient, Tick: 20 * time.Millisecond, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	must(m.t, err)
-	s.links.every, s.links.late = time.Second, 250*time.Millisecond
+	s.links.opts.Every, s.links.opts.Late = time.Second, 250*time.Millisecond
 	m.Service = s
 }
 
@@ -290,14 +290,14 @@ func TestClaimedOnce(t *testing.T) {
 		laptop.open()
 		standIns, err := laptop.ledger.StandIns(t.Context(), laptop.Root.Path())
 		must(t, err)
-		laptop.links.fault = func(step string) error {
+		laptop.links.opts.Fault = func(step string) error {
 			if step == []string{"claimed", "marked", "never"}[i%3] {
 				return errors.New("killed")
 			}
 			return nil
 		}
 		err = laptop.links.claimStandIn(t.Context(), standIns[0], map[ledger.InboxKey]os.FileInfo{})
-		if laptop.links.fault = nil; (err != nil) != (i%3 < 2) {
+		if laptop.links.opts.Fault = nil; (err != nil) != (i%3 < 2) {
 			t.Fatal(err)
 		}
 		laptop.start()
@@ -403,7 +403,7 @@ func (m *linkedMachine) forge(machine, from, member, team, text string) string {
 	if _, _, err := m.ledger.AddOutgoing(m.t.Context(), o, sha256.Sum256([]byte(text))); err != nil {
 		m.t.Fatal(err)
 	}
-	m.links.poke()
+	m.links.Poke()
 	return id
 }
 
@@ -524,7 +524,7 @@ func TestInventedSenders(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
 	var last string
-	for i := range maxStandIns {
+	for i := range MaxStandIns {
 		last = laptop.forge("build", fmt.Sprintf("agent%d@x", i), "worker", "ci", "text")
 	}
 	laptop.became(last, ledger.StageVerified)
@@ -536,7 +536,7 @@ func TestInventedSenders(t *testing.T) {
 	}
 	laptop.became(laptop.forge("build", "agent7@x", "worker", "ci", "again"), ledger.StageVerified)
 	c, err := build.Team("ci").Config(t.Context())
-	if err != nil || len(c.Members) != 2+maxStandIns {
+	if err != nil || len(c.Members) != 2+MaxStandIns {
 		t.Errorf("%d members, %v", len(c.Members), err)
 	}
 }
@@ -693,10 +693,10 @@ func TestSharingEndsWhileAMessageComes(t *testing.T) {
 			met := make(chan error, 1)
 			laptop, build := linkedMachines(t, func(build *linkedMachine) {
 				var once sync.Once
-				build.links.fault = func(now string) error {
+				build.links.opts.Fault = func(now string) error {
 					if now == step {
 						once.Do(func() {
-							build.Service.accessWithin = 0
+							build.Service.AccessWithin = time.Nanosecond
 							_, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true})
 							met <- err
 						})
@@ -774,7 +774,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 			}
 		}
 		killed := make(chan struct{}, 100)
-		build.links.fault = func(step string) error {
+		build.links.opts.Fault = func(step string) error {
 			if step == "answered" {
 				killed <- struct{}{}
 				return errors.New("killed")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,90 +19,21 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
-	"teambridge/teams"
 )
 
 // machineWay is the way to the members of a team on another machine: the message goes into the
 // outbox, and a service carries it there. The team is called TEAM@MACHINE.
 type machineWay struct{ *Local }
 
-// elsewhere splits the name of a team on another machine.
-func elsewhere(name string) (team, machine string, ok bool) {
-	team, machine, ok = strings.Cut(name, "@")
-	return team, machine, ok && team != "" && machine != ""
-}
-
-// split takes an address apart: MEMBER@TEAM or, if there is a link with the machine,
-// MEMBER@TEAM@MACHINE, whose team is TEAM@MACHINE.
-func (l *Local) split(ctx context.Context, address string) (member, team string, err error) {
-	member, last := teams.Split(address)
-	name, team := teams.Split(member)
-	if team == "" {
-		return member, last, nil
-	}
-	list, err := l.machines(ctx)
-	if slices.ContainsFunc(list, func(m ledger.Machine) bool { return m.Name == last }) {
-		return name, team + "@" + last, err
-	}
-	return member, last, err
-}
-
 // onMachine returns what members of a team on another machine mean.
 func (l *Local) onMachine(ctx context.Context, name string, members []string) (Target, error) {
-	_, machine, _ := elsewhere(name)
-	m, err := l.machine(ctx, machine)
-	if errors.Is(err, api.CodeNotFound) { // what it wrote to the person can be read after the end of its link
-		if said, serr := l.saidBy(ctx, name); serr != nil || said {
-			m, err = ledger.Machine{Name: machine}, serr
-		}
-	}
+	m, err := l.MachineOf(ctx, name)
 	return Target{Members: members, Machine: &m, remote: name}, err
-}
-
-// saidBy reports whether a team on another machine wrote something to the person.
-func (l *Local) saidBy(ctx context.Context, team string) (bool, error) {
-	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
-		return false, err
-	}
-	panes, err := l.OpenPanes(ctx)
-	if err != nil {
-		return false, err
-	}
-	rows, err := panes.Said(ctx, team)
-	return len(rows) > 0, err
-}
-
-// offered returns the teams on other machines that have a team of that name, or all members, as they said last.
-func (l *Local) offered(ctx context.Context, team string, members []string) (all []string, err error) {
-	list, err := l.machines(ctx)
-	for _, m := range list {
-		p, _ := link.PresenceOf(m)
-		for _, t := range p.Teams {
-			has := team == t.Team
-			if team == "" {
-				has = len(members) > 0 && !slices.ContainsFunc(members, func(name string) bool { return there(t, name) == "" })
-			}
-			if has {
-				all = append(all, t.Team+"@"+m.Name)
-			}
-		}
-	}
-	return all, err
-}
-
-// there returns the name of a member of a team on another machine, or "".
-func there(t link.Team, name string) string {
-	for _, m := range t.Members {
-		if m.Member == name || m.Lead && strings.EqualFold(name, "lead") {
-			return m.Member
-		}
-	}
-	return ""
 }
 
 // offer is what the machine of a target said of the team last; found is false if it said nothing of it.
 func (to *Target) offer() (t link.Team, found bool) {
-	team, _, _ := elsewhere(to.remote)
+	team, _, _ := Elsewhere(to.remote)
 	return view.Offer(*to.Machine, team)
 }
 
@@ -129,12 +59,12 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	if err := (&inbox.Message{ID: m.id, Text: m.Text, Summary: m.Summary, From: cmp.Or(m.From, mail.User)}).Check(); err != nil {
 		return sent, err
 	}
-	team, machine, _ := elsewhere(to.remote)
+	team, machine, _ := Elsewhere(to.remote)
 	offer, known := to.offer()
-	name := cmp.Or(there(offer, to.Member()), to.Member())
+	name := cmp.Or(There(offer, to.Member()), to.Member())
 	sent.Member = name
-	if known && there(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
-		return sent, noMemberThere(to, to.Member())
+	if known && There(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
+		return sent, NoMember(to.remote, to.Member())
 	}
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -158,7 +88,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	if m.id == "" {
 		out.ID = out.UUID
 	} else {
-		out.UUID = uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{key.Root, key.Team, key.Inbox, m.id})).String()
+		out.UUID = uuid.NewSHA1(IDs, fmt.Appendf(nil, "%q", []string{key.Root, key.Team, key.Inbox, m.id})).String()
 	}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%q", []string{out.From, m.Text, m.Summary}))
 	now, again, err := lg.AddOutgoing(ctx, out, digest)
@@ -166,11 +96,11 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	case errors.Is(err, ledger.ErrOutboxFull):
 		return sent, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(view.Whereabouts(*to.Machine), machine+" is there"))
 	case errors.Is(err, ledger.ErrNoMachine):
-		return sent, noMachine(machine)
+		return sent, NoMachine(machine)
 	case err != nil:
 		return sent, err
 	}
-	l.linksChanged()
+	l.LinksChanged()
 	shown := sentThere(now)
 	shown.Deduplicated, shown.WaitedMs = again, time.Since(start).Milliseconds()
 	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); shown.Reason == "" && l.service == nil && !now.Stage.Final() {
@@ -197,9 +127,6 @@ func (l *Local) held(ctx context.Context, to *Target) string {
 	return cmp.Or(why, to.Machine.Name+" is there")
 }
 
-// linked makes ids of messages to and from other machines.
-var linked = uuid.MustParse("0d9c7a0e-6a1c-5f0b-8a41-6d2f0a7f2f11")
-
 // sentThere shows a message to another machine.
 func sentThere(o ledger.Outgoing) api.Sent {
 	s := api.Sent{Team: o.Team, Member: o.Inbox, ID: o.ID, State: string(o.Stage), Recorded: true, Reachable: o.Reach == "", Reach: o.Reach, Delivery: o.UUID}
@@ -219,9 +146,9 @@ func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast
 	}
 	var except []string
 	for _, name := range m.Except {
-		member := there(offer, name)
+		member := There(offer, name)
 		if member == "" {
-			return noMemberThere(to, name)
+			return NoMember(to.remote, name)
 		}
 		except = append(except, member)
 	}
@@ -242,11 +169,6 @@ func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast
 	return nil
 }
 
-// noMemberThere says that a team on another machine has no member of that name.
-func noMemberThere(to *Target, name string) error {
-	return api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+to.remote, "%s has no member %q", to.remote, name)
-}
-
 func (l machineWay) members(_ context.Context, to *Target) ([]api.Member, error) {
 	offer, _ := to.offer()
 	return view.MachineMembers(*to.Machine, offer), nil
@@ -261,12 +183,12 @@ func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) 
 	offer, _ := to.offer()
 	list := view.MachineStatus(*to.Machine, offer, view.Whereabouts(*to.Machine))
 	for _, name := range to.Members {
-		if there(offer, name) == "" {
-			return nil, noMemberThere(to, name)
+		if There(offer, name) == "" {
+			return nil, NoMember(to.remote, name)
 		}
 	}
 	return slices.DeleteFunc(list, func(s api.Status) bool {
-		return len(to.Members) > 0 && !slices.ContainsFunc(to.Members, func(name string) bool { return there(offer, name) == s.Member })
+		return len(to.Members) > 0 && !slices.ContainsFunc(to.Members, func(name string) bool { return There(offer, name) == s.Member })
 	}), nil
 }
 
@@ -422,7 +344,7 @@ func (l *Local) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing, er
 
 // toMachine reports whether a message is one to another machine.
 func toMachine(s api.Sent) bool {
-	_, _, ok := elsewhere(s.Team)
+	_, _, ok := Elsewhere(s.Team)
 	return ok && s.Delivery != ""
 }
 

@@ -38,7 +38,7 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	if err != nil {
 		return list, err
 	}
-	machines, err := l.machines(ctx)
+	machines, err := l.Linked(ctx)
 	for _, m := range machines {
 		p, _ := link.PresenceOf(m)
 		for _, t := range p.Teams {
@@ -63,7 +63,7 @@ func (l *Local) withUnread(ctx context.Context, list []api.Team) ([]api.Team, er
 	}
 	unread, err := panes.SaidUnread(ctx)
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
-		team, machine, ok := elsewhere(name)
+		team, machine, ok := Elsewhere(name)
 		if ok && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == name }) {
 			list = view.WithPanes(list, view.MachineTeam(ledger.Machine{Name: machine}, link.Team{Team: team}))
 		}

@@ -55,7 +55,7 @@ func (l *Local) addresses(ctx context.Context) map[string][]string {
 			_ = t.Close() // nothing was written through it
 		}
 	}
-	if list, err := l.machines(ctx); err == nil {
+	if list, err := l.Linked(ctx); err == nil {
 		for _, m := range list {
 			p, _ := link.PresenceOf(m)
 			for _, t := range p.Teams {

@@ -23,7 +23,7 @@ import (
 )
 
 // deliver puts a message of another machine where it belongs, once under its id.
-func (r *links) deliver(ctx context.Context, m link.Message) (ledger.Incoming, error) {
+func (r *Carrier) deliver(ctx context.Context, m link.Message) (ledger.Incoming, error) {
 	out := m.Incoming
 	to, reach, err := r.put(ctx, m)
 	switch {
@@ -51,13 +51,13 @@ func refusal(err error) bool {
 
 // idHere is the id under which a message of another machine is sent here, so that it is sent once.
 func idHere(in ledger.Incoming) string {
-	return uuid.NewSHA1(linked, fmt.Appendf(nil, "%q", []string{in.Machine, in.Team, in.Member, in.ID})).String()
+	return uuid.NewSHA1(IDs, fmt.Appendf(nil, "%q", []string{in.Machine, in.Team, in.Member, in.ID})).String()
 }
 
 var errNoTeam = api.Decide(api.CodeNotFound, "", "there is no such team")
 
 // put puts a message of another machine where it belongs.
-func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach string, err error) {
+func (r *Carrier) put(ctx context.Context, m link.Message) (sent api.Sent, reach string, err error) {
 	if inbox.ProtocolType(m.Text) != "" {
 		return sent, "", api.Decide(api.CodeRefused, "", "only texts come from other machines, and no object of Claude Code's own protocol")
 	}
@@ -70,14 +70,14 @@ func (r *links) put(ctx context.Context, m link.Message) (sent api.Sent, reach s
 		return sent, "", errNoTeam
 	}
 	err = r.admitted(ctx, m, func() (err error) {
-		sent, err = r.putShared(WithAgent(ctx), m, id)
+		sent, err = r.putShared(ctx, m, id)
 		return err
 	})
 	return sent, sent.Reach, err
 }
 
 // tellPerson puts a message of another machine into the inbox of the person, as one of a team there.
-func (r *links) tellPerson(ctx context.Context, m link.Message, id string) error {
+func (r *Carrier) tellPerson(ctx context.Context, m link.Message, id string) error {
 	from, team, err := r.recipient(ctx, m.From)
 	if err != nil {
 		return err
@@ -85,8 +85,8 @@ func (r *links) tellPerson(ctx context.Context, m link.Message, id string) error
 	if strings.Contains(team, "@") { // a person, who wrote to a team here, and is in none
 		team = pane.SessionTeam
 	}
-	_, err = r.ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
-	r.replicator.Poke()
+	_, err = r.opts.Ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
+	r.opts.Changed()
 	if errors.Is(err, ledger.ErrUnread) {
 		err = api.Decide(api.CodeRefused, "", "the person has not read what came before: %v", err)
 	}
@@ -94,34 +94,24 @@ func (r *links) tellPerson(ctx context.Context, m link.Message, id string) error
 }
 
 // putShared puts a message of another machine into a team that it may write to.
-func (r *links) putShared(ctx context.Context, m link.Message, id string) (sent api.Sent, err error) {
-	to, err := r.In(ctx, m.Team, m.Member)
+func (r *Carrier) putShared(ctx context.Context, m link.Message, id string) (sent api.Sent, err error) {
+	from, err := r.sender(ctx, m)
 	if err != nil {
 		return sent, err
 	}
-	defer func() { _ = to.Close() }() // nothing was written through it
-	w, err := r.by(&to, "")
-	if err != nil {
-		return sent, err
-	}
-	from, err := r.sentBy(ctx, &to, m)
-	if err != nil {
-		return sent, err
-	}
-	sent, _, err = w.send(ctx, &to, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}, id})
-	return sent, err
+	return r.here.Send(ctx, m.Team, m.Member, id, api.NewMessage{Text: m.Text, Summary: m.Summary, From: from})
 }
 
 // admitted calls do if the sender of a message may write to its team. Whoever ends the sharing of the
-// team meanwhile waits until do returns: see [Local.endAccess].
-func (r *links) admitted(ctx context.Context, m link.Message, do func() error) error {
+// team meanwhile waits until do returns: see [Machines.endAccess].
+func (r *Carrier) admitted(ctx context.Context, m link.Message, do func() error) error {
 	if err := r.mayWrite(ctx, m); err != nil { // without the lock, so that who waits for it gets it
 		return err
 	}
 	if err := r.at("checked"); err != nil {
 		return err
 	}
-	release, err := lockedfile.HoldShared(ctx, accessWithin, filepath.Join(r.opts.State, "locks"), accessLock(m.Machine))
+	release, err := lockedfile.HoldShared(ctx, accessWithin, filepath.Join(r.Opts.State, "locks"), accessLock(m.Machine))
 	if err != nil {
 		return err
 	}
@@ -135,22 +125,27 @@ func (r *links) admitted(ctx context.Context, m link.Message, do func() error) e
 	return do()
 }
 
-// sentBy returns the name that a message of another machine has here: that of a stand-in in a team
+// sender returns the name that a message of another machine has here: that of a stand-in in a team
 // with inboxes, and else the address of the sender.
-func (r *links) sentBy(ctx context.Context, to *Target, m link.Message) (string, error) {
-	if to.Team == nil {
-		self, _, err := r.ledger.Link(ctx)
+func (r *Carrier) sender(ctx context.Context, m link.Message) (string, error) {
+	to, done, err := r.here.Team(ctx, m.Team, m.Member)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = done() }() // nothing was written through it
+	if to == nil {
+		self, _, err := r.opts.Ledger.Link(ctx)
 		if strings.HasSuffix(m.From, "@"+self.Name) { // a person, who wrote to a team here
 			return mail.User + "@" + pane.SessionTeam + "@" + m.Machine, err
 		}
 		return m.From + "@" + m.Machine, err
 	}
-	all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
+	all, err := r.opts.Ledger.StandIns(ctx, r.opts.Root.Path())
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == to.Name() && s.Inbox == to.Member() }) {
-		return "", api.Decide(api.CodeRefused, "", "%s is a member on a third machine, and messages go over one link only", to.Member())
+	if slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == to.Name() && s.Inbox == m.Member }) {
+		return "", api.Decide(api.CodeRefused, "", "%s is a member on a third machine, and messages go over one link only", m.Member)
 	}
 	n := 0
 	for _, s := range all {
@@ -162,21 +157,21 @@ func (r *links) sentBy(ctx context.Context, to *Target, m link.Message) (string,
 			n++
 		}
 	}
-	if n >= maxStandIns {
+	if n >= MaxStandIns {
 		return "", api.Decide(api.CodeRefused, "", "%d members of %s have entries in %s already, which stay for 30 days after their last message", n, m.Machine, to.Name())
 	}
-	return r.standInFor(ctx, to.Team, m.Machine, m.From, "")
+	return r.standInFor(ctx, to, m.Machine, m.From, "")
 }
 
-// maxStandIns is how many entries of a team the members of one machine get by writing to it: who writes
+// MaxStandIns is how many entries of a team the members of one machine get by writing to it: who writes
 // is only a claim of the machine.
-const maxStandIns = 50
+const MaxStandIns = 50
 
 // forPerson reports whether a message is for the person: an answer to what the person sent to a team
 // of that machine, TEAM@MACHINE, or what is sent to the person among the sessions. Its sender is
 // NAME@TEAM.
-func (r *links) forPerson(m link.Message) bool {
-	_, machine, ok := elsewhere(m.Team)
+func (r *Carrier) forPerson(m link.Message) bool {
+	_, machine, ok := Elsewhere(m.Team)
 	if name, team := teams.Split(m.From); name == "" || teams.CheckName("team", team) != nil {
 		return false
 	}
@@ -186,18 +181,18 @@ func (r *links) forPerson(m link.Message) bool {
 // mayWrite returns an error unless the sender of a message may write to its team: the team is shared
 // with the machine, or the sender has a stand-in in it. To the person it may write if the person has
 // written to its machine, or shares the sessions with it.
-func (r *links) mayWrite(ctx context.Context, m link.Message) error {
+func (r *Carrier) mayWrite(ctx context.Context, m link.Message) error {
 	team := m.Team
 	if r.forPerson(m) {
-		if asked, err := r.ledger.Asked(ctx, m.Machine); err != nil || asked {
+		if asked, err := r.opts.Ledger.Asked(ctx, m.Machine); err != nil || asked {
 			return err
 		}
 		team = pane.SessionTeam
 	}
-	may, err := r.ledger.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), team)
+	may, err := r.opts.Ledger.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), team)
 	switch {
 	case errors.Is(err, ledger.ErrNoMachine):
-		return noMachine(m.Machine)
+		return NoMachine(m.Machine)
 	case err == nil && !may:
 		return errNoTeam
 	}
@@ -205,12 +200,12 @@ func (r *links) mayWrite(ctx context.Context, m link.Message) error {
 }
 
 // lookAt returns how far a message of another machine has come.
-func (r *links) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
+func (r *Carrier) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
 	if in.Delivery != "" {
-		if m, found, err := r.ledger.PaneMessage(ctx, in.Delivery); err != nil || found {
+		if m, found, err := r.opts.Ledger.PaneMessage(ctx, in.Delivery); err != nil || found {
 			return paneStage(in, m), err
 		}
-		d, err := r.ledger.Deliveries(ctx, ledger.DeliveryQuery{UUID: in.Delivery})
+		d, err := r.opts.Ledger.Deliveries(ctx, ledger.DeliveryQuery{UUID: in.Delivery})
 		if err != nil || len(d) == 0 {
 			return in, err
 		}
@@ -219,7 +214,7 @@ func (r *links) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incoming
 		return in, nil // the person reads it some time
 	}
 	id := idHere(in)
-	for receipt, err := range r.reader.Receipts(ctx, journal.Query{Root: in.Root, Team: in.Team, Inbox: in.Recipient, ID: id, Newest: true, Limit: 1}) {
+	for receipt, err := range r.opts.Journal.Receipts(ctx, journal.Query{Root: in.Root, Team: in.Team, Inbox: in.Recipient, ID: id, Newest: true, Limit: 1}) {
 		if err != nil {
 			return in, err
 		}
@@ -253,12 +248,12 @@ func paneStage(in ledger.Incoming, m ledger.PaneMessage) ledger.Incoming {
 }
 
 // offers returns the teams that a machine may write to, with what their members do.
-func (r *links) offers(ctx context.Context, machine string) (list []link.Team, err error) {
-	m, err := r.machine(ctx, machine)
+func (r *Carrier) offers(ctx context.Context, machine string) (list []link.Team, err error) {
+	m, err := r.Machine(ctx, machine)
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
+	all, err := r.opts.Ledger.StandIns(ctx, r.opts.Root.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -268,13 +263,13 @@ func (r *links) offers(ctx context.Context, machine string) (list []link.Team, e
 			break
 		}
 		t := link.Team{Team: name}
-		members, err := r.Members(ctx, name)
+		members, err := r.here.Members(ctx, name)
 		if err != nil {
 			continue // it has ended, or does not run yet
 		}
-		states, err := r.Status(ctx, name)
+		states, err := r.here.Status(ctx, name)
 		if err != nil {
-			r.log.Debug("what the members do is not known", "team", name, "err", view.Describe(err))
+			r.opts.Log.Debug("what the members do is not known", "team", name, "err", view.Describe(err))
 		}
 		for _, m := range members {
 			standsIn := slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == name && s.Inbox == m.Member })
@@ -298,8 +293,8 @@ func (r *links) offers(ctx context.Context, machine string) (list []link.Team, e
 
 // recipient takes the address apart that a message came from, or that a stand-in stands for. That of
 // a person is NAME@TEAM@MACHINE, with the team here that the person wrote to.
-func (r *links) recipient(ctx context.Context, address string) (member, team string, err error) {
-	self, _, err := r.ledger.Link(ctx)
+func (r *Carrier) recipient(ctx context.Context, address string) (member, team string, err error) {
+	self, _, err := r.opts.Ledger.Link(ctx)
 	if name, team, ok := strings.Cut(address, "@"); ok && strings.HasSuffix(team, "@"+self.Name) {
 		return name, team, err
 	}

@@ -22,6 +22,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/relay/wire"
 	"teambridge/status"
+	"teambridge/status/api"
 	"teambridge/status/attention"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -81,7 +82,7 @@ type Service struct {
 	conversations teams.Conversations
 	follower      *follower
 	rejoiner      *rejoiner
-	links         *links
+	links         *Carrier
 	tasks         *taskRecorder
 }
 
@@ -109,7 +110,6 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	}
 	s.follower = &follower{Service: s, added: make(chan struct{}, 1)}
 	s.rejoiner = &rejoiner{Service: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
-	s.links = newLinks(s)
 	s.tasks = &taskRecorder{Service: s, partial: map[string]bool{}}
 	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
@@ -142,7 +142,30 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Journal: s.reader, States: s.states, Gather: opts.Gather, News: s.news.subscribe, Shown: s.watchStates, LookAtTasks: s.tasks.look,
 	})
 	s.service = s
+	s.links = NewCarrier(s.Machines, here{s.Local}, CarrierOptions{
+		Root: opts.Root, Ledger: s.ledger, Journal: s.reader, Locker: s.locker, ReadOnly: opts.ReadOnly, Version: opts.Version, DialHub: opts.DialHub, News: s.news.subscribe, Log: s.log,
+		Changed: func() {
+			s.replicator.Poke()
+			signal(s.dirty)
+		},
+	})
 	return s, nil
+}
+
+// here does what other machines ask for, as an agent.
+type here struct{ *Local }
+
+func (h here) Team(ctx context.Context, team, member string) (*teams.Team, func() error, error) {
+	to, err := h.In(ctx, team, member)
+	return to.Team, to.Close, err
+}
+
+func (h here) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
+	return h.Local.Send(WithAgent(ctx), team, member, id, m)
+}
+
+func (h here) Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error) {
+	return h.Local.Ask(WithAgent(ctx), team, member, id, q)
 }
 
 // Close closes the files.
@@ -230,7 +253,7 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	}
 	part("replicating", s.replicator.Run)
 	if s.opts.LinksAlone {
-		part("links", s.links.run)
+		part("links", s.links.Run)
 		return serve(running, part)
 	}
 	for _, to := range s.opts.Alerts.To {
@@ -245,7 +268,7 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	if !s.opts.ReadOnly {
 		part("pruning", s.prune)
 		part("joining", s.rejoiner.run)
-		part("links", s.links.run)
+		part("links", s.links.Run)
 		defer s.runRelays(ctx, running, part)()
 	}
 	return serve(running, part)
@@ -319,7 +342,7 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 			// What reads the ledger.
 			s.replicator.Poke()
 			signal(s.rejoiner.dirty)
-			s.links.poke()
+			s.links.Poke()
 			if s.fleet != nil {
 				s.fleet.Poke()
 				s.panes.Poke()

@@ -31,7 +31,7 @@ const standInUnused = 30 * 24 * time.Hour
 
 // standInFor returns the name of the stand-in of a member on a machine, MEMBER@TEAM, in a team that
 // has agents, and makes it if there is none.
-func (l *Local) standInFor(ctx context.Context, t *teams.Team, machine, address, as string) (string, error) {
+func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, address, as string) (string, error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return "", err
@@ -81,24 +81,24 @@ func (l *Local) standInFor(ctx context.Context, t *teams.Team, machine, address,
 	return s.Inbox, err
 }
 
-// joinFor makes a stand-in of a member on another machine.
-func (l *Local) joinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (joined api.Membership, err error) {
+// JoinFor makes a stand-in of a member on another machine.
+func (l *Machines) JoinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (joined api.Membership, err error) {
 	rest, machine := teams.Split(n.Remote)
 	member, team := teams.Split(rest)
 	if member == "" || team == "" || machine == "" {
 		return joined, api.Decide(api.CodeUsage, "such as worker@ci@build", "%q is not MEMBER@TEAM@MACHINE", n.Remote)
 	}
-	to, err := l.onMachine(ctx, team+"@"+machine, []string{member})
+	m, err := l.MachineOf(ctx, team+"@"+machine)
 	if err != nil {
 		return joined, err
 	}
-	offer, known := to.offer()
-	if known && there(offer, member) == "" {
-		return joined, noMemberThere(&to, member)
+	offer, known := view.Offer(m, team)
+	if known && There(offer, member) == "" {
+		return joined, NoMember(team+"@"+machine, member)
 	}
 	joined = api.Membership{Team: t.Name()}
-	joined.Member, err = l.standInFor(ctx, t, machine, cmp.Or(there(offer, member), member)+"@"+offer.Team, n.As)
-	l.linksChanged()
+	joined.Member, err = l.standInFor(ctx, t, machine, cmp.Or(There(offer, member), member)+"@"+offer.Team, n.As)
+	l.LinksChanged()
 	return joined, err
 }
 
@@ -112,8 +112,8 @@ func accessLock(machine string) string { return "access of " + machine }
 
 // endAccess removes the stand-ins of members on a machine, from one team or all, that it may write to
 // no longer. After it, nothing of what came before makes another stand-in, or is delivered there.
-func (l *Local) endAccess(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
-	release, err := lockedfile.HoldWithin(ctx, l.accessWithin, filepath.Join(l.Opts.State, "locks"), accessLock(machine))
+func (l *Machines) endAccess(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
+	release, err := lockedfile.HoldWithin(ctx, cmp.Or(l.AccessWithin, accessWithin), filepath.Join(l.Opts.State, "locks"), accessLock(machine))
 	if err != nil {
 		return fmt.Errorf("a message of %s is just being delivered: %w", machine, err)
 	}
@@ -121,7 +121,7 @@ func (l *Local) endAccess(ctx context.Context, lg *ledger.Ledger, machine, team 
 	return l.removeStandIns(ctx, lg, machine, team)
 }
 
-func (l *Local) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
+func (l *Machines) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
 	root, err := l.Opts.Root()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // and no team does
@@ -138,7 +138,7 @@ func (l *Local) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine, 
 	return err
 }
 
-func (l *Local) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *teams.Root, s ledger.StandIn) error {
+func (l *Machines) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *teams.Root, s ledger.StandIn) error {
 	t, err := root.Team(s.Team)
 	if err == nil {
 		defer t.Close() // it is written by path
@@ -154,15 +154,15 @@ func (l *Local) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *team
 }
 
 // claimStandIns puts what agents write to stand-ins into the outbox, until ctx ends.
-func (r *links) claimStandIns(ctx context.Context) error {
+func (r *Carrier) claimStandIns(ctx context.Context) error {
 	seen := map[ledger.InboxKey]os.FileInfo{}
 	warned := ""
 	signal(r.looked)
 	return loop(ctx, nil, r.looked, 2*time.Second, func() {
-		all, err := r.ledger.StandIns(ctx, r.opts.Root.Path())
+		all, err := r.opts.Ledger.StandIns(ctx, r.opts.Root.Path())
 		for _, s := range all {
-			if _, merr := r.ledger.Incarnation(ctx, s.Machine); errors.Is(merr, ledger.ErrNoMachine) || time.Since(s.Used) > standInUnused {
-				err = errors.Join(err, r.removeStandIn(ctx, r.ledger, r.opts.Root, s))
+			if _, merr := r.opts.Ledger.Incarnation(ctx, s.Machine); errors.Is(merr, ledger.ErrNoMachine) || time.Since(s.Used) > standInUnused {
+				err = errors.Join(err, r.removeStandIn(ctx, r.opts.Ledger, r.opts.Root, s))
 				continue
 			}
 			err = errors.Join(err, r.claimStandIn(ctx, s, seen))
@@ -171,7 +171,7 @@ func (r *links) claimStandIns(ctx context.Context) error {
 			warned = ""
 		} else if text := view.Describe(err); text != warned && ctx.Err() == nil {
 			warned = text
-			r.log.Warn("what agents wrote to members on other machines waits", "err", text)
+			r.opts.Log.Warn("what agents wrote to members on other machines waits", "err", text)
 		}
 	})
 }
@@ -179,10 +179,10 @@ func (r *links) claimStandIns(ctx context.Context) error {
 // claimStandIn puts what waits in the inbox of a stand-in into the outbox. Each row is claimed in
 // the commit that puts it there, before it is marked as read, so a crash in between loses nothing
 // and repeats nothing: the row is then found among those that are claimed and not marked.
-func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[ledger.InboxKey]os.FileInfo) error {
+func (r *Carrier) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[ledger.InboxKey]os.FileInfo) error {
 	t, err := r.opts.Root.Team(s.Team)
 	if errors.As(err, new(*teams.NotFoundError)) || errors.Is(err, teams.ErrTeamGone) {
-		return r.ledger.RemoveStandIn(ctx, s.InboxKey)
+		return r.opts.Ledger.RemoveStandIn(ctx, s.InboxKey)
 	}
 	if err != nil {
 		return err
@@ -193,9 +193,9 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 		return err
 	}
 	if c.Instance().CreatedAt != s.CreatedAt {
-		return r.ledger.RemoveStandIn(ctx, s.InboxKey)
+		return r.opts.Ledger.RemoveStandIn(ctx, s.InboxKey)
 	}
-	box, err := inbox.Open(t, s.Inbox, r.locker)
+	box, err := inbox.Open(t, s.Inbox, r.opts.Locker)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	if err != nil {
 		return err
 	}
-	unmarked, err := r.ledger.Unmarked(ctx, s.InboxKey)
+	unmarked, err := r.opts.Ledger.Unmarked(ctx, s.InboxKey)
 	if err != nil {
 		return err
 	}
@@ -215,11 +215,11 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	if err != nil {
 		return err
 	}
-	holds, err := r.ledger.Held(ctx, s.InboxKey)
+	holds, err := r.opts.Ledger.Held(ctx, s.InboxKey)
 	if err != nil {
 		return err
 	}
-	plan, err := claim.New(ctx, r.ledger, s.InboxKey, rows, unmarked, claim.Rules{
+	plan, err := claim.New(ctx, r.opts.Ledger, s.InboxKey, rows, unmarked, claim.Rules{
 		Limit: claimedAtOnce,
 		// What is of Claude Code's protocol goes nowhere.
 		Discard: func(row *inbox.Row) bool { return row.Kind() != "message" || inbox.ProtocolType(row.Text) != "" },
@@ -237,7 +237,7 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 			d.From += "@" + s.Team
 			fresh = append(fresh, ledger.Outgoing{Delivery: d, Machine: s.Machine, There: member, At: team})
 		}
-		if err := r.ledger.ClaimOutgoing(ctx, fresh...); err != nil {
+		if err := r.opts.Ledger.ClaimOutgoing(ctx, fresh...); err != nil {
 			return err
 		}
 	}
@@ -255,12 +255,12 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 	// Rows that are gone, or were read by somebody else, are in the outbox, too.
 	marked := slices.Concat(plan.Mine, plan.Taken, plan.Gone)
 	for _, id := range marked {
-		if err := r.ledger.Mark(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
+		if err := r.opts.Ledger.Mark(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
 			return err
 		}
 	}
 	if len(marked) > 0 {
-		r.poke()
+		r.Poke()
 	}
 	if plan.Work { // our own writing is a change, too, and there may be more
 		signal(r.looked)
@@ -276,9 +276,9 @@ func (r *links) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[led
 const claimedAtOnce = 500
 
 // at is where a test ends it.
-func (r *links) at(step string) error {
-	if r.fault == nil {
+func (r *Carrier) at(step string) error {
+	if r.opts.Fault == nil {
 		return nil
 	}
-	return r.fault(step)
+	return r.opts.Fault(step)
 }

@@ -84,7 +84,7 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 	for i, name := range names {
 		var team string
 		var err error
-		if members[i], team, err = l.split(ctx, name); err != nil {
+		if members[i], team, err = l.Split(ctx, name); err != nil {
 			return Target{}, err
 		}
 		if team != "" && shared != "" && team != shared {
@@ -124,7 +124,7 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 		}
 	}
 	if len(living) == 0 && len(members) > 0 {
-		teams, err := l.offered(ctx, "", members)
+		teams, err := l.Offered(ctx, "", members)
 		switch {
 		case err != nil:
 			return Target{}, err
@@ -175,13 +175,13 @@ func twoTeams(flag, name string) error {
 //
 // TEAM@MACHINE is a team on another machine, and so is TEAM if there is none here and one machine has it.
 func (l *Local) In(ctx context.Context, team string, members ...string) (Target, error) {
-	if _, _, ok := elsewhere(team); ok {
+	if _, _, ok := Elsewhere(team); ok {
 		return l.onMachine(ctx, team, members)
 	}
 	if team != pane.Team && team != pane.SessionTeam {
 		t, err := l.Open(ctx, api.Scope{Team: team})
 		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && team != "" {
-			if there, oerr := l.offered(ctx, team, nil); oerr == nil && len(there) == 1 {
+			if there, oerr := l.Offered(ctx, team, nil); oerr == nil && len(there) == 1 {
 				return l.onMachine(ctx, there[0], members)
 			}
 			if whole, cerr := l.completedTeam(ctx, team); cerr != nil || whole != "" {

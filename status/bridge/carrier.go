@@ -1,0 +1,246 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/link"
+	"teambridge/relay/link/nats"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// CarrierOptions says what a [Carrier] has besides the machines.
+type CarrierOptions struct {
+	Root     *teams.Root
+	Ledger   *ledger.Ledger
+	Journal  *journal.Journal // for reading
+	Locker   *lockedfile.Locker
+	ReadOnly bool   // nothing is carried
+	Version  string // of this program
+	// DialHub connects to a hub at an ssh:// address; nil: there is no such hub.
+	DialHub func(ctx context.Context, address string) (net.Conn, error)
+
+	News    func() (news <-chan struct{}, done func()) // signals when the journal has more
+	Changed func()                                     // tells that the ledger has more, and something else is shown
+	Log     *slog.Logger
+
+	Every, Late time.Duration           // see [link.Options]
+	Fault       func(step string) error // of tests; nil: none
+}
+
+// Here does what other machines ask for, as an agent.
+type Here interface {
+	// Team returns the team with a member, or nil if those are sessions. Close it.
+	Team(ctx context.Context, team, member string) (t *teams.Team, done func() error, err error)
+	Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error)
+	Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error)
+	Members(ctx context.Context, team string) ([]api.Member, error)
+	Status(ctx context.Context, team string, members ...string) ([]api.Status, error)
+}
+
+// Carrier carries messages to and from other machines while a service runs.
+type Carrier struct {
+	*Machines
+
+	opts CarrierOptions
+	here Here
+
+	changed chan struct{} // link or machines
+	asked   chan struct{} // a question came from another machine
+	looked  chan struct{} // the journal has more
+
+	mu   chan struct{} // guards what follows; it is full while somebody holds it
+	wire *nats.Wire    // nil: none runs
+	link *link.Link
+	err  error // why none does
+}
+
+// NewCarrier returns a Carrier, which from then on is that of the machines. It starts nothing.
+func NewCarrier(m *Machines, here Here, opts CarrierOptions) *Carrier {
+	m.carrier = &Carrier{
+		Machines: m, opts: opts, here: here, changed: make(chan struct{}, 1), looked: make(chan struct{}, 1), asked: make(chan struct{}, 1), mu: make(chan struct{}, 1),
+	}
+	return m.carrier
+}
+
+func (r *Carrier) set(w *nats.Wire, l *link.Link, failed error) {
+	r.mu <- struct{}{}
+	r.wire, r.link, r.err = w, l, failed
+	<-r.mu
+}
+
+func (r *Carrier) get() (*nats.Wire, *link.Link, error) {
+	r.mu <- struct{}{}
+	defer func() { <-r.mu }()
+	return r.wire, r.link, r.err
+}
+
+// Poke says that there may be something to send, or that the links have changed.
+func (r *Carrier) Poke() {
+	signal(r.changed)
+	if _, l, _ := r.get(); l != nil {
+		l.Poke()
+	}
+}
+
+// state says how the connection with the hub is, and since when.
+func (r *Carrier) state(shown *api.Links) (state, reason string) {
+	w, carrier, why := r.get()
+	if r.opts.ReadOnly {
+		return api.LinkOff, "the service is read-only"
+	}
+	if w == nil {
+		reason = "the service is just starting"
+		if why != nil {
+			reason = why.Error()
+		}
+		return api.LinkOff, reason
+	}
+	s := w.State()
+	if !s.Since.IsZero() {
+		shown.Since = new(s.Since.UTC())
+	}
+	if s.Connected {
+		return api.LinkConnected, cmp.Or(carrier.Stuck(), s.Err)
+	}
+	return api.LinkDisconnected, cmp.Or(s.Err, "it is just connecting")
+}
+
+// refused returns how many messages of a machine were refused, and why the last one was.
+func (r *Carrier) refused(machine string) (count int, why string) {
+	if _, l, _ := r.get(); l != nil {
+		refused := l.Refused(machine)
+		return refused.Count, refused.Why
+	}
+	return 0, ""
+}
+
+// Failed returns why nothing can be carried as long as another process runs: it runs the links, or has the identity of this
+// machine. It also reports whether the hub is connected.
+func (r *Carrier) Failed() (connected bool, why error) {
+	w, _, why := r.get()
+	if w == nil {
+		return false, why
+	}
+	state := w.State()
+	if strings.Contains(state.Err, link.ErrTwin.Error()) {
+		why = link.ErrTwin
+	}
+	return state.Connected, why
+}
+
+// Run runs the links as long as there are some. Without any it only waits until it is told that
+// there are.
+func (r *Carrier) Run(ctx context.Context) error {
+	for {
+		self, found, err := r.opts.Ledger.Link(ctx)
+		if err == nil && found && self.Hub != "" {
+			err = r.serve(ctx, self)
+		}
+		if err != nil && ctx.Err() == nil {
+			r.opts.Log.Warn("links", "err", err)
+			r.set(nil, nil, err)
+		}
+		retry := make(<-chan time.Time)
+		if err != nil {
+			retry = time.After(10 * time.Second)
+		}
+		select {
+		case <-r.changed:
+		case <-retry:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// serve runs the links until what this machine is changes.
+func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
+	release, err := lockedfile.HoldWithin(ctx, 5*time.Second, filepath.Join(r.Opts.State, "locks"), link.Lock)
+	if err != nil {
+		return fmt.Errorf("another process runs the links: %w", err)
+	}
+	defer release()
+	key, err := nats.ReadKey(filepath.Join(r.Opts.State, nats.KeyFile))
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	o := nats.Options{
+		Name: self.Name, Key: key, Hub: self.Hub, Unpin: true,
+		Card: func(peer string) (nats.Card, bool) {
+			m, err := r.Machine(running, peer)
+			if err != nil {
+				return nats.Card{}, false
+			}
+			card, err := nats.ParseCard(m.Card)
+			return card, err == nil
+		},
+	}
+	if r.opts.DialHub != nil {
+		o.Dial = func(ctx context.Context) (net.Conn, error) { return r.opts.DialHub(ctx, self.Hub) }
+	}
+	o = o.Trusting(self.Trust)
+	wire, err := nats.Dial(running, o)
+	if err != nil {
+		return err
+	}
+	defer wire.Close()
+	engine := link.New(link.Options{
+		Root: r.opts.Root.Path(), Self: self, Ledger: r.opts.Ledger, Wire: wire, Program: r.opts.Version, Every: r.opts.Every, Late: r.opts.Late,
+		Deliver: r.deliver, Look: r.lookAt, Teams: r.offers,
+		Changed: func() {
+			r.opts.Changed()
+			signal(r.asked)
+		},
+		Warn: func(err error) { r.opts.Log.Warn("links", "err", view.Describe(err)) },
+	})
+	r.set(wire, engine, nil)
+	defer r.set(nil, nil, nil)
+	done := make(chan error, 1)
+	go func() { done <- engine.Run(running) }()
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stop()
+	parts.Go(func() { _ = r.claimStandIns(running) })
+	parts.Go(func() { _ = r.answer(running) })
+	news, over := r.opts.News()
+	defer over()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-news:
+			engine.Poke()
+			engine.Announce()
+			signal(r.looked)
+		case <-r.changed:
+			now, found, err := r.opts.Ledger.Link(ctx)
+			now.Queue, self.Queue = "", ""
+			same, kerr := nats.ReadKey(filepath.Join(r.Opts.State, nats.KeyFile))
+			if err == nil && kerr == nil && found && now == self && same.Card("") == key.Card("") {
+				engine.Announce()
+				signal(r.looked)
+				continue
+			}
+			signal(r.changed) // begin anew
+			stop()
+			return cmp.Or(err, <-done)
+		case <-ctx.Done():
+			return <-done
+		}
+	}
+}

@@ -1,0 +1,14 @@
+package bridge
+
+import (
+	"time"
+)
+
+// Machines has the other machines that there are links with, and the entries of their members in teams here.
+type Machines struct {
+	*Files
+
+	AccessWithin time.Duration // how long who ends the access of a machine waits for what just comes from it; 0: 30 s
+
+	carrier *Carrier // of a service; nil in a command
+}
