@@ -139,7 +139,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	if err != nil {
 		return a, err
 	}
-	q := &question{l: l.Local, sender: r.sender, from: m.From, summary: m.Summary, text: m.Text, rec: rec}
+	q := &question{l: l, sender: r.sender, from: m.From, summary: m.Summary, text: m.Text, rec: rec}
 	if q.Delivered, a.Sent, err = l.sendQuestion(ctx, to, m); err != nil {
 		return a, err
 	}
@@ -184,7 +184,7 @@ func (l inboxWay) sendQuestion(ctx context.Context, asked *Target, m message) (d
 }
 
 // canAnswer returns an error with the hint if nobody can answer for a member. lg may be nil.
-func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team, c *teams.Config, member, hint string) error {
+func (l inboxWay) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team, c *teams.Config, member, hint string) error {
 	facts, err := relay.Facts(ctx, lg, l.Opts.State, t, c, member)
 	if err != nil { // it is for a hint
 		l.Opts.Debug("whether %s is relayed to is not known: %v", member, err)
@@ -199,7 +199,7 @@ func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team,
 	case teams.NoRelay:
 		return api.Decide(api.CodeNotFound, hint, "%s is headless and has no running relay: nobody can answer", member)
 	case teams.AtTerminal:
-		if l.service == nil { // else a prompt moves it
+		if l.carrying == nil { // else a prompt moves it
 			return api.Decide(api.CodeNotFound, "teambridge switch "+member+" --to remote", "the session of %s is at a person's terminal: messages wait until it moves", member)
 		}
 	}
@@ -208,7 +208,7 @@ func (l *Local) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team,
 
 // askingAs returns the name to ask under. It joins the team if nobody has, since agents can
 // write to members alone, and returns the name as joined then, too.
-func (l *Local) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, dir string) (name, joined string, err error) {
+func (l inboxWay) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, dir string) (name, joined string, err error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return "", "", err
@@ -244,7 +244,7 @@ type askReply struct {
 // question is a sent message that waits for its answer.
 type question struct {
 	mail.Delivered
-	l        *Local
+	l        inboxWay
 	sender   *mail.Sender
 	from     string // the answer is sent to this name
 	summary  string
@@ -270,7 +270,7 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 	checked := time.Now() // when somebody could answer
 	for {
 		wait := recheck
-		if q.taken.IsZero() && q.l.service == nil {
+		if q.taken.IsZero() && q.l.carrying == nil {
 			wait = lookStep
 		} else if q.taken.IsZero() || len(q.said) > 0 {
 			wait = lookAgain

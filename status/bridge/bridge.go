@@ -24,8 +24,10 @@ type Local struct {
 	*Transcripts
 	*TaskLists
 	*Machines
+	*Targets
+	*Control
 
-	service *Service // whose it is; nil in a command
+	carrying *Carrying // nil in a command
 
 	mu     sync.Mutex
 	sent   map[string]*following // what a command has put into inboxes, by [followed]
@@ -34,13 +36,15 @@ type Local struct {
 }
 
 // New returns a Local. It opens nothing.
-func New(opts Options) *Local { return open(opts, nil) }
+func New(opts Options) *Local { return open(opts, nil, nil) }
 
-func open(opts Options, rec *Recording) *Local {
-	l := &Local{Files: OpenFiles(opts), sent: map[string]*following{}, typing: map[string]bool{}}
-	l.Archive = OpenArchive(l.Files, ArchiveOptions{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: l.hasInboxes})
+func open(opts Options, rec *Recording, carrying *Carrying) *Local {
+	l := &Local{Files: OpenFiles(opts), carrying: carrying, sent: map[string]*following{}, typing: map[string]bool{}}
+	l.Archive = OpenArchive(l.Files, ArchiveOptions{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) }})
 	l.Transcripts, l.TaskLists = &Transcripts{Archive: l.Archive}, &TaskLists{l.Archive}
 	l.Machines = &Machines{Files: l.Files}
+	l.Targets = &Targets{l.Files, l.Archive, l.Machines}
+	l.Control = &Control{l.Targets, carrying}
 	return l
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Deliveries returns deliveries, the newest first; see [api.Bridge].
-func (l *Local) Deliveries(ctx context.Context, relay string, q api.DeliveryQuery) ([]api.Delivery, error) {
+func (l *Control) Deliveries(ctx context.Context, relay string, q api.DeliveryQuery) ([]api.Delivery, error) {
 	wanted := ledger.DeliveryQuery{Team: q.Team, Limit: q.Limit}
 	for name := range strings.SplitSeq(q.State, ",") {
 		state := ledger.DeliveryState(name)
@@ -53,7 +53,7 @@ func unfinished() (states []ledger.DeliveryState) {
 	return states
 }
 
-func (l *Local) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api.Delivery, error) {
+func (l *Control) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api.Delivery, error) {
 	list := []api.Delivery{}
 	lg, err := l.Ledger(ctx)
 	if err != nil || lg == nil {
@@ -72,17 +72,17 @@ func (l *Local) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api.D
 }
 
 // RetryDelivery delivers a failed message again; see [api.Bridge].
-func (l *Local) RetryDelivery(ctx context.Context, id string) (api.Delivery, error) {
+func (l *Control) RetryDelivery(ctx context.Context, id string) (api.Delivery, error) {
 	return l.changeDelivery(ctx, id, (*ledger.Ledger).Retry)
 }
 
 // DropDelivery gives up a delivery; see [api.Bridge].
-func (l *Local) DropDelivery(ctx context.Context, id string) (api.Delivery, error) {
+func (l *Control) DropDelivery(ctx context.Context, id string) (api.Delivery, error) {
 	return l.changeDelivery(ctx, id, (*ledger.Ledger).Drop)
 }
 
 // changeDelivery changes the delivery with an id, or the only unfinished one whose id begins so.
-func (l *Local) changeDelivery(ctx context.Context, id string, change func(*ledger.Ledger, context.Context, string) error) (d api.Delivery, err error) {
+func (l *Control) changeDelivery(ctx context.Context, id string, change func(*ledger.Ledger, context.Context, string) error) (d api.Delivery, err error) {
 	open, err := l.deliveries(ctx, ledger.DeliveryQuery{States: unfinished()})
 	if err != nil {
 		return d, err
@@ -107,9 +107,8 @@ func (l *Local) changeDelivery(ctx context.Context, id string, change func(*ledg
 	if err != nil {
 		return d, err
 	}
-	if s := l.service; s != nil {
-		s.replicator.Poke()
-		s.panes.Poke()
+	if l.carrying.sent(); l.carrying != nil {
+		l.carrying.Queued()
 	}
 	changed, err := l.deliveries(ctx, ledger.DeliveryQuery{UUID: whole})
 	if err != nil || len(changed) == 0 {

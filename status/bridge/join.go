@@ -17,7 +17,7 @@ import (
 var _ api.Bridge = (*Local)(nil)
 
 // real opens a team that has inboxes, and its config.json. The caller closes the team.
-func (l *Local) real(ctx context.Context, team string) (t *teams.Team, c *teams.Config, err error) {
+func (l *Targets) real(ctx context.Context, team string) (t *teams.Team, c *teams.Config, err error) {
 	to, err := l.withInboxes(ctx, api.Decide(api.CodeInvalid, "it is for teams of Claude Code", "%s is the team of the panes, which has no inboxes", team), team)
 	if err != nil {
 		return nil, nil, err

@@ -26,7 +26,7 @@ import (
 type machineWay struct{ *Local }
 
 // onMachine returns what members of a team on another machine mean.
-func (l *Local) onMachine(ctx context.Context, name string, members []string) (Target, error) {
+func (l *Targets) onMachine(ctx context.Context, name string, members []string) (Target, error) {
 	m, err := l.MachineOf(ctx, name)
 	return Target{Members: members, Machine: &m, remote: name}, err
 }
@@ -103,7 +103,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	l.LinksChanged()
 	shown := sentThere(now)
 	shown.Deduplicated, shown.WaitedMs = again, time.Since(start).Milliseconds()
-	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); shown.Reason == "" && l.service == nil && !now.Stage.Final() {
+	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); shown.Reason == "" && l.carrying == nil && !now.Stage.Final() {
 		shown.Reason = noCarrier
 	}
 	shown.Reachable = shown.Reachable && sent.Reachable
@@ -113,10 +113,10 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 const noCarrier = "no service runs here, which would carry it: teambridge serve"
 
 // held says in words what a message to another machine may wait for.
-func (l *Local) held(ctx context.Context, to *Target) string {
+func (l machineWay) held(ctx context.Context, to *Target) string {
 	why := view.Whereabouts(*to.Machine)
 	switch links, err := l.Links(ctx); {
-	case l.service == nil:
+	case l.carrying == nil:
 		why = cmp.Or(why, to.Machine.Name+" is there") + "; " + noCarrier
 	case err == nil && links.State != api.LinkConnected:
 		if why != "" {
@@ -234,7 +234,7 @@ func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, ti
 	switch {
 	case Agent(ctx): // whose session gets the answer as a message
 		return a, api.Decide(api.CodeRefused, "send it without waiting for the answer, which comes as a message", "the answer of a member on another machine cannot be waited for")
-	case l.service == nil:
+	case l.carrying == nil:
 		return a, api.Decide(api.CodeConflict, "start it with: teambridge serve", "only a service carries messages to other machines and back")
 	}
 	w := &waiting{Local: l.Local, Occasion: api.Occasion{For: api.ForReply, Member: to.Member()}, to: to, team: to.remote}
@@ -330,7 +330,7 @@ func (l machineWay) state(ctx context.Context, w *waiting) ([]api.Status, error)
 }
 
 // outgoing returns the record of a message to another machine.
-func (l *Local) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing, err error) {
+func (l machineWay) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing, err error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return o, err
@@ -357,12 +357,8 @@ func (l machineWay) await(_, ctx context.Context, s api.Sent, until string, time
 		return s, api.Decide(api.CodeUsage, "", "a message to another machine cannot be waited for until it is %q", until)
 	}
 	deduplicated, waited := s.Deduplicated, s.WaitedMs
-	news := make(<-chan struct{})
-	if l.service != nil {
-		var done func()
-		news, done = l.service.news.subscribe()
-		defer done()
-	}
+	news, done := l.carrying.news()
+	defer done()
 	for {
 		o, err := l.outgoing(context.WithoutCancel(ctx), s)
 		if err != nil {
@@ -395,7 +391,7 @@ func (l machineWay) await(_, ctx context.Context, s api.Sent, until string, time
 }
 
 // notThere is the error for a message that did not arrive, or of which that is not known.
-func (l *Local) notThere(o ledger.Outgoing) error {
+func (l machineWay) notThere(o ledger.Outgoing) error {
 	again := "to send it again: teambridge relay retry " + o.UUID
 	_, why := ledger.SplitReason(o.Reason)
 	switch o.Stage {

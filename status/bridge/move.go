@@ -16,7 +16,7 @@ import (
 )
 
 // Move asks for a session to be moved; see [api.Bridge].
-func (l *Local) Move(ctx context.Context, team, member string, n api.NewPlace) (api.Placed, error) {
+func (l *Control) Move(ctx context.Context, team, member string, n api.NewPlace) (api.Placed, error) {
 	w, err := l.Wish(ctx, team, member, n)
 	if err != nil {
 		return api.Placed{}, err
@@ -32,9 +32,9 @@ type Wish struct {
 	number int64 // 0: it is there already
 }
 
-// Wish is [Local.Move] for those who wait for the move. If team is "", the member is looked for
+// Wish is [Control.Move] for those who wait for the move. If team is "", the member is looked for
 // among the sessions that can move.
-func (l *Local) Wish(ctx context.Context, team, member string, n api.NewPlace) (w *Wish, err error) {
+func (l *Control) Wish(ctx context.Context, team, member string, n api.NewPlace) (w *Wish, err error) {
 	if n.To != api.PlaceLocal && n.To != api.PlaceRemote {
 		return nil, api.Decide(api.CodeInvalid, "", "to is %q; it must be %s or %s", n.To, api.PlaceLocal, api.PlaceRemote)
 	}
@@ -54,15 +54,15 @@ func (l *Local) Wish(ctx context.Context, team, member string, n api.NewPlace) (
 	}
 	if w.number > 0 {
 		h.Wanted = w.move.To
-		if s := l.service; s != nil {
-			s.changed(t.Name())
+		if l.carrying != nil {
+			l.carrying.Moved(t.Name())
 		}
 	}
 	w.Placed = api.Placed{Team: t.Name(), Member: w.move.Member, Place: view.Place(h)}
 	return w, nil
 }
 
-func (l *Local) ask(ctx context.Context, w *Wish, member string) (h ledger.Handoff, err error) {
+func (l *Control) ask(ctx context.Context, w *Wish, member string) (h ledger.Handoff, err error) {
 	if w.move.Ledger, err = l.Opts.Ledger(ctx); err != nil {
 		return h, err
 	}
@@ -111,7 +111,7 @@ func (w *Wish) takeBack(ctx context.Context) (ledger.Handoff, error) {
 }
 
 // movableIn returns the team of the only session of a member that can move.
-func (l *Local) movableIn(ctx context.Context, member string) (team string, err error) {
+func (l *Control) movableIn(ctx context.Context, member string) (team string, err error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return "", err
@@ -137,7 +137,7 @@ func (l *Local) movableIn(ctx context.Context, member string) (team string, err 
 }
 
 // Movable returns the sessions that can move: their launchers run.
-func (l *Local) Movable(ctx context.Context) (list []ledger.Handoff, err error) {
+func (l *Control) Movable(ctx context.Context) (list []ledger.Handoff, err error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (l *Local) Movable(ctx context.Context) (list []ledger.Handoff, err error) 
 }
 
 // launched reports whether the launcher of a session runs.
-func (l *Local) launched(t *teams.Team, inbox string) bool {
+func (l *Control) launched(t *teams.Team, inbox string) bool {
 	runs, err := relay.Running(l.Opts.State, t, inbox)
 	return err == nil && runs
 }

@@ -19,7 +19,7 @@ import (
 
 // addresses returns whom one can write to, by name: sessions, registered panes, members of living teams, and members on
 // other machines. What cannot be read is left out: an error is being explained.
-func (l *Local) addresses(ctx context.Context) map[string][]string {
+func (l *Targets) addresses(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	add := func(name, team string) {
 		if address := name + "@" + team; !slices.Contains(all[name], address) {
@@ -80,7 +80,7 @@ func shortens(name, whole, dir string) bool {
 // completed returns the addresses of those whom shortened names stand for: the only ones whose names begin so, or the only sessions in
 // directories that end so. It returns nil if one of the names stands for nobody. The error is [api.CodeAmbiguousTeam] if one
 // stands for several.
-func (l *Local) completed(ctx context.Context, names []string) (whole []string, err error) {
+func (l *Targets) completed(ctx context.Context, names []string) (whole []string, err error) {
 	all := l.addresses(ctx)
 	for _, name := range names {
 		if all[name] != nil || name == mail.User || strings.EqualFold(name, "lead") {
@@ -113,9 +113,9 @@ func (l *Local) completed(ctx context.Context, names []string) (whole []string, 
 	return whole, nil
 }
 
-// shortened returns the sessions that names stand for, as [Local.completed] does among sessions. none is the error if a name stands for
+// shortened returns the sessions that names stand for, as [Targets.completed] does among sessions. none is the error if a name stands for
 // none.
-func (l *Local) shortened(ctx context.Context, names []string, none error) (some []pane.Pane, err error) {
+func (l *Targets) shortened(ctx context.Context, names []string, none error) (some []pane.Pane, err error) {
 	all, err := l.sessions(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (l *Local) shortened(ctx context.Context, names []string, none error) (some
 
 // completedTeam returns the living team that a name stands for: the only one whose name begins so, or whose lead is in a directory
 // that ends so; "" if there is none. The error is [api.CodeAmbiguousTeam] if there are several.
-func (l *Local) completedTeam(ctx context.Context, name string) (string, error) {
+func (l *Targets) completedTeam(ctx context.Context, name string) (string, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return "", err
@@ -213,7 +213,7 @@ func nobody(all map[string][]string, names []string) error {
 }
 
 // alike adds to the error that a team has no such member whom else the name may mean. hint is what else helps; "": as usual.
-func (l *Local) alike(ctx context.Context, err error, hint string) error {
+func (l *Targets) alike(ctx context.Context, err error, hint string) error {
 	nf, ok := errors.AsType[*teams.NotFoundError](err)
 	if !ok || nf.Kind != "member" {
 		return err

@@ -119,7 +119,7 @@ func (l paneWay) markRead(context.Context, *Target, api.MarkRead) (done api.Mark
 
 // paneOf returns the pane that a message to a target is typed into: the only one, or the one
 // that config.json has for the member; or the session of its process.
-func (l *Local) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (pane.Pane, error) {
+func (l paneWay) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (pane.Pane, error) {
 	if to.Way() != api.WayInbox {
 		if len(to.Panes) != 1 {
 			return pane.Pane{}, api.Decide(api.CodeUsage, "", "a message goes to one pane or session, not to %d", len(to.Panes))
@@ -138,7 +138,7 @@ func (l *Local) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (p
 
 // closed is the error for a pane or session that nothing can be sent to now, whatever is at its prompt,
 // and that does not change by itself: it is gone, or there is no agent in it.
-func (l *Local) closed(ctx context.Context, p pane.Pane) error {
+func (l paneWay) closed(ctx context.Context, p pane.Pane) error {
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func notTyped(name, team string, held tmux.Reason, why, hint string) error {
 
 // sendToPane puts a message into the queue of a pane. A service types it later; in a command,
 // [Local.Await] does.
-func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Sent, error) {
+func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Sent, error) {
 	start := time.Now()
 	failed := api.Sent{Team: to.Team, Member: to.Inbox, ID: m.id, State: api.Failed}
 	if !Person(ctx) && !(Agent(ctx) && to.IsSession()) {
@@ -206,7 +206,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
 	}
-	if typed.Policy != pane.ByQueue && (l.service == nil || m.RequireAgent && !to.IsSession()) { // a session may be resumed
+	if typed.Policy != pane.ByQueue && (l.carrying == nil || m.RequireAgent && !to.IsSession()) { // a session may be resumed
 		if err := l.closed(ctx, to); err != nil {
 			return api.Sent{}, err
 		}
@@ -215,7 +215,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 	if err != nil {
 		return failed, err
 	}
-	if l.service == nil {
+	if l.carrying == nil {
 		l.mu.Lock()
 		l.typing[recorded.UUID] = true
 		l.mu.Unlock()
@@ -224,7 +224,7 @@ func (l *Local) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Se
 }
 
 // queued returns what the name of a session of Codex means whose queue takes messages: there they count as the words of its person.
-func (l *Local) queued(ctx context.Context, name string) (to Target, err error) {
+func (l paneWay) queued(ctx context.Context, name string) (to Target, err error) {
 	if !Person(ctx) {
 		return to, api.Decide(api.CodeForbidden, "there it counts as the words of its person", "only a person can put something into Codex's queue")
 	}
@@ -287,7 +287,7 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 }
 
 // inPane reports whether a message is one to a pane or a session.
-func (l *Local) inPane(ctx context.Context, s api.Sent) bool {
+func (l paneWay) inPane(ctx context.Context, s api.Sent) bool {
 	lg, err := l.Ledger(ctx)
 	if s.Delivery == "" || err != nil || lg == nil {
 		return false
@@ -393,7 +393,7 @@ func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration,
 }
 
 func (l paneWay) prepare(ctx context.Context, w *waiting) (err error) {
-	if s := l.service; s != nil && s.fleet == nil {
+	if l.carrying != nil && l.carrying.Fleet == nil {
 		return api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only, and does not follow what agents in panes do")
 	}
 	if len(w.to.Panes) == 1 {

@@ -13,15 +13,15 @@ import (
 const seeQuestions = "list the open questions with: teambridge permit"
 
 // asking returns the agents that can ask.
-func (l *Local) asking() (*fleet.Fleet, error) {
-	if f := l.fleet(); f != nil {
+func (l *Control) asking() (*fleet.Fleet, error) {
+	if f := l.carrying.fleet(); f != nil {
 		return f, nil
 	}
 	return nil, api.Decide(api.CodeNotFound, `agents of "teambridge run" ask at the terminal that it runs in`, "no service runs agents, and so none waits for an answer")
 }
 
 // atTerminals is err, of there being no agent that can be answered here, or names those that wait for the person elsewhere.
-func (l *Local) atTerminals(ctx context.Context, team string, err error) error {
+func (l *Control) atTerminals(ctx context.Context, team string, err error) error {
 	list, aerr := l.Attention(ctx, team)
 	for _, w := range list {
 		if aerr == nil && w.Kind == api.WaitsTerminal {
@@ -32,7 +32,7 @@ func (l *Local) atTerminals(ctx context.Context, team string, err error) error {
 }
 
 // Questions returns what agents ask; see [api.Bridge].
-func (l *Local) Questions(ctx context.Context, team string) ([]api.Asked, error) {
+func (l *Control) Questions(ctx context.Context, team string) ([]api.Asked, error) {
 	if _, err := l.asking(); err != nil {
 		return nil, l.atTerminals(ctx, team, err)
 	}
@@ -48,7 +48,7 @@ func (l *Local) Questions(ctx context.Context, team string) ([]api.Asked, error)
 }
 
 // Question returns an open question; see [api.Bridge].
-func (l *Local) Question(ctx context.Context, team, id string) (q api.Asked, err error) {
+func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, err error) {
 	list, err := l.Questions(ctx, team)
 	if err != nil {
 		return q, err
@@ -70,7 +70,7 @@ func (l *Local) Question(ctx context.Context, team, id string) (q api.Asked, err
 		return q, err
 	}
 	for _, e := range relays {
-		if err := l.fleet().Answer(e.ID, fleet.Answer{Question: id}); errors.Is(err, fleet.ErrAnswered) {
+		if err := l.carrying.fleet().Answer(e.ID, fleet.Answer{Question: id}); errors.Is(err, fleet.ErrAnswered) {
 			return q, notPermitted(id, err)
 		}
 	}
@@ -78,7 +78,7 @@ func (l *Local) Question(ctx context.Context, team, id string) (q api.Asked, err
 }
 
 // Permit answers a question; see [api.Bridge].
-func (l *Local) Permit(ctx context.Context, relay string, p api.Permit) (api.RelayEntry, error) {
+func (l *Control) Permit(ctx context.Context, relay string, p api.Permit) (api.RelayEntry, error) {
 	f, err := l.asking()
 	if err != nil {
 		return api.RelayEntry{}, err

@@ -25,8 +25,8 @@ type prompter func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResul
 // launcher of a session that can move. If there is none, or the sender is no person, it
 // returns the reason.
 func (r *row) promptable(ctx context.Context, member string) (prompts prompter, reason string, err error) {
-	s, t := r.service, r.to.Team
-	if s == nil {
+	c, t := r.carrying, r.to.Team
+	if c == nil {
 		return nil, r.Opts.Idle(), nil
 	}
 	if !Person(ctx) {
@@ -43,14 +43,14 @@ func (r *row) promptable(ctx context.Context, member string) (prompts prompter, 
 	if !slices.Contains(ours, r.sender.From()) {
 		return nil, fmt.Sprintf("%q is not one of your names", r.sender.From()), nil
 	}
-	if s.fleet != nil {
-		id, serving, err := s.fleet.Serving(ctx, t, member)
+	if f := c.Fleet; f != nil {
+		id, serving, err := f.Serving(ctx, t, member)
 		if err != nil {
 			return nil, "", err
 		}
 		if serving {
 			return func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error) {
-				return s.fleet.Prompts(ctx, id, ins...)
+				return f.Prompts(ctx, id, ins...)
 			}, "", nil
 		}
 	}
@@ -64,7 +64,7 @@ func (r *row) promptable(ctx context.Context, member string) (prompts prompter, 
 	return func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error) {
 		results, err := relay.Prompts(ctx, lg, info.InboxKey, ins...)
 		if err == nil {
-			s.replicator.Poke()
+			c.Sent()
 		}
 		return results, err
 	}, "", nil
@@ -131,7 +131,7 @@ func (l *Local) SendPayloads(ctx context.Context, team, member string, lines []P
 		return answer, err
 	}
 	defer to.Close() // nothing was written through it
-	r, err := l.row(ctx, &to, "", false, false)
+	r, err := inboxWay{l}.row(ctx, &to, "", false, false)
 	if err != nil {
 		return answer, err
 	}

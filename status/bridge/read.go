@@ -134,7 +134,7 @@ func (l inboxWay) rows(ctx context.Context, to *Target, q *api.Reading, found *a
 
 // past returns the recorded messages that have left their inboxes. Those that should still
 // be in an unreadable inbox are put into now.
-func (l *Local) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
+func (l inboxWay) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
 		return nil, err
@@ -176,52 +176,4 @@ func (l *Local) past(ctx context.Context, t *teams.Team, wanted func(string) boo
 		now[name] = rows
 	}
 	return past, nil
-}
-
-// Inboxes returns the inboxes of a team that names mean, or all; with own, only those of the
-// person.
-func (l *Local) Inboxes(ctx context.Context, t *teams.Team, names []string, own bool) (wanted []string, err error) {
-	for _, name := range names {
-		found, err := t.Resolve(ctx, name)
-		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" && name == mail.User {
-			found, err = name, nil // nobody has written to the person yet
-		}
-		if err != nil {
-			return nil, err
-		}
-		wanted = append(wanted, found)
-	}
-	if !own {
-		if len(names) == 0 {
-			return t.Inboxes()
-		}
-		return wanted, nil
-	}
-	ours, err := l.Ours(ctx, t)
-	if err != nil || len(names) == 0 {
-		return ours, err
-	}
-	for _, name := range wanted {
-		if !slices.Contains(ours, name) {
-			return nil, api.Decide(api.CodeRefused, "--mark-read is for \"user\" and for the name you joined under",
-				"cannot mark messages to %s as read: it would never get them", name)
-		}
-	}
-	return wanted, nil
-}
-
-// Ours returns the inboxes of the person in a team.
-func (l *Local) Ours(ctx context.Context, t *teams.Team) ([]string, error) {
-	c, err := t.Config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	lg, err := l.Ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if lg == nil { // no team was joined
-		return []string{mail.User}, nil
-	}
-	return mail.Ours(ctx, lg, t, c)
 }

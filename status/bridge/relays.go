@@ -19,14 +19,14 @@ import (
 )
 
 // Relay returns the relay that a name means; see [api.Bridge].
-func (l *Local) Relay(ctx context.Context, team, name string) (api.RelayEntry, error) {
+func (l *Control) Relay(ctx context.Context, team, name string) (api.RelayEntry, error) {
 	e, _, err := l.relay(ctx, team, name)
 	return e, err
 }
 
 // relay returns the relay that a name means, and its record if it was added. One that was added
 // is meant before one of "teambridge run".
-func (l *Local) relay(ctx context.Context, team, name string) (e api.RelayEntry, r *ledger.Relay, err error) {
+func (l *Control) relay(ctx context.Context, team, name string) (e api.RelayEntry, r *ledger.Relay, err error) {
 	root, err := l.anyRoot()
 	if err != nil {
 		return e, nil, err
@@ -81,7 +81,7 @@ func (l *Local) relay(ctx context.Context, team, name string) (e api.RelayEntry,
 }
 
 // Work returns a page of what the agent of a relay said and did; see [Archive.WorkOf].
-func (l *Local) Work(ctx context.Context, relay string, q api.MessageQuery) (api.Envelopes, error) {
+func (l *Control) Work(ctx context.Context, relay string, q api.MessageQuery) (api.Envelopes, error) {
 	e, err := l.Relay(ctx, "", relay)
 	if err != nil {
 		return api.Envelopes{Envelopes: []api.Envelope{}}, err
@@ -93,8 +93,8 @@ func noRelay(name string) error {
 	return api.Decide(api.CodeNotFound, "list the relays with: teambridge relay list --relays", "there is no relay %s", name)
 }
 
-// added is [Local.relay] for one that the service controls.
-func (l *Local) added(ctx context.Context, name string) (api.RelayEntry, *ledger.Relay, error) {
+// added is [Control.relay] for one that the service controls.
+func (l *Control) added(ctx context.Context, name string) (api.RelayEntry, *ledger.Relay, error) {
 	e, r, err := l.relay(ctx, "", name)
 	if err == nil && r == nil {
 		hint, reason := view.Elsewhere(e)
@@ -136,29 +136,14 @@ func pick(ctx context.Context, root *teams.Root, team, name string, all []candid
 	return -1, nil
 }
 
-// fleet returns the agents that the service runs; nil if there is none.
-func (l *Local) fleet() *fleet.Fleet {
-	if s := l.service; s != nil {
-		return s.fleet
-	}
-	return nil
-}
-
-// pokeFleet has the service look at its relays now.
-func (l *Local) pokeFleet() {
-	if f := l.fleet(); f != nil {
-		f.Poke()
-	}
-}
-
 // admin changes the relays of a Claude directory in the ledger, where a service sees it.
-func (l *Local) admin(ctx context.Context, root *teams.Root) (fleet.Admin, error) {
+func (l *Control) admin(ctx context.Context, root *teams.Root) (fleet.Admin, error) {
 	lg, err := l.Opts.Ledger(ctx)
 	return fleet.Admin{Root: root, Ledger: lg, Locker: l.Opts.Locker, State: l.Opts.State}, err
 }
 
 // AddRelay adds a relay; see [api.Bridge].
-func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
+func (l *Control) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
 	settings := ledger.Relay{
 		Team: n.Team, Member: n.Member, Runtime: n.Runtime, Command: n.Command, URL: n.URL, PasswordFile: n.PasswordFile, Profile: n.Profile,
 		Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
@@ -181,8 +166,8 @@ func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry,
 	if err != nil {
 		return e, err
 	}
-	l.pokeFleet()
-	if e = view.Entry(r); l.fleet() == nil {
+	l.carrying.pokeFleet()
+	if e = view.Entry(r); l.carrying.fleet() == nil {
 		e.Member = root.MemberName(ctx, r.Team, r.Member)
 	} else {
 		e, err = l.Relay(ctx, "", r.ID)
@@ -192,7 +177,7 @@ func (l *Local) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry,
 }
 
 // RemoveRelay removes a relay; see [api.Bridge].
-func (l *Local) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (api.RelayEntry, error) {
+func (l *Control) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (api.RelayEntry, error) {
 	e, r, err := l.added(ctx, id)
 	if err != nil {
 		return e, err
@@ -210,12 +195,12 @@ func (l *Local) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (ap
 	if _, err = admin.Remove(ctx, *r, deleteTeam); errors.Is(err, fleet.ErrUnknown) {
 		err = noRelay(id)
 	}
-	l.pokeFleet()
+	l.carrying.pokeFleet()
 	return e, err
 }
 
 // RetryRelay has an agent started again; see [api.Bridge].
-func (l *Local) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
+func (l *Control) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
 	e, r, err := l.added(ctx, id)
 	if err != nil {
 		return e, err
@@ -226,13 +211,13 @@ func (l *Local) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, er
 	return l.Relay(ctx, "", r.ID)
 }
 
-func (l *Local) retryRelay(ctx context.Context, r ledger.Relay) error {
+func (l *Control) retryRelay(ctx context.Context, r ledger.Relay) error {
 	root, err := teams.Open(r.Root)
 	if err != nil {
 		return err
 	}
 	defer root.Close() // nothing was written through it
-	if f := l.fleet(); f != nil {
+	if f := l.carrying.fleet(); f != nil {
 		if err = f.Retry(ctx, r.ID); !errors.Is(err, fleet.ErrUnknown) {
 			return err
 		}
@@ -252,15 +237,15 @@ func (l *Local) retryRelay(ctx context.Context, r ledger.Relay) error {
 }
 
 // Interrupt stops the turn of an agent; see [api.Bridge].
-func (l *Local) Interrupt(ctx context.Context, id string) (api.RelayEntry, error) {
+func (l *Control) Interrupt(ctx context.Context, id string) (api.RelayEntry, error) {
 	e, r, err := l.added(ctx, id)
 	if err != nil {
 		return e, err
 	}
-	if l.fleet() == nil {
+	if l.carrying.fleet() == nil {
 		return e, api.Decide(api.CodeNotInFlight, startService, "the agent is not running: no service runs")
 	}
-	err = l.fleet().Interrupt(ctx, r.ID)
+	err = l.carrying.fleet().Interrupt(ctx, r.ID)
 	switch {
 	case errors.Is(err, agent.ErrNotInFlight):
 		return e, api.Decide(api.CodeNotInFlight, "give up a message that waits with: teambridge relay drop", "no turn is running")
@@ -275,7 +260,7 @@ func (l *Local) Interrupt(ctx context.Context, id string) (api.RelayEntry, error
 const startService = "start one with: teambridge serve"
 
 // Hold holds back what two members write each other; see [api.Bridge].
-func (l *Local) Hold(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
+func (l *Control) Hold(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	t, _, err := l.real(ctx, team)
 	if err != nil {
 		return nil, err
@@ -326,12 +311,12 @@ func (l *Local) Hold(ctx context.Context, team, member, sender string) ([]api.Ho
 			list = append(list, view.Hold(h))
 		}
 	}
-	l.poke()
+	l.carrying.sent()
 	return list, nil
 }
 
 // holdReason is why a person holds what two members write each other.
-func (l *Local) holdReason(ctx context.Context, team, a, b string) string {
+func (l *Control) holdReason(ctx context.Context, team, a, b string) string {
 	waits, err := l.Attention(ctx, team)
 	if err != nil {
 		l.Opts.Warn(fmt.Errorf("%w; the hold does not say how long the loop was", err))
@@ -345,7 +330,7 @@ func (l *Local) holdReason(ctx context.Context, team, a, b string) string {
 }
 
 // Release releases what is held back from a member; see [api.Bridge].
-func (l *Local) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
+func (l *Control) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	t, _, err := l.real(ctx, team)
 	if err != nil {
 		return nil, err
@@ -381,14 +366,7 @@ func (l *Local) Release(ctx context.Context, team, member, sender string) ([]api
 		}
 	}
 	if len(list) > 0 {
-		l.poke()
+		l.carrying.sent()
 	}
 	return list, nil
-}
-
-// poke says that there is news in the ledger.
-func (l *Local) poke() {
-	if s := l.service; s != nil {
-		s.replicator.Poke()
-	}
 }

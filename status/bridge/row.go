@@ -106,8 +106,8 @@ type row struct {
 }
 
 // row returns the way into the inboxes of a team. A dry run opens no ledger, which may write.
-func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun bool) (*row, error) {
-	r := &row{Local: l, to: to, force: force}
+func (l inboxWay) row(ctx context.Context, to *Target, from string, force, dryRun bool) (*row, error) {
+	r := &row{Local: l.Local, to: to, force: force}
 	from, err := l.writtenBy(ctx, to, from)
 	if err != nil {
 		return nil, err
@@ -132,17 +132,17 @@ func (l *Local) row(ctx context.Context, to *Target, from string, force, dryRun 
 		return f
 	}
 	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.OpenJournal, l.Opts.RecordWithin, l.unrecorded
-	if s := l.service; s != nil {
-		opts.Conversations = &s.conversations
+	if l.carrying != nil {
+		opts.Conversations = l.carrying.Conversations
 	}
 	r.sender, err = mail.New(ctx, opts)
 	return r, err
 }
 
 // unrecorded warns once that the journal cannot be used. The message is sent anyway.
-func (l *Local) unrecorded(err error) {
+func (l inboxWay) unrecorded(err error) {
 	l.mu.Lock()
-	warned := l.warned && l.service == nil
+	warned := l.warned && l.carrying == nil
 	l.warned = true
 	l.mu.Unlock()
 	if !warned {
@@ -159,11 +159,11 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 	if opts != (promptOptions{}) {
 		return sent, notPrompted(reason)
 	}
-	d, err := r.append(ctx, member, m, follow || r.service != nil)
+	d, err := r.append(ctx, member, m, follow || r.carrying != nil)
 	if err != nil {
 		return view.Sent(d), err
 	}
-	if follow || r.service != nil {
+	if follow || r.carrying != nil {
 		r.put = append(r.put, d)
 	}
 	if d.Reachable() && r.sender.Waiting(ctx, d) {
@@ -177,8 +177,8 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 // follow lets what was put into inboxes be followed. Then nothing more may be sent: who follows
 // it closes the team.
 func (r *row) follow() {
-	if s := r.service; s != nil {
-		r.to.kept = len(r.put) > 0 && s.follower.follow(r.sender, r.put)
+	if r.carrying != nil {
+		r.to.kept = len(r.put) > 0 && r.carrying.Follow(r.sender, r.put)
 		return
 	}
 	r.to.kept = len(r.put) > 0
@@ -201,9 +201,9 @@ func (r *row) append(ctx context.Context, member string, m mail.Message, track b
 	case d.Unrecorded != nil:
 		r.Opts.Warn(fmt.Errorf("the message is in the inbox, but that was not recorded: %w", d.Unrecorded))
 	}
-	switch s := r.service; {
-	case s != nil:
-		s.record(ctx, r.sender, d)
+	switch {
+	case r.carrying != nil:
+		r.carrying.Record(ctx, r.sender, d)
 	case d.Seen != nil:
 		r.sender.Record(ctx, journal.SnapshotOf(r.sender.Key(d), d.Seen))
 	}
@@ -226,7 +226,7 @@ func (l inboxWay) await(_, ctx context.Context, s api.Sent, until string, timeou
 		return s, api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
 	case until == api.Seen && l.outdated(ctx, s) != nil:
 		return s, api.Decide(api.CodeUnknown, "the message stays sent", "nothing shows that a model was given the message: %v", l.outdated(ctx, s))
-	case l.service != nil:
+	case l.carrying != nil:
 		return l.receipt(ctx, s, until, timeout)
 	}
 	return l.taken(ctx, s, until, timeout)
@@ -267,7 +267,7 @@ func (l inboxWay) taken(ctx context.Context, s api.Sent, until string, timeout t
 }
 
 // outdated returns an error if the Claude Code of a message's recipient is too old.
-func (l *Local) outdated(ctx context.Context, s api.Sent) error {
+func (l inboxWay) outdated(ctx context.Context, s api.Sent) error {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return nil // the wait says it
@@ -295,7 +295,7 @@ func (l inboxWay) receipt(ctx context.Context, s api.Sent, until string, timeout
 		return s, err
 	}
 	defer t.Close() // nothing was written through it
-	news, done := l.service.news.subscribe()
+	news, done := l.carrying.news()
 	defer done()
 	look := time.NewTicker(recheck) // nothing tells that a team has ended
 	defer look.Stop()
@@ -331,7 +331,7 @@ func (l inboxWay) receipt(ctx context.Context, s api.Sent, until string, timeout
 }
 
 // notTaken is the error for a message that was not taken within a time. ctx may have ended.
-func (l *Local) notTaken(ctx context.Context, t *teams.Team, s api.Sent, after time.Duration) error {
+func (l inboxWay) notTaken(ctx context.Context, t *teams.Team, s api.Sent, after time.Duration) error {
 	what := "nothing shows that " + s.Member + " has taken the message"
 	if box, err := inbox.Open(t, s.Member, l.Opts.Locker); err == nil {
 		rows, err := box.Read(context.WithoutCancel(ctx))
@@ -347,7 +347,7 @@ func (l *Local) notTaken(ctx context.Context, t *teams.Team, s api.Sent, after t
 
 // notSeen is the error for a message that was taken, but is not known to have been seen within
 // a time.
-func (l *Local) notSeen(t *teams.Team, s api.Sent, after time.Duration) error {
+func (l inboxWay) notSeen(t *teams.Team, s api.Sent, after time.Duration) error {
 	hint := ""
 	if c, err := t.Config(context.Background()); err == nil {
 		if len(t.Agent(c, s.Member).Transcripts()) == 0 {

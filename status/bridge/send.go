@@ -95,7 +95,7 @@ func (l *Local) sentBy(ctx context.Context, s api.Sent, until string) way {
 	switch {
 	case toMachine(s):
 		return machineWay{l}
-	case until == api.Confirmed, until == api.Seen && l.inPane(ctx, s):
+	case until == api.Confirmed, until == api.Seen && paneWay{l}.inPane(ctx, s):
 		return paneWay{l}
 	}
 	return inboxWay{l}

@@ -140,8 +140,10 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 	}, &Recording{
 		Journal: s.reader, States: s.states, Gather: opts.Gather, News: s.news.subscribe, Shown: s.watchStates, LookAtTasks: s.tasks.look,
+	}, &Carrying{
+		Fleet: s.fleet, Conversations: &s.conversations, Sent: s.replicator.Poke, Queued: s.panes.Poke, Moved: s.changed, News: s.news.subscribe,
+		Record: s.record, Follow: s.follower.follow,
 	})
-	s.service = s
 	s.links = NewCarrier(s.Machines, here{s.Local}, CarrierOptions{
 		Root: opts.Root, Ledger: s.ledger, Journal: s.reader, Locker: s.locker, ReadOnly: opts.ReadOnly, Version: opts.Version, DialHub: opts.DialHub, News: s.news.subscribe, Log: s.log,
 		Changed: func() {

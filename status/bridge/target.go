@@ -15,6 +15,13 @@ import (
 	"teambridge/teams"
 )
 
+// Targets says what names mean: teams, their members, panes, sessions, and teams on other machines.
+type Targets struct {
+	*Files
+	*Archive
+	*Machines
+}
+
 // Target is what a scope and names mean: members of a team, or panes. Close it.
 type Target struct {
 	Team    *teams.Team // nil if the names are those of panes
@@ -78,7 +85,7 @@ func (t *Target) Close() error {
 // The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Archive.Open],
 // *[pane.NotFoundError], *[pane.SessionError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
 // for a pane whose name a member has too.
-func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Target, error) {
+func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Target, error) {
 	shared := ""
 	members := make([]string, len(names))
 	for i, name := range names {
@@ -149,9 +156,9 @@ func (l *Local) Resolve(ctx context.Context, s api.Scope, names ...string) (Targ
 }
 
 // Target returns what a scope and names mean; see [api.Bridge].
-func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
+func (l *Targets) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	t, err := l.Resolve(ctx, s, names...)
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" && l.service != nil {
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" {
 		err = l.orEnded(ctx, nf.Query, err) // which [Archive.Open] does only in a command
 	}
 	if err != nil {
@@ -169,12 +176,12 @@ func twoTeams(flag, name string) error {
 	return api.Decide(api.CodeUsage, "omit one of them", "--team says %q and the name says %q", flag, name)
 }
 
-// In returns what members of a team of this name mean, as [Local.Resolve] does. The team of the
+// In returns what members of a team of this name mean, as [Targets.Resolve] does. The team of the
 // registered panes is [pane.Team], and that of the sessions is [pane.SessionTeam], unless somebody gave that name to
 // a real one.
 //
 // TEAM@MACHINE is a team on another machine, and so is TEAM if there is none here and one machine has it.
-func (l *Local) In(ctx context.Context, team string, members ...string) (Target, error) {
+func (l *Targets) In(ctx context.Context, team string, members ...string) (Target, error) {
 	if _, _, ok := Elsewhere(team); ok {
 		return l.onMachine(ctx, team, members)
 	}
@@ -231,9 +238,9 @@ func (l *Local) In(ctx context.Context, team string, members ...string) (Target,
 	return Target{}, &pane.NotFoundError{Name: members[i], Panes: list}
 }
 
-// withInboxes returns what members of a team mean, as [Local.In] does, or, if they are panes, the
+// withInboxes returns what members of a team mean, as [Targets.In] does, or, if they are panes, the
 // error refused.
-func (l *Local) withInboxes(ctx context.Context, refused error, team string, members ...string) (Target, error) {
+func (l *Targets) withInboxes(ctx context.Context, refused error, team string, members ...string) (Target, error) {
 	to, err := l.In(ctx, team, members...)
 	if err == nil && to.Team == nil {
 		err = refused
@@ -242,7 +249,7 @@ func (l *Local) withInboxes(ctx context.Context, refused error, team string, mem
 }
 
 // hasInboxes reports whether members of a team have inboxes, and no panes.
-func (l *Local) hasInboxes(ctx context.Context, team, member string) (bool, error) {
+func (l *Targets) hasInboxes(ctx context.Context, team, member string) (bool, error) {
 	to, err := l.In(ctx, team, member)
 	if err != nil {
 		return false, err
@@ -268,7 +275,7 @@ func named(list []pane.Pane, names []string) (some []pane.Pane, ok bool) {
 
 // living returns the names of the living teams that have all members; none if there are no
 // members.
-func (l *Local) living(ctx context.Context, members []string) (all []string, err error) {
+func (l *Targets) living(ctx context.Context, members []string) (all []string, err error) {
 	root, err := l.Opts.Root()
 	for i, m := range members {
 		if err != nil || m == "" {
@@ -281,4 +288,52 @@ func (l *Local) living(ctx context.Context, members []string) (all []string, err
 		all = slices.DeleteFunc(all, func(team string) bool { return !slices.Contains(found, team) })
 	}
 	return all, err
+}
+
+// Inboxes returns the inboxes of a team that names mean, or all; with own, only those of the
+// person.
+func (l *Targets) Inboxes(ctx context.Context, t *teams.Team, names []string, own bool) (wanted []string, err error) {
+	for _, name := range names {
+		found, err := t.Resolve(ctx, name)
+		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" && name == mail.User {
+			found, err = name, nil // nobody has written to the person yet
+		}
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, found)
+	}
+	if !own {
+		if len(names) == 0 {
+			return t.Inboxes()
+		}
+		return wanted, nil
+	}
+	ours, err := l.Ours(ctx, t)
+	if err != nil || len(names) == 0 {
+		return ours, err
+	}
+	for _, name := range wanted {
+		if !slices.Contains(ours, name) {
+			return nil, api.Decide(api.CodeRefused, "--mark-read is for \"user\" and for the name you joined under",
+				"cannot mark messages to %s as read: it would never get them", name)
+		}
+	}
+	return wanted, nil
+}
+
+// Ours returns the inboxes of the person in a team.
+func (l *Targets) Ours(ctx context.Context, t *teams.Team) ([]string, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lg, err := l.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if lg == nil { // no team was joined
+		return []string{mail.User}, nil
+	}
+	return mail.Ours(ctx, lg, t, c)
 }

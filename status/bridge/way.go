@@ -62,14 +62,14 @@ func (l *Local) by(to *Target, via string) (way, error) {
 	return inboxWay{l}, nil
 }
 
-// reach returns what a member of a team means, as [Local.In] does, and the way of a message to it with [api.PaneOptions.Via].
+// reach returns what a member of a team means, as [Targets.In] does, and the way of a message to it with [api.PaneOptions.Via].
 // Close the target.
 func (l *Local) reach(ctx context.Context, team, member, via string) (to Target, w way, err error) {
 	if via == api.ViaQueue {
 		if of, err := l.ofSessions(team); err != nil {
 			return to, nil, err
 		} else if of { // other names than those of sessions that take messages
-			to, err = l.queued(ctx, member)
+			to, err = paneWay{l}.queued(ctx, member)
 			return to, paneWay{l}, err
 		}
 	}
