@@ -35,28 +35,23 @@ func (s *Setup) addController(ctx context.Context, st *Step) error {
 	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // it was added since we looked
 		return nil
 	}
-	if err := s.begun(st, nil, false, qwen.ControllersFile(s.Qwen)); err != nil {
+	c := qwen.Controller{Home: s.Qwen}
+	if err := s.ran(st, nil, func() error {
+		out, err := s.run(ctx, st, "sessions", "controllers", "add", "--label", "teambridge")
+		if err != nil {
+			return err
+		}
+		found := minted.FindSubmatch(out)
+		if found == nil {
+			return errors.New("qwen sessions controllers add has printed no token; see what it has added with: qwen sessions controllers list")
+		}
+		st.Changed = true
+		c.ID, c.Token = string(found[1]), string(found[2])
+		return nil
+	}, qwen.ControllersFile(s.Qwen)); err != nil {
 		return err
 	}
-	out, err := s.runs(ctx, st, "sessions", "controllers", "add", "--label", "teambridge")
-	if err != nil {
-		return errors.Join(err, s.ended(st))
-	}
-	st.Changed = true
-	found := minted.FindSubmatch(out)
-	if found == nil {
-		return errors.Join(errors.New("qwen sessions controllers add has printed no token; see what it has added with: qwen sessions controllers list"), s.ended(st))
-	}
-	c := qwen.Controller{Home: s.Qwen, ID: string(found[1]), Token: string(found[2])}
-	err = s.begun(st, []string{c.ID}, false, qwen.ControllersFile(s.Qwen))
-	if err == nil {
-		err = qwen.KeepController(s.State, c)
-	}
-	if err != nil {
-		_, left := s.runs(ctx, st, "sessions", "controllers", "remove", c.ID)
-		return errors.Join(err, left)
-	}
-	return nil
+	return s.ran(st, []string{c.ID}, func() error { return qwen.KeepController(s.State, c) })
 }
 
 func (s *Setup) removeController(ctx context.Context, st *Step) error {
@@ -64,18 +59,15 @@ func (s *Setup) removeController(ctx context.Context, st *Step) error {
 	if err != nil {
 		return err
 	}
-	r := all.find(st)
-	if r == nil {
+	r, done := all.find(st)
+	if !done {
 		return nil
 	}
-	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // else the person has revoked it
-		if err := s.needs(st); err != nil {
+	if qwen.HasController(s.Qwen, r.controller()) { // else the person has revoked it
+		if _, err := s.run(ctx, st, "sessions", "controllers", "remove", r.controller()); err != nil {
 			return err
 		}
-		if _, err := s.runs(ctx, st, "sessions", "controllers", "remove", r.controller()); err != nil {
-			return err
-		}
-		if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok {
+		if qwen.HasController(s.Qwen, r.controller()) {
 			return fmt.Errorf("qwen sessions controllers remove %s has not removed it", r.controller())
 		}
 	}
@@ -83,5 +75,5 @@ func (s *Setup) removeController(ctx context.Context, st *Step) error {
 		return err
 	}
 	st.Changed = true
-	return s.ended(st)
+	return s.take(st, "", nil)
 }

@@ -2,14 +2,13 @@ package setup
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/rawjson"
@@ -73,6 +72,9 @@ func replace(path string, old, data []byte) error {
 	case data == nil:
 		return os.Remove(path)
 	}
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	return atomicfile.Write(path, data)
 }
 
@@ -98,187 +100,124 @@ func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.records()
+	before, err := s.records()
 	if err != nil {
 		return err
 	}
-	text := old
-	if text == nil {
-		text = []byte("{}\n")
-	}
-	r := record{Step: st.Name, Target: st.Target, Files: map[string]string{}}
-	others := all.sharing(file, r)
-	recorded := true
-	if found := all.find(st); found != nil {
-		r = *found // with the file to which a link has led before
-	} else if recorded = len(others) > 0; recorded {
+	r, done := before.find(st) // with the file to which a link has led before
+	others := before.sharing(file, r)
+	if !done && len(others) > 0 {
 		r.Made = others[0].Made
 	}
+	recorded := done || len(others) > 0
+	text := orEmpty(old)
 	data, made, err := change(text, r.Made)
 	if err != nil {
 		return invalid(path, err)
 	}
-	unchanged := bytes.Equal(data, text) && old != nil
+	changed := !bytes.Equal(data, text)
 	switch {
-	case unchanged && !recorded, unchanged && all.find(st) != nil:
+	case !changed && (done || !recorded):
 		return nil // it was there before
 	case ours && !recorded:
 		st.Changed = true
 		return replace(file, old, data)
 	}
-	kept, known := all.Files[file]
-	before := all.clone()
-	r.Files, r.Made = maps.Clone(r.Files), made
-	r.Files[file] = path
-	if err := s.begin(all, r); err != nil { // first, since what has no record is not undone
+	all, err := s.records()
+	if err != nil {
 		return err
 	}
-	after := all.Files[file]
-	if after.Sum = ""; !known || kept.Sum == sum(old) {
-		after.Sum = sum(data)
-	}
-	dir := filepath.Dir(file)
-	_, gone := os.Stat(dir)
-	after.Directory = after.Directory || errors.Is(gone, fs.ErrNotExist)
-	all.Files[file] = after
-	if err = s.write(all); err == nil && gone != nil {
-		err = os.Mkdir(dir, 0o755)
+	r.Made, r.Files[file] = made, path
+	if err = s.begin(all, r); err == nil {
+		all.left(file, old, data)
+		err = s.write(all) // first, since what has no record is not undone
 	}
 	if err == nil {
 		err = replace(file, old, data)
 	}
 	if err != nil {
-		if !known {
-			err = errors.Join(err, s.discard(file))
-		}
 		return errors.Join(err, s.write(before))
 	}
-	st.Changed = !unchanged // else it is for this directory, too, and stays when theirs is undone
+	st.Changed = changed // else it is for this directory, too, and stays when theirs is undone
 	return nil
 }
 
-// take undoes [Setup.add], by a change that is given what was made, if there is a record of it.
-func (s *Setup) take(st *Step, path string, change func(data []byte, made []rawjson.Made) ([]byte, error)) error {
+// orEmpty is the content of a settings file, or of an empty one if there is none.
+func orEmpty(data []byte) []byte {
+	if data == nil {
+		return []byte("{}\n")
+	}
+	return data
+}
+
+// removal takes what a step has added out of a file of which old was read, and returns what it has left in it.
+type removal func(file string, old []byte, r record) ([]byte, error)
+
+// edit is the removal that changes the content of a settings file, given what was made in it.
+func edit(change func(data []byte, made []rawjson.Made) ([]byte, error)) removal {
+	return func(file string, old []byte, r record) ([]byte, error) {
+		data, err := change(old, r.Made)
+		if err != nil {
+			return nil, invalid(file, err)
+		}
+		return data, replace(file, old, data)
+	}
+}
+
+// take undoes what a step has done to files, and to the one to which path leads now, and removes its record. Only a file that does not
+// get its old bytes back is given to remove; without that, it stays as it is.
+func (s *Setup) take(st *Step, path string, remove removal) error {
 	all, err := s.records()
 	if err != nil {
 		return err
 	}
-	r := record{Step: st.Name, Target: st.Target}
-	if found := all.find(st); found != nil {
-		r = *found
-	}
-	paths := []string{path} // where the link leads now, and what was changed
-	for file := range r.Files {
-		if now, err := resolve(path); err != nil || now != file {
-			paths = append(paths, file)
+	r, _ := all.find(st)
+	files := map[string]bool{}
+	for _, path := range slices.AppendSeq([]string{path}, maps.Keys(r.Files)) {
+		if path != "" {
+			file, err := resolve(path)
+			if err != nil {
+				return err
+			}
+			files[file] = true
 		}
 	}
-	for _, path := range paths {
-		file, err := resolve(path)
-		if err != nil {
-			return err
-		}
+	for file := range files {
 		old, err := readIfAny(file)
 		if err != nil {
 			return err
 		}
-		if len(all.sharing(file, r)) > 0 {
-			continue // they undo it later
+		if old == nil || len(all.sharing(file, r)) > 0 { // they undo it later
+			continue
 		}
-		data, restored, err := s.before(all, r, file, old)
+		now := old
+		data, err := s.restored(all, r, file, old)
+		if err == nil && same(data, old) && remove != nil {
+			if now, err = remove(file, old, r); err == nil {
+				data, err = s.restored(all, r, file, now)
+			}
+		}
+		if err == nil {
+			err = replace(file, now, data)
+		}
 		if err != nil {
 			return err
 		}
-		if !restored && old != nil {
-			if data, err = change(old, r.Made); err != nil {
-				return invalid(path, err)
-			}
-			if data, err = s.settled(all, r, file, data); err != nil {
-				return err
-			}
-		}
-		if old != nil && !same(data, old) {
-			if err := replace(file, old, data); err != nil {
-				return err
-			}
-			st.Changed = true
-		}
-		if kept, ok := all.Files[file]; ok {
-			if kept.Sum == sum(old) {
-				kept.Sum = sum(data)
-			} else {
-				kept.Sum = ""
-			}
-			all.Files[file] = kept
-		}
+		all.left(file, old, data)
+		st.Changed = st.Changed || !same(data, old)
 	}
-	return s.end(all, r)
+	all.Steps = slices.DeleteFunc(all.Steps, r.of)
+	return s.write(all)
 }
 
-// before returns what a file was before all of our steps, if no other step than that of r uses it, and nobody has changed it since.
-func (s *Setup) before(all *records, r record, file string, now []byte) (data []byte, ok bool, err error) {
-	kept, known := all.Files[file]
-	if !known || now == nil || kept.Sum != sum(now) || len(all.users(file, r)) > 0 {
-		return nil, false, nil
-	}
-	return s.original(file, kept)
-}
-
-// original returns what the file was before. There is no answer if somebody has removed the copy.
-func (s *Setup) original(file string, kept kept) (data []byte, ok bool, err error) {
-	if !kept.Existed {
-		return nil, true, nil
-	}
-	data, err = os.ReadFile(s.copyOf(file))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	return data, err == nil, err
-}
-
-// settled returns what a file is to be that others have changed since, given its content without our entries: what it was before, if it says
-// the same, but in the form in which a program writes it; nil if it was none and nothing is left in it.
-func (s *Setup) settled(all *records, r record, file string, now []byte) ([]byte, error) {
-	kept, known := all.Files[file]
-	if !known || now == nil || len(all.users(file, r)) > 0 {
-		return now, nil
-	}
-	before, ok, err := s.original(file, kept)
-	if err != nil || !ok {
-		return now, err
-	}
-	if kept.Rewritten && alike(before, now) || !kept.Existed && string(bytes.Join(bytes.Fields(now), nil)) == "{}" {
-		return before, nil
-	}
-	return now, nil
-}
-
-// mark is what a text in UTF-8 can begin with.
-var mark = []byte("\xef\xbb\xbf")
-
-// alike reports whether two objects say the same, but for empty objects and a version that the first one does not have.
-func alike(before, now []byte) bool {
-	before, now = bytes.TrimPrefix(before, mark), bytes.TrimPrefix(now, mark)
-	var a, b map[string]any
-	if len(before) > 0 && json.Unmarshal(before, &a) != nil || json.Unmarshal(now, &b) != nil {
-		return false
-	}
-	for key, v := range b {
-		object, ok := v.(map[string]any)
-		if _, had := a[key]; !had && (ok && len(object) == 0 || key == "version") {
-			delete(b, key)
-		}
-	}
-	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
-}
-
-// begun records a step before it has a program change files. rewritten says that this writes all of them in its own form.
-func (s *Setup) begun(st *Step, command []string, rewritten bool, paths ...string) error {
+// ran records a step, and has do change the files at paths by a program, which runs command later. Claude Code writes them in its own form.
+func (s *Setup) ran(st *Step, command []string, do func() error, paths ...string) error {
 	all, err := s.records()
 	if err != nil {
 		return err
 	}
-	r := record{Step: st.Name, Target: st.Target, Command: command, Files: map[string]string{}}
+	r, _ := all.find(st)
+	r.Command = command
 	for _, path := range paths {
 		file, err := resolve(path)
 		if err != nil {
@@ -286,77 +225,32 @@ func (s *Setup) begun(st *Step, command []string, rewritten bool, paths ...strin
 		}
 		r.Files[file] = path
 	}
-	if err := s.begin(all, r); err != nil || !rewritten {
+	if err := s.begin(all, r); err != nil {
 		return err
 	}
+	before := map[string][]byte{}
 	for file := range r.Files {
-		kept := all.Files[file]
-		kept.Rewritten, kept.Sum = true, ""
-		all.Files[file] = kept
-	}
-	return s.write(all)
-}
-
-// ended forgets a step that a program has undone, and gives files that no other step uses what they had before.
-func (s *Setup) ended(st *Step) error {
-	all, err := s.records()
-	if err != nil {
-		return err
-	}
-	r := all.find(st)
-	if r == nil {
-		return nil
-	}
-	for file := range r.Files {
-		now, err := readIfAny(file)
-		if err == nil && now != nil {
-			var data []byte
-			if data, err = s.settled(all, *r, file, now); err == nil {
-				err = replace(file, now, data)
-			}
-		}
-		if err != nil {
+		if before[file], err = readIfAny(file); err != nil {
 			return err
 		}
+		if st.Program == Claude {
+			kept := all.Files[file]
+			kept.Rewritten, kept.Sum = true, ""
+			all.Files[file] = kept
+		}
 	}
-	return s.end(all, *r)
-}
-
-// left records how a program has left the files of a step.
-func (s *Setup) left(st *Step) error {
-	all, err := s.records()
-	if err != nil {
+	if err := s.write(all); err != nil { // first, since what has no record is not undone
 		return err
 	}
-	for file := range all.find(st).Files {
+	if err := do(); err != nil {
+		return err
+	}
+	for file, old := range before {
 		now, err := readIfAny(file)
 		if err != nil {
 			return err
 		}
-		kept := all.Files[file]
-		kept.Sum = sum(now)
-		all.Files[file] = kept
+		all.left(file, old, now)
 	}
 	return s.write(all)
-}
-
-// restored gives the files of a step what they had before if nobody has changed them since, and reports whether it is so.
-func (s *Setup) restored(all *records, r record) (changed bool, err error) {
-	for file, path := range r.Files {
-		if now, err := resolve(path); err != nil || now != file {
-			continue
-		}
-		now, err := readIfAny(file)
-		if err != nil {
-			return changed, err
-		}
-		data, ok, err := s.before(all, r, file, now)
-		if err == nil && ok && !same(data, now) {
-			changed, err = true, replace(file, now, data)
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	return changed, nil
 }

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"teambridge/plugin"
+	"teambridge/relay/shell"
 )
 
 // errElsewhere means that Claude Code has a plugin of this name that we have not installed.
@@ -19,26 +21,25 @@ var errElsewhere = errors.New("the plugin teambridge of Claude Code comes from e
 
 // installed is what Claude Code has.
 type installed struct {
-	Version   string // of the plugin; "": none is installed
-	Enabled   bool
-	Program   string // that it runs
-	Elsewhere string // where the marketplace is, if it is not ours
-
-	listed bool // the marketplace
+	version string // of the plugin; "": none is installed
+	enabled bool
+	program string // that it runs
+	listed  bool   // the marketplace is
 }
 
-// claude runs "claude plugin ARGS" for the directory that is the target of a step, and returns what it prints.
-func (s *Setup) claude(ctx context.Context, st *Step, args ...string) ([]byte, error) {
-	var env []string
-	if s.Named || st.Target != s.Root {
-		env = []string{"CLAUDE_CONFIG_DIR=" + st.Target}
+// claude runs commands of "claude plugin", up to the first that fails.
+func (s *Setup) claude(ctx context.Context, st *Step, commands ...[]string) error {
+	for _, args := range commands {
+		if _, err := s.run(ctx, st, append([]string{"plugin"}, args...)...); err != nil {
+			return err
+		}
 	}
-	return runIn(ctx, "", st, env, append([]string{"plugin"}, args...)...)
+	return nil
 }
 
 // list reads the answer of "claude plugin ARGS --json".
 func (s *Setup) list(ctx context.Context, st *Step, into any, args ...string) error {
-	out, err := s.claude(ctx, st, append(args, "--json")...)
+	out, err := s.run(ctx, st, slices.Concat([]string{"plugin"}, args, []string{"--json"})...)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (s *Setup) list(ctx context.Context, st *Step, into any, args ...string) er
 // market is the marketplace that we write. Each of Claude Code's directories has its own.
 func (s *Setup) market(st *Step) string { return plugin.Dir(s.State, st.Target) }
 
-// installed asks Claude Code what it has.
+// installed asks Claude Code what it has. The error can be errElsewhere.
 func (s *Setup) installed(ctx context.Context, st *Step) (is installed, err error) {
 	var markets []struct{ Name, Path, Repo, URL string }
 	if err := s.list(ctx, st, &markets, "marketplace", "list"); err != nil {
@@ -59,8 +60,8 @@ func (s *Setup) installed(ctx context.Context, st *Step) (is installed, err erro
 	}
 	for _, m := range markets {
 		if m.Name == plugin.Name {
-			if is.listed = true; !sameFile(m.Path, s.market(st)) {
-				is.Elsewhere = cmp.Or(m.Path, m.Repo, m.URL, "?")
+			if is.listed = true; !shell.Same(m.Path, s.market(st)) {
+				return is, fmt.Errorf("%w: %s", errElsewhere, cmp.Or(m.Path, m.Repo, m.URL, "?"))
 			}
 		}
 	}
@@ -74,8 +75,8 @@ func (s *Setup) installed(ctx context.Context, st *Step) (is installed, err erro
 	}
 	for _, p := range plugins {
 		if p.ID == plugin.ID {
-			is.Version, is.Enabled = cmp.Or(p.Version, "?"), p.Enabled
-			is.Program = cmp.Or(plugin.Program(s.State, st.Target), plugin.ProgramIn(p.InstallPath))
+			is.version, is.enabled = cmp.Or(p.Version, "?"), p.Enabled
+			is.program = cmp.Or(plugin.Program(s.State, st.Target), plugin.ProgramIn(p.InstallPath))
 		}
 	}
 	return is, nil
@@ -83,11 +84,8 @@ func (s *Setup) installed(ctx context.Context, st *Step) (is installed, err erro
 
 // hasPlugin reports whether Claude Code has the plugin that setup has installed.
 func (s *Setup) hasPlugin(ctx context.Context, st *Step) bool {
-	if st.Path == "" {
-		return false
-	}
 	is, err := s.installed(ctx, st)
-	return err == nil && is.Version != "" && is.Elsewhere == ""
+	return err == nil && is.version != ""
 }
 
 func (s *Setup) lookPlugin(ctx context.Context, st *Step) error {
@@ -101,6 +99,10 @@ func (s *Setup) lookPlugin(ctx context.Context, st *Step) error {
 		return err
 	}
 	is, err := s.installed(ctx, st)
+	if errors.Is(err, errElsewhere) {
+		st.State, st.Detail = Other, err.Error()+"; see it with: claude plugin marketplace list"
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -108,100 +110,82 @@ func (s *Setup) lookPlugin(ctx context.Context, st *Step) error {
 	switch {
 	case err != nil:
 		return err
-	case is.Elsewhere != "":
-		st.State, st.Detail = Other, fmt.Sprintf("%v: %s; see it with: claude plugin marketplace list", errElsewhere, is.Elsewhere)
-	case is.Version == version && is.Enabled:
-		st.State, st.Detail = Done, "the plugin is installed, and runs "+is.Program
-	case is.Version == "":
+	case is.version == "":
 		st.State, st.Detail, st.Plan = Missing, "there is no plugin", "install the plugin: tools, hooks and commands for each session"
-	case is.Version == version:
+	case is.version != version:
+		st.State, st.Detail, st.Plan = Missing, "the plugin is another one, which runs "+is.program, "update the plugin, which runs "+is.program
+	case !is.enabled:
 		st.State, st.Detail, st.Plan = Missing, "the plugin is not enabled", "enable the plugin"
 	default:
-		st.State, st.Detail, st.Plan = Missing, "the plugin is another one, which runs "+is.Program, "update the plugin, which runs "+is.Program
+		st.State, st.Detail = Done, "the plugin is installed, and runs "+is.program
 	}
 	return nil
 }
 
-// written are the files that Claude Code writes in its own form when it installs or removes a plugin.
-func (s *Setup) written(st *Step) []string {
-	dir := filepath.Join(st.Target, "plugins")
-	return []string{filepath.Join(st.Target, settingsFile), filepath.Join(dir, "installed_plugins.json"), filepath.Join(dir, "known_marketplaces.json")}
+// missing are the commands that have Claude Code use the plugin.
+func (s *Setup) missing(st *Step, is installed) [][]string {
+	commands := [][]string{{"marketplace", "add", s.market(st)}}
+	if is.version == "" {
+		commands = append(commands, []string{"install", plugin.ID})
+	} else if !is.enabled {
+		commands = append(commands, []string{"enable", plugin.ID})
+	}
+	return commands
 }
 
 func (s *Setup) installPlugin(ctx context.Context, st *Step) error {
-	was, err := s.installed(ctx, st)
+	is, err := s.installed(ctx, st)
 	if err != nil {
 		return err
 	}
-	if was.Elsewhere != "" {
-		return fmt.Errorf("%w: %s", errElsewhere, was.Elsewhere)
-	}
 	files, version, err := plugin.Content(s.Program, s.Flags)
-	if err != nil || was.Version == version && was.Enabled && plugin.Complete(s.market(st), files) {
+	if err != nil || is.version == version && is.enabled && plugin.Complete(s.market(st), files) {
 		return err
 	}
-	commands := [][]string{{"marketplace", "add", s.market(st)}, {"install", plugin.ID}}
-	if was.Version != "" { // it was there before: if setup has not done that, it is not undone
-		commands = [][]string{{"marketplace", "add", s.market(st)}, {"marketplace", "update", plugin.Name}, {"update", plugin.ID}}
-		if !was.Enabled {
-			commands = append(commands, []string{"enable", plugin.ID})
-		}
-	} else if err := s.begun(st, nil, true, s.written(st)...); err != nil {
-		return err
+	commands := s.missing(st, is)
+	if is.version != "" {
+		commands = slices.Insert(commands, 1, []string{"marketplace", "update", plugin.Name}, []string{"update", plugin.ID})
 	}
-	st.Changed = true
-	if err = os.MkdirAll(filepath.Dir(s.market(st)), 0o700); err == nil {
-		err = plugin.Write(s.market(st), files)
-	}
-	for _, args := range commands {
-		if err == nil {
-			_, err = s.claude(ctx, st, args...)
-		}
-	}
-	if err == nil {
-		now, failed := s.installed(ctx, st)
-		if err = failed; err == nil && (now.Version != version || !now.Enabled) {
-			err = fmt.Errorf("claude plugin list has version %q (enabled: %t) after version %s was installed", now.Version, now.Enabled, version)
-		}
-	}
-	if err == nil || was.Version != "" {
-		return err
-	}
-	if left := s.uninstallPlugin(ctx, st); left != nil {
+	install := func() error {
 		st.Changed = true
-		return errors.Join(err, fmt.Errorf("remove what is installed of it: %w; try: teambridge setup --undo", left))
+		err := os.MkdirAll(filepath.Dir(s.market(st)), 0o700)
+		if err == nil {
+			err = plugin.Write(s.market(st), files)
+		}
+		if err != nil {
+			return err
+		}
+		return s.claude(ctx, st, commands...)
 	}
-	st.Changed = false
-	return err
+	if is.version != "" { // if setup has not installed that, it is not undone
+		return install()
+	}
+	plugins := filepath.Join(st.Target, "plugins")
+	return s.ran(st, nil, install, filepath.Join(st.Target, settingsFile),
+		filepath.Join(plugins, "installed_plugins.json"), filepath.Join(plugins, "known_marketplaces.json"))
 }
 
 // uninstallPlugin removes the plugin and all that was made for it.
 func (s *Setup) uninstallPlugin(ctx context.Context, st *Step) error {
-	if err := s.needs(st); err != nil {
-		return err
-	}
-	was, err := s.installed(ctx, st)
+	is, err := s.installed(ctx, st)
 	if err != nil {
 		return err
 	}
-	if was.Elsewhere != "" {
-		return fmt.Errorf("%w: %s", errElsewhere, was.Elsewhere)
+	var commands [][]string
+	if is.version != "" {
+		commands = append(commands, []string{"uninstall", plugin.ID})
 	}
-	if was.Version != "" {
-		if _, err := s.claude(ctx, st, "uninstall", plugin.ID); err != nil {
-			return err
-		}
+	if is.listed {
+		commands = append(commands, []string{"marketplace", "remove", plugin.Name})
 	}
-	if was.listed {
-		if _, err := s.claude(ctx, st, "marketplace", "remove", plugin.Name); err != nil {
-			return err
-		}
+	st.Changed = len(commands) > 0
+	if err := s.claude(ctx, st, commands...); err != nil {
+		return err
 	}
-	st.Changed = was.listed || was.Version != ""
 	plugins := filepath.Join(st.Target, "plugins")
 	if err := errors.Join(
 		os.RemoveAll(filepath.Join(plugins, "cache", plugin.Name)), // Claude Code marks it as unused, and keeps it for a week
-		s.enableOthers(ctx, st), s.ended(st), os.RemoveAll(s.market(st)),
+		s.enableOthers(ctx, st), s.take(st, "", nil), os.RemoveAll(s.market(st)),
 	); err != nil {
 		return err
 	}
@@ -213,39 +197,27 @@ func (s *Setup) uninstallPlugin(ctx context.Context, st *Step) error {
 
 // enableOthers turns the plugin of other directories on again whose settings are the same file, by a link: what says there that it
 // is on has just gone.
-func (s *Setup) enableOthers(ctx context.Context, st *Step) error {
+func (s *Setup) enableOthers(ctx context.Context, st *Step) (err error) {
 	all, err := s.records()
 	if err != nil {
 		return err
 	}
-	file, err := resolve(filepath.Join(st.Target, settingsFile))
-	if err != nil {
+	file, failed := resolve(filepath.Join(st.Target, settingsFile))
+	if failed != nil {
 		return nil // there are no settings
 	}
-	var failed []error
 	for _, r := range all.sharing(file, record{Step: st.Name, Target: st.Target}) {
 		o := &Step{Program: st.Program, Path: st.Path, Target: r.Target}
-		_, err = s.claude(ctx, o, "marketplace", "add", s.market(o))
-		if err == nil {
+		failed := s.claude(ctx, o, []string{"marketplace", "add", s.market(o)})
+		if failed == nil {
 			var is installed
-			if is, err = s.installed(ctx, o); err == nil && is.Version == "" {
-				_, err = s.claude(ctx, o, "install", plugin.ID)
-			} else if err == nil && !is.Enabled {
-				_, err = s.claude(ctx, o, "enable", plugin.ID)
+			if is, failed = s.installed(ctx, o); failed == nil {
+				failed = s.claude(ctx, o, s.missing(o, is)[1:]...)
 			}
 		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s has the same settings, and its plugin may be off now: %w", r.Target, err))
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s has the same settings, and its plugin may be off now: %w", r.Target, failed))
 		}
 	}
-	return errors.Join(failed...)
-}
-
-func sameFile(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
+	return err
 }

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 
 	"teambridge/relay/stophook"
@@ -37,16 +39,21 @@ type kept struct {
 	Existed   bool   `json:"existed,omitempty"`
 	Sum       string `json:"sum,omitempty"`       // of the file as the last step has left it; "": somebody else may have changed it before
 	Rewritten bool   `json:"rewritten,omitempty"` // a program has written it in its own form
-	Directory bool   `json:"directory,omitempty"` // that was made for it
+	Directory bool   `json:"directory,omitempty"` // that of the file was made for it
 }
 
-func (s *Setup) dir() string { return filepath.Dir(s.doneFile()) }
-
 func (s *Setup) doneFile() string { return stophook.DoneFile(s.State) }
+
+func (s *Setup) dir() string { return filepath.Dir(s.doneFile()) }
 
 // copyOf is where the copy is of a file as it was.
 func (s *Setup) copyOf(file string) string {
 	return filepath.Join(s.dir(), sum([]byte(file))[:16]+"-"+filepath.Base(file))
+}
+
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
 }
 
 // records returns what was done.
@@ -65,28 +72,16 @@ func (s *Setup) records() (*records, error) {
 	return all, nil
 }
 
-func (all *records) clone() *records {
-	return &records{slices.Clone(all.Steps), maps.Clone(all.Files)}
-}
-
-// find returns the record of a step; nil if it was not done.
-func (all *records) find(st *Step) *record {
-	for i, r := range all.Steps {
-		if r.of(record{Step: st.Name, Target: st.Target}) {
-			return &all.Steps[i]
-		}
+// find returns the record of a step, and a new one if it was not done.
+func (all *records) find(st *Step) (r record, done bool) {
+	r = record{Step: st.Name, Target: st.Target, Files: map[string]string{}}
+	files := r.Files
+	if i := slices.IndexFunc(all.Steps, r.of); i >= 0 {
+		r, done = all.Steps[i], true
 	}
-	return nil
-}
-
-// projectOf returns the settings file that hooks were added to, if it is not that of all projects.
-func (r record) projectOf() (path string, ok bool) {
-	for _, path := range r.Files {
-		if path == r.Target {
-			return path, true
-		}
-	}
-	return "", false
+	maps.Copy(files, r.Files)
+	r.Files = files
+	return r, done
 }
 
 // of reports whether two records are those of one step.
@@ -109,7 +104,7 @@ func (all *records) sharing(file string, r record) []record {
 	return slices.DeleteFunc(all.users(file, r), func(o record) bool { return o.Step != r.Step })
 }
 
-// begin keeps the record of a step, and a copy of each of its files of which there is none yet.
+// begin adds the record of a step, and keeps a copy of each of its files of which there is none yet.
 func (s *Setup) begin(all *records, r record) error {
 	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
 		return err
@@ -125,64 +120,99 @@ func (s *Setup) begin(all *records, r record) error {
 		if err != nil {
 			return err
 		}
-		all.Files[file] = kept{Existed: data != nil, Sum: sum(data)}
+		_, gone := os.Stat(filepath.Dir(file))
+		all.Files[file] = kept{Existed: data != nil, Sum: sum(data), Directory: errors.Is(gone, fs.ErrNotExist)}
 	}
 	all.Steps = append(slices.DeleteFunc(all.Steps, r.of), r)
-	return s.write(all)
+	return nil
 }
 
-// end removes the record of a step, and the copies of files that no other one uses.
-func (s *Setup) end(all *records, r record) error {
-	all.Steps = slices.DeleteFunc(all.Steps, r.of)
-	var unused []string
-	for file := range all.Files {
-		if !slices.ContainsFunc(all.Steps, func(o record) bool { return o.Files[file] != "" }) {
-			unused = append(unused, file)
+// left says in the records how a step has left a file, which was old before.
+func (all *records) left(file string, old, data []byte) {
+	if kept, ok := all.Files[file]; ok {
+		if kept.Sum == sum(old) {
+			kept.Sum = sum(data)
+		} else {
+			kept.Sum = ""
 		}
+		all.Files[file] = kept
 	}
-	for _, file := range unused {
-		if all.Files[file].Directory {
+}
+
+// write writes the records, without files that no step uses any more. Of those there are no copies then.
+func (s *Setup) write(all *records) error {
+	maps.DeleteFunc(all.Files, func(file string, k kept) bool {
+		unused := !slices.ContainsFunc(all.Steps, func(r record) bool { return r.Files[file] != "" })
+		if unused && k.Directory {
 			_ = os.Remove(filepath.Dir(file)) // fails if it is not empty
 		}
-		delete(all.Files, file)
+		return unused
+	})
+	names := map[string]bool{}
+	for file := range all.Files {
+		names[filepath.Base(s.copyOf(file))] = true
 	}
-	if err := s.write(all); err != nil {
-		return err
-	}
-	for _, file := range unused {
-		if err := s.discard(file); err != nil {
+	if len(all.Steps) > 0 {
+		names[filepath.Base(s.doneFile())] = true
+		data, err := json.MarshalIndent(all, "", "  ")
+		if err == nil {
+			err = atomicfile.Write(s.doneFile(), append(data, '\n'))
+		}
+		if err != nil {
 			return err
 		}
 	}
-	_ = os.Remove(s.dir()) // fails if it is not empty
-	return nil
-}
-
-// discard removes the copy of a file, if there is one.
-func (s *Setup) discard(file string) error {
-	if err := os.Remove(s.copyOf(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	there, err := os.ReadDir(s.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
-}
-
-func (s *Setup) write(all *records) error {
-	if len(all.Steps) == 0 {
-		err := os.Remove(s.doneFile())
-		_ = os.Remove(s.dir()) // fails if it is not empty
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+	for _, e := range there {
+		if !names[e.Name()] {
+			err = errors.Join(err, os.Remove(filepath.Join(s.dir(), e.Name())))
 		}
-		return err
 	}
-	data, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(s.doneFile(), append(data, '\n'))
+	_ = os.Remove(s.dir()) // fails if it is not empty
+	return err
 }
 
-func sum(data []byte) string {
-	h := sha256.Sum256(data)
-	return hex.EncodeToString(h[:])
+// restored returns what a file is to be, given its content: what it was before all of our steps, if no other step than that of r uses
+// it, and the content is as the last step has left it, or says the same as before in the form in which a program writes it, or has
+// nothing in it in a file that was made. There is no file if that is nil. Otherwise it returns the content.
+func (s *Setup) restored(all *records, r record, file string, now []byte) ([]byte, error) {
+	kept, known := all.Files[file]
+	if !known || now == nil || len(all.users(file, r)) > 0 {
+		return now, nil
+	}
+	var before []byte
+	if kept.Existed {
+		var err error
+		if before, err = os.ReadFile(s.copyOf(file)); errors.Is(err, fs.ErrNotExist) {
+			return now, nil // somebody has removed the copy
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if kept.Sum == sum(now) || kept.Rewritten && alike(before, now) || !kept.Existed && string(bytes.Join(bytes.Fields(now), nil)) == "{}" {
+		return before, nil
+	}
+	return now, nil
+}
+
+// mark is what a text in UTF-8 can begin with.
+var mark = []byte("\xef\xbb\xbf")
+
+// alike reports whether two objects say the same, but for empty objects and a version that the first one does not have.
+func alike(before, now []byte) bool {
+	before, now = bytes.TrimPrefix(before, mark), bytes.TrimPrefix(now, mark)
+	var a, b map[string]any
+	if len(before) > 0 && json.Unmarshal(before, &a) != nil || json.Unmarshal(now, &b) != nil {
+		return false
+	}
+	for key, v := range b {
+		object, ok := v.(map[string]any)
+		if _, had := a[key]; !had && (ok && len(object) == 0 || key == "version") {
+			delete(b, key)
+		}
+	}
+	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }

@@ -37,18 +37,10 @@ func (s *Setup) installService(ctx context.Context, st *Step) error {
 	if is, err := s.System.Installed(); is || err != nil {
 		return err
 	}
-	if err := s.begun(st, nil, false); err != nil { // first, since what has no record is not undone
+	return s.ran(st, nil, func() (err error) {
+		st.Changed, err = s.System.Install(ctx)
 		return err
-	}
-	var err error
-	if st.Changed, err = s.System.Install(ctx); err == nil {
-		return nil
-	}
-	if _, left := s.System.Uninstall(ctx); left != nil {
-		return errors.Join(err, left)
-	}
-	st.Changed = false
-	return errors.Join(err, s.ended(st))
+	})
 }
 
 func (s *Setup) uninstallService(ctx context.Context, st *Step) (err error) {
@@ -58,7 +50,7 @@ func (s *Setup) uninstallService(ctx context.Context, st *Step) (err error) {
 	if st.Changed, err = s.System.Uninstall(ctx); err != nil {
 		return err
 	}
-	return s.ended(st)
+	return s.take(st, "", nil)
 }
 
 // hasService reports whether the system runs the service.

@@ -52,15 +52,13 @@ func removeVariable(data []byte, made []rawjson.Made) ([]byte, error) {
 }
 
 func (s *Setup) lookTeams(_ context.Context, st *Step) error {
-	value, ok := "", false
 	data, err := readIfAny(s.settings())
-	if err == nil && data != nil {
-		if value, ok, err = valueOf(data); err != nil {
-			err = invalid(s.settings(), err)
-		}
-	}
 	if err != nil {
 		return err
+	}
+	value, ok, err := valueOf(orEmpty(data))
+	if err != nil {
+		return invalid(s.settings(), err)
 	}
 	others, err := s.shares(st, s.settings())
 	switch {
@@ -83,14 +81,15 @@ func (s *Setup) lookTeams(_ context.Context, st *Step) error {
 // shares returns what a setup of other directories has done to a file, unless one of this directory has done it, too.
 func (s *Setup) shares(st *Step, path string) ([]record, error) {
 	all, err := s.records()
-	if err != nil || all.find(st) != nil {
-		return nil, err
-	}
-	file, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
-	return all.sharing(file, record{Step: st.Name, Target: st.Target}), nil
+	r, done := all.find(st)
+	file, err := resolve(path)
+	if done || err != nil {
+		return nil, err
+	}
+	return all.sharing(file, r), nil
 }
 
 func (s *Setup) enableTeams(_ context.Context, st *Step) error {
@@ -98,11 +97,11 @@ func (s *Setup) enableTeams(_ context.Context, st *Step) error {
 }
 
 func (s *Setup) disableTeams(_ context.Context, st *Step) error {
-	return s.take(st, s.settings(), removeVariable)
+	return s.take(st, s.settings(), edit(removeVariable))
 }
 
-// hooksFile is the settings file of the hooks of a step: that of all projects, or the one that is its target.
-func (s *Setup) hooksFile(st *Step) string {
+// file is the settings file of a step of Claude Code: that of all projects, or the one that is its target.
+func (s *Setup) file(st *Step) string {
 	if st.Target == s.Root {
 		return s.settings()
 	}
@@ -119,16 +118,13 @@ func (s *Setup) addHooks(data []byte, was []rawjson.Made) ([]byte, []rawjson.Mad
 }
 
 func (s *Setup) lookHooks(_ context.Context, st *Step) error {
-	path := s.hooksFile(st)
+	path := s.file(st)
 	data, err := readIfAny(path)
 	if err != nil {
 		return err
 	}
 	there := len(stophook.Programs(path)) > 0
-	text := data
-	if data == nil {
-		text = []byte("{}")
-	}
+	text := orEmpty(data)
 	want, _, err := s.addHooks(text, nil)
 	if err != nil {
 		return invalid(path, err)
@@ -156,12 +152,12 @@ func (s *Setup) lookHooks(_ context.Context, st *Step) error {
 }
 
 func (s *Setup) installHooks(_ context.Context, st *Step) error {
-	path := s.hooksFile(st)
+	path := s.file(st)
 	return s.add(st, path, len(stophook.Programs(path)) > 0, s.addHooks)
 }
 
 func (s *Setup) uninstallHooks(_ context.Context, st *Step) error {
-	return s.take(st, s.hooksFile(st), func(data []byte, made []rawjson.Made) ([]byte, error) {
+	return s.take(st, s.file(st), edit(func(data []byte, made []rawjson.Made) ([]byte, error) {
 		return stophook.Remove(data, s.Program, made)
-	})
+	}))
 }

@@ -124,20 +124,20 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 	m.does(m.Look(t.Context(), Teams))
 	st = m.made()[0]
-	err := m.take(st, m.settings(), func(data []byte, was []rawjson.Made) ([]byte, error) {
+	err := m.take(st, m.settings(), edit(func(data []byte, was []rawjson.Made) ([]byte, error) {
 		m.write(m.settings(), theirs)
 		return removeVariable(data, was)
-	})
+	}))
 	if err != nil { // nobody had changed it: nothing had to be taken out
 		t.Fatal(err)
 	}
 	m.does(m.Look(t.Context(), Teams))
 	m.write(m.settings(), m.read(m.settings())+"\n")
 	with := m.read(m.settings())
-	err = m.take(m.made()[0], m.settings(), func(data []byte, was []rawjson.Made) ([]byte, error) {
+	err = m.take(m.made()[0], m.settings(), edit(func(data []byte, was []rawjson.Made) ([]byte, error) {
 		m.write(m.settings(), with+"\n")
 		return removeVariable(data, was)
-	})
+	}))
 	if text := m.read(m.settings()); err == nil || text != with+"\n" || len(m.made()) != 1 {
 		t.Errorf("it is %q (%v); %q is to be undone", text, err, states(m.made()))
 	}
@@ -195,6 +195,19 @@ func TestLinkReplaced(t *testing.T) {
 	m.does(m.made())
 	if to, err := os.Readlink(m.settings()); err != nil || to != real || m.read(real) != settingsBefore {
 		t.Errorf("the link leads to %q (%v), with %q", to, err, m.read(real))
+	}
+	// Or the file is moved, and a link put in its place.
+	if err := os.Rename(real, m.settings()); err != nil {
+		t.Fatal(err)
+	}
+	m.does(m.Look(t.Context(), Plugin, Teams, Hooks))
+	if err := errors.Join(os.Rename(m.settings(), real), os.Symlink(real, m.settings())); err != nil {
+		t.Fatal(err)
+	}
+	m.does(m.made())
+	to, err := os.Readlink(m.settings())
+	if text := m.read(real); err != nil || to != real || strings.Contains(text, teams.EnableVariable) || strings.Contains(text, "hook stop") {
+		t.Errorf("the link leads to %q (%v), with %q", to, err, text)
 	}
 }
 

@@ -13,11 +13,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -99,27 +101,25 @@ type kind struct {
 	grants        bool
 	look          func(*Setup, context.Context, *Step) error
 	do, undo      func(*Setup, context.Context, *Step) error
-	undoes        func(*Setup, record) string // the plan to undo it
+	undoes        string // the plan to undo it: FILE is its settings file, and ID the controller
 }
 
 var kinds = []kind{
 	{program: Claude, name: Plugin, look: (*Setup).lookPlugin, do: (*Setup).installPlugin, undo: (*Setup).uninstallPlugin,
-		undoes: func(*Setup, record) string { return "remove the plugin" }},
+		undoes: "remove the plugin"},
 	{program: Claude, name: Teams, look: (*Setup).lookTeams, do: (*Setup).enableTeams, undo: (*Setup).disableTeams,
-		undoes: func(s *Setup, _ record) string { return "take " + teams.EnableVariable + " out of " + s.settings() }},
+		undoes: "take " + teams.EnableVariable + " out of FILE"},
 	{program: Claude, name: Hooks, named: true, look: (*Setup).lookHooks, do: (*Setup).installHooks, undo: (*Setup).uninstallHooks,
-		undoes: func(s *Setup, r record) string {
-			return "take the hooks out of " + s.hooksFile(&Step{Target: r.Target})
-		}},
+		undoes: "take the hooks out of FILE"},
 	{program: Teambridge, name: Serve, named: true, look: (*Setup).lookService, do: (*Setup).installService, undo: (*Setup).uninstallService,
-		undoes: func(*Setup, record) string { return "stop the service, and no longer start it at login" }},
+		undoes: "stop the service, and no longer start it at login"},
 	{program: Codex, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
-		undoes: func(*Setup, record) string { return "take teambridge out of the MCP servers of Codex" }},
+		undoes: "take teambridge out of the MCP servers of Codex"},
 	{program: OpenCode, name: Run, look: (*Setup).lookRun},
 	{program: Qwen, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
-		undoes: func(*Setup, record) string { return "take teambridge out of the MCP servers of Qwen Code" }},
+		undoes: "take teambridge out of the MCP servers of Qwen Code"},
 	{program: Qwen, name: Rights, grants: true, look: (*Setup).lookController, do: (*Setup).addController, undo: (*Setup).removeController,
-		undoes: func(_ *Setup, r record) string { return "revoke the controller " + r.controller() }},
+		undoes: "revoke the controller ID"},
 }
 
 // Programs are those that are looked for, in the order of their steps.
@@ -135,7 +135,8 @@ func (k *kind) chosen(names []string) bool {
 
 // step is that of a kind.
 func (s *Setup) step(k *kind) *Step {
-	st := &Step{Program: k.program, Name: k.name, Path: s.lookPath(k.program), Target: s.Root, Grants: k.grants, kind: k}
+	st := &Step{Program: k.program, Name: k.name, Target: s.Root, Grants: k.grants, kind: k}
+	st.Path, _ = shell.LookPath(s.Path, k.program) // "" if it is not there
 	switch {
 	case k.program == Codex:
 		st.Target = s.Codex
@@ -166,28 +167,30 @@ func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err er
 		return nil, err
 	}
 	undo := func(st *Step, r record) {
-		st.State, st.Detail, st.Plan = Done, "done by setup", st.kind.undoes(s, r)
+		st.State, st.Detail = Done, "done by setup"
+		st.Plan = strings.NewReplacer("FILE", s.file(st), "ID", r.controller()).Replace(st.kind.undoes)
 		st.undo, st.Grants = true, false
 		list = append(list, st)
 	}
 	for _, r := range slices.Backward(all.Steps) {
 		for i := range kinds {
 			st := s.step(&kinds[i])
-			if _, project := r.projectOf(); project && len(names) == 0 && r.Step == st.Name {
-				st.Target = r.Target
+			if len(names) == 0 && r.Step == Hooks && slices.Contains(slices.Collect(maps.Values(r.Files)), r.Target) {
+				st.Target = r.Target // those of a project
 			}
-			if r.of(record{Step: st.Name, Target: st.Target}) && (len(names) == 0 || st.kind.chosen(names)) {
+			if r.Step == st.Name && r.Target == st.Target && (len(names) == 0 || st.kind.chosen(names)) {
 				undo(st, r)
 			}
 		}
 	}
 	for i := range kinds {
 		st := s.step(&kinds[i])
-		if !slices.Contains(names, st.Name) || all.find(st) != nil {
+		r, done := all.find(st)
+		if done || !slices.Contains(names, st.Name) {
 			continue
 		}
-		if st.Name == Hooks && len(stophook.Programs(s.hooksFile(st))) > 0 || st.Name == Plugin && s.hasPlugin(ctx, st) || st.Name == Serve && s.hasService() {
-			undo(st, record{Step: st.Name, Target: st.Target})
+		if st.Name == Hooks && len(stophook.Programs(s.file(st))) > 0 || st.Name == Plugin && s.hasPlugin(ctx, st) || st.Name == Serve && s.hasService() {
+			undo(st, r)
 		}
 	}
 	return list, nil
@@ -195,27 +198,47 @@ func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err er
 
 // Do does what the step plans, and says in the step what became of it.
 func (s *Setup) Do(ctx context.Context, st *Step) {
-	plan := st.Plan
-	st.Plan = ""
 	release, err := lockedfile.HoldWithin(ctx, time.Minute, filepath.Join(s.State, "locks"), "setup")
 	if err == nil {
-		do := st.kind.do
-		if st.undo {
-			do = st.kind.undo
-		}
-		err = errors.Join(do(s, ctx, st), release())
+		err = errors.Join(s.do(ctx, st), release())
 	}
-	if err == nil {
-		if st.State, st.Detail = Missing, plan; st.Path != "" || st.kind.named { // else it cannot be asked
-			s.look(ctx, st)
-		}
-		if st.Plan = ""; !st.undo && st.State == Missing {
-			err = fmt.Errorf("it was done, but %s", st.Detail)
-		}
-	}
-	if err != nil {
+	if st.Plan = ""; err != nil {
 		st.fail(err)
 	}
+}
+
+// do does a step, or undoes it. What is recorded of one that fails is undone, unless it was done before.
+func (s *Setup) do(ctx context.Context, st *Step) error {
+	all, err := s.records()
+	if err != nil {
+		return err
+	}
+	do := st.kind.do
+	if st.undo {
+		do = st.kind.undo
+	}
+	if err = do(s, ctx, st); err == nil {
+		if st.State, st.Detail = Missing, st.Plan; st.Path != "" || st.kind.named { // else it cannot be asked
+			s.look(ctx, st)
+		}
+		if st.undo || st.State != Missing {
+			return nil
+		}
+		err = fmt.Errorf("it was done, but %s", st.Detail)
+	}
+	if _, done := all.find(st); st.undo || done {
+		return err
+	}
+	if all, left := s.records(); left != nil {
+		return errors.Join(err, left)
+	} else if _, recorded := all.find(st); !recorded {
+		return err
+	}
+	if left := st.kind.undo(s, ctx, st); left != nil {
+		return errors.Join(err, fmt.Errorf("undo what was done of it: %w; try: teambridge setup --undo", left))
+	}
+	st.Changed = false
+	return err
 }
 
 // fail says in the step that it has failed.
@@ -241,29 +264,5 @@ func (s *Setup) look(ctx context.Context, st *Step) {
 
 func (s *Setup) lookRun(_ context.Context, st *Step) error {
 	st.State, st.Detail = Done, "nothing to set up: run an agent with teambridge run --runtime opencode"
-	return nil
-}
-
-// title is the name of a program for people.
-func title(program string) string {
-	return map[string]string{Claude: "Claude Code", Codex: "Codex", OpenCode: "OpenCode", Qwen: "Qwen Code"}[program]
-}
-
-// lookPath finds a program; "" if it is not there.
-func (s *Setup) lookPath(name string) string {
-	for _, dir := range filepath.SplitList(s.Path) {
-		if filepath.IsAbs(dir) {
-			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-				return found
-			}
-		}
-	}
-	return ""
-}
-
-func (s *Setup) needs(st *Step) error {
-	if st.Path == "" {
-		return fmt.Errorf("%s is not in $PATH, and is needed to undo this: install it, and try again", st.Program)
-	}
 	return nil
 }

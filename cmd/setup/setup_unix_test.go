@@ -4,6 +4,7 @@ package setup
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,7 +45,7 @@ func newMachine(t *testing.T) *machine {
 	// It rewrites the settings, and leaves an empty object behind.
 	m.write(filepath.Join(m.Path, "claude"), `#!/bin/sh
 cd '`+m.Root+`' || exit
-edit() { [ ! -e settings.json ] || { sed "$1" settings.json >new && mv new settings.json; }; }
+edit() { [ ! -e settings.json ] || { sed "$1" settings.json >new && cat new >settings.json && rm new; }; }
 [ ! -e broken ] || { echo "it is broken" >&2; exit 3; }
 case "$*" in
 "plugin list --json") if [ -e version ]; then printf '[{"id":"teambridge@teambridge","version":"%s","enabled":true}]' "$(cat version)"; else echo '[]'; fi ;;
@@ -81,7 +82,7 @@ esac
 	return m
 }
 
-func (m *machine) config() string { return filepath.Join(m.Codex, configFile(Codex)) }
+func (m *machine) config() string { return filepath.Join(m.Codex, agents[Codex].config) }
 
 func (m *machine) write(path, text string) {
 	m.t.Helper()
@@ -187,8 +188,9 @@ func (m *machine) as(before map[string]string) {
 // Looking changes nothing, doing it twice is doing it once, and undoing it leaves the bytes that were there, in whatever order it was done.
 func TestSetUpAndUndo(t *testing.T) {
 	t.Parallel()
-	for _, order := range [][]string{{Plugin, Teams, Tools}, {Teams, Tools, Plugin}} {
-		for _, kind := range []string{"usual", "fresh", "latin"} {
+	for kind, order := range map[string][]string{"usual": {Plugin, Teams, Tools}, "fresh": {Teams, Tools, Plugin}, "latin": {Teams, Plugin, Tools}} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			m := newMachine(t)
 			fresh := kind == "fresh"
 			if kind == "latin" { // a text that is no UTF-8, which Claude Code takes
@@ -215,7 +217,7 @@ func TestSetUpAndUndo(t *testing.T) {
 			m.stand(list, "plugin:done", "teams:done", "tools:done")
 			m.changed(list)
 			m.as(done)
-			if copies, _ := filepath.Glob(filepath.Join(m.dir(), "*-"+configFile(Codex))); fresh != (len(copies) == 0) || !fresh && m.read(copies[0]) != configBefore {
+			if copies, _ := filepath.Glob(filepath.Join(m.dir(), "*-"+agents[Codex].config)); fresh != (len(copies) == 0) || !fresh && m.read(copies[0]) != configBefore {
 				t.Errorf("the copies are %q", copies)
 			}
 			slices.Reverse(order)
@@ -229,8 +231,7 @@ func TestSetUpAndUndo(t *testing.T) {
 			if left := m.made(); len(left) > 0 {
 				t.Errorf("left to undo: %q", states(left))
 			}
-			slices.Reverse(order)
-		}
+		})
 	}
 }
 
@@ -262,6 +263,24 @@ func TestChangedSince(t *testing.T) {
 	}
 	if got, want := m.read(m.config()), configBefore+"# written by codex\n# theirs\n"; got != want {
 		t.Errorf("the configuration is %q, want %q", got, want)
+	}
+}
+
+// What others have changed before a step was done again stays, too, even if nobody has changed the file since.
+func TestDoneAgain(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.does(m.Look(t.Context(), Teams, Tools))
+	const theirs = "# theirs\n" + configBefore
+	m.write(m.config(), theirs)
+	m.write(m.settings(), `{"theirs": 1}`)
+	m.changed(m.does(m.Look(t.Context(), Teams, Tools)), Teams, Tools)
+	m.changed(m.does(m.made()), Tools, Teams)
+	if got, want := m.read(m.config()), theirs+"# written by codex\n"; got != want {
+		t.Errorf("the configuration is %q, want %q", got, want)
+	}
+	if got := m.read(m.settings()); got != `{"theirs": 1}` {
+		t.Errorf("the settings are %q", got)
 	}
 }
 
@@ -410,7 +429,7 @@ func TestKilledBeforeTheChange(t *testing.T) {
 		{Step: Hooks, Target: m.Root, Files: map[string]string{m.settings(): m.settings()}},
 		{Step: Tools, Target: m.Codex, Files: map[string]string{m.config(): m.config()}, Command: m.command()},
 	} {
-		if err := m.begin(all, r); err != nil {
+		if err := errors.Join(m.begin(all, r), m.Setup.write(all)); err != nil {
 			t.Fatal(err)
 		}
 	}

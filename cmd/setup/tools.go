@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,29 +19,17 @@ import (
 // commandTime is how long a command of a program may take.
 const commandTime = 2 * time.Minute
 
-// configFile is the file of a program that names its MCP servers.
-func configFile(program string) string {
-	if program == Qwen {
-		return settingsFile
-	}
-	return "config.toml"
+// agents are the programs that get the tools, by their own commands.
+var agents = map[string]struct {
+	title, config string   // config is the file that names the MCP servers
+	add, remove   []string // its arguments, which the command of the server follows
+}{
+	Codex: {"Codex", "config.toml", []string{"mcp", "add", "teambridge", "--"}, []string{"mcp", "remove", "teambridge"}},
+	Qwen:  {"Qwen Code", settingsFile, []string{"mcp", "add", "--scope", "user", "teambridge"}, []string{"mcp", "remove", "--scope", "user", "teambridge"}},
 }
 
-// adding are the arguments of a program that add an MCP server, but for the command.
-func adding(program string) []string {
-	if program == Qwen {
-		return []string{"add", "--scope", "user", "teambridge"}
-	}
-	return []string{"add", "teambridge", "--"}
-}
-
-// removing are the arguments of a program that remove it.
-func removing(program string) []string {
-	if program == Qwen {
-		return []string{"remove", "--scope", "user", "teambridge"}
-	}
-	return []string{"remove", "teambridge"}
-}
+// config is the file that names the MCP servers of the program of a step.
+func (st *Step) config() string { return filepath.Join(st.Target, agents[st.Program].config) }
 
 // entry is an MCP server, as "codex mcp list --json" prints it.
 type entry struct {
@@ -78,26 +65,21 @@ func (s *Setup) command() []string {
 	return command
 }
 
-// mcp runs the command "mcp" of a program, and returns what it prints.
-func (s *Setup) mcp(ctx context.Context, st *Step, args ...string) ([]byte, error) {
-	return s.runs(ctx, st, append([]string{"mcp"}, args...)...)
-}
-
-// runs runs the program of a step in its directory, and returns what it prints.
-func (s *Setup) runs(ctx context.Context, st *Step, args ...string) ([]byte, error) {
-	dir := ""
-	if _, err := os.Stat(st.Target); err == nil {
-		dir = st.Target // a project can have servers of its own
+// run runs the program of a step in its directory, and returns what it prints.
+func (s *Setup) run(ctx context.Context, st *Step, args ...string) ([]byte, error) {
+	if st.Path == "" {
+		return nil, fmt.Errorf("%s is not in $PATH, and is needed to undo this: install it, and try again", st.Program)
 	}
-	return runIn(ctx, dir, st, nil, args...)
-}
-
-// runIn runs the program of a step, and returns what it prints.
-func runIn(ctx context.Context, dir string, st *Step, env []string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, st.Path, args...)
-	cmd.Dir, cmd.Env = dir, slices.Concat(os.Environ(), []string{"RUST_BACKTRACE=0"}, env)
+	cmd.Env = append(os.Environ(), "RUST_BACKTRACE=0")
+	if st.Program == Claude && (s.Named || st.Target != s.Root) {
+		cmd.Env = append(cmd.Env, "CLAUDE_CONFIG_DIR="+st.Target)
+	}
+	if _, err := os.Stat(st.Target); err == nil {
+		cmd.Dir = st.Target // a project can have settings of its own
+	}
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -117,7 +99,7 @@ func (s *Setup) entry(ctx context.Context, st *Step) (*entry, error) {
 	if st.Program == Qwen { // its command starts the servers
 		return s.qwenEntry()
 	}
-	out, err := s.mcp(ctx, st, "list", "--json")
+	out, err := s.run(ctx, st, "mcp", "list", "--json")
 	if err != nil {
 		return nil, err
 	}
@@ -158,92 +140,51 @@ func (s *Setup) qwenEntry() (*entry, error) {
 }
 
 func (s *Setup) lookTools(ctx context.Context, st *Step) error {
+	agent := agents[st.Program]
 	if st.Target == "" {
-		return fmt.Errorf("the directory of %s is not known: set $HOME or $%s_HOME to an absolute path", title(st.Program), strings.ToUpper(st.Program))
+		return fmt.Errorf("the directory of %s is not known: set $HOME or $%s_HOME to an absolute path", agent.title, strings.ToUpper(st.Program))
 	}
 	e, err := s.entry(ctx, st)
 	if err != nil {
 		return err
 	}
-	name := title(st.Program)
 	switch {
 	case e == nil:
-		st.State, st.Detail = Missing, name+" has no MCP server called teambridge"
-		st.Plan = "add the tools: " + st.Program + " mcp " + quoted(append(adding(st.Program), s.command()...))
+		st.State, st.Detail = Missing, agent.title+" has no MCP server called teambridge"
+		st.Plan = "add the tools: " + st.Program + " " + quoted(slices.Concat(agent.add, s.command()))
 		if st.Program == Qwen {
 			st.Plan += "; its sessions then take messages without asking you"
 		}
 	case !slices.Equal(e.runs(), s.command()):
-		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s runs %s; to have it replaced, remove it with %s mcp remove teambridge, and try again", name, quoted(e.runs()), st.Program)
+		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s runs %s; to have it replaced, remove it with %s mcp remove teambridge, and try again", agent.title, quoted(e.runs()), st.Program)
 	case !e.Enabled:
-		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s is disabled; enable it in %s", name, filepath.Join(st.Target, configFile(st.Program)))
+		st.State, st.Detail = Other, fmt.Sprintf("the MCP server teambridge of %s is disabled; enable it in %s", agent.title, st.config())
 	default:
-		st.State, st.Detail = Done, name+" has the tools, and runs "+s.Program
+		st.State, st.Detail = Done, agent.title+" has the tools, and runs "+s.Program
 	}
 	return nil
 }
 
-// config is the file that names the MCP servers of the program of a step.
-func (st *Step) config() string { return filepath.Join(st.Target, configFile(st.Program)) }
-
 func (s *Setup) addTools(ctx context.Context, st *Step) error {
-	before, err := readIfAny(st.config())
-	if err != nil {
+	if e, err := s.entry(ctx, st); err != nil || e != nil { // it was added since we looked
 		return err
 	}
-	e, err := s.entry(ctx, st)
-	if err != nil || e != nil { // it was added since we looked
+	st.Changed = true
+	return s.ran(st, s.command(), func() error {
+		_, err := s.run(ctx, st, slices.Concat(agents[st.Program].add, s.command())...)
 		return err
-	}
-	if err := s.begun(st, s.command(), false, st.config()); err != nil {
-		return err
-	}
-	_, failed := s.mcp(ctx, st, append(adding(st.Program), s.command()...)...)
-	now, err := readIfAny(st.config())
-	switch st.Changed = !same(now, before); {
-	case failed != nil && err == nil && !st.Changed:
-		return errors.Join(failed, s.ended(st))
-	case failed != nil || err != nil:
-		return errors.Join(failed, err)
-	case st.Changed:
-		return s.left(st)
-	}
-	// It may be in another file, in place of a link to this one.
-	if e, err = s.entry(ctx, st); err != nil {
-		return err
-	}
-	if st.Changed = e != nil; !st.Changed {
-		return s.ended(st)
-	}
-	return nil
+	}, st.config())
 }
 
 func (s *Setup) removeTools(ctx context.Context, st *Step) error {
-	all, err := s.records()
-	if err != nil {
-		return err
-	}
-	r := all.find(st)
-	if r == nil {
-		return nil
-	}
-	if st.Changed, err = s.restored(all, *r); err != nil {
-		return err
-	}
-	if !st.Changed {
-		if err := s.needs(st); err != nil {
-			return err
-		}
+	return s.take(st, st.config(), func(file string, old []byte, r record) ([]byte, error) {
 		e, err := s.entry(ctx, st)
+		if err == nil && e != nil && slices.Equal(e.runs(), r.Command) { // else somebody has replaced it
+			_, err = s.run(ctx, st, agents[st.Program].remove...)
+		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if e != nil && slices.Equal(e.runs(), r.Command) { // else somebody has replaced it
-			if _, err := s.mcp(ctx, st, removing(st.Program)...); err != nil {
-				return err
-			}
-			st.Changed = true
-		}
-	}
-	return s.ended(st)
+		return readIfAny(file)
+	})
 }

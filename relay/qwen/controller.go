@@ -49,7 +49,12 @@ func ControllerOf(state, home string) (c Controller, ok bool) {
 	if err != nil || json.Unmarshal(data, &c) != nil || c.ID == "" || c.Token == "" || c.Home != home {
 		return Controller{}, false
 	}
+	return c, HasController(home, c.ID)
+}
+
+// HasController reports whether Qwen Code has the controller with this id.
+func HasController(home, id string) bool {
 	now, err := os.ReadFile(ControllersFile(home))
-	id, _ := json.Marshal(c.ID)
-	return c, err == nil && bytes.Contains(now, id)
+	text, _ := json.Marshal(id)
+	return err == nil && id != "" && bytes.Contains(now, text)
 }

@@ -43,3 +43,15 @@ func Same(a, b string) bool {
 	y, err := os.Stat(b)
 	return err == nil && os.SameFile(x, y)
 }
+
+// LookPath is [exec.LookPath] with path in place of $PATH, of which only absolute directories count.
+func LookPath(path, name string) (string, error) {
+	for _, dir := range filepath.SplitList(path) {
+		if filepath.IsAbs(dir) {
+			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return found, nil
+			}
+		}
+	}
+	return "", exec.ErrNotFound
+}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"teambridge/relay/opencode"
 	"teambridge/relay/pane"
 	"teambridge/relay/runtimes"
+	"teambridge/relay/shell"
 	"teambridge/relay/stophook"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -174,14 +174,7 @@ func readJSON(path string, v any) error {
 // lookPath finds a program in $PATH.
 func (x *examination) lookPath(name string) (string, error) {
 	path, _ := x.LookupEnv("PATH")
-	for _, dir := range filepath.SplitList(path) {
-		if filepath.IsAbs(dir) {
-			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-				return found, nil
-			}
-		}
-	}
-	return "", exec.ErrNotFound
+	return shell.LookPath(path, name)
 }
 
 // teamsEnabled reports whether Claude Code makes teams when it is started here.
