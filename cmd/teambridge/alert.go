@@ -29,20 +29,23 @@ func (o *alertOptions) flags(cmd *cobra.Command) {
 			return nil, cobra.ShellCompDirectiveDefault // a file
 		}
 		for _, kind := range alert.Kinds {
-			if strings.HasPrefix(kind, prefix) {
-				words = append(words, kind+"=")
-			}
+			words = append(words, kind+"=")
 		}
 		return words, noFiles | cobra.ShellCompDirectiveNoSpace
 	}))
 }
 
-// destinations are where alerts are sent.
-func (o *alertOptions) destinations() (all []alert.Destination, err error) {
+// destinations are where alerts are sent. With lookup, their addresses are checked.
+func (o *alertOptions) destinations(lookup func(string) (string, bool)) (all []alert.Destination, err error) {
 	for _, spec := range o.specs {
 		d, err := alert.Parse(spec)
 		if err != nil {
 			return nil, usage("see: teambridge watch --help", "--alert: %v", err)
+		}
+		if lookup != nil {
+			if err := d.Check(lookup); err != nil {
+				return nil, usage("", "--alert: %v", err)
+			}
 		}
 		if !slices.Contains(all, d) {
 			all = append(all, d)
@@ -74,80 +77,58 @@ func textOf(ctx context.Context, b api.Bridge, w api.Attention) string {
 	return w.What
 }
 
-// alerts are those that watch sends.
-type alerts struct {
-	app     *app
-	ctx     context.Context
-	all     []*alert.Alerter
-	running sync.WaitGroup
-	stop    context.CancelFunc
-}
-
-// startAlerts begins to send alerts of what waits in a team, or all if the name is empty. Call finish.
-func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (*alerts, error) {
-	to, err := o.destinations()
-	if err != nil || len(to) == 0 {
-		return nil, err
-	}
-	root, err := a.root()
+// startAlerts begins to send alerts of what waits in a team, or in all if the name is empty. update says what waits now. finish
+// ends the alerts, and says what was not delivered; if the command was interrupted, only a warning does.
+func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (update func([]api.Attention), finish func() error, err error) {
+	to, err := o.destinations(a.lookup)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &alerts{app: a, ctx: ctx}
-	running, stop := context.WithCancel(ctx)
-	s.stop = stop
-	for _, d := range to {
-		if err = d.Check(a.lookup); err != nil {
-			err = usage("", "--alert: %v", err)
-			break
+	opts := alert.Options{
+		State: a.state, Team: team, LookupEnv: a.lookup,
+		Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Note: func(text string) { a.note("%s", text) },
+	}
+	if o.text {
+		opts.Text = func(ctx context.Context, w api.Attention) string { return textOf(ctx, a.bridge(ctx), w) }
+	}
+	if len(to) > 0 { // they are of this machine
+		root, err := a.root()
+		if err != nil {
+			return nil, nil, err
 		}
-		opts := alert.Options{
-			To: d, State: a.state, Root: root.Path(), Team: team, LookupEnv: a.lookup,
-			Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Note: func(text string) { a.note("%s", text) },
+		opts.Root = root.Path()
+	}
+	var all []*alert.Alerter
+	var running sync.WaitGroup
+	sending, stop := context.WithCancel(ctx)
+	update = func(list []api.Attention) {
+		for _, one := range all {
+			one.Update(list)
 		}
-		if o.text {
-			opts.Text = func(ctx context.Context, w api.Attention) string { return textOf(ctx, a.bridge(ctx), w) }
+	}
+	finish = func() (err error) {
+		stop()
+		running.Wait()
+		for _, one := range all {
+			failed := one.Close()
+			if failed != nil && ctx.Err() != nil {
+				a.warn("%s; the next start tells what waits then", view.Describe(failed))
+				failed = nil
+			}
+			err = errors.Join(err, failed)
 		}
-		var one *alert.Alerter
-		if one, err = alert.Open(opts); errors.Is(err, lockedfile.ErrLocked) {
-			err = refuse("end it first; a service with the same --alert does it, too", "another process sends alerts to %s", d)
+		return err
+	}
+	for _, opts.To = range to {
+		one, err := alert.Open(opts)
+		if errors.Is(err, lockedfile.ErrLocked) {
+			err = refuse("end it first; a service with the same --alert does it, too", "another process sends alerts to %s", opts.To)
 		}
 		if err != nil {
-			break
+			return nil, nil, errors.Join(err, finish())
 		}
-		s.all = append(s.all, one)
-		s.running.Go(func() { one.Run(running) })
+		all = append(all, one)
+		running.Go(func() { one.Run(sending) })
 	}
-	if err != nil {
-		return nil, errors.Join(err, s.finish())
-	}
-	return s, nil
-}
-
-// update says what waits now, or with partial a part of it. s may be nil.
-func (s *alerts) update(list []api.Attention, partial bool) {
-	if s != nil {
-		for _, one := range s.all {
-			one.Update(list, partial)
-		}
-	}
-}
-
-// finish ends the alerts. The error says what was not delivered; if the command was interrupted, only a
-// warning does. s may be nil.
-func (s *alerts) finish() (err error) {
-	if s == nil {
-		return nil
-	}
-	s.stop()
-	s.running.Wait()
-	for _, one := range s.all {
-		failed := one.Close()
-		if undelivered, ok := errors.AsType[*alert.UndeliveredError](failed); ok && s.ctx.Err() != nil {
-			s.app.warn("%s; the next start tells what waits then", view.Describe(undelivered))
-			failed = nil
-		}
-		err = errors.Join(err, failed)
-	}
-	return err
+	return update, finish, nil
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"teambridge/relay/shell"
+	"teambridge/status/alert"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
@@ -67,19 +67,19 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 	if err != nil {
 		return err
 	}
-	told, err := a.startAlerts(ctx, o, team)
+	update, finish, err := a.startAlerts(ctx, o, team)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if failed := told.finish(); failed != nil {
+		if failed := finish(); failed != nil {
 			err = errors.Join(err, failed)
 		}
 	}()
 	w := waitWatch{app: a, program: p}
-	events, silent := a.events(ctx, team), a.silent
-	if silent != nil {
-		a.warn("%s", view.Describe(unheard(silent)))
+	events := a.events(ctx, team)
+	if a.silent != nil {
+		a.warn("%s", view.Describe(unheard(a.silent)))
 	}
 	for e, err := range events {
 		if err != nil {
@@ -88,10 +88,10 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 		if e.Snapshot == nil {
 			continue
 		}
-		if err := w.show(e.Snapshot.Attention, silent != nil); err != nil {
+		if err := w.show(e.Snapshot.Attention); err != nil {
 			return err
 		}
-		told.update(e.Snapshot.Attention, silent != nil)
+		update(e.Snapshot.Attention)
 		if team != "" && len(e.Snapshot.Teams) == 0 {
 			a.endedNote(team)
 			return nil
@@ -107,17 +107,12 @@ type waitWatch struct {
 	known   map[string]api.Attention // by id; nil before the first look
 }
 
-// show prints what is new in a list of all that waits; of a part of it, with partial.
-func (w *waitWatch) show(list []api.Attention, partial bool) error {
+// show prints what is new in a list of all that waits.
+func (w *waitWatch) show(list []api.Attention) error {
 	now := map[string]api.Attention{}
-	if partial {
-		maps.Copy(now, w.known) // what is not in it may wait still, and is no news later
-	}
 	for _, i := range list {
 		now[i.ID] = i
-		was, waited := w.known[i.ID]
-		more := i.Message != was.Message && i.Count >= was.Count // and not just one that was read
-		if w.known == nil || waited && !more {
+		if was, waited := w.known[i.ID]; w.known == nil || waited && !alert.News(i, was) {
 			continue
 		}
 		if err := w.showWait(i, w.program); err != nil {

@@ -111,7 +111,7 @@ func (o serveOptions) check() error {
 			return err
 		}
 	}
-	if _, err := o.alerts.destinations(); err != nil {
+	if _, err := o.alerts.destinations(nil); err != nil {
 		return err
 	}
 	if o.keepWork <= 0 {
@@ -154,7 +154,7 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 		return err
 	}
 	home, _ := a.home() // without one, files for browsers are in the state directory
-	to, err := o.alerts.destinations()
+	to, err := o.alerts.destinations(nil)
 	if err != nil {
 		return err
 	}

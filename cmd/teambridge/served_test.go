@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"net/http"
@@ -45,31 +44,5 @@ func TestServiceStopsAfterAHealthCheck(t *testing.T) {
 	_, err = c.Attention(t.Context(), "")
 	if _, status := explain(t.Context(), err); !errors.Is(err, client.ErrUnreachable) || status != api.ExitTimeout {
 		t.Errorf("got %v, status %d; want ErrUnreachable, status %d", err, status, api.ExitTimeout)
-	}
-}
-
-// What was shown, and was missing while the service did not answer, is no news after that.
-func TestNoNewsAfterSilence(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	w := waitWatch{app: &app{host: host{stdout: &out}}}
-	question := api.Attention{ID: "q", Kind: api.WaitsQuestion, Team: "t", Member: "worker", What: "asks: why?"}
-	unread := api.Attention{ID: "u", Kind: api.WaitsUnread, Team: "t", Member: "me", What: "2 unread messages"}
-	for _, look := range []struct {
-		list    []api.Attention
-		partial bool
-		news    bool
-	}{
-		{nil, false, false},
-		{[]api.Attention{question}, false, true},
-		{[]api.Attention{unread}, true, true},
-		{[]api.Attention{question, unread}, false, false},
-		{[]api.Attention{unread}, false, false},
-		{[]api.Attention{question, unread}, false, true},
-	} {
-		out.Reset()
-		if err := w.show(look.list, look.partial); err != nil || (out.Len() > 0) != look.news {
-			t.Errorf("%+v: printed %q, %v", look, &out, err)
-		}
 	}
 }

@@ -235,16 +235,13 @@ func unitText(a *app, u supervisor.Job, o serveOptions) (string, error) {
 	if o.modes != "" {
 		args = append(args, "--permission-mode-map", o.modes)
 	}
-	told, err := o.alerts.destinations()
+	told, err := o.alerts.destinations(a.lookup)
 	if err != nil {
 		return "", err
 	}
 	for _, d := range told {
 		if d.Variable != "" {
 			return "", usage("put it into a file that you alone can read: --alert "+d.Kind+"=FILE", "--alert %s=env:%s: the variable would have to be in the unit, which others can read", d.Kind, d.Variable)
-		}
-		if err := d.Check(a.lookup); err != nil {
-			return "", usage("", "--alert: %v", err)
 		}
 		args = append(args, "--alert", d.Kind+"="+d.File)
 	}

@@ -52,7 +52,8 @@ readable by you alone, and has
   ntfy=FILE      https://ntfy.sh/TOPIC, and an access token if you have one
   slack=FILE     the address of an incoming webhook
   telegram=FILE  the token of a bot, and the id of a chat
-  webhook=FILE   an https:// address, and a bearer token if you have one
+  webhook=FILE   an https:// address, and a bearer token if you have one;
+                 below, a body with $text if the service needs its own
 
 or use KIND=env:VARIABLE. An alert says who waits, and whether that is a
 question, a message, or a failure; --alert-text adds what it says. Each thing is

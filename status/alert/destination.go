@@ -1,16 +1,16 @@
 package alert
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"teambridge/teams/rawjson"
 )
 
 // The kinds of a [Destination].
@@ -23,6 +23,15 @@ const (
 
 // Kinds lists the kinds of destinations.
 var Kinds = []string{Ntfy, Slack, Telegram, Webhook}
+
+// bodies has what is posted to a kind of destination, with $names of values: see [request.render].
+var bodies = map[string]string{
+	Ntfy:  `{"topic":$to,"title":$title,"message":$lines}`, // docs.ntfy.sh/publish, "Publish as JSON"
+	Slack: `{"mrkdwn":false,"text":$slack}`,                // docs.slack.dev, "Sending messages using incoming webhooks"
+	// core.telegram.org/bots/api#sendmessage; without a parse_mode, there is no markup
+	Telegram: `{"chat_id":$to,"text":$plain,"link_preview_options":{"is_disabled":true}}`,
+	Webhook:  `{"title":$title,"text":$text,"things":$things,"more":$more}`,
+}
 
 // Destination is where alerts are sent. Its address is a secret, which is in a file or in a variable
 // of the environment; a Destination only says where.
@@ -53,13 +62,11 @@ func Parse(spec string) (d Destination, err error) {
 	return d, err
 }
 
-func (d Destination) String() string { return d.Kind + " (" + d.source() + ")" }
-
-func (d Destination) source() string {
+func (d Destination) String() string {
 	if d.Variable != "" {
-		return "$" + d.Variable
+		return d.Kind + " ($" + d.Variable + ")"
 	}
-	return d.File
+	return d.Kind + " (" + d.File + ")"
 }
 
 // Check reports what is wrong with the address.
@@ -68,175 +75,148 @@ func (d Destination) Check(lookup func(string) (string, bool)) error {
 	return err
 }
 
-// address is what a destination says. Nothing of it may be in an error or a log.
-type address struct {
-	url   string // that is asked
-	topic string // of ntfy
-	chat  string // of Telegram
-	token string // of ntfy and of a webhook, as a bearer token
+// request is what a destination says. Nothing of it may be in an error or a log.
+type request struct {
+	url, token string
+	to         string // the topic of ntfy, or the chat of Telegram
+	body       string // one of bodies, or the person's own
 
 	secrets []string // to be removed from what servers say
+}
+
+// load reads the address. The errors do not repeat what they are about.
+func (d Destination) load(lookup func(string) (string, bool)) (r request, err error) {
+	var text string
+	if d.Variable == "" {
+		text, err = readPrivate(d.File)
+	} else if text, _ = lookup(d.Variable); text == "" {
+		err = errors.New("the variable is not set")
+	}
+	if err == nil {
+		r, err = parse(d.Kind, text)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", d, err)
+	}
+	return r, err
+}
+
+// parse parses an address, a token, and a body.
+func parse(kind, text string) (r request, err error) {
+	head, own, found := strings.Cut(text, "\n{")
+	if r.body = bodies[kind]; found {
+		r.body = "{" + own
+	}
+	fields := strings.Fields(head)
+	switch {
+	case kind == Telegram && len(fields) != 2:
+		return r, errors.New("it should have the token of a bot, or https://HOST/botTOKEN/sendMessage, and the id of a chat")
+	case kind == Telegram && !strings.Contains(fields[0], "://"):
+		fields[0] = "https://api.telegram.org/bot" + fields[0] + "/sendMessage"
+	case len(fields) == 0 || len(fields) > 2:
+		return r, errors.New("it should have an https:// address and, if the server wants one, a token; a body of your own begins with { on a line of its own")
+	}
+	u, err := url.Parse(fields[0])
+	switch {
+	case err != nil, u.Host == "", u.Opaque != "":
+		return r, errors.New("the address is not valid; it should begin with https://")
+	case u.User != nil:
+		return r, errors.New("the address has a user; give a token after it instead")
+	case u.Scheme != "https" && !(u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())): // what is on the way must not read it
+		return r, errors.New("the address does not begin with https:// (http:// is for this machine alone)")
+	}
+	if len(fields) > 1 {
+		r.token = fields[1]
+	}
+	if strings.ContainsFunc(r.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return r, errors.New("the token has characters that no token has")
+	}
+	r.secrets = strings.FieldsFunc(strings.Replace(text, u.Host, " ", 1), func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+	})
+	r.secrets = slices.DeleteFunc(r.secrets, func(s string) bool { return len(s) < 4 || s == u.Scheme })
+	slices.SortFunc(r.secrets, func(x, y string) int { return len(y) - len(x) }) // one may be a part of another
+	switch kind {
+	case Ntfy: // JSON goes to the root. Headers could not hold every name.
+		if r.to = strings.Trim(u.Path, "/"); r.to == "" || strings.Contains(r.to, "/") {
+			return r, errors.New("what follows the host is not the name of a topic")
+		}
+		u.Path = "/"
+	case Telegram:
+		r.to, r.token = r.token, ""
+	}
+	r.url = u.String()
+	_, err = r.render(alert{})
+	return r, err
+}
+
+// render returns the body for an alert. Each $name is a value of it as JSON, so that no text can leave its place.
+func (r request) render(m alert) ([]byte, error) {
+	var faults []error
+	body := os.Expand(r.body, func(name string) string {
+		var value any
+		switch name {
+		case "title":
+			value = m.Title
+		case "lines":
+			value = m.Text
+		case "plain":
+			value = m.whole()
+		case "text":
+			value = markdown(m.whole())
+		case "slack":
+			value = references.Replace(m.whole())
+		case "things":
+			value = m.Things
+		case "more":
+			value = m.More
+		case "to":
+			value = r.to
+		default:
+			faults = append(faults, errors.New("a $name in the body is none of $title, $text, $plain, $things and $more")) // it may be a secret
+		}
+		data, err := rawjson.Encode(value)
+		faults = append(faults, err)
+		return string(data)
+	})
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	if !json.Valid([]byte(body)) {
+		return nil, errors.New("the body is not JSON; a $name in it stands for a text with its quotes")
+	}
+	return []byte(body), nil
+}
+
+// redact hides what is secret in a text of a server or of the system: each word of the file but the host.
+func (r request) redact(s string) string {
+	for _, secret := range r.secrets {
+		s = strings.ReplaceAll(s, secret, "[hidden]")
+	}
+	return s
 }
 
 // maxAddress is how long the file may be, in bytes.
 const maxAddress = 4 << 10
 
-// load reads the address. The errors do not repeat what they are about.
-func (d Destination) load(lookup func(string) (string, bool)) (a address, err error) {
-	wrong := func(format string, args ...any) (address, error) {
-		return address{}, fmt.Errorf("%s: %s", d, fmt.Sprintf(format, args...))
-	}
-	var text string
-	if d.Variable != "" {
-		if text, _ = lookup(d.Variable); text == "" {
-			return wrong("the variable is not set")
-		}
-	} else if text, err = readPrivate(d.File); err != nil {
-		return wrong("%v", err)
-	}
-	fields := strings.Fields(text)
-	limits := map[string]int{Ntfy: 2, Slack: 1, Telegram: 3, Webhook: 2}
-	if len(fields) == 0 || len(fields) > limits[d.Kind] {
-		return wrong("it should have %s", forms[d.Kind])
-	}
-	if d.Kind == Telegram {
-		a, err = telegram(fields)
-	} else {
-		a, err = web(d.Kind, fields)
-	}
-	if err != nil {
-		return wrong("%v; it should have %s", err, forms[d.Kind])
-	}
-	return a, nil
-}
-
-// forms says what the file or the variable has.
-var forms = map[string]string{
-	Ntfy:     "https://HOST/TOPIC and, if the server wants one, an access token",
-	Slack:    "the https:// address of an incoming webhook",
-	Telegram: "the token of a bot, the id of a chat and, for a server of your own, its https:// address",
-	Webhook:  "an https:// address and, if the server wants one, a bearer token",
-}
-
-// web parses an address and a token.
-func web(kind string, fields []string) (a address, err error) {
-	u, err := parseURL(fields[0])
-	if err != nil {
-		return a, err
-	}
-	a.url = u.String()
-	a.secrets = append(strings.Split(u.Path, "/"), a.url, u.RequestURI())
-	for _, values := range u.Query() {
-		a.secrets = append(a.secrets, values...)
-	}
-	if len(fields) > 1 {
-		if a.token = fields[1]; strings.ContainsFunc(a.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return a, errors.New("the token has characters that no token has")
-		}
-		a.secrets = append(a.secrets, a.token)
-	}
-	if kind == Ntfy {
-		a.topic = strings.Trim(u.Path, "/")
-		if !isTopic(a.topic) || u.RawQuery != "" {
-			return a, errors.New("what follows the host is not the name of a topic")
-		}
-		// A message as JSON goes to the root. Headers could not hold every name.
-		a.url, a.secrets = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}).String(), append(a.secrets, a.topic)
-	}
-	return a, nil
-}
-
-// telegram parses the token of a bot, a chat, and the address of a server.
-func telegram(fields []string) (a address, err error) {
-	if len(fields) < 2 {
-		return a, errors.New("the id of the chat is missing")
-	}
-	id, key, found := strings.Cut(fields[0], ":")
-	if _, err := strconv.ParseUint(id, 10, 64); err != nil || !found || key == "" || !isKey(key) {
-		return a, errors.New("what comes first is not the token of a bot")
-	}
-	a.chat = fields[1]
-	if _, err := strconv.ParseInt(a.chat, 10, 64); err != nil && !strings.HasPrefix(a.chat, "@") {
-		return a, errors.New("what comes second is neither the number of a chat nor @CHANNEL")
-	}
-	base := "https://api.telegram.org"
-	if len(fields) > 2 {
-		u, err := parseURL(fields[2])
-		if err != nil {
-			return a, err
-		}
-		base = strings.TrimSuffix(u.String(), "/")
-	}
-	a.url, a.secrets = base+"/bot"+fields[0]+"/sendMessage", []string{fields[0], key}
-	return a, nil
-}
-
-func isKey(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	})
-}
-
-func isTopic(s string) bool { return s != "" && len(s) <= 64 && isKey(s) }
-
-// parseURL parses an address that is safe to send to: what is on the way must not read it.
-func parseURL(s string) (*url.URL, error) {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil, u.Host == "", u.Opaque != "":
-		return nil, errors.New("the address is not valid")
-	case u.User != nil:
-		return nil, errors.New("the address has a user; give a token after it instead")
-	case u.Scheme == "https", u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()):
-		u.Fragment = ""
-		return u, nil
-	}
-	return nil, errors.New("the address does not begin with https:// (http:// is for this machine alone)")
-}
-
 // readPrivate reads a file that others cannot read.
 func readPrivate(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", cause(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return "", cause(err)
 	case !info.Mode().IsRegular():
 		return "", errors.New("it is not a regular file")
-	}
-	if err := private(path, info); err != nil {
-		return "", err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxAddress+1))
-	switch {
-	case err != nil:
-		return "", cause(err)
-	case len(data) > maxAddress, bytes.ContainsRune(data, 0):
+	case info.Size() > maxAddress:
 		return "", errors.New("that is no address")
+	default:
+		err = private(path, info)
 	}
-	return string(data), nil
-}
-
-// cause is err without the path, which the destination says.
-func cause(err error) error {
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
 	if p, ok := errors.AsType[*os.PathError](err); ok {
-		return p.Err
+		err = p.Err // without the path, which the destination says
 	}
-	return err
-}
-
-// redact hides what is secret in a text of a server or of the system.
-func (a address) redact(s string) string {
-	all := slices.Clone(a.secrets)
-	slices.SortFunc(all, func(x, y string) int { return len(y) - len(x) }) // a part after the whole
-	for _, secret := range all {
-		if len(secret) > 5 { // the shorter parts of a path are in every text
-			s = strings.ReplaceAll(s, secret, "[hidden]")
-		}
-	}
-	return s
+	return string(data), err
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/status/api"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
 )
@@ -45,6 +46,7 @@ type told struct {
 	Message string    `json:"message,omitempty"` // the last of unread messages
 	Count   int       `json:"count,omitempty"`
 	At      time.Time `json:"at"` // when it waited last
+	refused bool      // it was not told, and this process does not try again
 }
 
 // Limits of what is kept of things that wait no more. One that is not known any more and comes back is
@@ -98,16 +100,37 @@ func readRecord(path string) (r Record, err error) {
 	return r, err
 }
 
-// write writes the record. waits reports whether something waits still.
-func (r *Record) write(path string, waits func(id string) bool, now time.Time) error {
-	past := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Told)), waits)
-	slices.SortStableFunc(past, func(a, b string) int { return r.Told[b].At.Compare(r.Told[a].At) }) // the latest first
-	for i, id := range past {
-		if i >= keepMost || now.Sub(r.Told[id].At) > keepFor {
+// add adds things that were told, or refused.
+func (r *Record) add(list []api.Attention, refused bool) {
+	for _, w := range list {
+		r.Told[w.ID] = told{w.Message, w.Count, time.Now().UTC(), refused}
+	}
+}
+
+// look compares what was told with what waits now. That of which there is news is as if it had not been told.
+func (r *Record) look(waiting []api.Attention) {
+	for _, w := range waiting {
+		was, known := r.Told[w.ID]
+		if known && News(w, api.Attention{Message: was.Message, Count: was.Count}) {
+			delete(r.Told, w.ID)
+		} else if known {
+			r.add([]api.Attention{w}, was.refused) // of unread messages, fewer may be left
+		}
+	}
+}
+
+// write writes the record, and removes what waits no more if it is too old or too much. So many things wait.
+func (r *Record) write(path string, waiting int) error {
+	latest := slices.SortedFunc(maps.Keys(r.Told), func(a, b string) int { return r.Told[b].At.Compare(r.Told[a].At) })
+	for i, id := range latest {
+		if i >= waiting+keepMost || time.Since(r.Told[id].At) > keepFor {
 			delete(r.Told, id)
 		}
 	}
-	data, err := json.MarshalIndent(r, "", "\t")
+	kept := *r
+	kept.Told = maps.Clone(r.Told)
+	maps.DeleteFunc(kept.Told, func(_ string, t told) bool { return t.refused })
+	data, err := json.MarshalIndent(kept, "", "\t")
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}

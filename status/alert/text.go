@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
+	"unicode"
 
 	"teambridge/status/api"
 	"teambridge/status/plain"
@@ -25,10 +25,10 @@ const where = "See: teambridge inbox"
 
 // alert is one message to a destination.
 type alert struct {
-	Title  string  `json:"title"`
-	Text   string  `json:"text"`
-	Things []thing `json:"things"`
-	More   int     `json:"more"` // things that are not in Things
+	Title  string
+	Text   string // the other lines; of one thing, all of them
+	Things []thing
+	More   int // things that are not in Things
 }
 
 // whole is an alert as one text.
@@ -93,7 +93,7 @@ func what(w api.Attention) string {
 // compose makes an alert of things. text returns the text of one; nil: no text is sent. If greet is
 // not negative, alerts begin, and so many things wait already.
 func compose(list []api.Attention, greet int, text func(api.Attention) string) alert {
-	a := alert{Things: []thing{}}
+	a := alert{Title: fmt.Sprintf("%d things need you", len(list)), Things: []thing{}}
 	var lines []string
 	share := maxShare
 	switch {
@@ -102,28 +102,19 @@ func compose(list []api.Attention, greet int, text func(api.Attention) string) a
 		lines = append(lines, fmt.Sprintf("From now on, what needs you is told here. Waiting already: %d.", greet))
 	case len(list) == 1:
 		a.Title, share = who(list[0])+": "+what(list[0]), maxText
-	default:
-		a.Title = needs(len(list))
 	}
 	size := 0
 	for i, w := range list {
-		rest := func() {
-			a.More = len(list) - i
-			lines = append(lines, fmt.Sprintf("and %d more", a.More))
-		}
-		if i == maxLines {
-			rest()
-			break
-		}
 		t := thing{ID: short(w.ID, maxID), Kind: w.Kind, Team: short(w.Team, maxName), Member: short(w.Member, maxName), From: short(w.From, maxName), Count: w.Count, Since: w.Since}
 		line := who(w) + ": " + what(w)
-		if text != nil {
+		if text != nil && i < maxLines {
 			if t.Text = short(text(w), share); t.Text != "" {
 				line += ": " + t.Text
 			}
 		}
-		if size += len(line) + 1; i > 0 && size > maxBody {
-			rest()
+		if size += len(line) + 1; i == maxLines || i > 0 && size > maxBody {
+			a.More = len(list) - i
+			lines = append(lines, fmt.Sprintf("and %d more", a.More))
 			break
 		}
 		lines, a.Things = append(lines, line), append(a.Things, t)
@@ -132,29 +123,40 @@ func compose(list []api.Attention, greet int, text func(api.Attention) string) a
 	return a
 }
 
-func needs(n int) string {
-	if n == 1 {
-		return "1 thing needs you"
+// references makes text of Slack's markup for links and mentions, which other servers understand as well: <!channel> would
+// notify everybody.
+var references = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// markdown is a text that servers such as Mattermost show as it is: without markup, links with other words, or mentions. It does
+// not change the name of a member, such as my_worker@team, which a person may copy.
+func markdown(text string) string {
+	var b strings.Builder
+	list := []rune(references.Replace(text))
+	word := func(i int) bool {
+		return i >= 0 && i < len(list) && (unicode.IsLetter(list[i]) || unicode.IsDigit(list[i]) || strings.ContainsRune("_-.", list[i]))
 	}
-	return fmt.Sprintf("%d things need you", n)
+	for i, r := range list {
+		switch {
+		case r == '@' && !word(i-1):
+			b.WriteString("@\u200b") // no server takes that for a mention
+			continue
+		case r == '_' && word(i-1) && word(i+1):
+		case strings.ContainsRune("\\`*_[]()#~|!", r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // short is a text of somebody else on one line, and not longer than so many bytes.
 func short(s string, most int) string {
 	if len(s) > 2*most { // what is escaped is only longer
-		s = cut(s, 2*most)
+		s = strings.ToValidUTF8(s[:2*most], "")
 	}
 	s = plain.Escape(strings.Join(strings.Fields(s), " "), false)
-	if len(s) <= most {
-		return s
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most-len("…")], "") + "…"
 	}
-	return cut(s, most-len("…")) + "…"
-}
-
-// cut is the beginning of a text, without a part of a character.
-func cut(s string, most int) string {
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
+	return s
 }

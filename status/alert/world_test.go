@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -135,9 +134,13 @@ const secret = "s3cr3tTok3n"
 var addresses = map[string]string{
 	Ntfy:     "http://127.0.0.1/" + secret + " tk_" + secret,
 	Slack:    "http://127.0.0.1/services/T0/B0/" + secret,
-	Telegram: "42:" + secret + " -1001 http://127.0.0.1",
+	Telegram: "http://127.0.0.1/bot42:" + secret + "/sendMessage -1001",
 	Webhook:  "http://127.0.0.1/hook?key=" + secret + " " + secret,
+	own:      "http://127.0.0.1/hook\n{\"text\": $plain, \"key\": \"" + secret + "\"}",
 }
+
+// own is a webhook with a body of its own.
+const own = "own"
 
 // newWorld makes a world with alerts to a kind of destination. Call it in a bubble.
 func newWorld(t *testing.T, kind string) *world {
@@ -145,6 +148,9 @@ func newWorld(t *testing.T, kind string) *world {
 	file := filepath.Join(t.TempDir(), "address")
 	if err := os.WriteFile(file, []byte(addresses[kind]+"\n"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if kind == own {
+		kind = Webhook
 	}
 	w := &world{standIn: newStandIn(t)}
 	var mu sync.Mutex
@@ -179,7 +185,7 @@ func (w *world) begin() {
 func (w *world) begun(list ...api.Attention) {
 	w.t.Helper()
 	w.begin()
-	w.a.Update(list, false)
+	w.a.Update(list)
 	w.pass(time.Minute)
 	if n := len(w.requests()); n != 1 {
 		w.t.Fatalf("%d alerts at the beginning", n)
@@ -225,5 +231,8 @@ func (r asked) text(t *testing.T) string {
 	if err := json.Unmarshal([]byte(r.body), &m); err != nil {
 		t.Fatalf("%v in %s", err, r.body)
 	}
-	return strings.TrimPrefix(m.Title+"\n", "\n") + m.Text + m.Message
+	if m.Message != "" {
+		return m.Title + "\n" + m.Message
+	}
+	return m.Text
 }

@@ -59,7 +59,7 @@ func (s *Service) alert(ctx context.Context, to alert.Destination) {
 		shot, err := s.states.Snapshot(ctx, "", s.opts.Gather)
 		switch {
 		case err == nil:
-			a.Update(shot.Attention, false)
+			a.Update(shot.Attention)
 		case ctx.Err() == nil:
 			s.log.Warn("what waits is not known, and not alerted", "err", view.Describe(err))
 		}

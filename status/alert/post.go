@@ -1,0 +1,97 @@
+package alert
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxAnswer is how much of an answer is read, in bytes.
+const maxAnswer = 16 << 10
+
+// longestWait is the longest time that a server can have us wait for: a wrong clock somewhere should
+// not end the alerts.
+const longestWait = time.Hour
+
+// answerError is an answer that is no success.
+type answerError struct {
+	why     string
+	refused bool          // it would not change if the server was asked again
+	after   time.Duration // to ask again, if the server says
+}
+
+func (e *answerError) Error() string { return e.why }
+
+// post sends an alert. The error is an *answerError if there was an answer.
+func (r request) post(ctx context.Context, c *http.Client, m alert) error {
+	data, err := r.render(m)
+	if err != nil {
+		return err
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(data))
+	if err != nil {
+		return errors.New("the address is not valid") // err would repeat it
+	}
+	q.Close = true // alerts are rare
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("User-Agent", "teambridge")
+	if r.token != "" {
+		q.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	answer, err := c.Do(q)
+	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // without the address
+		}
+		return errors.New(r.redact(err.Error()))
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // it only explains the status
+	return r.judge(answer, text)
+}
+
+// judge says what an answer means.
+func (r request) judge(a *http.Response, text []byte) error {
+	code := a.StatusCode
+	if code >= 200 && code < 300 {
+		return nil
+	}
+	e := &answerError{why: strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))}
+	if !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
+		if why := short(r.redact(string(text)), 200); why != "" {
+			e.why += ": " + why
+		}
+	}
+	switch {
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
+		var telegram struct {
+			Parameters struct {
+				RetryAfter int64 `json:"retry_after"`
+			} `json:"parameters"`
+		}
+		_ = json.Unmarshal(text, &telegram)
+		e.after = retryAfter(a.Header.Get("Retry-After"), telegram.Parameters.RetryAfter)
+		return e
+	case code < 400: // another server would get the token
+		e.why += "; redirects are not followed"
+	}
+	e.why, e.refused = "refused: "+e.why, true
+	return e
+}
+
+// retryAfter returns how long a server wants to be left alone, by a header, which has seconds or a time, and by seconds.
+func retryAfter(header string, seconds int64) (wait time.Duration) {
+	if at, err := http.ParseTime(header); err == nil {
+		wait = time.Until(at)
+	} else if n, err := strconv.ParseInt(strings.TrimSpace(header), 10, 64); err == nil {
+		seconds = max(seconds, n)
+	}
+	return min(max(wait, time.Duration(min(seconds, int64(longestWait/time.Second)))*time.Second), longestWait)
+}
