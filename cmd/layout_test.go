@@ -89,10 +89,15 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/link", "relay/pane", "relay/tmux", "relay/toolcall",
 		"status", "status/api", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript",
 	},
-	"status/alert": {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
+	"status/alert":   {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
+	"status/signals": {},
+	"status/local": {
+		"inbox/journal", "inbox/ledger", "relay/pane", "relay/tmux",
+		"status/api", "status/attention", "status/view", "teams", "teams/lockedfile",
+	},
 	"status/bridge": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claim", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
-		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/plain", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/rawjson", "teams/tasks", "teams/transcript", "teams/watch",
+		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/local", "status/plain", "status/signals", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/rawjson", "teams/tasks", "teams/transcript", "teams/watch",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {

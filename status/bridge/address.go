@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/link"
 	"teambridge/status/api"
+	"teambridge/status/local"
 	"teambridge/teams"
 )
 
@@ -72,7 +73,7 @@ func There(t link.Team, name string) string {
 
 // MachineOf returns the machine of a team on another one.
 func (l *Machines) MachineOf(ctx context.Context, name string) (ledger.Machine, error) {
-	_, machine, _ := Elsewhere(name)
+	_, machine, _ := local.Elsewhere(name)
 	m, err := l.Machine(ctx, machine)
 	if errors.Is(err, api.CodeNotFound) { // what it wrote to the person can be read after the end of its link
 		if said, serr := l.saidBy(ctx, name); serr != nil || said {

@@ -8,6 +8,7 @@ import (
 
 	"teambridge/status/alert"
 	"teambridge/status/api"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams/lockedfile"
 )
@@ -54,8 +55,8 @@ func (s *Service) alert(ctx context.Context, to alert.Destination) {
 	var running sync.WaitGroup
 	running.Go(func() { a.Run(ctx) })
 	first := make(chan struct{}, 1)
-	signal(first)
-	_ = loop(ctx, shown, first, time.Minute, func() { // it has no error
+	signals.Send(first)
+	_ = signals.Loop(ctx, shown, first, time.Minute, func() { // it has no error
 		shot, err := s.states.Snapshot(ctx, "", s.opts.Gather)
 		switch {
 		case err == nil:

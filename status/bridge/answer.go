@@ -14,6 +14,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/link"
 	"teambridge/status/api"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 )
 
@@ -27,8 +28,8 @@ func (r *Carrier) answer(ctx context.Context) error {
 	defer all.Wait()
 	var mu sync.Mutex
 	waiting := map[int64]bool{}
-	signal(r.asked)
-	return loop(ctx, nil, r.asked, 10*time.Second, func() {
+	signals.Send(r.asked)
+	return signals.Loop(ctx, nil, r.asked, 10*time.Second, func() {
 		list, err := r.opts.Ledger.Asking(ctx, time.Now().Add(-answerWithin))
 		if err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn("questions of other machines are not known", "err", view.Describe(err))

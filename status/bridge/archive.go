@@ -9,6 +9,7 @@ import (
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/attention"
+	"teambridge/status/local"
 )
 
 // ArchiveOptions says what an [Archive] has besides files.
@@ -36,7 +37,7 @@ type Recording struct {
 // Archive has what was seen and recorded: messages, what agents said and did, and what waits. It may be used by several
 // goroutines.
 type Archive struct {
-	*Files
+	*local.Files
 
 	opts ArchiveOptions
 
@@ -49,7 +50,7 @@ type Archive struct {
 }
 
 // OpenArchive returns an Archive. It opens nothing.
-func OpenArchive(files *Files, opts ArchiveOptions) *Archive {
+func OpenArchive(files *local.Files, opts ArchiveOptions) *Archive {
 	return &Archive{Files: files, opts: opts}
 }
 

@@ -15,11 +15,16 @@ package bridge
 import (
 	"context"
 	"sync"
+
+	"teambridge/status/local"
 )
+
+// Options says on which files a [Local] works.
+type Options = local.Options
 
 // Local does operations on the files of this machine. It may be used by several goroutines.
 type Local struct {
-	*Files
+	*local.Files
 	*Archive
 	*Transcripts
 	*TaskLists
@@ -36,10 +41,10 @@ type Local struct {
 }
 
 // New returns a Local. It opens nothing.
-func New(opts Options) *Local { return open(opts, nil, nil) }
+func New(opts local.Options) *Local { return open(opts, nil, nil) }
 
-func open(opts Options, rec *Recording, carrying *Carrying) *Local {
-	l := &Local{Files: OpenFiles(opts), carrying: carrying, sent: map[string]*following{}, typing: map[string]bool{}}
+func open(opts local.Options, rec *Recording, carrying *Carrying) *Local {
+	l := &Local{Files: local.Open(opts), carrying: carrying, sent: map[string]*following{}, typing: map[string]bool{}}
 	l.Archive = OpenArchive(l.Files, ArchiveOptions{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) }})
 	l.Transcripts, l.TaskLists = &Transcripts{Archive: l.Archive}, &TaskLists{l.Archive}
 	l.Machines = &Machines{Files: l.Files}

@@ -106,7 +106,7 @@ func (l *Archive) known(ctx context.Context, source status.Source) (*attention.C
 	}
 	opts := attention.Options{Root: root, State: l.Opts.State, Source: source, Idle: l.Opts.Idle(), Narrow: true}
 	if source.Ledger == nil {
-		opts.Panes = pane.New(pane.Options{Root: root, State: l.Opts.State, Homes: l.homes()})
+		opts.Panes = pane.New(pane.Options{Root: root, State: l.Opts.State, Homes: l.Homes()})
 	} else if opts.Panes, err = l.OpenPanes(ctx); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"teambridge/relay/link"
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -89,7 +90,7 @@ func (r *Carrier) get() (*nats.Wire, *link.Link, error) {
 
 // Poke says that there may be something to send, or that the links have changed.
 func (r *Carrier) Poke() {
-	signal(r.changed)
+	signals.Send(r.changed)
 	if _, l, _ := r.get(); l != nil {
 		l.Poke()
 	}
@@ -204,7 +205,7 @@ func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 		Deliver: r.deliver, Look: r.lookAt, Teams: r.offers,
 		Changed: func() {
 			r.opts.Changed()
-			signal(r.asked)
+			signals.Send(r.asked)
 		},
 		Warn: func(err error) { r.opts.Log.Warn("links", "err", view.Describe(err)) },
 	})
@@ -226,17 +227,17 @@ func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 		case <-news:
 			engine.Poke()
 			engine.Announce()
-			signal(r.looked)
+			signals.Send(r.looked)
 		case <-r.changed:
 			now, found, err := r.opts.Ledger.Link(ctx)
 			now.Queue, self.Queue = "", ""
 			same, kerr := nats.ReadKey(filepath.Join(r.Opts.State, nats.KeyFile))
 			if err == nil && kerr == nil && found && now == self && same.Card("") == key.Card("") {
 				engine.Announce()
-				signal(r.looked)
+				signals.Send(r.looked)
 				continue
 			}
-			signal(r.changed) // begin anew
+			signals.Send(r.changed) // begin anew
 			stop()
 			return cmp.Or(err, <-done)
 		case <-ctx.Done():

@@ -25,7 +25,7 @@ func (l *Control) Deliveries(ctx context.Context, relay string, q api.DeliveryQu
 			wanted.States = append(wanted.States, state)
 		}
 	}
-	root, err := l.anyRoot()
+	root, err := l.AnyRoot()
 	if err != nil {
 		return nil, err
 	}

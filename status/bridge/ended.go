@@ -81,7 +81,7 @@ func (l *Archive) Ended(ctx context.Context, name string) ([]journal.TeamRecord,
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(r journal.TeamRecord) bool {
-		if there, found, err := l.paneTeam(ctx, r.Team.Team); err != nil {
+		if there, found, err := l.PaneTeam(ctx, r.Team.Team); err != nil {
 			l.Opts.Debug("panes and sessions are not known: %v", err)
 		} else if found && r.Team == there {
 			return true

@@ -146,7 +146,7 @@ func (s *Stream) close() error {
 // Run gives the sink events until ctx ends, or the sink fails: first a snapshot, unless the
 // stream is of one agent, and then what changes.
 func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
-	end := s.l.attend(ctx, s.q.Team)
+	end := s.l.Attend(ctx, s.q.Team)
 	defer func() { err = errors.Join(err, end(), s.close()) }()
 	s.sink = sink
 	if !s.known {

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -84,7 +85,7 @@ func (f *follower) add(list ...*sentRow) bool {
 	for len(f.items) > maxFollowed {
 		f.remove(f.items[max(0, slices.IndexFunc(f.items, func(i *sentRow) bool { return !i.taken.IsZero() }))])
 	}
-	signal(f.added)
+	signals.Send(f.added)
 	return true
 }
 
@@ -222,11 +223,11 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 
 // run looks at inboxes and transcripts that may have changed.
 func (f *follower) run(ctx context.Context) error {
-	news, done := f.news.subscribe()
+	news, done := f.news.Subscribe()
 	defer done()
 	// Nothing tells that a transcript has grown.
 	every := f.opts.Tick / 8
-	return loopWhile(ctx, news, f.added, every, f.busy, func() {
+	return signals.LoopWhile(ctx, news, f.added, every, f.busy, func() {
 		read := time.Since(f.read) >= every/2 // not at all news
 		if read {
 			f.read = time.Now()
@@ -287,7 +288,7 @@ func (f *follower) look(ctx context.Context, items []*sentRow) {
 			f.judge(ctx, i, at, info)
 			f.drop(i)
 		}
-		f.news.tell()
+		f.news.Tell()
 		return
 	case err != nil:
 		f.unfollowed(first, err)
@@ -313,7 +314,7 @@ func (f *follower) judge(ctx context.Context, i *sentRow, at *mail.Sight, info o
 			f.unfollowed(i, err)
 		case at.Again:
 			i.looked = false
-			signal(f.added)
+			signals.Send(f.added)
 		case at.Seen != nil:
 			i.info, i.looked = info, true
 		}
@@ -336,7 +337,7 @@ func (f *follower) judge(ctx context.Context, i *sentRow, at *mail.Sight, info o
 	if rerr != nil && ctx.Err() == nil {
 		f.log.Warn("what happened to a message was not recorded", "id", i.ID, "err", view.Describe(rerr))
 	}
-	f.news.tell()
+	f.news.Tell()
 	return true
 }
 
@@ -389,7 +390,7 @@ func (f *follower) record(ctx context.Context, i *sentRow, at time.Time) {
 		return
 	}
 	i.seen = true
-	f.news.tell()
+	f.news.Tell()
 }
 
 func (f *follower) unfollowed(i *sentRow, err error) {

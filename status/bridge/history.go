@@ -397,7 +397,7 @@ func (l *Archive) instance(ctx context.Context, j *journal.Journal, name string,
 	if ctx.Err() != nil {
 		return teams.Instance{}, ctx.Err()
 	}
-	if t, found, err := l.paneTeam(ctx, name); err != nil {
+	if t, found, err := l.PaneTeam(ctx, name); err != nil {
 		return teams.Instance{}, err
 	} else if found && (createdAt == 0 || createdAt == t.CreatedAt) {
 		return t, nil

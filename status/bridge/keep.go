@@ -13,6 +13,7 @@ import (
 	conversation "teambridge/relay/claude/session"
 	"teambridge/relay/pane"
 	"teambridge/relay/wire"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
@@ -40,14 +41,14 @@ const overlap = 5 * time.Minute
 
 // run follows the transcripts of the teams until ctx ends.
 func (k *keeper) run(ctx context.Context) error {
-	news, done := k.news.subscribe()
+	news, done := k.news.Subscribe()
 	defer done()
 	defer k.wait.Wait()
 	k.kept = map[journal.InboxKey]*keeping{}
 	var last time.Time
 	now := make(chan struct{}, 1)
-	signal(now)
-	return loop(ctx, news, now, k.opts.Tick, func() {
+	signals.Send(now)
+	return signals.Loop(ctx, news, now, k.opts.Tick, func() {
 		if time.Since(last) < k.opts.Tick/2 { // there is much news
 			return
 		}
@@ -190,7 +191,7 @@ func (k *keeper) follow(ctx context.Context, key journal.InboxKey, path string) 
 		if _, err := k.journal.RecordEnvelopes(ctx, list...); err != nil {
 			return err
 		}
-		k.news.tell()
+		k.news.Tell()
 	}
 	return context.Cause(ctx)
 }

@@ -193,7 +193,7 @@ func (l *Machines) checkShare(team string, stop bool) error {
 	if stop {
 		return nil
 	}
-	if panes, err := l.reserved(team, pane.Team); err != nil || !panes {
+	if panes, err := l.Reserved(team, pane.Team); err != nil || !panes {
 		return err
 	}
 	return api.Decide(api.CodeInvalid, "share the sessions in them: teambridge link share MACHINE "+pane.SessionTeam,

@@ -18,6 +18,7 @@ import (
 	"teambridge/relay/link"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/local"
 	"teambridge/status/view"
 )
 
@@ -33,7 +34,7 @@ func (l *Targets) onMachine(ctx context.Context, name string, members []string) 
 
 // offer is what the machine of a target said of the team last; found is false if it said nothing of it.
 func (to *Target) offer() (t link.Team, found bool) {
-	team, _, _ := Elsewhere(to.remote)
+	team, _, _ := local.Elsewhere(to.remote)
 	return view.Offer(*to.Machine, team)
 }
 
@@ -59,7 +60,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	if err := (&inbox.Message{ID: m.id, Text: m.Text, Summary: m.Summary, From: cmp.Or(m.From, mail.User)}).Check(); err != nil {
 		return sent, err
 	}
-	team, machine, _ := Elsewhere(to.remote)
+	team, machine, _ := local.Elsewhere(to.remote)
 	offer, known := to.offer()
 	name := cmp.Or(There(offer, to.Member()), to.Member())
 	sent.Member = name
@@ -344,7 +345,7 @@ func (l machineWay) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing
 
 // toMachine reports whether a message is one to another machine.
 func toMachine(s api.Sent) bool {
-	_, _, ok := Elsewhere(s.Team)
+	_, _, ok := local.Elsewhere(s.Team)
 	return ok && s.Delivery != ""
 }
 

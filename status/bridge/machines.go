@@ -2,11 +2,13 @@ package bridge
 
 import (
 	"time"
+
+	"teambridge/status/local"
 )
 
 // Machines has the other machines that there are links with, and the entries of their members in teams here.
 type Machines struct {
-	*Files
+	*local.Files
 
 	AccessWithin time.Duration // how long who ends the access of a machine waits for what just comes from it; 0: 30 s
 

@@ -11,6 +11,7 @@ import (
 	"teambridge/relay/link"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/local"
 	"teambridge/status/view"
 )
 
@@ -29,7 +30,7 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	if err != nil {
 		return list, err
 	}
-	sessions, err := l.sessions(ctx, nil)
+	sessions, err := l.FindSessions(ctx, nil)
 	for _, more := range [][]pane.Pane{panes, sessions} {
 		if len(more) > 0 && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == more[0].Team }) {
 			list = view.WithPanes(list, view.PaneTeam(more))
@@ -63,7 +64,7 @@ func (l *Local) withUnread(ctx context.Context, list []api.Team) ([]api.Team, er
 	}
 	unread, err := panes.SaidUnread(ctx)
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
-		team, machine, ok := Elsewhere(name)
+		team, machine, ok := local.Elsewhere(name)
 		if ok && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == name }) {
 			list = view.WithPanes(list, view.MachineTeam(ledger.Machine{Name: machine}, link.Team{Team: team}))
 		}

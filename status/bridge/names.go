@@ -26,7 +26,7 @@ func (l *Targets) addresses(ctx context.Context) map[string][]string {
 			all[name] = append(all[name], address)
 		}
 	}
-	if list, err := l.sessions(ctx, nil); err == nil {
+	if list, err := l.FindSessions(ctx, nil); err == nil {
 		for _, s := range list {
 			add(s.Inbox, pane.SessionTeam)
 		}
@@ -92,7 +92,7 @@ func (l *Targets) completed(ctx context.Context, names []string) (whole []string
 				found = append(found, all[other]...)
 			}
 		}
-		sessions, err := l.sessions(ctx, nil)
+		sessions, err := l.FindSessions(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -116,12 +116,12 @@ func (l *Targets) completed(ctx context.Context, names []string) (whole []string
 // shortened returns the sessions that names stand for, as [Targets.completed] does among sessions. none is the error if a name stands for
 // none.
 func (l *Targets) shortened(ctx context.Context, names []string, none error) (some []pane.Pane, err error) {
-	all, err := l.sessions(ctx, nil)
+	all, err := l.FindSessions(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if one, err := l.sessions(ctx, []string{name}); err == nil {
+		if one, err := l.FindSessions(ctx, []string{name}); err == nil {
 			some = append(some, one...)
 			continue
 		}

@@ -346,7 +346,7 @@ func (l paneWay) ask(ctx context.Context, to *Target, m message, _ string, timeo
 
 // answer sends a question to a pane, and waits for the answer.
 func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration, send func() (api.Sent, error)) (a api.Answered, err error) {
-	end := l.attend(ctx, p.Team)
+	end := l.Attend(ctx, p.Team)
 	defer func() { err = errors.Join(err, end()) }()
 	until := time.Now().Add(timeout)
 	if a.Sent, err = send(); err != nil {

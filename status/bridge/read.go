@@ -68,7 +68,7 @@ func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api
 func (l *Local) rowsOf(ctx context.Context, team string, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error) {
 	names := q.Inboxes
 	if q.Own && len(names) == 0 {
-		if of, err := l.ofSessions(team); err != nil {
+		if of, err := l.OfSessions(team); err != nil {
 			return nil, nil, err
 		} else if of { // where only that of the person can be marked as read
 			names = []string{mail.User}

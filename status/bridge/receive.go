@@ -17,6 +17,7 @@ import (
 	"teambridge/relay/link"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/local"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -171,7 +172,7 @@ const MaxStandIns = 50
 // of that machine, TEAM@MACHINE, or what is sent to the person among the sessions. Its sender is
 // NAME@TEAM.
 func (r *Carrier) forPerson(m link.Message) bool {
-	_, machine, ok := Elsewhere(m.Team)
+	_, machine, ok := local.Elsewhere(m.Team)
 	if name, team := teams.Split(m.From); name == "" || teams.CheckName("team", team) != nil {
 		return false
 	}

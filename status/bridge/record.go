@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/replicate"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -203,7 +204,7 @@ func (r *Recorder) begin(ctx context.Context) error {
 	}
 	opts := journal.TapOptions{
 		Root: r.root, Journal: r.journal,
-		Report: func() { signal(look) },
+		Report: func() { signals.Send(look) },
 		Warn: func(err error) {
 			if running.Err() == nil {
 				r.warn(err)

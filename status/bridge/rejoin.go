@@ -9,6 +9,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -30,9 +31,9 @@ type joinKey struct {
 }
 
 func (j *rejoiner) run(ctx context.Context) error {
-	signal(j.dirty)
+	signals.Send(j.dirty)
 	busy := true // until it is known that nobody has joined; a change of the ledger is a signal
-	return loopWhile(ctx, nil, j.dirty, j.opts.Tick, func() bool { return busy }, func() {
+	return signals.LoopWhile(ctx, nil, j.dirty, j.opts.Tick, func() bool { return busy }, func() {
 		joins, err := j.ledger.JoinsUnder(ctx, j.opts.Root.Path())
 		busy = err != nil || len(joins) > 0
 		if err != nil && ctx.Err() == nil {

@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/status/signals"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
@@ -115,7 +116,7 @@ func TestJoinsAgain(t *testing.T) {
 	must(t, r.ledger.Left(t.Context(), w.joinOf(t, team, m)))
 	must(t, release())
 	for range 3 { // looks
-		signal(r.rejoiner.dirty)
+		signals.Send(r.rejoiner.dirty)
 		for len(r.rejoiner.dirty) > 0 {
 			<-time.After(time.Millisecond)
 		}

@@ -27,7 +27,7 @@ func (l *Control) Relay(ctx context.Context, team, name string) (api.RelayEntry,
 // relay returns the relay that a name means, and its record if it was added. One that was added
 // is meant before one of "teambridge run".
 func (l *Control) relay(ctx context.Context, team, name string) (e api.RelayEntry, r *ledger.Relay, err error) {
-	root, err := l.anyRoot()
+	root, err := l.AnyRoot()
 	if err != nil {
 		return e, nil, err
 	}

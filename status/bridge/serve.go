@@ -24,6 +24,8 @@ import (
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/attention"
+	"teambridge/status/local"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -36,7 +38,7 @@ type ServiceOptions struct {
 	Lock     lockedfile.Options // all but Dir
 	ReadOnly bool               // run no agents, type into no panes, and join no team again
 	Env      []string           // of the agents, as "NAME=value"; nil: that of this process
-	Tmux     string             // as in [Options]
+	Tmux     string             // as in [local.Options]
 	As       string             // as in [pane.Options]
 	Log      *slog.Logger
 
@@ -70,10 +72,10 @@ type Service struct {
 	journal *journal.Journal // written by the tap and, so that they do not collide, for receipts
 	reader  *journal.Journal // the same file, so that a long search does not delay the tap
 
-	news     subscribers   // the journal has more
-	shown    subscribers   // a snapshot shows something else
-	dirty    chan struct{} // something that it shows may have changed, and is not in the journal
-	paneNews chan struct{} // something was recorded about messages to panes
+	news     signals.Subscribers // the journal has more
+	shown    signals.Subscribers // a snapshot shows something else
+	dirty    chan struct{}       // something that it shows may have changed, and is not in the journal
+	paneNews chan struct{}       // something was recorded about messages to panes
 
 	states        *attention.Cache
 	watch         *attention.Watch
@@ -111,26 +113,26 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 	s.follower = &follower{Service: s, added: make(chan struct{}, 1)}
 	s.rejoiner = &rejoiner{Service: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
 	s.tasks = &taskRecorder{Service: s, partial: map[string]bool{}}
-	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.tell, Warn: s.warn("recording")})
+	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.Tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
 			Root: opts.Root, Ledger: s.ledger, Locker: s.locker, State: opts.State, Env: opts.Env, Every: opts.Tick, Told: true, Timing: opts.Timing,
-			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
+			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.Tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
 	s.panes = pane.New(pane.Options{
 		Root: opts.Root, Ledger: s.ledger, State: opts.State, Homes: pane.HomesOf(s.lookupEnv), Locker: s.locker, As: opts.As, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
 		Changed: func(ledger.InboxKey) {
-			signal(s.paneNews)
-			signal(s.dirty)
+			signals.Send(s.paneNews)
+			signals.Send(s.dirty)
 		},
 	})
 	s.watch = attention.NewWatch(s.panes, s.ledger)
 	s.states = attention.New(attention.Options{
 		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
-		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksTold: true, Changed: s.shown.tell,
+		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksTold: true, Changed: s.shown.Tell,
 	})
-	s.Local = open(Options{
+	s.Local = open(local.Options{
 		Root:    func() (*teams.Root, error) { return opts.Root, nil },
 		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
 		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
@@ -139,16 +141,16 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Warn:  s.warn("sending"),
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 	}, &Recording{
-		Journal: s.reader, States: s.states, Gather: opts.Gather, News: s.news.subscribe, Shown: s.watchStates, LookAtTasks: s.tasks.look,
+		Journal: s.reader, States: s.states, Gather: opts.Gather, News: s.news.Subscribe, Shown: s.watchStates, LookAtTasks: s.tasks.look,
 	}, &Carrying{
-		Fleet: s.fleet, Conversations: &s.conversations, Sent: s.replicator.Poke, Queued: s.panes.Poke, Moved: s.changed, News: s.news.subscribe,
+		Fleet: s.fleet, Conversations: &s.conversations, Sent: s.replicator.Poke, Queued: s.panes.Poke, Moved: s.changed, News: s.news.Subscribe,
 		Record: s.record, Follow: s.follower.follow,
 	})
 	s.links = NewCarrier(s.Machines, here{s.Local}, CarrierOptions{
-		Root: opts.Root, Ledger: s.ledger, Journal: s.reader, Locker: s.locker, ReadOnly: opts.ReadOnly, Version: opts.Version, DialHub: opts.DialHub, News: s.news.subscribe, Log: s.log,
+		Root: opts.Root, Ledger: s.ledger, Journal: s.reader, Locker: s.locker, ReadOnly: opts.ReadOnly, Version: opts.Version, DialHub: opts.DialHub, News: s.news.Subscribe, Log: s.log,
 		Changed: func() {
 			s.replicator.Poke()
-			signal(s.dirty)
+			signals.Send(s.dirty)
 		},
 	})
 	return s, nil
@@ -227,10 +229,10 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	tap := journal.NewTap(journal.TapOptions{
 		Root: s.opts.Root, Journal: s.journal,
 		Report: func() {
-			signal(look)
+			signals.Send(look)
 			// Files that are not in the journal may have changed too, such as config.json.
-			signal(s.dirty)
-			signal(s.rejoiner.dirty)
+			signals.Send(s.dirty)
+			signals.Send(s.rejoiner.dirty)
 		},
 		Warn: s.warn("recording"),
 	})
@@ -242,7 +244,7 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	case <-ctx.Done():
 		return nil
 	}
-	signal(look)
+	signals.Send(look)
 	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
 	if !s.opts.ReadOnly {
 		if err := s.follower.adopt(running); err != nil {
@@ -316,7 +318,7 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 	var checked, looked time.Time
 	journalVersion, ledgerVersion := s.reader.Poll(), s.ledger.Poll()
 	every := min(recheck, s.opts.Tick/2) // other processes record too, without a signal
-	err := loop(looking, nil, look, every, func() {
+	err := signals.Loop(looking, nil, look, every, func() {
 		now, err := journalVersion(ctx)
 		if err == nil && now != recorded {
 			var seq int64
@@ -325,7 +327,7 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 			}
 			if err == nil && seq != last {
 				last = seq
-				s.news.tell()
+				s.news.Tell()
 			}
 		}
 		if failed(err) && moved == nil && ctx.Err() == nil {
@@ -337,13 +339,13 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 		checked = time.Now()
 		if checked.Sub(looked) > s.opts.Tick-every/2 { // at a wake-up that there is anyway
 			looked = checked
-			signal(s.paneNews)
+			signals.Send(s.paneNews)
 		}
 		if now, err := ledgerVersion(ctx); !failed(err) && now != version {
 			version = now
 			// What reads the ledger.
 			s.replicator.Poke()
-			signal(s.rejoiner.dirty)
+			signals.Send(s.rejoiner.dirty)
 			s.links.Poke()
 			if s.fleet != nil {
 				s.fleet.Poke()
@@ -370,22 +372,22 @@ func (s *Service) relayed(r fleet.Status) {
 // changed says that what is shown of a team's relays has changed.
 func (s *Service) changed(team string) {
 	s.states.Relayed(team)
-	signal(s.dirty)
+	signals.Send(s.dirty)
 }
 
 // watchStates returns a channel for a signal whenever a snapshot shows something else. Call done at the end.
 func (s *Service) watchStates() (shown <-chan struct{}, done func()) {
-	shown, done = s.shown.subscribe()
-	signal(s.dirty) // refreshStates has waited for that
+	shown, done = s.shown.Subscribe()
+	signals.Send(s.dirty) // refreshStates has waited for that
 	return shown, done
 }
 
 // refreshStates keeps the states of all teams up to date while somebody watches them.
 func (s *Service) refreshStates(ctx context.Context) error {
-	news, done := s.news.subscribe()
+	news, done := s.news.Subscribe()
 	defer done()
-	watched := func() bool { return s.shown.size() > 0 }
-	return loopWhile(ctx, news, s.dirty, s.opts.Tick, watched, func() {
+	watched := func() bool { return s.shown.Size() > 0 }
+	return signals.LoopWhile(ctx, news, s.dirty, s.opts.Tick, watched, func() {
 		if !watched() {
 			return
 		}
@@ -402,16 +404,16 @@ func (s *Service) refreshStates(ctx context.Context) error {
 
 // lookAtPanes looks at the registered panes every few seconds, when pump says so, so that no request has to.
 func (s *Service) lookAtPanes(ctx context.Context) error {
-	signal(s.paneNews)
+	signals.Send(s.paneNews)
 	warned := false
 	never := func() bool { return false }
-	return loopWhile(ctx, nil, s.paneNews, s.opts.Tick, never, func() {
+	return signals.LoopWhile(ctx, nil, s.paneNews, s.opts.Tick, never, func() {
 		changed, err := s.watch.Look(ctx)
 		if err != nil && !warned && ctx.Err() == nil {
 			s.log.Warn("the panes cannot be listed for now", "err", view.Describe(err))
 		}
 		if warned = err != nil; changed {
-			signal(s.dirty)
+			signals.Send(s.dirty)
 		}
 	})
 }
@@ -422,8 +424,8 @@ const pruneEvery = time.Hour
 // prune deletes the work of agents that is too old, until ctx ends.
 func (s *Service) prune(ctx context.Context) error {
 	now := make(chan struct{}, 1)
-	signal(now)
-	return loop(ctx, nil, now, pruneEvery, func() {
+	signals.Send(now)
+	return signals.Loop(ctx, nil, now, pruneEvery, func() {
 		if _, err := s.reader.PruneEnvelopes(ctx, time.Now().Add(-s.opts.KeepWork)); err != nil && ctx.Err() == nil {
 			s.log.Warn("old work of agents was not deleted", "err", view.Describe(err))
 		}
@@ -449,5 +451,5 @@ func (s *Service) record(ctx context.Context, sender *mail.Sender, d mail.Delive
 	if err != nil {
 		s.log.Warn("a sent message was not recorded", "id", d.ID, "err", view.Describe(err))
 	}
-	s.news.tell()
+	s.news.Tell()
 }

@@ -52,7 +52,7 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 		j, err := journal.Open(t.Context(), filepath.Join(s.opts.State, "journal.db"))
 		must(t, err)
 		defer j.Close()
-		news, done := s.news.subscribe()
+		news, done := s.news.Subscribe()
 		defer done()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)

@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/claim"
 	"teambridge/status/api"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -157,8 +158,8 @@ func (l *Machines) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *t
 func (r *Carrier) claimStandIns(ctx context.Context) error {
 	seen := map[ledger.InboxKey]os.FileInfo{}
 	warned := ""
-	signal(r.looked)
-	return loop(ctx, nil, r.looked, 2*time.Second, func() {
+	signals.Send(r.looked)
+	return signals.Loop(ctx, nil, r.looked, 2*time.Second, func() {
 		all, err := r.opts.Ledger.StandIns(ctx, r.opts.Root.Path())
 		for _, s := range all {
 			if _, merr := r.opts.Ledger.Incarnation(ctx, s.Machine); errors.Is(merr, ledger.ErrNoMachine) || time.Since(s.Used) > standInUnused {
@@ -263,7 +264,7 @@ func (r *Carrier) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[l
 		r.Poke()
 	}
 	if plan.Work { // our own writing is a change, too, and there may be more
-		signal(r.looked)
+		signals.Send(r.looked)
 		return nil
 	}
 	if len(holds) == 0 { // a hold ends without a change of the file

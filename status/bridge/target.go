@@ -12,12 +12,13 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/local"
 	"teambridge/teams"
 )
 
 // Targets says what names mean: teams, their members, panes, sessions, and teams on other machines.
 type Targets struct {
-	*Files
+	*local.Files
 	*Archive
 	*Machines
 }
@@ -125,7 +126,7 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Ta
 		return l.In(ctx, living[0], members...)
 	}
 	if len(living) == 0 && len(members) > 0 {
-		some, err := l.sessions(ctx, members)
+		some, err := l.FindSessions(ctx, members)
 		if e, ok := errors.AsType[*pane.SessionError](err); err == nil || ok && (e.Several || e.Refuses != "") || err != nil && !ok {
 			return Target{Members: members, Panes: some}, err
 		}
@@ -182,7 +183,7 @@ func twoTeams(flag, name string) error {
 //
 // TEAM@MACHINE is a team on another machine, and so is TEAM if there is none here and one machine has it.
 func (l *Targets) In(ctx context.Context, team string, members ...string) (Target, error) {
-	if _, _, ok := Elsewhere(team); ok {
+	if _, _, ok := local.Elsewhere(team); ok {
 		return l.onMachine(ctx, team, members)
 	}
 	if team != pane.Team && team != pane.SessionTeam {
@@ -215,7 +216,7 @@ func (l *Targets) In(ctx context.Context, team string, members ...string) (Targe
 	case team == pane.SessionTeam && slices.Contains(members, mail.User):
 		return Target{Members: members, person: true}, nil
 	case team == pane.SessionTeam:
-		some, err := l.sessions(ctx, members)
+		some, err := l.FindSessions(ctx, members)
 		if e, ok := errors.AsType[*pane.SessionError](err); ok && !e.Several && e.Refuses == "" {
 			some, err = l.shortened(ctx, members, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/tasks"
@@ -50,7 +51,7 @@ func (r *taskRecorder) run(ctx context.Context) error {
 			r.Service.warn("recording tasks")(err)
 		}
 		r.states.TasksChanged(e.Team)
-		signal(r.dirty)
+		signals.Send(r.dirty)
 		// A list that is large, and written all the time, leaves half a core to others.
 		select {
 		case <-ctx.Done():

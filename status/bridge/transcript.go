@@ -90,7 +90,7 @@ func (t *telling) run(ctx context.Context) error {
 // settle finds out who is meant: then team is "", and who is a session, or the team has that member.
 func (t *telling) settle(ctx context.Context) error {
 	if t.team == pane.SessionTeam {
-		if some, err := t.sessions(ctx, []string{t.who}); err == nil {
+		if some, err := t.FindSessions(ctx, []string{t.who}); err == nil {
 			t.team, t.who = "", some[0].Ref.ID
 		} else if !errors.As(err, new(*pane.SessionError)) {
 			return err

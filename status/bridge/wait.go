@@ -65,7 +65,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	if w.rec != nil {
 		defer func() { err = errors.Join(err, w.rec.Close()) }()
 	}
-	end := l.attend(ctx, w.team)
+	end := l.Attend(ctx, w.team)
 	defer func() { err = errors.Join(err, end()) }()
 	wait, cancel := Within(ctx, o.Timeout, w.missing())
 	defer cancel()

@@ -66,7 +66,7 @@ func (l *Local) by(to *Target, via string) (way, error) {
 // Close the target.
 func (l *Local) reach(ctx context.Context, team, member, via string) (to Target, w way, err error) {
 	if via == api.ViaQueue {
-		if of, err := l.ofSessions(team); err != nil {
+		if of, err := l.OfSessions(team); err != nil {
 			return to, nil, err
 		} else if of { // other names than those of sessions that take messages
 			to, err = paneWay{l}.queued(ctx, member)

@@ -1,4 +1,6 @@
-package bridge
+// Package local opens what is on this machine, for the core and each part of it: the Claude directory, the ledger, the journal, panes and
+// sessions.
+package local
 
 import (
 	"context"
@@ -68,8 +70,8 @@ type Files struct {
 	unreadable string // the teams that the last look at sessions could not read
 }
 
-// OpenFiles returns Files. It opens nothing.
-func OpenFiles(opts Options) *Files {
+// Open returns Files. It opens nothing.
+func Open(opts Options) *Files {
 	if opts.Idle == nil {
 		opts.Idle = func() string { return attention.NoService }
 	}
@@ -100,22 +102,22 @@ func (l *Files) OpenPanes(ctx context.Context) (*pane.Panes, error) {
 	}
 	lg, err := l.Opts.Ledger(ctx)
 	if err == nil {
-		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State, Homes: l.homes(), Locker: l.Opts.Locker, As: api.Guest, Warn: l.Opts.Warn})
+		l.panes = pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State, Homes: l.Homes(), Locker: l.Opts.Locker, As: api.Guest, Warn: l.Opts.Warn})
 	}
 	return l.panes, err
 }
 
-// homes are where the sessions of programs other than Claude Code are.
-func (l *Files) homes() pane.Homes {
+// Homes are where the sessions of programs other than Claude Code are.
+func (l *Files) Homes() pane.Homes {
 	if l.Opts.LookupEnv == nil {
 		return pane.Homes{}
 	}
 	return pane.HomesOf(l.Opts.LookupEnv)
 }
 
-// attend has agents of sessions write to the person until end is called, if they are of that team, or if it is "". A service
+// Attend has agents of sessions write to the person until end is called, if they are of that team, or if it is "". A service
 // does so all the time.
-func (l *Files) attend(ctx context.Context, team string) (end func() error) {
+func (l *Files) Attend(ctx context.Context, team string) (end func() error) {
 	if l.Opts.Panes != nil || team != "" && team != pane.SessionTeam {
 		return func() error { return nil }
 	}
@@ -157,11 +159,11 @@ func (l *Files) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	return panes.LookAll(ctx, list)
 }
 
-// ofSessions reports whether a name is that of the team of the sessions, and of no real one.
-func (l *Files) ofSessions(team string) (bool, error) { return l.reserved(team, pane.SessionTeam) }
+// OfSessions reports whether a name is that of the team of the sessions, and of no real one.
+func (l *Files) OfSessions(team string) (bool, error) { return l.Reserved(team, pane.SessionTeam) }
 
-// reserved reports whether a name is the reserved one, of the panes or of the sessions, and no real team has it.
-func (l *Files) reserved(team, name string) (bool, error) {
+// Reserved reports whether a name is the reserved one, of the panes or of the sessions, and no real team has it.
+func (l *Files) Reserved(team, name string) (bool, error) {
 	if team != name {
 		return false, nil
 	}
@@ -176,9 +178,9 @@ func (l *Files) reserved(team, name string) (bool, error) {
 	return errors.Is(err, teams.ErrTeamGone) || errors.As(err, new(*teams.NotFoundError)), nil
 }
 
-// anyRoot returns the Claude directory, or nil if there is none: what was added for one that is
+// AnyRoot returns the Claude directory, or nil if there is none: what was added for one that is
 // gone can still be removed.
-func (l *Files) anyRoot() (*teams.Root, error) {
+func (l *Files) AnyRoot() (*teams.Root, error) {
 	root, err := l.Opts.Root()
 	if errors.As(err, new(*teams.NoRootError)) {
 		return nil, nil
@@ -186,9 +188,9 @@ func (l *Files) anyRoot() (*teams.Root, error) {
 	return root, err
 }
 
-// paneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
+// PaneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
 // the sessions, which there always is, or one on another machine.
-func (l *Files) paneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
+func (l *Files) PaneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
 	if _, _, ok := Elsewhere(name); ok {
 		return teams.Instance{Team: name, CreatedAt: ledger.MachineTeamCreated}, true, nil
 	}

@@ -1,4 +1,4 @@
-package bridge
+package local
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 			return nil, err
 		}
 	}
-	for _, p := range l.homes().Processes() {
+	for _, p := range l.Homes().Processes() {
 		all = append(all, teams.Session{Process: p, Liveness: teams.Alive})
 	}
 	shown := make([]api.Session, 0, len(all))
@@ -82,8 +82,8 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 	return shown, nil
 }
 
-// sessions returns the sessions with these names or, if there are no names, those that live or that messages wait for.
-func (l *Files) sessions(ctx context.Context, names []string) ([]pane.Pane, error) {
+// FindSessions returns the sessions with these names or, if there are no names, those that live or that messages wait for.
+func (l *Files) FindSessions(ctx context.Context, names []string) ([]pane.Pane, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (l *Files) sessions(ctx context.Context, names []string) ([]pane.Pane, erro
 	if err != nil {
 		return nil, err
 	}
-	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State, Homes: l.homes()})
+	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State, Homes: l.Homes()})
 	if len(names) == 0 {
 		return panes.Around(ctx)
 	}
