@@ -18,6 +18,7 @@ import (
 	"teambridge/relay/wire"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/history"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -114,7 +115,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	before, err := rec.recall(ctx, c.Instance(), member, m.id)
+	before, err := rec.Recall(ctx, c.Instance(), member, m.id)
 	if err != nil {
 		return a, err
 	}
@@ -144,7 +145,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, err
 	}
 	if before != nil {
-		q.Start, q.taken, q.said, q.other = before.at, before.taken, before.said, true
+		q.Start, q.taken, q.said, q.other = before.At, before.Taken, before.Said, true
 	}
 	q.since = q.Start
 	agent := t.Agent(r.sender.Config(), member)
@@ -249,7 +250,7 @@ type question struct {
 	from     string // the answer is sent to this name
 	summary  string
 	text     string
-	rec      *Recorder
+	rec      *history.Recorder
 	delivery string // of a prompt; "" for a row
 	over     bool   // the prompt had ended when it was looked at last
 
@@ -269,7 +270,7 @@ type question struct {
 func (q *question) await(ctx context.Context) (askReply, error) {
 	checked := time.Now() // when somebody could answer
 	for {
-		wait := recheck
+		wait := history.Recheck
 		if q.taken.IsZero() && q.l.carrying == nil {
 			wait = lookStep
 		} else if q.taken.IsZero() || len(q.said) > 0 {
@@ -318,7 +319,7 @@ func (q *question) await(ctx context.Context) (askReply, error) {
 				return askReply{}, api.Decide(api.CodeNotFound, "the message stays sent", "%s has shut down without an answer", q.Member)
 			}
 		}
-		if len(list) == 0 && time.Since(checked) >= recheck {
+		if len(list) == 0 && time.Since(checked) >= history.Recheck {
 			if r, over, err := q.overPrompt(ctx); over || err != nil {
 				return r, err
 			}

@@ -16,6 +16,7 @@ import (
 	"context"
 	"sync"
 
+	"teambridge/status/history"
 	"teambridge/status/local"
 )
 
@@ -25,9 +26,9 @@ type Options = local.Options
 // Local does operations on the files of this machine. It may be used by several goroutines.
 type Local struct {
 	*local.Files
-	*Archive
-	*Transcripts
-	*TaskLists
+	*history.Archive
+	*history.Transcripts
+	*history.TaskLists
 	*Machines
 	*Targets
 	*Control
@@ -43,10 +44,10 @@ type Local struct {
 // New returns a Local. It opens nothing.
 func New(opts local.Options) *Local { return open(opts, nil, nil) }
 
-func open(opts local.Options, rec *Recording, carrying *Carrying) *Local {
+func open(opts local.Options, rec *history.Recording, carrying *Carrying) *Local {
 	l := &Local{Files: local.Open(opts), carrying: carrying, sent: map[string]*following{}, typing: map[string]bool{}}
-	l.Archive = OpenArchive(l.Files, ArchiveOptions{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) }})
-	l.Transcripts, l.TaskLists = &Transcripts{Archive: l.Archive}, &TaskLists{l.Archive}
+	l.Archive = history.Open(l.Files, history.Options{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) }})
+	l.Transcripts, l.TaskLists = &history.Transcripts{Archive: l.Archive}, &history.TaskLists{Archive: l.Archive}
 	l.Machines = &Machines{Files: l.Files}
 	l.Targets = &Targets{l.Files, l.Archive, l.Machines}
 	l.Control = &Control{l.Targets, carrying}

@@ -9,6 +9,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/history"
 	"teambridge/status/view"
 )
 
@@ -38,7 +39,7 @@ func (l *Control) Deliveries(ctx context.Context, relay string, q api.DeliveryQu
 			return nil, err
 		}
 		wanted.Team, wanted.Inbox = e.Team, e.Member
-		if wanted.Limit, err = limited(q.Limit, api.DefaultDeliveries, api.MaxDeliveries); err != nil {
+		if wanted.Limit, err = history.Limited(q.Limit, api.DefaultDeliveries, api.MaxDeliveries); err != nil {
 			return nil, err
 		}
 	}

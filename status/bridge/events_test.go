@@ -16,7 +16,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
+	"teambridge/status/history"
 	"teambridge/teams/teamstest"
 )
 
@@ -140,9 +140,9 @@ func TestEventsOfAnotherJournal(t *testing.T) {
 			again.until(func(v api.Event) bool { return v.Message != nil && v.Message.Message.Text == "newest" })
 			// A number that somebody gives is believed; as the id of an event, it is from an earlier version.
 			w.events("", "1").message()
-			s, err := w.s.Stream(w.ctx, bridge.EventQuery{After: fmt.Sprint(last.Seq), IsID: true})
+			s, err := w.s.Stream(w.ctx, history.EventQuery{After: fmt.Sprint(last.Seq), IsID: true})
 			w.must(err)
-			err = s.Run(w.ctx, bridge.Sink{Event: func(v api.Event) error {
+			err = s.Run(w.ctx, history.Sink{Event: func(v api.Event) error {
 				if v.Reset == nil {
 					t.Errorf("first comes %+v", v)
 				}
@@ -265,9 +265,9 @@ func TestLargePages(t *testing.T) {
 	const rows = 12
 	var all []string
 	for n := range rows {
-		size := bridge.AnswerBytes / 10
+		size := history.AnswerBytes / 10
 		if n == rows/2 {
-			size = bridge.AnswerBytes + 1
+			size = history.AnswerBytes + 1
 		}
 		all = append(all, fmt.Sprintf(`{"from":"worker","text":"%d %s","timestamp":"2026-11-20T17:48:11.432Z","read":false}`, n, strings.Repeat("x", size)))
 	}
@@ -290,7 +290,7 @@ func TestLargePages(t *testing.T) {
 				}
 				seen[number] = true
 			}
-			if size > bridge.AnswerBytes+1<<20 && len(page.Messages) > 1 {
+			if size > history.AnswerBytes+1<<20 && len(page.Messages) > 1 {
 				t.Errorf("%+v: %d bytes for %d messages", q, size, len(page.Messages))
 			}
 			if q.Forward {

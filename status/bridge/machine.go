@@ -18,6 +18,7 @@ import (
 	"teambridge/relay/link"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/history"
 	"teambridge/status/local"
 	"teambridge/status/view"
 )
@@ -265,7 +266,7 @@ func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, ti
 		if a.Sent = sentThere(now); now.State == ledger.Failed {
 			return a, l.notThere(now)
 		}
-		list, err := w.appeared(wait, recheck)
+		list, err := w.appeared(wait, history.Recheck)
 		switch {
 		case ctx.Err() != nil:
 			return a, context.Cause(ctx)
@@ -293,7 +294,7 @@ func (l machineWay) prepare(ctx context.Context, w *waiting) (err error) {
 
 func (l machineWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
 	for {
-		list, err := w.appeared(ctx, recheck)
+		list, err := w.appeared(ctx, history.Recheck)
 		if err != nil {
 			return nil, err
 		}
@@ -375,7 +376,7 @@ func (l machineWay) await(_, ctx context.Context, s api.Sent, until string, time
 		}
 		select {
 		case <-news:
-		case <-time.After(recheck / 10):
+		case <-time.After(history.Recheck / 10):
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return s, context.Cause(ctx)

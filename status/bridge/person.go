@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/history"
 	"teambridge/status/view"
 )
 
@@ -73,7 +74,7 @@ func (l personWay) prepare(ctx context.Context, w *waiting) (err error) {
 // message waits until an agent of a session writes to the person.
 func (l personWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
 	for {
-		list, err := w.appeared(ctx, recheck)
+		list, err := w.appeared(ctx, history.Recheck)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay"
 	"teambridge/status/api"
+	"teambridge/status/history"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -297,7 +298,7 @@ func (l inboxWay) receipt(ctx context.Context, s api.Sent, until string, timeout
 	defer t.Close() // nothing was written through it
 	news, done := l.carrying.news()
 	defer done()
-	look := time.NewTicker(recheck) // nothing tells that a team has ended
+	look := time.NewTicker(history.Recheck) // nothing tells that a team has ended
 	defer look.Stop()
 	for {
 		gone := t.Exists()

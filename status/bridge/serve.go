@@ -24,6 +24,7 @@ import (
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/attention"
+	"teambridge/status/history"
 	"teambridge/status/local"
 	"teambridge/status/signals"
 	"teambridge/status/view"
@@ -90,7 +91,7 @@ type Service struct {
 
 // OpenService opens the files of a service, and makes its parts. It starts nothing. Close it.
 func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err error) {
-	opts.Tick, opts.Gather = cmp.Or(opts.Tick, 2*time.Second), cmp.Or(opts.Gather, gather)
+	opts.Tick, opts.Gather = cmp.Or(opts.Tick, 2*time.Second), cmp.Or(opts.Gather, history.Gather)
 	opts.Lock.Dir = filepath.Join(opts.State, "locks")
 	s := &Service{
 		opts: opts, log: opts.Log, locker: lockedfile.New(opts.Lock), dirty: make(chan struct{}, 1), paneNews: make(chan struct{}, 1),
@@ -140,7 +141,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Env: opts.Env, Panes: s.panes, Seen: s.states.Seen,
 		Warn:  s.warn("sending"),
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
-	}, &Recording{
+	}, &history.Recording{
 		Journal: s.reader, States: s.states, Gather: opts.Gather, News: s.news.Subscribe, Shown: s.watchStates, LookAtTasks: s.tasks.look,
 	}, &Carrying{
 		Fleet: s.fleet, Conversations: &s.conversations, Sent: s.replicator.Poke, Queued: s.panes.Poke, Moved: s.changed, News: s.news.Subscribe,
@@ -317,7 +318,7 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 	var recorded, version string
 	var checked, looked time.Time
 	journalVersion, ledgerVersion := s.reader.Poll(), s.ledger.Poll()
-	every := min(recheck, s.opts.Tick/2) // other processes record too, without a signal
+	every := min(history.Recheck, s.opts.Tick/2) // other processes record too, without a signal
 	err := signals.Loop(looking, nil, look, every, func() {
 		now, err := journalVersion(ctx)
 		if err == nil && now != recorded {

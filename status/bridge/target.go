@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/history"
 	"teambridge/status/local"
 	"teambridge/teams"
 )
@@ -19,7 +20,7 @@ import (
 // Targets says what names mean: teams, their members, panes, sessions, and teams on other machines.
 type Targets struct {
 	*local.Files
-	*Archive
+	*history.Archive
 	*Machines
 }
 
@@ -160,7 +161,7 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Ta
 func (l *Targets) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	t, err := l.Resolve(ctx, s, names...)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" {
-		err = l.orEnded(ctx, nf.Query, err) // which [Archive.Open] does only in a command
+		err = l.OrEnded(ctx, nf.Query, err) // which [Archive.Open] does only in a command
 	}
 	if err != nil {
 		return api.Target{}, err

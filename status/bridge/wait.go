@@ -10,6 +10,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/history"
 	"teambridge/status/view"
 )
 
@@ -24,7 +25,7 @@ type waiting struct {
 	to   *Target
 	team string
 	root string
-	rec  *Recorder // nil where nothing is recorded
+	rec  *history.Recorder // nil where nothing is recorded
 
 	since time.Time // when the wait began, to the millisecond, as transcripts have it
 }
@@ -167,8 +168,8 @@ func (w *waiting) message(ctx context.Context) (*api.Record, error) {
 			return nil, err
 		}
 	}
-	var none error                                   // it will not come, unless it was written last
-	for wait := time.Duration(0); ; wait = recheck { // a team can end without a change
+	var none error                                           // it will not come, unless it was written last
+	for wait := time.Duration(0); ; wait = history.Recheck { // a team can end without a change
 		if none != nil {
 			wait = 0
 		}

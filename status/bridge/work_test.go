@@ -15,6 +15,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/status/history"
 )
 
 // worker is the agent of a team that the tests have say things, as another process does.
@@ -196,11 +197,11 @@ func (w *world) added(team string) (id string) {
 // agent begins a stream of what one agent says and does.
 func (w *world) agent(team string) (next func() *api.Envelope) {
 	w.Helper()
-	s, err := w.s.Stream(w.ctx, bridge.EventQuery{Team: team, Agent: "worker"})
+	s, err := w.s.Stream(w.ctx, history.EventQuery{Team: team, Agent: "worker"})
 	w.must(err)
 	all := make(chan *api.Envelope, 100)
 	go func() {
-		_ = s.Run(w.ctx, bridge.Sink{Event: func(e api.Event) error {
+		_ = s.Run(w.ctx, history.Sink{Event: func(e api.Event) error {
 			all <- e.Envelope
 			return nil
 		}})

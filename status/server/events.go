@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
-	"teambridge/status/bridge"
+	"teambridge/status/history"
 )
 
 // events answers with a stream of server-sent events
@@ -18,7 +18,7 @@ import (
 // its position in the journal.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "team", "after")
-	return s.stream(w, r, p, bridge.EventQuery{Team: p.text("team")})
+	return s.stream(w, r, p, history.EventQuery{Team: p.text("team")})
 }
 
 // relayEvents answers with what the agent of a relay said and did: a page of envelopes or, to
@@ -40,7 +40,7 @@ func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error
 	if err != nil {
 		return nil, err
 	}
-	return s.stream(w, r, p, bridge.EventQuery{Team: e.Team, Agent: e.Member})
+	return s.stream(w, r, p, history.EventQuery{Team: e.Team, Agent: e.Member})
 }
 
 // wantsStream reports whether a request is for a stream of events.
@@ -51,7 +51,7 @@ func wantsStream(r *http.Request) bool {
 const eventStreamType = "text/event-stream"
 
 // stream answers with the events that q is for, after those that the request names.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, q bridge.EventQuery) (any, error) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, q history.EventQuery) (any, error) {
 	q.After = p.text("after")
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that connects again
 		q.After, q.IsID = last, true
@@ -73,7 +73,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, q bri
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	e.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
-	err = stream.Run(ctx, bridge.Sink{Event: e.event, Flush: e.flush, Alive: e.alive, Heartbeat: s.limits.heartbeat})
+	err = stream.Run(ctx, history.Sink{Event: e.event, Flush: e.flush, Alive: e.alive, Heartbeat: s.limits.heartbeat})
 	s.log.Debug("a stream of events ended", "err", err)
 	return nil, nil // the answer has begun
 }

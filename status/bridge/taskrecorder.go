@@ -1,19 +1,15 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"teambridge/inbox/journal"
-	"teambridge/status/api"
 	"teambridge/status/signals"
-	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/tasks"
 	"teambridge/teams/watch"
@@ -70,7 +66,7 @@ const eventsWithin = time.Second
 
 // end notes that everything up to now was recorded, but for what was just changed.
 func (r *taskRecorder) end(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lastLookWithin)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,85 +153,4 @@ func (r *taskRecorder) read(ctx context.Context, name string) (journal.TaskLook,
 		}
 	}
 	return look, nil
-}
-
-// TaskHistory returns what became of tasks; see [api.Bridge].
-func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.TaskHistory, err error) {
-	h.Changes = []api.TaskChange{}
-	who := q.Who
-	q.Who = "" // who had a task need not have one now
-	t, missing := l.tasking(ctx, q.TaskQuery)
-	if missing != nil && view.Explain(missing).Code != api.CodeNotFound {
-		return h, missing
-	}
-	q.Who = strings.TrimPrefix(who, "#")
-	root, err := l.Opts.Root()
-	if err != nil {
-		return h, err
-	}
-	j, err := l.Journal(ctx)
-	if err != nil {
-		return h, err
-	}
-	if j == nil {
-		return h, missing
-	}
-	recorded, err := j.ChangedTaskLists(ctx, root.Path())
-	if err != nil {
-		return h, err
-	}
-	query := journal.TaskQuery{Root: root.Path(), Before: q.Before, Limit: min(cmp.Or(q.Limit, api.TaskChanges), api.MostTaskChanges)}
-	var living []string
-	if t != nil {
-		for _, list := range t.lists() {
-			living = append(living, list.Name)
-		}
-	}
-	if q.Team != "" || q.Session != "" {
-		query.Lists = slices.Clone(living)
-		for _, name := range recorded {
-			if name == q.Team || q.Session != "" && isSession(name) && strings.HasPrefix(name, q.Session) {
-				query.Lists = append(query.Lists, name)
-			}
-		}
-		if missing != nil && len(query.Lists) == 0 {
-			return h, missing
-		}
-	}
-	if rec := l.opts.Recording; rec != nil { // what was just changed, too
-		if err := rec.LookAtTasks(ctx, living...); err != nil {
-			return h, err
-		}
-	}
-	if query.Who = q.Who; q.Who != "" && t != nil {
-		t.q.Who, t.name = q.Who, q.Who
-		missing = t.known(ctx) // also finds how the name is spelled
-		query.Who = t.name
-	}
-	changes, more, err := j.TaskChanges(ctx, query)
-	if err != nil {
-		return h, err
-	}
-	if len(changes) == 0 && missing != nil {
-		return h, missing
-	}
-	h.More = more
-	if since, err := j.TasksRecordedSince(ctx, root.Path()); err != nil {
-		return h, err
-	} else if !since.IsZero() {
-		h.Since = &since
-	}
-	for _, c := range changes {
-		one := api.TaskChange{Seq: c.Seq, List: c.List, ID: c.ID, Subject: c.Subject, What: c.What, Was: c.Was, Now: c.Now, At: c.At}
-		if !c.After.IsZero() {
-			one.After = &c.After
-		}
-		if isSession(c.List) {
-			one.Session = c.List
-		} else {
-			one.Team = c.List
-		}
-		h.Changes = append(h.Changes, one)
-	}
-	return h, nil
 }

@@ -1,4 +1,4 @@
-package bridge
+package history
 
 import (
 	"cmp"
@@ -112,8 +112,8 @@ func (l *Archive) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
 	return list, err
 }
 
-// orEnded returns the error of opening a team by name: another one if it has ended.
-func (l *Archive) orEnded(ctx context.Context, name string, err error) error {
+// OrEnded returns the error of opening a team by name: another one if it has ended.
+func (l *Archive) OrEnded(ctx context.Context, name string, err error) error {
 	ended, jerr := l.Ended(ctx, name)
 	if jerr != nil {
 		l.Opts.Debug("whether the team has ended is not known: %s", view.Describe(jerr))
@@ -143,7 +143,7 @@ func (l *Archive) Open(ctx context.Context, s api.Scope) (*teams.Team, error) {
 	}
 	t, err := root.Team(name)
 	if l.opts.Recording == nil && errors.As(err, new(*teams.NotFoundError)) {
-		err = l.orEnded(ctx, name, err)
+		err = l.OrEnded(ctx, name, err)
 	}
 	return t, err
 }

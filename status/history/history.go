@@ -1,4 +1,4 @@
-package bridge
+package history
 
 import (
 	"cmp"
@@ -118,7 +118,7 @@ func (l *Archive) Health(ctx context.Context) (api.Health, error) {
 // Messages returns recorded messages of a team; see [api.Bridge].
 func (l *Archive) Messages(ctx context.Context, team string, q api.MessageQuery) (api.Page, error) {
 	page := api.Page{Messages: []api.Record{}}
-	limit, err := limited(q.Limit, api.DefaultMessages, api.MaxMessages)
+	limit, err := Limited(q.Limit, api.DefaultMessages, api.MaxMessages)
 	if err == nil && q.With != "" && (q.Inbox != "" || q.From != "") {
 		err = api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
 	}
@@ -226,7 +226,7 @@ func (l *Archive) History(ctx context.Context, q api.SearchQuery) (api.Found, er
 
 func (l *Archive) find(ctx context.Context, q api.SearchQuery, most int) (api.Found, error) {
 	answer := api.Found{Hits: []api.Hit{}}
-	limit, err := limited(q.Limit, api.DefaultHits, most)
+	limit, err := Limited(q.Limit, api.DefaultHits, most)
 	if err != nil {
 		return answer, err
 	}
@@ -351,7 +351,7 @@ func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, mem
 }
 
 // limited returns how many items to return, of those that were asked for; 0 is the usual number.
-func limited(asked, usual, most int) (int, error) {
+func Limited(asked, usual, most int) (int, error) {
 	if asked < 0 || asked > most {
 		return 0, api.Decide(api.CodeUsage, "", "the limit %d is not between 1 and %d", asked, most)
 	}

@@ -1,4 +1,4 @@
-package bridge
+package history
 
 import (
 	"context"
@@ -310,9 +310,9 @@ func (r *Recorder) lastLook() error {
 
 const lastLookWithin = 2 * time.Second
 
-// recheck is how often the journal is read without a report: another process may record
+// Recheck is how often the journal is read without a report: another process may record
 // faster than this one.
-const recheck = time.Second
+const Recheck = time.Second
 
 // pageOfStream is the number of changes that a service reads at once for one client. Messages can
 // have 100 KiB: 20 streams that nobody read took 160 MB with pages of 100, and take 14 MB with 10.
@@ -333,7 +333,7 @@ func (r *Recorder) take(ctx context.Context) (list []journal.Change, more bool, 
 func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
 	over := make(chan struct{})
 	defer time.AfterFunc(wait, func() { close(over) }).Stop()
-	again := time.NewTicker(recheck)
+	again := time.NewTicker(Recheck)
 	defer again.Stop()
 	for {
 		list, _, err := r.take(ctx)

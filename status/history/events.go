@@ -1,4 +1,4 @@
-package bridge
+package history
 
 import (
 	"bytes"
@@ -102,6 +102,8 @@ func (l *Archive) Events(ctx context.Context, team, after string) iter.Seq2[api.
 	}
 }
 
+const seeDocument = "see GET /openapi.json"
+
 // now, as the number of a position without an epoch, is the end of the journal.
 const now = -1
 
@@ -159,7 +161,7 @@ func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 	}
 	beat := sink.Heartbeat
 	if beat == 0 || s.l.opts.Recording == nil {
-		beat = recheck
+		beat = Recheck
 	}
 	alive := time.NewTicker(beat)
 	defer alive.Stop()
@@ -267,8 +269,8 @@ func (s *Stream) wants(root, team, agent string) bool {
 	return root == s.root && (s.q.Team == "" || team == s.q.Team) && (s.q.Agent == "" || agent == s.q.Agent)
 }
 
-// gather is the time between two snapshots, at least.
-const gather = 200 * time.Millisecond
+// Gather is the time between two snapshots, at least.
+const Gather = 200 * time.Millisecond
 
 // snapshot sends the current state, if it has changed, with the position of the stream. The
 // stream of one agent has none.
@@ -276,10 +278,10 @@ func (s *Stream) snapshot(ctx context.Context) error {
 	if s.q.Agent != "" {
 		return nil
 	}
-	old, states := gather, (*attention.Cache)(nil)
+	old, states := Gather, (*attention.Cache)(nil)
 	if rec := s.l.opts.Recording; rec != nil {
 		old, states = rec.Gather, rec.States
-	} else if time.Since(s.checked) < gather {
+	} else if time.Since(s.checked) < Gather {
 		return nil // the next look is soon
 	} else if lg := s.rec.Ledger(ctx); lg == nil { // of which it has warned
 		s.checked = time.Now()

@@ -1,4 +1,4 @@
-package bridge
+package history
 
 import (
 	"context"
@@ -8,16 +8,16 @@ import (
 	"teambridge/teams"
 )
 
-// recalled is what the journal has of a question that is asked again under its id, as after a service
+// Recalled is what the journal has of a question that is asked again under its id, as after a service
 // was restarted: its answer may be there already.
-type recalled struct {
-	at    time.Time        // when it was sent
-	taken time.Time        // by the member; zero: not known
-	said  []journal.Record // by the member since then
+type Recalled struct {
+	At    time.Time        // when it was sent
+	Taken time.Time        // by the member; zero: not known
+	Said  []journal.Record // by the member since then
 }
 
-// recall returns what is known of a question to a member that was sent under an id; nil: it was not.
-func (r *Recorder) recall(ctx context.Context, team teams.Instance, member, id string) (*recalled, error) {
+// Recall returns what is known of a question to a member that was sent under an id; nil: it was not.
+func (r *Recorder) Recall(ctx context.Context, team teams.Instance, member, id string) (*Recalled, error) {
 	q := journal.Query{Root: r.root.Path(), Team: team.Team, CreatedAt: team.CreatedAt, Before: r.after + 1}
 	if id == "" {
 		return nil, nil
@@ -34,9 +34,9 @@ func (r *Recorder) recall(ctx context.Context, team teams.Instance, member, id s
 	if asked.Seq == 0 {
 		return nil, nil
 	}
-	c := &recalled{at: asked.FirstSeen}
-	if at, known := asked.Time(); known && at.Before(c.at) {
-		c.at = at
+	c := &Recalled{At: asked.FirstSeen}
+	if at, known := asked.Time(); known && at.Before(c.At) {
+		c.At = at
 	}
 	q.After = asked.Seq
 	receipts := journal.Query{Root: q.Root, Team: q.Team, CreatedAt: q.CreatedAt, Inbox: member, ID: id, Newest: true, Limit: 1}
@@ -44,14 +44,14 @@ func (r *Recorder) recall(ctx context.Context, team teams.Instance, member, id s
 		if err != nil {
 			return nil, err
 		}
-		c.taken = receipt.ConsumedAt
+		c.Taken = receipt.ConsumedAt
 	}
 	q.From = member
 	for m, err := range r.journal.Messages(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
-		c.said = append(c.said, m)
+		c.Said = append(c.Said, m)
 	}
 	return c, nil
 }

@@ -1,4 +1,6 @@
-package bridge
+// Package history has what was seen and recorded on this machine: messages, what agents said and did, what waits for the person, tasks,
+// and what transcripts tell. A command records while it asks; in a service, a [Recording] says that it goes on all the time.
+package history
 
 import (
 	"context"
@@ -12,8 +14,8 @@ import (
 	"teambridge/status/local"
 )
 
-// ArchiveOptions says what an [Archive] has besides files.
-type ArchiveOptions struct {
+// Options says what an [Archive] has besides files.
+type Options struct {
 	Recording *Recording // nil: the archive records while somebody asks
 
 	// HasInboxes reports whether a team has a member with an inbox, and not with a pane; the error is that there is none.
@@ -39,7 +41,7 @@ type Recording struct {
 type Archive struct {
 	*local.Files
 
-	opts ArchiveOptions
+	opts Options
 
 	mu       sync.Mutex
 	recorder *Recorder        // that runs; nil: none
@@ -49,8 +51,8 @@ type Archive struct {
 	idle     string           // why, as cache knows it, relays do not run
 }
 
-// OpenArchive returns an Archive. It opens nothing.
-func OpenArchive(files *local.Files, opts ArchiveOptions) *Archive {
+// Open returns an Archive. It opens nothing.
+func Open(files *local.Files, opts Options) *Archive {
 	return &Archive{Files: files, opts: opts}
 }
 
