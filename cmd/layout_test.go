@@ -99,9 +99,13 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay/claude/session", "relay/fleet", "relay/pane", "relay/runtimes", "relay/wire",
 		"status", "status/api", "status/attention", "status/local", "status/signals", "status/view", "teams", "teams/rawjson", "teams/tasks", "teams/transcript", "teams/watch",
 	},
+	"status/links": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay/claim", "relay/link", "relay/link/nats", "relay/pane",
+		"status/api", "status/local", "status/signals", "status/ssh", "status/view", "teams", "teams/lockedfile",
+	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claim", "relay/claude/session", "relay/fleet", "relay/link", "relay/link/nats", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
-		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/history", "status/local", "status/plain", "status/signals", "status/ssh", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
+		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/signals", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"teambridge/status/history"
+	"teambridge/status/links"
 	"teambridge/status/local"
 )
 
@@ -29,7 +30,7 @@ type Local struct {
 	*history.Archive
 	*history.Transcripts
 	*history.TaskLists
-	*Machines
+	*links.Machines
 	*Targets
 	*Control
 
@@ -48,7 +49,7 @@ func open(opts local.Options, rec *history.Recording, carrying *Carrying) *Local
 	l := &Local{Files: local.Open(opts), carrying: carrying, sent: map[string]*following{}, typing: map[string]bool{}}
 	l.Archive = history.Open(l.Files, history.Options{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) }})
 	l.Transcripts, l.TaskLists = &history.Transcripts{Archive: l.Archive}, &history.TaskLists{Archive: l.Archive}
-	l.Machines = &Machines{Files: l.Files}
+	l.Machines = links.New(l.Files)
 	l.Targets = &Targets{l.Files, l.Archive, l.Machines}
 	l.Control = &Control{l.Targets, carrying}
 	return l

@@ -24,6 +24,7 @@ import (
 	natshub "teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
+	"teambridge/status/links"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
 )
@@ -98,7 +99,7 @@ func (m *linkedMachine) open() {
 		Root: m.Root, State: m.State, Lock: teamstest.Patient, Tick: 20 * time.Millisecond, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	must(m.t, err)
-	s.links.opts.Every, s.links.opts.Late = time.Second, 250*time.Millisecond
+	s.links.Every, s.links.Late = time.Second, 250*time.Millisecond
 	m.Service = s
 }
 
@@ -290,14 +291,14 @@ func TestClaimedOnce(t *testing.T) {
 		laptop.open()
 		standIns, err := laptop.ledger.StandIns(t.Context(), laptop.Root.Path())
 		must(t, err)
-		laptop.links.opts.Fault = func(step string) error {
+		laptop.links.Fault = func(step string) error {
 			if step == []string{"claimed", "marked", "never"}[i%3] {
 				return errors.New("killed")
 			}
 			return nil
 		}
-		err = laptop.links.claimStandIn(t.Context(), standIns[0], map[ledger.InboxKey]os.FileInfo{})
-		if laptop.links.opts.Fault = nil; (err != nil) != (i%3 < 2) {
+		err = laptop.links.ClaimStandIn(t.Context(), standIns[0], map[ledger.InboxKey]os.FileInfo{})
+		if laptop.links.Fault = nil; (err != nil) != (i%3 < 2) {
 			t.Fatal(err)
 		}
 		laptop.start()
@@ -524,7 +525,7 @@ func TestInventedSenders(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
 	var last string
-	for i := range MaxStandIns {
+	for i := range links.MaxStandIns {
 		last = laptop.forge("build", fmt.Sprintf("agent%d@x", i), "worker", "ci", "text")
 	}
 	laptop.became(last, ledger.StageVerified)
@@ -536,7 +537,7 @@ func TestInventedSenders(t *testing.T) {
 	}
 	laptop.became(laptop.forge("build", "agent7@x", "worker", "ci", "again"), ledger.StageVerified)
 	c, err := build.Team("ci").Config(t.Context())
-	if err != nil || len(c.Members) != 2+MaxStandIns {
+	if err != nil || len(c.Members) != 2+links.MaxStandIns {
 		t.Errorf("%d members, %v", len(c.Members), err)
 	}
 }
@@ -693,7 +694,7 @@ func TestSharingEndsWhileAMessageComes(t *testing.T) {
 			met := make(chan error, 1)
 			laptop, build := linkedMachines(t, func(build *linkedMachine) {
 				var once sync.Once
-				build.links.opts.Fault = func(now string) error {
+				build.links.Fault = func(now string) error {
 					if now == step {
 						once.Do(func() {
 							build.Service.AccessWithin = time.Nanosecond
@@ -774,7 +775,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 			}
 		}
 		killed := make(chan struct{}, 100)
-		build.links.opts.Fault = func(step string) error {
+		build.links.Fault = func(step string) error {
 			if step == "answered" {
 				killed <- struct{}{}
 				return errors.New("killed")

@@ -19,6 +19,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/history"
+	"teambridge/status/links"
 	"teambridge/status/local"
 	"teambridge/status/view"
 )
@@ -63,10 +64,10 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	}
 	team, machine, _ := local.Elsewhere(to.remote)
 	offer, known := to.offer()
-	name := cmp.Or(There(offer, to.Member()), to.Member())
+	name := cmp.Or(links.There(offer, to.Member()), to.Member())
 	sent.Member = name
-	if known && There(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
-		return sent, NoMember(to.remote, to.Member())
+	if known && links.There(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
+		return sent, links.NoMember(to.remote, to.Member())
 	}
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -90,7 +91,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	if m.id == "" {
 		out.ID = out.UUID
 	} else {
-		out.UUID = uuid.NewSHA1(IDs, fmt.Appendf(nil, "%q", []string{key.Root, key.Team, key.Inbox, m.id})).String()
+		out.UUID = uuid.NewSHA1(links.IDs, fmt.Appendf(nil, "%q", []string{key.Root, key.Team, key.Inbox, m.id})).String()
 	}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%q", []string{out.From, m.Text, m.Summary}))
 	now, again, err := lg.AddOutgoing(ctx, out, digest)
@@ -98,7 +99,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	case errors.Is(err, ledger.ErrOutboxFull):
 		return sent, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(view.Whereabouts(*to.Machine), machine+" is there"))
 	case errors.Is(err, ledger.ErrNoMachine):
-		return sent, NoMachine(machine)
+		return sent, links.NoMachine(machine)
 	case err != nil:
 		return sent, err
 	}
@@ -148,9 +149,9 @@ func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast
 	}
 	var except []string
 	for _, name := range m.Except {
-		member := There(offer, name)
+		member := links.There(offer, name)
 		if member == "" {
-			return NoMember(to.remote, name)
+			return links.NoMember(to.remote, name)
 		}
 		except = append(except, member)
 	}
@@ -185,12 +186,12 @@ func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) 
 	offer, _ := to.offer()
 	list := view.MachineStatus(*to.Machine, offer, view.Whereabouts(*to.Machine))
 	for _, name := range to.Members {
-		if There(offer, name) == "" {
-			return nil, NoMember(to.remote, name)
+		if links.There(offer, name) == "" {
+			return nil, links.NoMember(to.remote, name)
 		}
 	}
 	return slices.DeleteFunc(list, func(s api.Status) bool {
-		return len(to.Members) > 0 && !slices.ContainsFunc(to.Members, func(name string) bool { return There(offer, name) == s.Member })
+		return len(to.Members) > 0 && !slices.ContainsFunc(to.Members, func(name string) bool { return links.There(offer, name) == s.Member })
 	}), nil
 }
 

@@ -25,6 +25,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/attention"
 	"teambridge/status/history"
+	"teambridge/status/links"
 	"teambridge/status/local"
 	"teambridge/status/signals"
 	"teambridge/status/view"
@@ -85,7 +86,7 @@ type Service struct {
 	conversations teams.Conversations
 	follower      *follower
 	rejoiner      *rejoiner
-	links         *Carrier
+	links         *links.Carrier
 	tasks         *taskRecorder
 }
 
@@ -147,7 +148,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Fleet: s.fleet, Conversations: &s.conversations, Sent: s.replicator.Poke, Queued: s.panes.Poke, Moved: s.changed, News: s.news.Subscribe,
 		Record: s.record, Follow: s.follower.follow,
 	})
-	s.links = NewCarrier(s.Machines, here{s.Local}, CarrierOptions{
+	s.links = links.NewCarrier(s.Machines, here{s.Local}, links.Options{
 		Root: opts.Root, Ledger: s.ledger, Journal: s.reader, Locker: s.locker, ReadOnly: opts.ReadOnly, Version: opts.Version, DialHub: opts.DialHub, News: s.news.Subscribe, Log: s.log,
 		Changed: func() {
 			s.replicator.Poke()

@@ -13,6 +13,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/history"
+	"teambridge/status/links"
 	"teambridge/status/local"
 	"teambridge/teams"
 )
@@ -21,7 +22,7 @@ import (
 type Targets struct {
 	*local.Files
 	*history.Archive
-	*Machines
+	*links.Machines
 }
 
 // Target is what a scope and names mean: members of a team, or panes. Close it.

@@ -1,4 +1,4 @@
-package bridge
+package links
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// CarrierOptions says what a [Carrier] has besides the machines.
-type CarrierOptions struct {
+// Options says what a [Carrier] has besides the machines.
+type Options struct {
 	Root     *teams.Root
 	Ledger   *ledger.Ledger
 	Journal  *journal.Journal // for reading
@@ -36,9 +36,6 @@ type CarrierOptions struct {
 	News    func() (news <-chan struct{}, done func()) // signals when the journal has more
 	Changed func()                                     // tells that the ledger has more, and something else is shown
 	Log     *slog.Logger
-
-	Every, Late time.Duration           // see [link.Options]
-	Fault       func(step string) error // of tests; nil: none
 }
 
 // Here does what other machines ask for, as an agent.
@@ -55,7 +52,11 @@ type Here interface {
 type Carrier struct {
 	*Machines
 
-	opts CarrierOptions
+	// Before it runs, tests set how often it looks, see [link.Options], and where it fails.
+	Every, Late time.Duration
+	Fault       func(step string) error
+
+	opts Options
 	here Here
 
 	changed chan struct{} // link or machines
@@ -69,7 +70,7 @@ type Carrier struct {
 }
 
 // NewCarrier returns a Carrier, which from then on is that of the machines. It starts nothing.
-func NewCarrier(m *Machines, here Here, opts CarrierOptions) *Carrier {
+func NewCarrier(m *Machines, here Here, opts Options) *Carrier {
 	m.carrier = &Carrier{
 		Machines: m, opts: opts, here: here, changed: make(chan struct{}, 1), looked: make(chan struct{}, 1), asked: make(chan struct{}, 1), mu: make(chan struct{}, 1),
 	}
@@ -201,7 +202,7 @@ func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 	}
 	defer wire.Close()
 	engine := link.New(link.Options{
-		Root: r.opts.Root.Path(), Self: self, Ledger: r.opts.Ledger, Wire: wire, Program: r.opts.Version, Every: r.opts.Every, Late: r.opts.Late,
+		Root: r.opts.Root.Path(), Self: self, Ledger: r.opts.Ledger, Wire: wire, Program: r.opts.Version, Every: r.Every, Late: r.Late,
 		Deliver: r.deliver, Look: r.lookAt, Teams: r.offers,
 		Changed: func() {
 			r.opts.Changed()

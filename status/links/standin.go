@@ -1,4 +1,4 @@
-package bridge
+package links
 
 import (
 	"cmp"
@@ -166,7 +166,7 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 				err = errors.Join(err, r.removeStandIn(ctx, r.opts.Ledger, r.opts.Root, s))
 				continue
 			}
-			err = errors.Join(err, r.claimStandIn(ctx, s, seen))
+			err = errors.Join(err, r.ClaimStandIn(ctx, s, seen))
 		}
 		if err == nil {
 			warned = ""
@@ -177,10 +177,10 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 	})
 }
 
-// claimStandIn puts what waits in the inbox of a stand-in into the outbox. Each row is claimed in
+// ClaimStandIn puts what waits in the inbox of a stand-in into the outbox. Each row is claimed in
 // the commit that puts it there, before it is marked as read, so a crash in between loses nothing
 // and repeats nothing: the row is then found among those that are claimed and not marked.
-func (r *Carrier) claimStandIn(ctx context.Context, s ledger.StandIn, seen map[ledger.InboxKey]os.FileInfo) error {
+func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[ledger.InboxKey]os.FileInfo) error {
 	t, err := r.opts.Root.Team(s.Team)
 	if errors.As(err, new(*teams.NotFoundError)) || errors.Is(err, teams.ErrTeamGone) {
 		return r.opts.Ledger.RemoveStandIn(ctx, s.InboxKey)
@@ -278,8 +278,8 @@ const claimedAtOnce = 500
 
 // at is where a test ends it.
 func (r *Carrier) at(step string) error {
-	if r.opts.Fault == nil {
+	if r.Fault == nil {
 		return nil
 	}
-	return r.opts.Fault(step)
+	return r.Fault(step)
 }

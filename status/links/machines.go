@@ -1,4 +1,6 @@
-package bridge
+// Package links has the other machines that there are links with, and carries messages to and from them. What is done here with what
+// comes is that of whoever runs the carrier: see [Here].
+package links
 
 import (
 	"time"
@@ -14,3 +16,6 @@ type Machines struct {
 
 	carrier *Carrier // of a service; nil in a command
 }
+
+// New returns Machines. It opens nothing.
+func New(files *local.Files) *Machines { return &Machines{Files: files} }
