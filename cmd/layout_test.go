@@ -79,6 +79,7 @@ var mayImport = map[string][]string{
 	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/process", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
+	"status/api/op":            {"status/api"},
 	"status/supervisor":        {"status/api", "teams/atomicfile"},
 	"status/plain":             {}, // text for a terminal
 	"status/view": {
@@ -112,9 +113,9 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "plugin", "relay", "relay/agent", "relay/claude", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
 		"status/alert", "status/api", "status/client", "status/plain", "status/supervisor", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
 	},
-	"status/server":      {"inbox", "relay", "status/api", "status/bridge", "status/history", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket"},
+	"status/server":      {"inbox", "relay", "status/api", "status/api/op", "status/bridge", "status/history", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket"},
 	"status/server/page": {}, // files alone
-	"status/client":      {"status/api", "teams/flock"},
+	"status/client":      {"status/api", "status/api/op", "teams/flock"},
 	"status/mcp":         {"status/api", "status/view", "teams/rawjson"},
 	"status/ssh":         {"relay/shell", "status/api"},
 	"plugin":             {"relay/stophook", "teams/sharedfile"},
@@ -268,7 +269,7 @@ func TestClientIsSmall(t *testing.T) {
 	for dep := range strings.FieldsSeq(runGo(t, "list", "-deps", "./status/client")) {
 		first, _, _ := strings.Cut(dep, "/")
 		switch {
-		case dep == module+"status/client", dep == module+"status/api", dep == module+"teams/flock":
+		case dep == module+"status/client", dep == module+"status/api", dep == module+"status/api/op", dep == module+"teams/flock":
 		case dep == "github.com/gofrs/flock", strings.HasPrefix(dep, "golang.org/x/sys/"):
 		case strings.HasPrefix(dep, module), strings.Contains(first, "."): // a domain: not of the standard library
 			t.Errorf("status/client is built with %s", dep)

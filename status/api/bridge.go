@@ -239,13 +239,11 @@ type Membership struct {
 
 // Scope is what flags, the environment and the directory say about the team that is meant.
 type Scope struct {
-	Team    string // its name, if somebody gave one
-	Default string // its name if nobody gives one, as in the environment
-	Dir     string // where it was asked: of several teams, the one whose lead runs there
+	Team    string `query:"team"`    // the team, if one is given
+	Default string `query:"default"` // the team if none is given, as in the environment
+	Dir     string `query:"dir"`     // where it is asked: of several teams, the one whose lead runs there
 
-	// Existing says that the names must be those of members or inboxes. The members of the target
-	// are then the names that these have.
-	Existing bool
+	Existing bool `query:"existing"` // the names must be those of members or inboxes; members of the target has the names that these have
 }
 
 // Target is what a [Scope] and names mean.
@@ -283,15 +281,15 @@ const (
 // Reading says which messages to read. The zero value is all that are there, but for
 // confirmations.
 type Reading struct {
-	Inboxes  []string  // "lead", "user" or members; none: all
-	Own      bool      // only inboxes of the person; the error is [CodeRefused] if Inboxes has another
-	From     string    // only of this sender
-	Since    time.Time // only after this time; zero: at any time
-	After    string    // only after the message with this id, or with the only one that begins so
-	Unread   bool      // only unread ones
-	Protocol bool      // also confirmations that nobody needs to read
-	History  bool      // also what was recorded and has left its inbox
-	Limit    int       // only the last ones; 0: all
+	Inboxes  []string  `query:"inbox"`    // a name, "lead" or "user"; can be repeated; default: all
+	Own      bool      `query:"own"`      // only inboxes of the person; it is an error (403) to name another
+	From     string    `query:"from"`     // only of this sender
+	Since    time.Time `query:"since"`    // only after this time
+	After    string    `query:"after"`    // only after the message with this id, or with the only one that begins so
+	Unread   bool      `query:"unread"`   // only unread ones
+	Protocol bool      `query:"protocol"` // also confirmations that nobody needs to read
+	History  bool      `query:"history"`  // also what was recorded and has left its inbox
+	Limit    int       `query:"limit"`    // only the last ones; default, and 0: all
 }
 
 // Rows are messages that were read from inboxes.
@@ -339,9 +337,12 @@ func Occasions() []string { return []string{ForReply, ForMessage, ForIdle, ForAl
 
 // Occasion is what to wait for. For is needed, and for some occasions Member.
 type Occasion struct {
-	For     string // [ForReply] and its like
-	Member  string
-	Timeout time.Duration // 0: forever
+	// reply: a message to the person, from member if one is given; message: a message to anybody, from member if one is given;
+	// idle: member is idle, and no message waits for it; all-idle: every agent but the lead is idle; terminated: member has shut
+	// down, or the team's lead is not running
+	For     string        `query:"for,required" enum:"reply,message,idle,all-idle,terminated"`
+	Member  string        `query:"member"`  // needed for idle and terminated
+	Timeout time.Duration `query:"timeout"` // how long to wait, such as 5m; default, and 0: forever
 }
 
 // Happened is what was waited for: a message, or the statuses of those that were waited for.
@@ -360,8 +361,8 @@ type LineError struct {
 
 // TranscriptQuery says what of a transcript is wanted.
 type TranscriptQuery struct {
-	Follow bool   // go on with what is added, and with the next session of a member, until the context ends
-	Dir    string // the directory that a server of OpenCode is started in; default: that of whoever reads it
+	Follow bool   `query:"follow"` // go on with what is added, and with the next session of a member, until the client or the service ends
+	Dir    string `query:"dir"`    // the directory that a server of OpenCode is started in to read a session of it; default: that of whoever reads it, as of the service
 }
 
 // The number of messages in a [Page], and in what was [Found].
@@ -373,35 +374,35 @@ const (
 // MessageQuery selects messages. The zero value selects the last 100 of the team that
 // exists now.
 type MessageQuery struct {
-	Inbox     string // only to this inbox
-	From      string // only of this sender
-	With      string // from this sender or to this inbox; cannot be used with Inbox or From
-	After     int64  // only after this number; 0: from the first one
-	Forward   bool   // the first ones after After, instead of the last ones
-	Before    int64  // only before this number; 0: up to the last one
-	Limit     int    // at most [MaxMessages]; 0: [DefaultMessages]
-	CreatedAt int64  // of the team, in milliseconds, if several teams had the name
-	Protocol  bool   // also confirmations that nobody needs to read
+	Inbox     string `query:"inbox"`                                 // only to this inbox
+	From      string `query:"from"`                                  // only from this sender
+	With      string `query:"with"`                                  // from this sender or to this inbox: one conversation; cannot be used with inbox or from
+	After     int64  `query:"after"`                                 // only with a higher seq
+	Forward   bool   `query:"after,given"`                           // the first ones after After, even if that is 0, instead of the last ones
+	Before    int64  `query:"before"`                                // only with a lower seq
+	Limit     int    `query:"limit" min:"1" max:"500" default:"100"` // the largest number of items
+	CreatedAt int64  `query:"createdAt"`                             // the team's, in milliseconds, if several teams had the name. Default: the existing team, otherwise the last one
+	Protocol  bool   `query:"protocol"`                              // also confirmations that nobody needs to read
 
-	MessagesOnly bool // without what agents said and did in the middle of their turns
-	Thinking     bool // also the reasoning of agents
+	MessagesOnly bool `query:"work,not"` // also what agents said and did in the middle of their turns: records with work; unless it is false
+	Thinking     bool `query:"thinking"` // also the reasoning of agents, as work of kind thinking
 }
 
 // SearchQuery selects messages by their text. Words is needed, but for History.
 type SearchQuery struct {
-	Words    string // all of them must occur; "in quotes" as a phrase, and word* as a prefix
-	Team     string // only in teams of this name
-	Inbox    string // only to this inbox
-	From     string // only of this sender
-	With     string // from this sender or to this inbox; cannot be used with Inbox or From
-	After    string // only after the message with this id, or with the only one that begins so
-	Before   int64  // only before this number; 0: up to the last one
-	Limit    int    // at most [MaxHits]; 0: [DefaultHits]
-	Protocol bool   // also confirmations that nobody needs to read
+	Words     string    `query:"q"`                                    // words that must all occur; "in quotes" as a phrase, and word* as a prefix
+	Team      string    `query:"team"`                                 // only of teams with this name
+	CreatedAt int64     `query:"createdAt"`                            // only of teams created at this time, in milliseconds
+	Inbox     string    `query:"inbox"`                                // only to this inbox
+	From      string    `query:"from"`                                 // only from this sender
+	With      string    `query:"with"`                                 // only from this sender or to this inbox; not with from or inbox
+	Since     time.Time `query:"since"`                                // only recorded at this time or later
+	Until     time.Time `query:"until"`                                // only recorded before this time
+	After     string    `query:"after"`                                // only after the message with this id, or with the only one that begins so
+	Before    int64     `query:"before"`                               // only with a lower seq
+	Limit     int       `query:"limit" min:"1" max:"500" default:"20"` // the largest number of items
+	Protocol  bool      `query:"protocol"`                             // also confirmations that nobody needs to read
 
-	CreatedAt    int64     // only in teams created at this time, in milliseconds; 0: at any
-	Since, Until time.Time // only recorded from Since on, before Until; zero: at any time
-
-	MessagesOnly bool // without what agents said and did in the middle of their turns
-	Thinking     bool // also the reasoning of agents
+	MessagesOnly bool `query:"work,not"` // also what agents said and did in the middle of their turns: records with work; unless it is false
+	Thinking     bool `query:"thinking"` // also the reasoning of agents, as work of kind thinking
 }

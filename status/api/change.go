@@ -4,9 +4,9 @@ import "time"
 
 // ChangesQuery says which changes of files are wanted.
 type ChangesQuery struct {
-	Since   time.Time // made at this time or later; zero: at any time
-	File    string    // only of this file: its path, or the end of it
-	Patches bool      // also what was changed
+	Since   time.Time `query:"since"`   // only changes made at this time or later
+	File    string    `query:"file"`    // only of this file: its path, or the end of it
+	Patches bool      `query:"patches"` // also what was changed
 }
 
 // FileChanges says what an agent has changed in a file with its tools, as its transcript says. What its

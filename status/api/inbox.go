@@ -8,9 +8,9 @@ import (
 
 // An InboxQuery says what [Bridge.Inbox] returns.
 type InboxQuery struct {
-	Team     string `json:"team,omitempty"`     // "": of all teams
-	Protocol bool   `json:"protocol,omitempty"` // confirmations of Claude Code's own protocol, too
-	Read     bool   `json:"read,omitempty"`     // all messages to the person, those that were read too, and nothing else that waits
+	Team     string `json:"team,omitempty" query:"team"`         // only of this team
+	Protocol bool   `json:"protocol,omitempty" query:"protocol"` // also confirmations that nobody needs to read
+	Read     bool   `json:"read,omitempty" query:"read"`         // all messages to the person, those that were read too, and nothing else that waits
 }
 
 // An Inbox is what needs the person. What waits of kind [WaitsUnread] has its messages.

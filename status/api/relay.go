@@ -232,9 +232,11 @@ const Unfinished = "claimed,written,accepted,cut,failed"
 
 // DeliveryQuery selects deliveries. The zero value selects those in any state.
 type DeliveryQuery struct {
-	Team  string // only to this team, if no relay is named
-	State string // several with commas between them
-	Limit int    // of a relay, at most [MaxDeliveries], and 0 is [DefaultDeliveries]; else 0 is all
+	Team string `query:"team"` // only to this team
+	// only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done,
+	// cancelled, dropped, taken_by_agent, skipped
+	State string `query:"state"`
+	Limit int    `query:"limit" min:"0" default:"0"` // the largest number of items; 0: all, but of a relay [DefaultDeliveries]
 }
 
 // Delivery is one message on its way to a headless agent.

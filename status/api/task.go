@@ -14,9 +14,9 @@ const (
 
 // TaskQuery says which tasks to return. The zero value is all.
 type TaskQuery struct {
-	Team    string // only of this team, which may have ended
-	Session string // only of this session: its id, or the beginning of it, 8 characters or more
-	Who     string // only those of this owner, or the one with this id
+	Team    string `query:"team"`                  // only of this team, which may have ended
+	Session string `query:"session" minLength:"8"` // only of this session: its id, or the beginning of it
+	Who     string `query:"who"`                   // only those of this owner, or the one with this id; of a history also of those who had it or were given it
 }
 
 // Tasks are the tasks of lists, sorted by list and then as Claude Code sorts them.
@@ -37,8 +37,8 @@ const (
 // TaskHistoryQuery says which changes of tasks to return. Who is whoever has a task, had it, or was given it.
 type TaskHistoryQuery struct {
 	TaskQuery
-	Before int64 // only those with a lower number
-	Limit  int   // at most so many; 0: [TaskChanges]
+	Before int64 `query:"before"`                                 // only with a lower seq
+	Limit  int   `query:"limit" min:"1" max:"1000" default:"100"` // the largest number of changes
 }
 
 // How many changes of tasks are returned, if nothing else is said, and at most.

@@ -4,10 +4,10 @@ import "time"
 
 // UsageQuery says which tokens to count.
 type UsageQuery struct {
-	Since time.Time // from the hour that this is in; zero: since the beginning of the sixth day before today
-	Until time.Time // before the hour that this is in; zero: until now
-	Team  string    // only of this team; "sessions" is that of the sessions in no team; "": of all
-	By    []string  // [ByAgent] and its like; none: [ByAgent]
+	Since time.Time `query:"since"`                                                  // from the hour that this is in; default: the beginning of the sixth day before today
+	Until time.Time `query:"until"`                                                  // before the hour that this is in
+	Team  string    `query:"team"`                                                   // only of this team; sessions is that of the sessions in no team
+	By    []string  `query:"by" enum:"agent,team,day,model,project" default:"agent"` // what to count by; may be repeated. Days are those of the time zone of the machine
 }
 
 // What tokens can be counted by.

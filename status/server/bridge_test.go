@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"teambridge/status/api"
+	"teambridge/status/api/op"
 	"teambridge/status/bridge/bridgetest"
 	"teambridge/status/client"
 	"teambridge/teams/teamstest"
@@ -41,7 +42,7 @@ func (r *running) checked(t *testing.T) http.HandlerFunc {
 		maps.Copy(w.Header(), res.Header)
 		w.WriteHeader(res.StatusCode)
 		switch media := res.Header.Get("Content-Type"); media {
-		case eventStreamType:
+		case op.EventStream:
 			e := &events{t: t, doc: r.doc, in: bufio.NewReader(io.TeeReader(res.Body, flushed{w}))}
 			for err == nil {
 				_, err = e.next()

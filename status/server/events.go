@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,56 +9,52 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/api/op"
 	"teambridge/status/history"
 )
 
 // events answers with a stream of server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). The id of an event is
 // its position in the journal.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "team", "after")
-	return s.stream(w, r, p, history.EventQuery{Team: p.text("team")})
+func (s *Server) events(w http.ResponseWriter, r *http.Request, q *op.EventsQuery) (any, error) {
+	return s.stream(w, r, history.EventQuery{Team: q.Team, After: q.After}, q.LastEventID)
 }
 
 // relayEvents answers with what the agent of a relay said and did: a page of envelopes or, to
 // a client that accepts one, a stream of server-sent events.
-func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error) {
-	if !wantsStream(r) {
-		p := parseParams(r, "after", "before", "limit")
-		q := api.MessageQuery{After: p.number("after", 0), Forward: p.text("after") != "", Before: p.number("before", 0), Limit: p.limit(api.DefaultMessages, api.MaxMessages)}
-		if p.err != nil {
-			return nil, p.err
+func (s *Server) relayEvents() handler {
+	page := typed(&op.Envelopes, func(_ http.ResponseWriter, r *http.Request, q *op.EnvelopesQuery) (any, error) {
+		return s.local.Work(r.Context(), q.Relay, api.MessageQuery{After: q.After, Forward: q.Forward, Before: q.Before, Limit: q.Limit})
+	})
+	stream := typed(&op.EnvelopeEvents, func(w http.ResponseWriter, r *http.Request, q *op.EnvelopeEventsQuery) (any, error) {
+		e, err := s.local.Relay(r.Context(), "", q.Relay)
+		if err != nil {
+			return nil, err
 		}
-		return s.local.Work(r.Context(), r.PathValue("relay"), q)
+		return s.stream(w, r, history.EventQuery{Team: e.Team, Agent: e.Member, After: q.After}, q.LastEventID)
+	})
+	return func(w http.ResponseWriter, r *http.Request) (any, error) {
+		if wantsStream(r) {
+			return stream(w, r)
+		}
+		return page(w, r)
 	}
-	p := parseParams(r, "after")
-	if p.err != nil {
-		return nil, p.err
-	}
-	e, err := s.local.Relay(r.Context(), "", r.PathValue("relay"))
-	if err != nil {
-		return nil, err
-	}
-	return s.stream(w, r, p, history.EventQuery{Team: e.Team, Agent: e.Member})
 }
 
 // wantsStream reports whether a request is for a stream of events.
 func wantsStream(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), eventStreamType)
+	return strings.Contains(r.Header.Get("Accept"), op.EventStream)
 }
 
-const eventStreamType = "text/event-stream"
-
-// stream answers with the events that q is for, after those that the request names.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, q history.EventQuery) (any, error) {
-	q.After = p.text("after")
-	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that connects again
+// stream answers with the events that q is for, after those that it or last names.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, q history.EventQuery, last string) (any, error) {
+	if last != "" { // a browser that connects again
 		q.After, q.IsID = last, true
 	}
-	if err := cmp.Or(p.err, q.Check()); err != nil {
+	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	ctx, done, err := s.lasting(w, r, "connect again")
+	ctx, done, err := s.lasting(w, r, op.Events.Lasts)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +64,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, q his
 		return nil, err
 	}
 	e := &eventWriter{w: w, control: http.NewResponseController(w), write: s.limits.write}
-	w.Header().Set("Content-Type", eventStreamType)
+	w.Header().Set("Content-Type", op.EventStream)
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	e.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more

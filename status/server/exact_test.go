@@ -22,15 +22,15 @@ func TestNothingIsChangedInARequest(t *testing.T) {
 	names := strings.NewReplacer("{team}", older, "{member}", "worker", "{relay}", "r", "{pane}", "p", "{delivery}", "d")
 	routes := 0
 	for _, route := range r.routes() {
-		if !route.changes || route.bare {
+		if !route.Changes || route.bare {
 			continue
 		}
 		routes++
-		path := names.Replace(route.path)
+		path := names.Replace(route.Path)
 		for body, code := range map[string]api.Code{
 			"{\"any\":\"caf\xe9\"}": api.CodeInvalid, `{"any":["x \ud83d y"]}`: api.CodeInvalid, `{"any":1,"any":2}`: api.CodeBody,
 		} {
-			if p := problem(t, r.ask(t, route.method, path, body), code); !strings.Contains(p.Detail, "any") {
+			if p := problem(t, r.ask(t, route.Method, path, body), code); !strings.Contains(p.Detail, "any") {
 				t.Errorf("%s %q: %s", path, body, p.Detail)
 			}
 		}

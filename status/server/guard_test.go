@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/api/op"
 	"teambridge/status/bridge"
 	"teambridge/teams/lockedfile"
 )
@@ -141,21 +142,21 @@ func TestAgent(t *testing.T) {
 	const agent = "1"
 	allowed := 0
 	for _, route := range s.routes() {
-		of := regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(route.path, "x")
+		of := regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(route.Path, "x")
 		body := ""
-		if route.method == "POST" && !route.bare {
+		if route.Method == "POST" && !route.bare {
 			body = "{}"
 		}
-		a := r.ask(t, route.method, of, body, api.AgentHeader, agent)
+		a := r.ask(t, route.Method, of, body, api.AgentHeader, agent)
 		var p api.Problem
 		_ = json.Unmarshal(a.body, &p) // not of a success
-		if forbidden := p.Code == api.CodeForbidden; forbidden == (route.agents || route.open) {
-			t.Errorf("%s %s: %d %s", route.method, route.path, a.status, a.body)
+		if forbidden := p.Code == api.CodeForbidden; forbidden == (route.Who != op.Persons) {
+			t.Errorf("%s %s: %d %s", route.Method, route.Path, a.status, a.body)
 		}
-		if route.agents {
+		if route.Who == op.Agents {
 			allowed++
-			if route.changes && !slices.Contains([]string{"/v1/teams/{team}/members/{member}/messages", "/v1/teams/{team}/members/{member}/ask"}, route.path) {
-				t.Errorf("agents may do %s %s", route.method, route.path)
+			if route.Changes && !slices.Contains([]string{"/v1/teams/{team}/members/{member}/messages", "/v1/teams/{team}/members/{member}/ask"}, route.Path) {
+				t.Errorf("agents may do %s %s", route.Method, route.Path)
 			}
 		}
 	}
@@ -196,13 +197,13 @@ func TestReadOnly(t *testing.T) {
 	names := regexp.MustCompile(`\{[a-z]+\}`)
 	refused := 0
 	for _, route := range r.routes() {
-		if !route.changes {
-			if route.method != "GET" && route.path != "/v1/sign-in" {
-				t.Errorf("%s %s is not said to change anything", route.method, route.path)
+		if !route.Changes {
+			if route.Method != "GET" && route.Path != "/v1/sign-in" {
+				t.Errorf("%s %s is not said to change anything", route.Method, route.Path)
 			}
 			continue
 		}
-		problem(t, r.ask(t, route.method, names.ReplaceAllString(strings.Replace(route.path, "{team}", older, 1), "worker"), ""), api.CodeReadOnly)
+		problem(t, r.ask(t, route.Method, names.ReplaceAllString(strings.Replace(route.Path, "{team}", older, 1), "worker"), ""), api.CodeReadOnly)
 		refused++
 	}
 	if refused < 20 {

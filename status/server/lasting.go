@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/api/op"
 	"teambridge/status/view"
 )
 
@@ -54,46 +55,23 @@ func (s *Server) lasting(w http.ResponseWriter, r *http.Request, hint string) (_
 	}, nil
 }
 
-// ask sends a message and waits for the answer.
-func (s *Server) ask(w http.ResponseWriter, r *http.Request) (any, error) {
-	q, err := body[api.NewQuestion](r)
-	if err != nil {
-		return nil, err
-	}
-	id, err := idempotencyKey(r)
-	if err != nil {
-		return nil, err
-	}
-	ctx, over, err := s.lasting(w, r, "if the message was sent, it stays sent; wait for a later answer with: teambridge wait --for reply")
-	if err != nil {
-		return nil, err
-	}
-	defer over()
-	return s.local.Ask(ctx, r.PathValue("team"), r.PathValue("member"), id, q)
-}
-
 // outcome waits until a message has come to a state. What it came to instead is part of the answer.
-func (s *Server) outcome(w http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "id", "delivery", "until", "timeout")
-	until, timeout := p.text("until"), p.duration("timeout")
-	sent := api.Sent{Team: r.PathValue("team"), Member: r.PathValue("member"), ID: p.text("id"), Delivery: p.text("delivery"), State: api.Verified}
-	if until == api.Confirmed {
+func (s *Server) outcome(w http.ResponseWriter, r *http.Request, q *op.AwaitQuery) (any, error) {
+	sent := api.Sent{Team: q.Team, Member: q.Member, ID: q.ID, Delivery: q.Delivery, State: api.Verified}
+	if q.Until == api.Confirmed {
 		sent.State = api.Waiting
-		if sent.Delivery == "" {
-			p.invalid("the delivery is missing")
+		if q.Delivery == "" {
+			return nil, invalid("the delivery is missing")
 		}
-	} else if sent.ID == "" {
-		p.invalid("the id of the message is missing")
+	} else if q.ID == "" {
+		return nil, invalid("the id of the message is missing")
 	}
-	if p.err != nil {
-		return nil, p.err
-	}
-	ctx, over, err := s.lasting(w, r, "it stays sent; wait again")
+	ctx, over, err := s.lasting(w, r, op.Await.Lasts)
 	if err != nil {
 		return nil, err
 	}
 	defer over()
-	sent, err = s.local.Await(ctx, sent, until, timeout)
+	sent, err = s.local.Await(ctx, sent, q.Until, q.Timeout)
 	if err != nil {
 		fault := view.Explain(err)
 		if ctx.Err() != nil || !slices.Contains([]api.Code{api.CodeTimeout, api.CodeLost, api.CodeUnknown, api.CodeGone, api.CodeRefused}, fault.Code) {
@@ -104,29 +82,16 @@ func (s *Server) outcome(w http.ResponseWriter, r *http.Request) (any, error) {
 	return sent, nil
 }
 
-// wait waits until something happens in a team.
-func (s *Server) wait(w http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "for", "member", "timeout")
-	o := api.Occasion{For: p.text("for"), Member: p.text("member"), Timeout: p.duration("timeout")}
-	if p.err != nil {
-		return nil, p.err
-	}
-	ctx, over, err := s.lasting(w, r, "wait again")
-	if err != nil {
-		return nil, err
-	}
-	defer over()
-	return s.local.Wait(ctx, r.PathValue("team"), o)
+// transcript answers with a transcript, a line of JSON for each envelope.
+func (s *Server) transcript(w http.ResponseWriter, r *http.Request, q *op.TranscriptQuery) (any, error) {
+	return s.envelopes(w, r, q.Team, q.Member, q.TranscriptQuery)
 }
 
-// transcript answers with a transcript, a line of JSON for each envelope.
-func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "follow", "dir")
-	q := api.TranscriptQuery{Follow: p.flag("follow"), Dir: p.text("dir")}
-	if p.err != nil {
-		return nil, p.err
-	}
-	team, who := whose(r)
+func (s *Server) sessionTranscript(w http.ResponseWriter, r *http.Request, q *op.SessionTranscriptQuery) (any, error) {
+	return s.envelopes(w, r, "", q.Session, q.TranscriptQuery)
+}
+
+func (s *Server) envelopes(w http.ResponseWriter, r *http.Request, team, who string, q api.TranscriptQuery) (any, error) {
 	return s.lines(w, r, q.Follow, func(ctx context.Context) iter.Seq2[json.RawMessage, error] {
 		return s.local.Transcript(ctx, team, who, q)
 	})
@@ -136,19 +101,13 @@ func (s *Server) transcript(w http.ResponseWriter, r *http.Request) (any, error)
 func followsTasks(r *http.Request) bool { return r.URL.Query().Get("follow") == "true" }
 
 // tasks answers with tasks, or with a line of JSON for each time that they have changed.
-func (s *Server) tasks(w http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "team", "session", "who", "follow")
-	q := api.TaskQuery{Team: p.text("team"), Session: p.text("session"), Who: p.text("who")}
-	follow := p.flag("follow")
-	switch {
-	case p.err != nil:
-		return nil, p.err
-	case !follow:
-		return s.local.Tasks(r.Context(), q)
+func (s *Server) tasks(w http.ResponseWriter, r *http.Request, q *op.TasksQuery) (any, error) {
+	if !q.Follow {
+		return s.local.Tasks(r.Context(), q.TaskQuery)
 	}
 	return s.lines(w, r, true, func(ctx context.Context) iter.Seq2[json.RawMessage, error] {
 		return func(yield func(json.RawMessage, error) bool) {
-			for found, err := range s.local.FollowTasks(ctx, q) {
+			for found, err := range s.local.FollowTasks(ctx, q.TaskQuery) {
 				var line json.RawMessage
 				if err == nil {
 					line, err = json.Marshal(found)

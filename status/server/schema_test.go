@@ -202,9 +202,9 @@ func TestDocumentHasTheRoutes(t *testing.T) {
 		}
 	}
 	for _, r := range new(Server).routes() {
-		have = append(have, r.method+" "+r.path)
-		if got := doc.Paths[r.path][strings.ToLower(r.method)].RequestBody.Content != nil; got != (r.changes && !r.bare) {
-			t.Errorf("%s %s: the document has a body: %v, and it changes something: %v", r.method, r.path, got, r.changes)
+		have = append(have, r.Method+" "+r.Path)
+		if got := doc.Paths[r.Path][strings.ToLower(r.Method)].RequestBody.Content != nil; got != (r.Changes && !r.bare) {
+			t.Errorf("%s %s: the document has a body: %v, and it changes something: %v", r.Method, r.Path, got, r.Changes)
 		}
 	}
 	slices.Sort(have)

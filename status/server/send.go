@@ -2,12 +2,12 @@ package server
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"teambridge/inbox"
 	"teambridge/status/api"
+	"teambridge/status/api/op"
 )
 
 // idempotencyKey returns the id under which to send a message, or "" for a new one. The
@@ -33,44 +33,12 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
+// send sends a message, or payloads of the session protocol.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
 	if payloads, err := isPayloads(r); err != nil {
 		return nil, err
 	} else if payloads {
 		return s.sendPayloads(w, r)
 	}
-	m, err := body[api.NewMessage](r)
-	if err != nil {
-		return nil, err
-	}
-	id, err := idempotencyKey(r)
-	if err != nil {
-		return nil, err
-	}
-	sent, err := s.local.Send(r.Context(), r.PathValue("team"), r.PathValue("member"), id, m)
-	if err != nil || sent.Deduplicated || m.DryRun {
-		return sent, err
-	}
-	return nil, write(w, http.StatusCreated, sent)
-}
-
-// broadcast sends a message to every agent, even if one of them cannot be written to.
-func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) (any, error) {
-	m, err := body[api.NewBroadcast](r)
-	if err != nil {
-		return nil, err
-	}
-	id, err := idempotencyKey(r)
-	if err != nil {
-		return nil, err
-	}
-	all, err := s.local.Broadcast(r.Context(), r.PathValue("team"), id, m)
-	if err != nil {
-		return nil, err
-	}
-	code := http.StatusCreated
-	if slices.ContainsFunc(all, func(s api.Sent) bool { return s.Error != nil }) {
-		code = http.StatusMultiStatus
-	}
-	return nil, write(w, code, all)
+	return s.asking(&op.Send)(w, r)
 }

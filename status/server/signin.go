@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/api/op"
 	"teambridge/status/bridge"
 )
 
@@ -149,12 +150,7 @@ func secret() string {
 
 // signIn answers with a URL that has a one-time code and, if asked to, with a file that
 // forwards to it.
-func (s *Server) signIn(w http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "file")
-	file := p.flag("file")
-	if p.err != nil {
-		return nil, p.err
-	}
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request, q *op.SignInRequest) (any, error) {
 	if cookie, _ := r.Context().Value(cookieKey{}).(bool); cookie {
 		// Otherwise a stolen cookie could be renewed for ever.
 		return nil, api.Decide(api.CodeForbidden, "run: teambridge ui", "a page cannot sign in another one")
@@ -170,7 +166,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	code, until := s.codes.issue(token, time.Now())
 	in := api.SignIn{URL: "http://" + s.addrs[i] + "/?code=" + code, Until: until.UTC()}
-	if file {
+	if q.File {
 		var err error
 		if in.File, err = forward(in.URL, s.opts.Home, s.opts.State); err != nil {
 			return nil, err

@@ -151,7 +151,7 @@ func (r *running) do(t testing.TB, client *http.Client, req *http.Request) answe
 func (r *running) pattern(req *http.Request) string {
 	mux := http.NewServeMux()
 	for _, route := range r.routes() {
-		mux.Handle(route.method+" "+route.path, http.NotFoundHandler())
+		mux.Handle(route.Method+" "+route.Path, http.NotFoundHandler())
 	}
 	_, pattern := mux.Handler(req)
 	_, path, _ := strings.Cut(pattern, " ")
