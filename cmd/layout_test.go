@@ -105,15 +105,22 @@ var mayImport = map[string][]string{
 		"status/api", "status/local", "status/signals", "status/ssh", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
-		"status", "status/alert", "status/api", "status/attention", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/signals", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
+		"status", "status/api", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/view", "teams",
+	},
+	"status/service": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/claude/session", "relay/fleet", "relay/link", "relay/pane", "relay/wire",
+		"status", "status/alert", "status/api", "status/attention", "status/bridge", "status/history", "status/links", "status/local", "status/plain", "status/signals", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "plugin", "relay", "relay/agent", "relay/claude", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
 		"status/alert", "status/api", "status/client", "status/plain", "status/supervisor", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
 	},
-	"status/server":      {"inbox", "relay", "status/api", "status/api/op", "status/bridge", "status/history", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket"},
+	"status/server": {
+		"inbox", "relay",
+		"status/api", "status/api/op", "status/bridge", "status/history", "status/service", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket",
+	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "status/api/op", "teams/flock"},
 	"status/mcp":         {"status/api", "status/view", "teams/rawjson"},

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
-	"teambridge/status/bridge"
+	"teambridge/status/service"
 	"teambridge/status/ssh"
 	"teambridge/teams/lockedfile"
 )
@@ -313,7 +313,7 @@ func runLinks(ctx context.Context, a *app, drain time.Duration) error {
 	if err != nil {
 		return err
 	}
-	s, err := bridge.OpenService(ctx, bridge.ServiceOptions{
+	s, err := service.Open(ctx, service.Options{
 		Root: root, State: a.state, LinksAlone: true, DialHub: dialHub(a), Version: build().Version, Log: logger(a), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {
@@ -326,7 +326,7 @@ func runLinks(ctx context.Context, a *app, drain time.Duration) error {
 	if err != nil {
 		return cmp.Or(err, s.Close())
 	}
-	err = s.Run(ctx, func(running context.Context, _ bridge.Part) error { return s.Drain(running, ctx, drain) })
+	err = s.Run(ctx, func(running context.Context, _ service.Part) error { return s.Drain(running, ctx, drain) })
 	if cerr := s.Close(); err == nil {
 		err = cerr
 	}

@@ -17,9 +17,9 @@ import (
 	"teambridge/relay/process"
 	"teambridge/status/alert"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
+	"teambridge/status/service"
 	"teambridge/status/supervisor"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -158,7 +158,7 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	alerts := bridge.Alerts{To: to, LookupEnv: a.lookup}
+	alerts := service.Alerts{To: to, LookupEnv: a.lookup}
 	if o.alerts.text {
 		alerts.Text = textOf
 	}

@@ -7,9 +7,6 @@
 // Only target.go decides which team is meant, and whether a name is that of a member or of a pane.
 // way.go has what the ways to reach somebody have in common, and each of them is a file: row.go
 // with prompt.go, and pane.go.
-//
-// A [Service] is a Local with what goes on while a service runs: serve.go, follow.go, keep.go and
-// rejoin.go.
 package bridge
 
 import (
@@ -43,9 +40,10 @@ type Local struct {
 }
 
 // New returns a Local. It opens nothing.
-func New(opts local.Options) *Local { return open(opts, nil, nil) }
+func New(opts Options) *Local { return ForService(opts, nil, nil) }
 
-func open(opts local.Options, rec *history.Recording, carrying *Carrying) *Local {
+// ForService returns the Local of a service, which records and carries all the time.
+func ForService(opts Options, rec *history.Recording, carrying *Carrying) *Local {
 	l := &Local{Files: local.Open(opts), carrying: carrying, sent: map[string]*following{}, typing: map[string]bool{}}
 	l.Archive = history.Open(l.Files, history.Options{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) }})
 	l.Transcripts, l.TaskLists = &history.Transcripts{Archive: l.Archive}, &history.TaskLists{Archive: l.Archive}

@@ -21,6 +21,7 @@ import (
 	"teambridge/status/attention"
 	"teambridge/status/bridge"
 	"teambridge/status/bridge/bridgetest"
+	"teambridge/status/service"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )
@@ -58,7 +59,7 @@ func TestLocal(t *testing.T) {
 func TestProgramsCannotPrompt(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
-	b, err := bridge.OpenService(t.Context(), bridge.ServiceOptions{Root: f.Root, State: f.State, ReadOnly: true, Log: slog.New(slog.DiscardHandler)})
+	b, err := service.Open(t.Context(), service.Options{Root: f.Root, State: f.State, ReadOnly: true, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	defer b.Close()
 	l, err := b.Ledger(t.Context())

@@ -16,7 +16,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
+	"teambridge/status/service"
 	"teambridge/status/view"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/transcript"
@@ -346,7 +346,7 @@ func TestSeenWhenTheTeamIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gave("earlier")
-	w.start(func(o *bridge.ServiceOptions) { o.Tick = time.Hour }) // no look but at news
+	w.start(func(o *service.Options) { o.Tick = time.Hour }) // no look but at news
 	e := w.events("", "")
 	id := w.say("hello")
 	e.receipt(id, api.Verified)
@@ -391,7 +391,7 @@ func TestKeepTranscripts(t *testing.T) {
 		t.Errorf("without being told to: %q", got)
 	}
 	for n, text := range []string{"two", "three"} {
-		w.start(func(o *bridge.ServiceOptions) { o.KeepTranscripts = []string{newer, "not yet there"} })
+		w.start(func(o *service.Options) { o.KeepTranscripts = []string{newer, "not yet there"} })
 		until(w, "kept", kept, func(l []string) bool { return len(l) == n+1 })
 		w.gave(text)
 		until(w, "kept", kept, func(l []string) bool { return len(l) >= n+2 })

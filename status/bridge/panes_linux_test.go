@@ -12,7 +12,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
+	"teambridge/status/service"
 	"teambridge/status/view"
 )
 
@@ -297,7 +297,7 @@ func TestPanesWithoutTheirServer(t *testing.T) {
 func TestPanesOfAStoppedTmux(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
-	p.start(func(o *bridge.ServiceOptions) { o.Tick = time.Hour })
+	p.start(func(o *service.Options) { o.Tick = time.Hour })
 	p.add("build")
 	p.word(api.WordIdle)
 	registered, err := p.s.Registered(p.ctx)
@@ -355,7 +355,7 @@ func TestPaneOfAMember(t *testing.T) {
 	config, err := os.ReadFile(path)
 	p.must(err)
 	p.must(os.WriteFile(path, []byte(strings.Replace(string(config), `"name":"worker"`, `"name":"worker","tmuxPaneId":"`+p.id+`","backendType":"tmux"`, 1)), 0o600))
-	p.start(func(o *bridge.ServiceOptions) { o.Tmux = p.Socket })
+	p.start(func(o *service.Options) { o.Tmux = p.Socket })
 	via := api.PaneOptions{Via: api.ViaPane}
 	for member, code := range map[string]api.Code{"other": api.CodeConflict, "nobody": api.CodeNotFound} {
 		_, err := p.s.Send(p.ctx, "crew", member, "", api.NewMessage{Text: "x", PaneOptions: via})

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
-	"teambridge/status/bridge"
+	"teambridge/status/service"
 	"teambridge/teams"
 )
 
@@ -166,7 +166,7 @@ func TestFarBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(os.RemoveAll(w.Path(older, "inboxes"))) // turns alone decide
-	w.start(func(o *bridge.ServiceOptions) { o.Behind = 2 })
+	w.start(func(o *service.Options) { o.Behind = 2 })
 	e := w.events("", "")
 	works := func(s *api.Snapshot) bool {
 		return slices.ContainsFunc(s.Status, func(s api.Status) bool {

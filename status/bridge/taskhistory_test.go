@@ -10,7 +10,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
+	"teambridge/status/service"
 	"teambridge/teams/teamstest"
 )
 
@@ -26,12 +26,12 @@ func TestTasksAcrossServices(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, "1.json"), []byte(`{"subject": "s", "status": "`+status+`"}`), 0o600))
 	}
 	// serve runs a service for as long as during takes.
-	serve := func(killed bool, during func(context.Context, *bridge.Service)) {
+	serve := func(killed bool, during func(context.Context, *service.Service)) {
 		t.Helper()
-		s, err := bridge.OpenService(t.Context(), bridge.ServiceOptions{Root: f.Root, State: f.State, ReadOnly: true, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		s, err := service.Open(t.Context(), service.Options{Root: f.Root, State: f.State, ReadOnly: true, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		defer s.Close()
-		err = s.Run(t.Context(), func(running context.Context, _ bridge.Part) error {
+		err = s.Run(t.Context(), func(running context.Context, _ service.Part) error {
 			during(running, s)
 			if killed { // its last word is not written
 				return s.Close()
@@ -64,7 +64,7 @@ func TestTasksAcrossServices(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	began := time.Now()
-	serve(false, func(context.Context, *bridge.Service) {
+	serve(false, func(context.Context, *service.Service) {
 		write("in_progress")
 		if c := changes(1)[0]; c.What != api.TaskStatus || c.Was != "pending" || c.Now != "in_progress" || !c.After.IsZero() || c.At.Before(began.Add(-time.Second)) {
 			t.Errorf("while it runs: %+v", c)
@@ -75,14 +75,14 @@ func TestTasksAcrossServices(t *testing.T) {
 		}
 	})
 	write("completed")
-	serve(true, func(context.Context, *bridge.Service) {
+	serve(true, func(context.Context, *service.Service) {
 		if c := changes(3)[0]; c.Was != "in_progress" || c.Now != "completed" || c.After.IsZero() || c.After.After(c.At) {
 			t.Errorf("between two services: %+v", c)
 		}
 	})
 	last := changes(3)[0].At
 	must(t, os.Remove(filepath.Join(dir, "1.json")))
-	serve(false, func(ctx context.Context, s *bridge.Service) {
+	serve(false, func(ctx context.Context, s *service.Service) {
 		if c := changes(4)[0]; c.What != api.TaskDeleted || c.After.Before(last) || !c.After.Before(c.At) {
 			t.Errorf("after a service that was killed: %+v", c)
 		}

@@ -1,25 +1,40 @@
 package bridge
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/teamstest"
 )
 
 // An answer that is found while somebody waits for a reply is none if it was given before.
 func TestReplyOfLongAgo(t *testing.T) {
 	t.Parallel()
-	_, s := service(t)
-	since := time.Now().Truncate(time.Millisecond)
-	rec, err := s.Record(t.Context(), pane.SessionTeam)
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	lg, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
 	must(t, err)
-	w := &waiting{Local: s.Local, Occasion: api.Occasion{For: api.ForReply}, team: pane.SessionTeam, root: s.opts.Root.Path(), rec: rec, since: since}
+	defer lg.Close()
+	l := New(Options{
+		Root:   func() (*teams.Root, error) { return f.Root, nil },
+		Ledger: func(context.Context) (*ledger.Ledger, error) { return lg, nil },
+		Journal: func(ctx context.Context) (*journal.Journal, error) {
+			return journal.Open(ctx, filepath.Join(f.State, "journal.db"))
+		},
+		State: f.State, Locker: f.Locker, Warn: func(err error) { t.Error(err) }, Debug: func(string, ...any) {},
+	})
+	since := time.Now().Truncate(time.Millisecond)
+	rec, err := l.Record(t.Context(), pane.SessionTeam)
+	must(t, err)
+	w := &waiting{Local: l, Occasion: api.Occasion{For: api.ForReply}, team: pane.SessionTeam, root: f.Root.Path(), rec: rec, since: since}
 	var events []journal.RelayEvent
 	for i, at := range []time.Time{since.Add(-time.Minute), since, since.Add(time.Minute)} {
 		id := fmt.Sprint("answer ", i)
@@ -28,10 +43,17 @@ func TestReplyOfLongAgo(t *testing.T) {
 			Row: fmt.Appendf(nil, `{"from":"work","text":%q,"timestamp":"2026-01-01T00:00:00.000Z","type":"answer","messageId":%q}`, id, id),
 		})
 	}
-	_, err = s.journal.CopyEvents(t.Context(), "ledger", events...)
+	_, err = rec.Journal().CopyEvents(t.Context(), "ledger", events...)
 	list, aerr := w.appeared(t.Context(), time.Minute)
 	must(t, errors.Join(err, aerr, rec.Close()))
 	if len(list) != 2 || list[0].Text != "answer 1" || list[1].Text != "answer 2" {
 		t.Errorf("they count as new: %+v", list)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

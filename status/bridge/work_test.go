@@ -14,8 +14,8 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/status/history"
+	"teambridge/status/service"
 )
 
 // worker is the agent of a team that the tests have say things, as another process does.
@@ -301,7 +301,7 @@ func TestOldWorkIsDeleted(t *testing.T) {
 		t.Fatal("it was not recorded")
 	}
 	w.end()
-	w.start(func(o *bridge.ServiceOptions) { o.KeepWork = keep })
+	w.start(func(o *service.Options) { o.KeepWork = keep })
 	if got := until(w, "deleted", left, func(l []string) bool { return !slices.Contains(l, "text: long ago") }); !slices.Contains(got, "text: not so long ago") {
 		t.Errorf("left %v, want what is not too old", got)
 	}

@@ -21,6 +21,7 @@ import (
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/status/service"
 	"teambridge/status/view"
 	"teambridge/teams/teamstest"
 )
@@ -53,7 +54,7 @@ type world struct {
 	script simchild.Script // of the agents that relays run
 	work   string          // the directory of those
 
-	s       *bridge.Service
+	s       *service.Service
 	ledger  *ledger.Ledger
 	journal *journal.Journal
 	over    chan error // how the service ended
@@ -83,9 +84,9 @@ func newBand(t testing.TB, script simchild.Script) *world {
 }
 
 // start starts a service.
-func (w *world) start(change ...func(*bridge.ServiceOptions)) {
+func (w *world) start(change ...func(*service.Options)) {
 	w.Helper()
-	opts := bridge.ServiceOptions{
+	opts := service.Options{
 		Root: w.Root, State: w.State, Lock: teamstest.Patient, KeepWork: 1000 * time.Hour, Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
 		Tick: 50 * time.Millisecond, Gather: 10 * time.Millisecond, Env: append(os.Environ(), w.script.Env(), "GORACE=atexit_sleep_ms=0"),
 		Timing: relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond},
@@ -93,12 +94,12 @@ func (w *world) start(change ...func(*bridge.ServiceOptions)) {
 	for _, f := range change {
 		f(&opts)
 	}
-	s, err := bridge.OpenService(w.ctx, opts)
+	s, err := service.Open(w.ctx, opts)
 	w.must(err)
 	ctx, stop := context.WithCancel(context.Background())
 	ready, over := make(chan struct{}), make(chan error, 1)
 	go func() {
-		over <- s.Run(ctx, func(running context.Context, _ bridge.Part) error {
+		over <- s.Run(ctx, func(running context.Context, _ service.Part) error {
 			close(ready)
 			select {
 			case <-ctx.Done():
@@ -127,7 +128,7 @@ func (w *world) start(change ...func(*bridge.ServiceOptions)) {
 	w.must(errors.Join(errs[:]...))
 }
 
-func readOnly(o *bridge.ServiceOptions) { o.ReadOnly = true }
+func readOnly(o *service.Options) { o.ReadOnly = true }
 
 func (w *world) must(err error) {
 	w.Helper()

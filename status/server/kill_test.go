@@ -29,10 +29,10 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// service is what a process is to serve. Its agents are simulated, as Script says.
-type service struct{ Root, State, Script string }
+// toServe is what a process is to serve. Its agents are simulated, as Script says.
+type toServe struct{ Root, State, Script string }
 
-func serveForEver(o service) error {
+func serveForEver(o toServe) error {
 	root, err := teams.Open(o.Root)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func serveForEver(o service) error {
 // serve starts a service that runs as a process of its own.
 func (h *headless) serve(t *testing.T) *killtest.Process {
 	t.Helper()
-	s := killtest.Start(t, killtest.Command(t.Context(), "service", service{h.Root.Path(), h.State, h.script.Env()}))
+	s := killtest.Start(t, killtest.Command(t.Context(), "service", toServe{h.Root.Path(), h.State, h.script.Env()}))
 	s.Line() // it is ready
 	return s
 }

@@ -1,5 +1,5 @@
 // Package server is the service over HTTP. What the service does, in requests and all the
-// time, is in package bridge ([bridge.Service]). While it runs, it records what passes through
+// time, is in package service ([service.Service]). While it runs, it records what passes through
 // the inboxes of one Claude directory, answers requests about teams, sends messages and follows
 // them until an agent has taken them, runs the relays of headless agents that were added to it
 // (package relay/fleet), and reports events as a stream. This package listens, finds out who
@@ -84,6 +84,7 @@ import (
 	"teambridge/relay"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/status/service"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/atomicfile"
@@ -114,7 +115,7 @@ type Options struct {
 	// person first; "": they do not.
 	As string
 
-	Alerts bridge.Alerts // what waits for the person is told there; nothing waits for that
+	Alerts service.Alerts // what waits for the person is told there; nothing waits for that
 
 	// DialHub connects to a hub for other machines at an ssh:// address; nil: there is no such hub.
 	DialHub func(ctx context.Context, address string) (net.Conn, error)
@@ -138,7 +139,7 @@ type Server struct {
 	ready  chan struct{}
 	ending chan struct{} // closed when no stream shall go on
 
-	core bridge.ServiceOptions // what opts does not have, for tests
+	core service.Options // what opts does not have, for tests
 
 	// While Run runs.
 	addrs   []string
@@ -228,19 +229,19 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	core.Version, core.DialHub = s.opts.Version.Version, s.opts.DialHub
 	core.Alerts = s.opts.Alerts
 	core.KeepTranscripts, core.As, core.KeepWork = s.opts.KeepTranscripts, s.opts.As, cmp.Or(s.opts.KeepWork, KeepWork)
-	service, err := bridge.OpenService(ctx, core)
+	opened, err := service.Open(ctx, core)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, service.Close()) }()
-	s.local, s.streams, s.making = service.Local, make(chan struct{}, s.limits.streams), make(chan struct{}, s.limits.making)
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	s.local, s.streams, s.making = opened.Local, make(chan struct{}, s.limits.streams), make(chan struct{}, s.limits.making)
 	if slices.ContainsFunc(s.listen, func(a address) bool { return a.network == "tcp" }) {
 		warn := func(err error) { s.log.Warn("nobody can sign in over TCP", "err", view.Describe(err)) }
 		if s.tokens, err = newTokens(s.opts.State, warn); err != nil {
 			return err
 		}
 	}
-	return service.Run(ctx, func(running context.Context, part bridge.Part) error { return s.serve(ctx, running, part) })
+	return opened.Run(ctx, func(running context.Context, part service.Part) error { return s.serve(ctx, running, part) })
 }
 
 // lock takes the locks of the service, and removes the card of one that was killed.
@@ -285,7 +286,7 @@ func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 }
 
 // serve answers requests until ctx or running ends.
-func (s *Server) serve(ctx, running context.Context, part bridge.Part) (err error) {
+func (s *Server) serve(ctx, running context.Context, part service.Part) (err error) {
 	if s.tokens != nil {
 		part("looking at the token", s.tokens.watch)
 		part("signing in", s.sweepForwards)

@@ -1,4 +1,4 @@
-package bridge
+package service
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func bubble(t *testing.T, do func(*testing.T, *Service)) {
 	t.Helper()
 	f := teamstest.New(t)
 	synctest.Test(t, func(t *testing.T) {
-		s, err := OpenService(t.Context(), ServiceOptions{Root: f.Root, State: f.State, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		s, err := Open(t.Context(), Options{Root: f.Root, State: f.State, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		defer func() {
 			if err := s.Close(); err != nil {

@@ -1,4 +1,4 @@
-package bridge
+package service
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 	natshub "teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/links"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
@@ -95,7 +96,7 @@ func machinesOfHub(t *testing.T, first ...func(build *linkedMachine)) (laptop, b
 
 func (m *linkedMachine) open() {
 	m.t.Helper()
-	s, err := OpenService(m.t.Context(), ServiceOptions{
+	s, err := Open(m.t.Context(), Options{
 		Root: m.Root, State: m.State, Lock: teamstest.Patient, Tick: 20 * time.Millisecond, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	must(m.t, err)
@@ -160,7 +161,7 @@ func (m *linkedMachine) rows(team, member string, n int) (rows []inbox.Row) {
 
 // say sends as a person.
 func (m *linkedMachine) say(team, member, id, text string) (api.Sent, error) {
-	return m.Service.Send(WithPerson(m.t.Context()), team, member, id, api.NewMessage{Text: text})
+	return m.Service.Send(bridge.WithPerson(m.t.Context()), team, member, id, api.NewMessage{Text: text})
 }
 
 func TestMemberOnAnotherMachine(t *testing.T) {
@@ -202,7 +203,7 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	// It answers, as agents do: by a row in the inbox of a name that config.json has.
 	answered := make(chan error, 1)
 	go func() {
-		a, err := laptop.Ask(WithPerson(t.Context()), "ci@build", "worker", "two", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "3m"})
+		a, err := laptop.Ask(bridge.WithPerson(t.Context()), "ci@build", "worker", "two", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "3m"})
 		if err == nil && (a.Text != "42" || a.Via != api.ViaMessage || a.Reply.From != "worker") {
 			err = fmt.Errorf("%+v", a)
 		}
@@ -258,7 +259,7 @@ func TestStandIns(t *testing.T) {
 	if row := laptop.rows("dev", "alice", 1)[0]; row.From != "worker-build" || row.Text != "done" {
 		t.Errorf("%+v", row)
 	}
-	all, err := build.Broadcast(WithPerson(t.Context()), "ci", "", api.NewBroadcast{Text: "to all", IncludeLead: true})
+	all, err := build.Broadcast(bridge.WithPerson(t.Context()), "ci", "", api.NewBroadcast{Text: "to all", IncludeLead: true})
 	if err != nil || slices.ContainsFunc(all, func(s api.Sent) bool { return strings.Contains(s.Member, "-laptop") }) {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -741,7 +742,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		laptop, build := linkedMachines(t)
 		answered := make(chan error, 1)
 		go func() {
-			a, err := laptop.Ask(WithPerson(t.Context()), "ci@build", "worker", "one", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "3m"})
+			a, err := laptop.Ask(bridge.WithPerson(t.Context()), "ci@build", "worker", "one", api.NewQuestion{NewMessage: api.NewMessage{Text: "what?"}, Timeout: "3m"})
 			if err == nil && (a.Text != "42" || a.Reply.From != "worker") {
 				err = fmt.Errorf("%+v", a)
 			}

@@ -1,4 +1,4 @@
-package bridge
+package service
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 func service(t *testing.T) (*teamstest.Fixture, *Service) {
 	t.Helper()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
-	s, err := OpenService(t.Context(), ServiceOptions{
+	s, err := Open(t.Context(), Options{
 		Root: f.Root, State: f.State, Lock: teamstest.Patient, Tick: 20 * time.Millisecond, KeepWork: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	must(t, err)

@@ -1,4 +1,6 @@
-package bridge
+// Package service is what goes on all day: a [Service] is a [bridge.Local] that records what passes through the inboxes, follows what was
+// sent, runs agents, types into panes, carries messages to other machines, and tells what waits.
+package service
 
 import (
 	"cmp"
@@ -24,6 +26,7 @@ import (
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/attention"
+	"teambridge/status/bridge"
 	"teambridge/status/history"
 	"teambridge/status/links"
 	"teambridge/status/local"
@@ -33,8 +36,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// ServiceOptions configures a [Service]. Root, State, Log and KeepWork are needed.
-type ServiceOptions struct {
+// Options configures a [Service]. Root, State, Log and KeepWork are needed.
+type Options struct {
 	Root     *teams.Root
 	State    string             // the directory of journal, ledger and locks
 	Lock     lockedfile.Options // all but Dir
@@ -60,12 +63,12 @@ type ServiceOptions struct {
 	Behind int64         // as in [attention.Options]
 }
 
-// Service is a [Local] that goes on while it runs: it records what passes through the inboxes of
+// Service is a [bridge.Local] that goes on while it runs: it records what passes through the inboxes of
 // a Claude directory, follows what was sent, runs relays, and types into panes. Messages of a
 // person become prompts of the agents that it runs.
 type Service struct {
-	*Local
-	opts   ServiceOptions
+	*bridge.Local
+	opts   Options
 	log    *slog.Logger
 	locker *lockedfile.Locker
 
@@ -90,8 +93,8 @@ type Service struct {
 	tasks         *taskRecorder
 }
 
-// OpenService opens the files of a service, and makes its parts. It starts nothing. Close it.
-func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err error) {
+// Open opens the files of a service, and makes its parts. It starts nothing. Close it.
+func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	opts.Tick, opts.Gather = cmp.Or(opts.Tick, 2*time.Second), cmp.Or(opts.Gather, history.Gather)
 	opts.Lock.Dir = filepath.Join(opts.State, "locks")
 	s := &Service{
@@ -134,7 +137,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
 		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksTold: true, Changed: s.shown.Tell,
 	})
-	s.Local = open(local.Options{
+	s.Local = bridge.ForService(local.Options{
 		Root:    func() (*teams.Root, error) { return opts.Root, nil },
 		Ledger:  func(context.Context) (*ledger.Ledger, error) { return s.ledger, nil },
 		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil },
@@ -144,7 +147,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 		Debug: func(format string, values ...any) { s.log.Debug(fmt.Sprintf(format, values...)) },
 	}, &history.Recording{
 		Journal: s.reader, States: s.states, Gather: opts.Gather, News: s.news.Subscribe, Shown: s.watchStates, LookAtTasks: s.tasks.look,
-	}, &Carrying{
+	}, &bridge.Carrying{
 		Fleet: s.fleet, Conversations: &s.conversations, Sent: s.replicator.Poke, Queued: s.panes.Poke, Moved: s.changed, News: s.news.Subscribe,
 		Record: s.record, Follow: s.follower.follow,
 	})
@@ -159,7 +162,7 @@ func OpenService(ctx context.Context, opts ServiceOptions) (_ *Service, err erro
 }
 
 // here does what other machines ask for, as an agent.
-type here struct{ *Local }
+type here struct{ *bridge.Local }
 
 func (h here) Team(ctx context.Context, team, member string) (*teams.Team, func() error, error) {
 	to, err := h.In(ctx, team, member)
@@ -167,11 +170,11 @@ func (h here) Team(ctx context.Context, team, member string) (*teams.Team, func(
 }
 
 func (h here) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
-	return h.Local.Send(WithAgent(ctx), team, member, id, m)
+	return h.Local.Send(bridge.WithAgent(ctx), team, member, id, m)
 }
 
 func (h here) Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error) {
-	return h.Local.Ask(WithAgent(ctx), team, member, id, q)
+	return h.Local.Ask(bridge.WithAgent(ctx), team, member, id, q)
 }
 
 // Close closes the files.
