@@ -104,9 +104,13 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay/claim", "relay/link", "relay/link/nats", "relay/pane",
 		"status/api", "status/local", "status/signals", "status/ssh", "status/view", "teams", "teams/lockedfile",
 	},
+	"status/question": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay/claude/session", "relay/wire",
+		"status", "status/api", "teams",
+	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux", "relay/wire",
-		"status", "status/api", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/view", "teams",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux",
+		"status", "status/api", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/question", "status/view", "teams",
 	},
 	"status/service": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/claude/session", "relay/fleet", "relay/link", "relay/pane", "relay/wire",
