@@ -36,7 +36,7 @@ func resolve(path string) (string, error) {
 		return path, nil
 	}
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("find %s: %w", path, err)
 	}
 	info, err := os.Stat(real)
 	if err == nil && !info.Mode().IsRegular() { // reading a pipe would not end
