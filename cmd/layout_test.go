@@ -76,6 +76,7 @@ var mayImport = map[string][]string{
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claim", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
 	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
 	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/mode", "relay/pipe", "relay/reply", "relay/runtimes", "relay/wire", "teams", "teams/lockedfile"},
+	"relay/dialog":             {"relay/agent", "relay/fleet", "teams/atomicfile", "teams/flock"},
 	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/process", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":               {}, // plain structs and codes: what a client links
@@ -87,7 +88,7 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/plain", "teams", "teams/lockedfile", "teams/tasks",
 	},
 	"status/attention": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/link", "relay/pane", "relay/tmux", "relay/toolcall",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/dialog", "relay/fleet", "relay/link", "relay/pane", "relay/tmux", "relay/toolcall",
 		"status", "status/api", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript",
 	},
 	"status/alert":   {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
@@ -109,7 +110,7 @@ var mayImport = map[string][]string{
 		"status", "status/api", "teams",
 	},
 	"status/bridge": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/dialog", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux",
 		"status", "status/api", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/question", "status/view", "teams",
 	},
 	"status/service": {

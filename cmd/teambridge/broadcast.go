@@ -63,7 +63,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err := o.suits(to); err != nil {
 		return err
 	}
-	if agreed, err := a.mayTellSessions(ctx, to, o.except, text == "-"); err != nil || !agreed {
+	if agreed, err := mayTellSessions(ctx, a, to, o.except, text == "-"); err != nil || !agreed {
 		return err
 	}
 	a.leaveOpen = true
@@ -103,7 +103,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 
 // mayTellSessions asks the person at a terminal whether all sessions are meant, which have nothing to do with one another. piped says
 // that standard input was the text.
-func (a *app) mayTellSessions(ctx context.Context, to api.Target, except []string, piped bool) (bool, error) {
+func mayTellSessions(ctx context.Context, a *app, to api.Target, except []string, piped bool) (bool, error) {
 	if to.Way != api.WaySession || !a.keyboard || piped || a.json {
 		return true, nil
 	}

@@ -12,19 +12,92 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay/agent"
+	"teambridge/relay/claude"
+	"teambridge/relay/dialog"
 	"teambridge/relay/pane"
 	"teambridge/relay/stophook"
 	"teambridge/relay/wake"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
 
 func newHook(a *app) *cobra.Command {
-	return group("hook", "What hooks of Claude Code run: stop, wait",
-		`Report the ends of turns, and take messages. "teambridge setup" has Claude Code
-run these commands.`,
-		newHookStop(a), newHookWait(a))
+	return group("hook", "What hooks of Claude Code run: stop, wait, permit",
+		`Report the ends of turns, take messages, and wait for answers to dialogs.
+"teambridge setup" has Claude Code run these commands.`,
+		newHookStop(a), newHookWait(a), newHookPermit(a))
+}
+
+func newHookPermit(a *app) *cobra.Command {
+	pid := 0
+	cmd := &cobra.Command{
+		Use:   "permit",
+		Short: "Wait for the answer to a dialog at a terminal; Claude Code runs it",
+		Long: `Wait for a person's answer to what a session asks at its terminal, as a
+PermissionRequest hook.
+
+The JSON of the hook is on standard input, and the answer is printed. The dialog
+stays at the terminal, where it can be answered, too: the first answer counts.
+It ends at once, without an answer, unless "teambridge setup questions" has
+turned this on, and if a subagent asks or the session is headless.
+
+Exit status: 0; 1 it could not wait: the dialog stays.`,
+		Example: `  teambridge hook permit --pid $PPID < hook.json`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return waitForPermit(cmd.Context(), a, pid) },
+	}
+	pidFlag(cmd, &pid)
+	return cmd
+}
+
+// noDialog is after how long a hook ends whose session shows no dialog.
+const noDialog = time.Minute
+
+// waitForPermit decides on what the session asks in which it is a hook, once a person has answered it elsewhere.
+func waitForPermit(ctx context.Context, a *app, pid int) error {
+	if entry, _ := a.lookup("CLAUDE_CODE_ENTRYPOINT"); entry != "cli" || pid <= 1 || !dialog.IsOn(a.state) {
+		return nil
+	}
+	data, err := readHookJSON(ctx, a)
+	if err != nil {
+		return err
+	}
+	use, session, err := claude.HookUse(data)
+	if err != nil || use.Subagent != "" || use.Tool == "" {
+		return err // while a hook of a subagent runs, there is no dialog
+	}
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	q := dialog.NewQuestion(use)
+	q.PID, q.Claude, q.Conversation = pid, root.Path(), session
+	var shown time.Time // the dialog
+	over := func() bool {
+		p, _ := transcript.ProcessWith(root.Path(), pid)
+		q.Start = cmp.Or(q.Start, p.ProcStart)
+		switch {
+		case p.Session != session || p.ProcStart != q.Start || teams.StateOf(p) == teams.Gone:
+			return true
+		case p.Status == transcript.ProcessWaiting && shown.IsZero():
+			shown = p.Changed
+		case p.Status == transcript.ProcessWaiting:
+			return !p.Changed.Equal(shown)
+		}
+		return p.Status != transcript.ProcessWaiting && (!shown.IsZero() || time.Since(q.At) > noDialog)
+	}
+	if over() {
+		return nil
+	}
+	return dialog.Ask(ctx, a.state, q, over, func(d agent.Decision) error {
+		line, err := claude.HookDecision(use, d)
+		if err == nil {
+			_, err = a.stdout.Write(append(line, '\n'))
+		}
+		return err
+	})
 }
 
 func newHookStop(a *app) *cobra.Command {
@@ -58,7 +131,7 @@ Exit status: 0 there was no message; 1 it could not wait; 42 there is a message.
 		Example: `  teambridge hook wait --pid $PPID < hook.json`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return waitForMessage(cmd.Context(), a, pid, unasked) },
 	}
-	cmd.Flags().IntVar(&pid, "pid", 0, "the process of Claude Code")
+	pidFlag(cmd, &pid)
 	unaskedFlag(cmd, &unasked, "wait even if the session listens for messages itself")
 	return cmd
 }
@@ -109,11 +182,20 @@ type hookInput struct {
 	Answer     string `json:"last_assistant_message"`
 }
 
-func readHook(ctx context.Context, a *app) (in hookInput, err error) {
-	var data []byte
+// pidFlag adds the flag that says in which process a hook was started.
+func pidFlag(cmd *cobra.Command, pid *int) {
+	cmd.Flags().IntVar(pid, "pid", 0, "the process of Claude Code")
+}
+
+func readHookJSON(ctx context.Context, a *app) (data []byte, err error) {
 	if interruptibly(ctx, func() { data, err = io.ReadAll(io.LimitReader(a.stdin, maxHookJSON)) }) != nil {
-		return in, errors.New("standard input does not end")
+		return nil, errors.New("standard input does not end")
 	}
+	return data, err
+}
+
+func readHook(ctx context.Context, a *app) (in hookInput, err error) {
+	data, err := readHookJSON(ctx, a)
 	if err != nil {
 		return in, err
 	}

@@ -123,6 +123,9 @@ func parseAnswers(q api.Question, values []string) (map[string]string, error) {
 
 // answerQuestion answers the question that id means.
 func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Question) (api.Permit, error)) error {
+	if inside, _ := a.lookup("CLAUDECODE"); inside != "" {
+		return refuse("run it in a terminal of your own", "this is the shell of an agent, and only a person may answer")
+	}
 	b := a.bridge(ctx)
 	if a.silent != nil {
 		return a.silent // only a service knows what is asked

@@ -159,35 +159,76 @@ func answered(input json.RawMessage, answers map[string]string) (json.RawMessage
 
 // answer is the line that answers a question.
 func answer(p *agent.Permission, id string, u agent.Use, d agent.Decision) ([]byte, error) {
-	var response any
-	if d.Allow {
-		input := json.RawMessage(cmp.Or(string(u.Input), "{}"))
-		if len(d.Answers) > 0 {
-			var err error
-			if input, err = answered(u.Input, d.Answers); err != nil {
-				return nil, fmt.Errorf("claude: answer about %s: %w", u.Tool, err)
-			}
-		}
-		var updates []permissionUpdate
-		if i := slices.Index(u.Session, d.Session); i >= 0 {
-			updates = []permissionUpdate{{"addRules", sessionRules(u.Suggestions)[i], "allow", "session"}}
-		}
-		response = struct {
-			Behavior string             `json:"behavior"`
-			Input    json.RawMessage    `json:"updatedInput"`
-			Updates  []permissionUpdate `json:"updatedPermissions,omitempty"`
-		}{"allow", input, updates}
-	} else {
-		response = struct {
-			Behavior string `json:"behavior"`
-			Message  string `json:"message"`
-		}{"deny", p.Denial(d)}
+	response, err := decided(u, d, p.Denial(d))
+	if err != nil {
+		return nil, err
 	}
 	data, err := encodeAnswer(answerBody{Subtype: "success", RequestID: id, Response: response})
 	if err != nil {
 		return nil, fmt.Errorf("claude: answer about %s: %w", u.Tool, err)
 	}
 	return data, nil
+}
+
+// decided is what Claude Code is told of a decision; denial is the reason of one that denies.
+func decided(u agent.Use, d agent.Decision, denial string) (any, error) {
+	if !d.Allow {
+		return struct {
+			Behavior string `json:"behavior"`
+			Message  string `json:"message"`
+		}{"deny", denial}, nil
+	}
+	input := json.RawMessage(cmp.Or(string(u.Input), "{}"))
+	if len(d.Answers) > 0 {
+		var err error
+		if input, err = answered(u.Input, d.Answers); err != nil {
+			return nil, fmt.Errorf("claude: answer about %s: %w", u.Tool, err)
+		}
+	}
+	var updates []permissionUpdate
+	if i := slices.Index(u.Session, d.Session); i >= 0 {
+		updates = []permissionUpdate{{"addRules", sessionRules(u.Suggestions)[i], "allow", "session"}}
+	}
+	return struct {
+		Behavior string             `json:"behavior"`
+		Input    json.RawMessage    `json:"updatedInput"`
+		Updates  []permissionUpdate `json:"updatedPermissions,omitempty"`
+	}{"allow", input, updates}, nil
+}
+
+// HookUse returns what a PermissionRequest hook is about, given its input.
+func HookUse(input []byte) (u agent.Use, session string, err error) {
+	var in struct {
+		Session     string            `json:"session_id"`
+		Mode        string            `json:"permission_mode"`
+		Tool        string            `json:"tool_name"`
+		Input       json.RawMessage   `json:"tool_input"`
+		Subagent    string            `json:"agent_id"`
+		Suggestions []json.RawMessage `json:"permission_suggestions"`
+	}
+	if err := json.Unmarshal(input, &in); err != nil {
+		return u, "", fmt.Errorf("read the JSON of the hook: %w", err)
+	}
+	body, err := json.Marshal(map[string]any{
+		"tool_name": in.Tool, "input": in.Input, "agent_id": in.Subagent, "permission_suggestions": in.Suggestions,
+	})
+	if err != nil {
+		return u, "", fmt.Errorf("read the JSON of the hook: %w", err)
+	}
+	return NewUse(body, in.Mode), in.Session, nil
+}
+
+// HookDecision is what a PermissionRequest hook prints to decide on a use.
+func HookDecision(u agent.Use, d agent.Decision) ([]byte, error) {
+	decision, err := decided(u, d, cmp.Or(d.Reason, agent.NotAllowed))
+	if err != nil {
+		return nil, err
+	}
+	type output struct {
+		Event    string `json:"hookEventName"`
+		Decision any    `json:"decision"`
+	}
+	return rawjson.Encode(map[string]output{"hookSpecificOutput": {"PermissionRequest", decision}})
 }
 
 type answerBody struct {

@@ -139,8 +139,8 @@ func NewPermissionPrompter(changed func(q Question, open bool)) *PermissionPromp
 	return &PermissionPrompter{changed: changed, open: map[string]waiting{}}
 }
 
-// newQuestion returns what to ask a person about a use.
-func newQuestion(use agent.Use) Question {
+// NewQuestion returns what to ask a person about a use.
+func NewQuestion(use agent.Use) Question {
 	input := slices.Clone(use.Input)
 	digest := sha256.Sum256(slices.Concat([]byte(use.Tool), []byte("\n"), input))
 	return Question{
@@ -152,7 +152,7 @@ func newQuestion(use agent.Use) Question {
 
 // ask waits for a person's decision.
 func (p *PermissionPrompter) ask(ctx context.Context, use agent.Use) agent.Decision {
-	w := waiting{Question: newQuestion(use), ctx: ctx, use: use, answer: make(chan agent.Decision, 1)}
+	w := waiting{Question: NewQuestion(use), ctx: ctx, use: use, answer: make(chan agent.Decision, 1)}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()

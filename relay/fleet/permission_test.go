@@ -68,13 +68,13 @@ func TestQuestion(t *testing.T) {
 		{"2.1.280/can_use_tool.AskUserQuestion", Question{Kind: agent.AsksPerson, Tool: "AskUserQuestion"}},
 	} {
 		use := recorded(t, test.name, "")
-		got := newQuestion(use)
+		got := NewQuestion(use)
 		if string(got.Input) != string(use.Input) || len(got.Suggestions) != len(use.Suggestions) {
 			t.Errorf("%s: input %s, suggestions %s", test.name, got.Input, got.Suggestions)
 		}
 		other := use
 		other.Input = append([]byte(" "), use.Input...)
-		if id := newQuestion(use); id.ID == got.ID || id.Digest != got.Digest || newQuestion(other).Digest == got.Digest {
+		if id := NewQuestion(use); id.ID == got.ID || id.Digest != got.Digest || NewQuestion(other).Digest == got.Digest {
 			t.Errorf("%s: ids %s and %s, digests %s and %s", test.name, id.ID, got.ID, id.Digest, got.Digest)
 		}
 		got.ID, got.Digest, got.Input, got.Suggestions, got.At = "", "", nil, nil, test.want.At
@@ -104,7 +104,7 @@ func TestAnswerRefused(t *testing.T) {
 	}{
 		{"another id", bash, func(a *Answer) { a.Question = "x" }, ErrNoQuestion, "x"},
 		{"no id", bash, func(a *Answer) { a.Question = "" }, ErrNoQuestion, ""},
-		{"another input", bash, func(a *Answer) { a.Digest = newQuestion(ask).Digest }, ErrOtherInput, "digest"},
+		{"another input", bash, func(a *Answer) { a.Digest = NewQuestion(ask).Digest }, ErrOtherInput, "digest"},
 		{"no digest", bash, func(a *Answer) { a.Digest = "" }, ErrOtherInput, "digest"},
 		{"a rule that is not offered", bash, func(a *Answer) { a.Session = "Bash" }, ErrAnswer, rule},
 		{"a rule in plan mode", plan, func(a *Answer) { a.Session = rule }, ErrAnswer, rule},

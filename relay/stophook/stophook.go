@@ -1,6 +1,7 @@
 // Package stophook finds, adds and removes the hooks of teambridge in the text of a settings file of Claude
-// Code: the Stop hook, which reports the end of each turn of an agent in a terminal, and the waiting hook, which hands
-// over messages: see package wake. "teambridge setup" reads and writes the files.
+// Code: the Stop hook, which reports the end of each turn of an agent in a terminal, the waiting hook, which hands
+// over messages (see package wake), and the one that lets dialogs be answered from elsewhere (see package dialog). "teambridge setup"
+// reads and writes the files.
 //
 // A settings file belongs to the user. All that is in it stays as it is, byte for byte, and one
 // that is not as expected is an error.
@@ -48,8 +49,11 @@ var waiting = func() (list []hook) {
 // WakeStatus is the exit status with which "teambridge hook wait" wakes the model.
 const WakeStatus = 42
 
+// permit waits for the answer of a person to a dialog: see package dialog. Status 2 would be no answer either.
+var permit = hook{event: "PermissionRequest", verb: "permit", guard: ` --pid "$PPID" || exit 1`, timeout: 24 * 60 * 60}
+
 // all are our hooks, in the order in which they are installed.
-var all = append([]hook{stop}, waiting...)
+var all = append(append([]hook{stop}, waiting...), permit)
 
 // Unasked is the flag of the waiting hook for sessions that have a socket, too.
 const Unasked = "--unasked"
@@ -58,7 +62,7 @@ const Unasked = "--unasked"
 func (h hook) command(program string, flags []string) string {
 	words := []string{shell.Quote(program), "hook", h.verb}
 	for _, f := range flags {
-		if f == Unasked && h.verb == stop.verb {
+		if f == Unasked && h.verb != waiting[0].verb {
 			continue
 		}
 		words = append(words, shell.Quote(f))
@@ -70,7 +74,7 @@ func (h hook) command(program string, flags []string) string {
 // command that does more is somebody else's.
 var ours = sync.OnceValue(func() map[string]*regexp.Regexp {
 	byVerb := map[string]*regexp.Regexp{}
-	for _, h := range all[:2] {
+	for _, h := range []hook{stop, waiting[0], permit} {
 		byVerb[h.verb] = regexp.MustCompile(strings.ReplaceAll(`^(WORD) hook `+h.verb+`(?: --(?:state|claude)-dir WORD| `+Unasked+`)*(?:`+regexp.QuoteMeta(h.guard)+`)?$`,
 			"WORD", `(?:'(?:[^']|'\\'')+'|[0-9A-Za-z@%+=:,./_-]+)`))
 	}
@@ -96,7 +100,7 @@ func (h hook) programOf(command, own string) (program string, known bool) {
 func (h hook) path() []string { return []string{hooksKey, h.event} }
 
 // Add returns the content of a settings file with our hooks, which run program with flags, and what was made for each. was is what an
-// earlier call has made. With wait, the waiting hook is among them. A hook that runs own is one of ours, whatever its name.
+// earlier call has made. With wait, those that wait are among them. A hook that runs own is one of ours, whatever its name.
 func Add(data []byte, own, program string, flags []string, wait bool, was []rawjson.Made) (_ []byte, made []rawjson.Made, err error) {
 	for i, h := range all {
 		if h.verb != stop.verb && !wait {

@@ -37,7 +37,7 @@ func FuzzHookFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// count returns how many hooks there are of each kind, or an error.
-		count := func(data []byte) (n [4]int, err error) {
+		count := func(data []byte) (n [5]int, err error) {
 			for i, h := range all {
 				found, err := h.in(data, hookTestProgram)
 				if err != nil {
@@ -87,10 +87,10 @@ func FuzzHookFile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if had == [4]int{} && !bytes.Equal(back, data) {
+		if had == [5]int{} && !bytes.Equal(back, data) {
 			t.Fatalf("removed again: %q, want %q", back, data)
 		}
-		if n, err := count(back); err != nil || n != [4]int{} {
+		if n, err := count(back); err != nil || n != [5]int{} {
 			t.Fatalf("removed again: %q: %v", back, err)
 		}
 		if v := jsonOf(t, got); v != nil {

@@ -184,9 +184,12 @@ const (
 	QuestionDenied  = "denied"
 )
 
+// Terminal is the [Asked.Relay] of what a session asks at its terminal and lets be answered elsewhere, too. A relay's id is a UUID.
+const Terminal = "terminal"
+
 // Asked is a question, and the agent that asks it.
 type Asked struct {
-	Relay  string `json:"relay"` // its id
+	Relay  string `json:"relay"` // its id, or [Terminal]
 	Team   string `json:"team"`
 	Member string `json:"member"`
 	State  string `json:"state"` // [QuestionOpen] and its like

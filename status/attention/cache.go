@@ -21,6 +21,7 @@ import (
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/transcript"
 )
 
 // cachedTeam is one team as it was last read.
@@ -496,7 +497,10 @@ func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, no
 	if err != nil {
 		return err
 	}
-	e.waits = slices.Concat(e.messageWaits, waits, typed, e.stateWaits(c.opts.Root.Path(), now, served), silent, e.loopWaits())
+	asks := func(of transcript.Process, since time.Time, there string) (api.Attention, bool) {
+		return c.answerable(e, of, since, now, there)
+	}
+	e.waits = slices.Concat(e.messageWaits, waits, typed, e.stateWaits(c.opts.Root.Path(), now, served, asks), silent, e.loopWaits())
 	markDismissable(e.waits)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/dialog"
 	"teambridge/relay/link"
 	"teambridge/relay/pane"
 	"teambridge/relay/tmux"
@@ -185,7 +186,12 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 			if !v.Pane.IsSession() && v.Terminal.Session != "" {
 				do = "answer it in the pane " + v.Terminal.Target()
 			}
-			add(api.WaitsTerminal, v.Since, api.Attention{What: e.whatWaits(v.Why, v.Since, now, func() (transcript.Block, bool) { return c.opts.Panes.Asked(v) }), Do: do})
+			if a, ok := c.answerable(e, v.Process, v.Since, now, do); ok {
+				a.Team, a.Member = v.Pane.Team, v.Pane.Inbox
+				list = append(list, a)
+			} else {
+				add(api.WaitsTerminal, v.Since, api.Attention{What: e.whatWaits(v.Why, v.Since, now, func() (transcript.Block, bool) { return c.opts.Panes.Asked(v) }), Do: do})
+			}
 		}
 		waiting := v.Waiting()
 		var first ledger.PaneMessage
@@ -259,6 +265,26 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 		})
 	}
 	return list, err
+}
+
+// answerable returns the question that the dialog of a process asks, if a hook lets it be answered elsewhere; there is what a person
+// does at the terminal. The hook starts with the dialog.
+func (c *Cache) answerable(e *cachedTeam, p transcript.Process, since, now time.Time, there string) (a api.Attention, ok bool) {
+	if c.opts.State == "" || p.PID == 0 {
+		return a, false
+	}
+	q, ok := dialog.Of(c.opts.State, p.PID, p.ProcStart)
+	if !ok {
+		for _, lag := range []time.Duration{300 * time.Millisecond, time.Second} {
+			if now.Before(since.Add(lag)) {
+				e.dueAt(since.Add(lag))
+			}
+		}
+		return a, false
+	}
+	a = asksFor(api.Question(q.Question))
+	a.Relay, a.Do = api.Terminal, a.Do+", or "+strings.TrimPrefix(there, "answer it ")
+	return a, true
 }
 
 // whatWaits says that an agent waits for its person, why, and what it wants to do, if that is known. Only the person on this machine is

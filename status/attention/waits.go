@@ -82,8 +82,9 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 }
 
 // stateWaits returns what waits for a person because of the states of the members. served
-// reports whether this service runs the relay of a member. root is the Claude directory.
-func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member string) bool) (list []api.Attention) {
+// reports whether this service runs the relay of a member, and asks what the dialog of a process asks: see [Cache.answerable]. root is
+// the Claude directory.
+func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member string) bool, asks func(of transcript.Process, since time.Time, there string) (api.Attention, bool)) (list []api.Attention) {
 	add := func(at time.Time, a api.Attention) {
 		a.Team = e.team.Team
 		parts := []string{a.Team}
@@ -107,6 +108,11 @@ func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member s
 			var of transcript.Process
 			if p := e.known[i].Process; p != nil {
 				of = p.Process
+			}
+			if a, ok := asks(of, s.WordSince, whereToAnswer(of)); ok {
+				a.Team, a.Member = e.team.Team, s.Member
+				list = append(list, a)
+				continue
 			}
 			add(s.WordSince, api.Attention{Kind: api.WaitsTerminal, Member: s.Member, What: e.whatWaits(s.Why, s.WordSince, now, func() (call transcript.Block, ok bool) {
 				if path, found := transcript.Session(root, of.Cwd, of.Session); found && of.Session != "" {

@@ -113,7 +113,7 @@ func TestWaitsBecauseOfStates(t *testing.T) {
 			e.messageWaits = []api.Attention{{Kind: api.WaitsLead}}
 		}
 		var got []string
-		for _, a := range e.stateWaits("", at, func(string) bool { return test.served }) {
+		for _, a := range e.stateWaits("", at, func(string) bool { return test.served }, noDialogs) {
 			got = append(got, a.ID)
 		}
 		if strings.Join(got, " ") != test.want {
@@ -129,7 +129,7 @@ func TestQuestionInTheBackground(t *testing.T) {
 		e := &cachedTeam{team: api.Team{Team: "t", Lead: "lead"}}
 		e.known = []status.Known{{Signs: status.Signs{Process: &teams.AgentProcess{Process: transcript.Process{PID: 7, Job: job}}}}}
 		e.states = []api.Status{{Member: "lead", State: api.StateIdle, Word: api.WordWaiting, Basis: api.BasisProcess}}
-		if got := e.stateWaits("", time.Now(), func(string) bool { return false }); len(got) != 1 || got[0].Do != want {
+		if got := e.stateWaits("", time.Now(), func(string) bool { return false }, noDialogs); len(got) != 1 || got[0].Do != want {
 			t.Errorf("in %q: %+v, want %q", job, got, want)
 		}
 	}
@@ -152,3 +152,6 @@ func TestToolOfAServer(t *testing.T) {
 		t.Errorf("%d bytes, %.20q … %q", n, long.What, long.What[n-8:])
 	}
 }
+
+// noDialogs says that no dialog can be answered elsewhere.
+func noDialogs(transcript.Process, time.Time, string) (a api.Attention, ok bool) { return a, false }

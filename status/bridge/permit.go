@@ -3,8 +3,10 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
+	"teambridge/relay/dialog"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -31,13 +33,39 @@ func (l *Control) atTerminals(ctx context.Context, team string, err error) error
 	return err
 }
 
+// dialogs returns what sessions ask at their terminals and can be answered elsewhere, too.
+func (l *Control) dialogs(ctx context.Context, team string) (list []api.Asked, err error) {
+	if l.Opts.State == "" {
+		return nil, nil
+	}
+	open, err := dialog.Open(l.Opts.State)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	waits, err := l.Attention(ctx, team)
+	for _, q := range open {
+		i := slices.IndexFunc(waits, func(a api.Attention) bool { return a.Relay == api.Terminal && a.ID == q.ID })
+		if i >= 0 { // else it has just been asked or answered
+			list = append(list, api.Asked{Relay: api.Terminal, Team: waits[i].Team, Member: waits[i].Member, State: api.QuestionOpen, Question: api.Question(q.Question)})
+		}
+	}
+	return list, err
+}
+
 // Questions returns what agents ask; see [api.Bridge].
 func (l *Control) Questions(ctx context.Context, team string) ([]api.Asked, error) {
+	list, err := l.dialogs(ctx, team)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := l.asking(); err != nil {
+		if len(list) > 0 {
+			return list, nil
+		}
 		return nil, l.atTerminals(ctx, team, err)
 	}
 	relays, err := l.Relays(ctx, team)
-	list := []api.Asked{}
+	list = append([]api.Asked{}, list...)
 	for _, e := range relays {
 		for _, q := range e.Questions {
 			list = append(list, api.Asked{Relay: e.ID, Team: e.Team, Member: e.Member, State: api.QuestionOpen, Question: q})
@@ -50,7 +78,8 @@ func (l *Control) Questions(ctx context.Context, team string) ([]api.Asked, erro
 // Question returns an open question; see [api.Bridge].
 func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, err error) {
 	list, err := l.Questions(ctx, team)
-	if err != nil {
+	was, known := dialog.Became(l.Opts.State, id)
+	if err != nil && !known {
 		return q, err
 	}
 	ids := make([]string, len(list))
@@ -63,6 +92,12 @@ func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, e
 	}
 	if whole != "" {
 		return list[slices.Index(ids, whole)], nil
+	}
+	if known {
+		return q, notPermitted(id, fmt.Errorf("question %s: %w: %s", id, fleet.ErrAnswered, was))
+	}
+	if l.carrying.fleet() == nil {
+		return q, notPermitted(id, fleet.ErrNoQuestion)
 	}
 	// A relay remembers what became of it. An answer without a digest answers nothing.
 	relays, err := l.Relays(ctx, team)
@@ -79,6 +114,12 @@ func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, e
 
 // Permit answers a question; see [api.Bridge].
 func (l *Control) Permit(ctx context.Context, relay string, p api.Permit) (api.RelayEntry, error) {
+	if relay == api.Terminal {
+		if err := dialog.Answer(ctx, l.Opts.State, fleet.Answer(p)); err != nil {
+			return api.RelayEntry{}, notPermitted(p.Question, err)
+		}
+		return api.RelayEntry{ID: api.Terminal}, nil
+	}
 	f, err := l.asking()
 	if err != nil {
 		return api.RelayEntry{}, err

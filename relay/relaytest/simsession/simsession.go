@@ -357,6 +357,11 @@ func (p *program) obey(line string) {
 			p.write(object{"type": "attachment", "attachment": object{"type": "queued_command", "prompt": f.Message.Content, "origin": object{"kind": "peer", "msg_id": f.ID}}})
 		}
 		p.queue = nil
+	case "ask": // shows a dialog
+		p.record["status"], p.record["waitingFor"], p.record["statusUpdatedAt"] = "waiting", "permission prompt", time.Now().UnixMilli()
+	case "answered":
+		p.record["status"], p.record["statusUpdatedAt"] = "busy", time.Now().UnixMilli()
+		delete(p.record, "waitingFor")
 	case "hold":
 		p.hold = true
 	case "allow slowly": // its transcript has it later

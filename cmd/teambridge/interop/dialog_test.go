@@ -1,0 +1,112 @@
+package interop
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"teambridge/relay/dialog"
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// A person answers from elsewhere what a session asks at its terminal, with a service and without; the dialog can always be answered
+// there, also when the hook is killed.
+func TestRealDialogs(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		p := &hookedUser{sessionUser: newSomebody(t, nil), version: v}
+		if err := dialog.Turn(p.state(), true); err != nil {
+			t.Fatal(err)
+		}
+		p.hooks()
+		p.begins(v, "--permission-mode", "default")
+		p.sessionUser.session()
+		made := func(name string) bool {
+			_, err := os.Stat(filepath.Join(p.home.Work, name))
+			return err == nil
+		}
+		// asked has the session ask to use a tool, and waits until the question is listed.
+		asked := func(tool string, input any) (q api.Asked) {
+			t.Helper()
+			p.prompts(standin.CallLine(tool, input))
+			until(t, p.ctx, func() bool {
+				status, out, _ := p.run("permit", "--json")
+				if status != 0 {
+					return false
+				}
+				list := decoded[[]api.Asked](t, out)
+				if len(list) == 1 {
+					q = list[0]
+				}
+				return len(list) == 1
+			}, func() string { return "nothing is asked:\n" + p.terminal.Screen() })
+			return q
+		}
+		makes := func(name string) map[string]string {
+			return map[string]string{"command": `python3 -c 'open("` + name + `","w")'`, "description": "make it"}
+		}
+		shows := func(text string) {
+			t.Helper()
+			until(t, p.ctx, func() bool { return strings.Contains(p.terminal.Screen(), text) }, func() string { return "the terminal does not show " + text + ":\n" + p.terminal.Screen() })
+		}
+
+		q := asked("Bash", makes("one"))
+		p.must("permit", q.ID[:8])
+		p.sessionUser.session() // is idle again
+		if !made("one") {
+			t.Errorf("it was allowed, and not run:\n%s", p.terminal.Screen())
+		}
+		q = asked("Bash", makes("two"))
+		p.must("deny", q.ID[:8], "--reason", "not on Fridays")
+		p.sessionUser.session()
+		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return r.Has("not on Fridays") }); err != nil || made("two") {
+			t.Errorf("it was denied, run: %t, and the reason: %v", made("two"), err)
+		}
+
+		p.serves()
+		q = asked("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
+			"question": "Which colour?", "header": "Colour", "multiSelect": false,
+			"options": []any{map[string]string{"label": "Blue", "description": "b"}, map[string]string{"label": "Red", "description": "r"}},
+		}}})
+		if out := p.must("inbox"); !strings.Contains(out, "Which colour?") {
+			t.Errorf("inbox:\n%s", out)
+		}
+		p.must("permit", q.ID, "--answer", "Blue")
+		p.sessionUser.session()
+		if shows("Which colour?"); !strings.Contains(p.terminal.Screen(), "Blue") {
+			t.Errorf("the answer is not there:\n%s", p.terminal.Screen())
+		}
+
+		// At the terminal first.
+		q = asked("Bash", makes("three"))
+		shows("1. Yes")
+		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionUser.session()
+		if status, out, errs := p.run("deny", q.ID); status != api.ExitRefused || !made("three") {
+			t.Errorf("an answer after that at the terminal: %d, %s%s", status, out, errs)
+		}
+
+		// A hook that is killed leaves the dialog.
+		q = asked("Bash", makes("four"))
+		if out, err := exec.Command("pkill", "-KILL", "-f", fmt.Sprintf("hook permit --state-dir %s --pid %d", p.state(), p.terminal.Pid())).CombinedOutput(); err != nil {
+			t.Fatalf("the hook is not killed: %v: %s", err, out)
+		}
+		if status, out, errs := p.run("permit", q.ID); status == 0 || made("four") {
+			t.Errorf("an answer to one whose hook was killed: %d, %s%s", status, out, errs)
+		}
+		shows("1. Yes")
+		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil {
+			t.Fatal(err)
+		}
+		p.sessionUser.session()
+		if !made("four") {
+			t.Errorf("allowed at the terminal, and not run:\n%s", p.terminal.Screen())
+		}
+	})
+}
