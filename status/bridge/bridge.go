@@ -6,7 +6,11 @@
 //
 // Only target.go decides which team is meant, and whether a name is that of a member or of a pane.
 // way.go has what the ways to reach somebody have in common, and each of them is a file: row.go
-// with prompt.go, and pane.go.
+// with prompt.go, pane.go, machine.go and person.go. control.go, with what uses it, is what controls agents.
+//
+// A Local embeds what other packages know, none of which imports this one: local opens the files of this machine, history
+// has what was seen and recorded, and links the other machines. A service gives it a [Carrying], and history a
+// [history.Recording]; without them, it is that of a command.
 package bridge
 
 import (
@@ -32,11 +36,11 @@ type Local struct {
 	*Control
 
 	carrying *Carrying // nil in a command
+	fates    rows      // what carrying knows, or what a command has put into inboxes
 
 	mu     sync.Mutex
-	sent   map[string]*following // what a command has put into inboxes, by [followed]
-	typing map[string]bool       // deliveries that a command types into panes itself
-	warned bool                  // that the journal cannot be used
+	typing map[string]bool // deliveries that a command types into panes itself
+	warned bool            // that the journal cannot be used
 }
 
 // New returns a Local. It opens nothing.
@@ -44,8 +48,14 @@ func New(opts Options) *Local { return ForService(opts, nil, nil) }
 
 // ForService returns the Local of a service, which records and carries all the time.
 func ForService(opts Options, rec *history.Recording, carrying *Carrying) *Local {
-	l := &Local{Files: local.Open(opts), carrying: carrying, sent: map[string]*following{}, typing: map[string]bool{}}
-	l.Archive = history.Open(l.Files, history.Options{Recording: rec, WithoutLedger: l.withoutLedger, HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) }})
+	l := &Local{Files: local.Open(opts), carrying: carrying, fates: carrying, typing: map[string]bool{}}
+	if carrying == nil {
+		l.fates = &ownRows{sent: map[string]following{}}
+	}
+	l.Archive = history.Open(l.Files, history.Options{
+		Recording: rec, WithoutLedger: l.withoutLedger,
+		HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) },
+	})
 	l.Transcripts, l.TaskLists = &history.Transcripts{Archive: l.Archive}, &history.TaskLists{Archive: l.Archive}
 	l.Machines = links.New(l.Files)
 	l.Targets = &Targets{l.Files, l.Archive, l.Machines}

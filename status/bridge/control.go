@@ -55,6 +55,14 @@ func (c *Carrying) news() (news <-chan struct{}, done func()) {
 	return c.News()
 }
 
+// conversations is what a service has read of transcripts; nil in a command, which reads them as it needs them.
+func (c *Carrying) conversations() *teams.Conversations {
+	if c == nil {
+		return nil
+	}
+	return c.Conversations
+}
+
 // Control controls agents: their relays, questions, deliveries and places.
 type Control struct {
 	*Targets

@@ -254,10 +254,7 @@ func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, ti
 		return a, err
 	}
 	w.Member = a.Sent.Member
-	wait, cancel := ctx, context.CancelFunc(func() {})
-	if timeout > 0 {
-		wait, cancel = context.WithTimeout(ctx, timeout)
-	}
+	wait, cancel := Within(ctx, timeout, "no answer from "+w.Member)
 	defer cancel()
 	for {
 		now, err := l.outgoing(ctx, a.Sent)

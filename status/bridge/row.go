@@ -3,16 +3,13 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/relay"
 	"teambridge/status/api"
-	"teambridge/status/history"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -133,9 +130,7 @@ func (l inboxWay) row(ctx context.Context, to *Target, from string, force, dryRu
 		return f
 	}
 	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.OpenJournal, l.Opts.RecordWithin, l.unrecorded
-	if l.carrying != nil {
-		opts.Conversations = l.carrying.Conversations
-	}
+	opts.Conversations = l.carrying.conversations()
 	r.sender, err = mail.New(ctx, opts)
 	return r, err
 }
@@ -160,11 +155,12 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 	if opts != (promptOptions{}) {
 		return sent, notPrompted(reason)
 	}
-	d, err := r.append(ctx, member, m, follow || r.carrying != nil)
+	track := r.fates.track(follow)
+	d, err := r.append(ctx, member, m, track)
 	if err != nil {
 		return view.Sent(d), err
 	}
-	if follow || r.carrying != nil {
+	if track {
 		r.put = append(r.put, d)
 	}
 	if d.Reachable() && r.sender.Waiting(ctx, d) {
@@ -178,16 +174,7 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 // follow lets what was put into inboxes be followed. Then nothing more may be sent: who follows
 // it closes the team.
 func (r *row) follow() {
-	if r.carrying != nil {
-		r.to.kept = len(r.put) > 0 && r.carrying.Follow(r.sender, r.put)
-		return
-	}
-	r.to.kept = len(r.put) > 0
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, d := range r.put {
-		r.sent[followed(view.Sent(d))] = &following{r.sender, d}
-	}
+	r.to.kept = len(r.put) > 0 && r.fates.follow(r.sender, r.put)
 }
 
 // append puts a message into the inbox of a member, and records what was seen of one to track.
@@ -202,23 +189,10 @@ func (r *row) append(ctx context.Context, member string, m mail.Message, track b
 	case d.Unrecorded != nil:
 		r.Opts.Warn(fmt.Errorf("the message is in the inbox, but that was not recorded: %w", d.Unrecorded))
 	}
-	switch {
-	case r.carrying != nil:
-		r.carrying.Record(ctx, r.sender, d)
-	case d.Seen != nil:
-		r.sender.Record(ctx, journal.SnapshotOf(r.sender.Key(d), d.Seen))
-	}
+	r.fates.record(ctx, r.sender, d)
 	d.Seen = nil // it is large
 	return d, nil
 }
-
-// following is a message that was put into an inbox here, and what can tell what becomes of it.
-type following struct {
-	sender *mail.Sender
-	d      mail.Delivered
-}
-
-func followed(s api.Sent) string { return s.Team + "\n" + s.Member + "\n" + s.ID }
 
 // await waits until the agent has taken a message, or its model was given it.
 func (l inboxWay) await(_, ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
@@ -227,44 +201,8 @@ func (l inboxWay) await(_, ctx context.Context, s api.Sent, until string, timeou
 		return s, api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
 	case until == api.Seen && l.outdated(ctx, s) != nil:
 		return s, api.Decide(api.CodeUnknown, "the message stays sent", "nothing shows that a model was given the message: %v", l.outdated(ctx, s))
-	case l.carrying != nil:
-		return l.receipt(ctx, s, until, timeout)
 	}
-	return l.taken(ctx, s, until, timeout)
-}
-
-// taken waits until the agent has taken a message that this process has put into its inbox,
-// or until its model was given it.
-func (l inboxWay) taken(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
-	l.mu.Lock()
-	f := l.sent[followed(s)]
-	l.mu.Unlock()
-	if f == nil {
-		return s, api.Decide(api.CodeNotFound, "a service follows all messages", "the message %q to %s was not sent by this process", s.ID, s.Member)
-	}
-	taken := false
-	var err error
-	if until == api.Seen {
-		taken, err = f.sender.AwaitSeen(ctx, f.d)
-	} else {
-		err = f.sender.Await(ctx, f.d)
-	}
-	if err == nil || Agent(ctx) { // whose server runs for long, and does not ask again
-		l.mu.Lock()
-		delete(l.sent, followed(s))
-		l.mu.Unlock()
-		defer f.sender.Team().Close() // nothing was written through it
-	}
-	switch {
-	case err == nil:
-		s.State = until
-	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
-	case taken:
-		err = l.notSeen(f.sender.Team(), s, timeout)
-	default:
-		err = l.notTaken(ctx, f.sender.Team(), s, timeout)
-	}
-	return s, err
+	return l.fates.await(ctx, l, s, until, timeout)
 }
 
 // outdated returns an error if the Claude Code of a message's recipient is too old.
@@ -283,52 +221,6 @@ func (l inboxWay) outdated(ctx context.Context, s api.Sent) error {
 		return nil
 	}
 	return t.Agent(c, s.Member).Version().Check(s.Member)
-}
-
-// receipt waits until the receipt of a message that the service follows says what became of it.
-func (l inboxWay) receipt(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
-	root, err := l.Opts.Root()
-	if err != nil {
-		return s, err
-	}
-	t, err := root.Team(s.Team)
-	if err != nil {
-		return s, err
-	}
-	defer t.Close() // nothing was written through it
-	news, done := l.carrying.news()
-	defer done()
-	look := time.NewTicker(history.Recheck) // nothing tells that a team has ended
-	defer look.Stop()
-	for {
-		gone := t.Exists()
-		r, err := l.Receipt(context.WithoutCancel(ctx), s.Team, 0, s.Member, s.ID)
-		switch {
-		case err != nil:
-			return s, cmp.Or(gone, err)
-		case r.State == api.Lost:
-			return s, api.Decide(api.CodeLost, view.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
-		case r.State == api.Unknown && gone == nil:
-			return s, api.Decide(api.CodeUnknown, view.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
-		case until == api.Seen && r.SeenAt != nil, until == api.Consumed && r.State == api.Consumed:
-			s.State = until
-			return s, nil
-		case gone != nil:
-			return s, gone
-		}
-		select {
-		case <-news:
-		case <-look.C:
-		case <-ctx.Done():
-			switch {
-			case !errors.Is(ctx.Err(), context.DeadlineExceeded):
-				return s, context.Cause(ctx)
-			case r.State == api.Consumed:
-				return s, l.notSeen(t, s, timeout)
-			}
-			return s, l.notTaken(ctx, t, s, timeout)
-		}
-	}
 }
 
 // notTaken is the error for a message that was not taken within a time. ctx may have ended.

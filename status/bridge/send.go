@@ -77,10 +77,7 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 // that it has sent, a service all. What a command has put into the queue of a pane, Await types.
 func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	start := time.Now()
-	wait, cancel := ctx, context.CancelFunc(func() {})
-	if timeout > 0 {
-		wait, cancel = context.WithTimeout(ctx, timeout)
-	}
+	wait, cancel := Within(ctx, timeout, "the message is not "+until)
 	defer cancel()
 	s, err := l.sentBy(ctx, s, until).await(ctx, wait, s, until, timeout)
 	s.WaitedMs += time.Since(start).Milliseconds()
