@@ -110,7 +110,7 @@ func TestProblems(t *testing.T) {
 		_, err = open.Config(ctx)
 		return err
 	}
-	for _, name := range []string{"nobody", "mytea", "../teams/myteam", "..", ".", "", " ", "a/b", `a\b`, "myteam\x00", "%2e%2e", "CON", strings.Repeat("x", 65), "myteam?x=1", "myteam#"} {
+	for _, name := range []string{"nobody", "myteem", "../teams/myteam", "..", ".", "", " ", "a/b", `a\b`, "myteam\x00", "%2e%2e", "CON", strings.Repeat("x", 65), "myteam?x=1", "myteam#"} {
 		_, err := c.Team(ctx, name)
 		want := view.Explain(team(name))
 		if name == "" {
