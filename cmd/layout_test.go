@@ -133,7 +133,7 @@ var mayImport = map[string][]string{
 	"status/mcp":         {"status/api", "status/view", "teams/rawjson"},
 	"status/ssh":         {"relay/shell", "status/api"},
 	"plugin":             {"relay/stophook", "teams/sharedfile"},
-	"cmd/setup":          {"plugin", "relay/qwen", "relay/shell", "relay/stophook", "relay/wake", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
+	"cmd/setup":          {"plugin", "relay/dialog", "relay/qwen", "relay/shell", "relay/stophook", "relay/wake", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
 	"cmd/demo": {
 		"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/claude", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile",

@@ -55,6 +55,7 @@ const (
 	Plugin = "plugin"      // of Claude Code
 	Teams  = "teams"       // turned on in Claude Code
 	Hooks  = stophook.Step // in a settings file of Claude Code: the plugin has them, too
+	Asks   = "questions"   // what sessions ask at their terminals can be answered from elsewhere
 	Tools  = "tools"       // of "teambridge mcp", in Codex and Qwen Code
 	Rights = "rights"      // what the person sends to Qwen Code counts as theirs
 	Serve  = "service"     // the system runs it from login on
@@ -111,6 +112,8 @@ var kinds = []kind{
 		undoes: "take " + teams.EnableVariable + " out of FILE"},
 	{program: Claude, name: Hooks, named: true, look: (*Setup).lookHooks, do: (*Setup).installHooks, undo: (*Setup).uninstallHooks,
 		undoes: "take the hooks out of FILE"},
+	{program: Claude, name: Asks, named: true, look: (*Setup).lookQuestions, do: (*Setup).answerQuestions, undo: (*Setup).leaveQuestions,
+		undoes: "no longer let what sessions ask be answered from elsewhere"},
 	{program: Teambridge, name: Serve, named: true, look: (*Setup).lookService, do: (*Setup).installService, undo: (*Setup).uninstallService,
 		undoes: "stop the service, and no longer start it at login"},
 	{program: Codex, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
@@ -126,7 +129,7 @@ var kinds = []kind{
 func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
 
 // Names are what steps can be chosen by: the names of programs and of steps.
-func Names() []string { return append(Programs(), Plugin, Teams, Hooks, Tools, Rights, Serve) }
+func Names() []string { return append(Programs(), Plugin, Teams, Hooks, Asks, Tools, Rights, Serve) }
 
 // chosen reports whether a step is one of those with these names; without names, all are that are not done by their name alone.
 func (k *kind) chosen(names []string) bool {

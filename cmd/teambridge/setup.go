@@ -43,11 +43,16 @@ what it would do. With names of steps or programs, it does those alone.
                     tells the model when to write to whom
             teams   CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1 in "env" of
                     settings.json, which turns agent teams on
-            hooks   only if it is named: the two hooks of the plugin, alone.
-                    One reports the end of each turn. Through the other, a
+            hooks   only if it is named: the three hooks of the plugin, alone.
+                    One reports the end of each turn. Through the second, a
                     message reaches a session at a terminal whose socket is
                     switched off; a process waits beside each of these, which
-                    needs 5 to 7 MiB and no time (Linux and macOS)
+                    needs 5 to 7 MiB and no time (Linux and macOS). The third
+                    is for the next step
+            questions
+                    only if it is named: what a session with these hooks asks at
+                    its terminal can be answered with "teambridge permit" and on
+                    the page, too
   codex     tools   the MCP server teambridge, by "codex mcp add"
   qwen      tools   the same, by "qwen mcp add"; its sessions then take messages
                     without asking you about each

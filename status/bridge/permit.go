@@ -27,7 +27,7 @@ func (l *Control) atTerminals(ctx context.Context, team string, err error) error
 	list, aerr := l.Attention(ctx, team)
 	for _, w := range list {
 		if aerr == nil && w.Kind == api.WaitsTerminal {
-			return api.Decide(api.CodeNotFound, w.Do, "no service runs agents, so none can be answered here; %s %s", w.Member+"@"+w.Team, w.What)
+			return api.Decide(api.CodeNotFound, w.Do+"; so that it can be answered here, too: teambridge setup questions", "no service runs agents, so none can be answered here; %s %s", w.Member+"@"+w.Team, w.What)
 		}
 	}
 	return err

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/dialog"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -19,9 +18,7 @@ import (
 func TestRealDialogs(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := &hookedUser{sessionUser: newSomebody(t, nil), version: v}
-		if err := dialog.Turn(p.state(), true); err != nil {
-			t.Fatal(err)
-		}
+		p.must("setup", "questions", "--yes")
 		p.hooks()
 		p.begins(v, "--permission-mode", "default")
 		p.sessionUser.session()
