@@ -60,7 +60,7 @@ func TestRealDialogs(t *testing.T) {
 		q = asked("Bash", makes("two"))
 		p.must("deny", q.ID[:8], "--reason", "not on Fridays")
 		p.sessionUser.session()
-		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return r.Has("not on Fridays") }); err != nil || made("two") {
+		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return strings.Contains(strings.Join(r.Results, "\n"), "not on Fridays") }); err != nil || made("two") {
 			t.Errorf("it was denied, run: %t, and the reason: %v", made("two"), err)
 		}
 
