@@ -41,7 +41,8 @@ func (a *app) helpOnly(args []string) []string {
 	return args
 }
 
-const rootLong = `teambridge sends messages to Claude Code agent teams, and reads their messages.
+const rootLong = `teambridge sends messages to coding agents, and says what became of each:
+sessions of Claude Code, Codex and Qwen Code, agent teams, and headless agents.
 
 ` + rest + `It writes under the lock that agents take, and reads back what it has sent.
 
@@ -85,10 +86,10 @@ func (a *app) printHelp(c *cobra.Command) error {
 		}
 	}
 	for _, g := range c.Groups() {
-		writeCommands(&b, c, g.ID, g.Title)
+		writeCommands(&b, c, a.helpAll, g.ID, g.Title)
 	}
 	if len(c.Groups()) == 0 && c.HasAvailableSubCommands() {
-		writeCommands(&b, c, "", "Available Commands:")
+		writeCommands(&b, c, a.helpAll, "", "Available Commands:")
 	}
 	flags := func(title string, set *pflag.FlagSet) {
 		if set.HasAvailableFlags() {
@@ -119,10 +120,13 @@ func (a *app) printHelp(c *cobra.Command) error {
 	return err
 }
 
-func writeCommands(b *strings.Builder, c *cobra.Command, group, title string) {
+// seldom are the commands that --help-all alone lists.
+var seldom = []string{"hook", "profile", "switch"}
+
+func writeCommands(b *strings.Builder, c *cobra.Command, all bool, group, title string) {
 	fmt.Fprintf(b, "\n\n%s", title)
 	for _, sub := range c.Commands() {
-		if sub.GroupID == group && sub.IsAvailableCommand() {
+		if sub.GroupID == group && sub.IsAvailableCommand() && (all || c.HasParent() || !slices.Contains(seldom, sub.Name())) {
 			fmt.Fprintf(b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
 		}
 	}

@@ -204,7 +204,7 @@ func newRoot(a *app, only string) *cobra.Command {
 		Use:           "teambridge",
 		Short:         "Messages into and out of Claude Code agent teams",
 		Long:          rootLong,
-		Example:       `  teambridge send worker "please review task 12" --team myteam`,
+		Example:       `  teambridge ask api-93 "is the build green?"`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,

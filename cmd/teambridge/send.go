@@ -47,11 +47,11 @@ func newSend(a *app) *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
 		Use:   "send MEMBER[@TEAM] TEXT|-",
-		Short: "Put a message into a member's inbox",
-		Long: `Put a message into a member's inbox.
+		Short: "Send a message to an agent",
+		Long: `Send a message to an agent: a session, a member of a team, or one in a pane.
 
-TEXT is "-" for standard input. MEMBER is a member's name, "lead" for the lead,
-or NAME@TEAM. The message comes from --from, else from the name under which you
+TEXT is "-" for standard input. MEMBER is a name, or the beginning of it if no
+other name begins so, "lead" for the lead, or NAME@TEAM. The message comes from --from, else from the name under which you
 joined the team, else from "user".
 
 "verified" means that the message was read back from the inbox. With --wait
