@@ -51,8 +51,8 @@ func newSend(a *app) *cobra.Command {
 		Long: `Send a message to an agent: a session, a member of a team, or one in a pane.
 
 TEXT is "-" for standard input. MEMBER is a name, or the beginning of it if no
-other name begins so, "lead" for the lead, or NAME@TEAM. The message comes from --from, else from the name under which you
-joined the team, else from "user".
+other name begins so, "lead" for the lead, or NAME@TEAM. The message comes from
+--from, else from the name under which you joined the team, else from "user".
 
 "verified" means that the message was read back from the inbox. With --wait
 consumed, the command waits until the agent has taken it, and fails if another
