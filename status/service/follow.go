@@ -21,8 +21,9 @@ import (
 // follower follows sent messages until it is known what happened to them, and when their
 // agents' models were given them, and records that.
 type follower struct {
-	*Service
-	added chan struct{}
+	*shared
+	added         chan struct{}
+	conversations teams.Conversations
 
 	mu    sync.Mutex
 	items []*sentRow
@@ -172,7 +173,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	}()
 	sender, err := mail.New(ctx, mail.Options{
 		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User, Conversations: &f.conversations,
-		Journal: f.OpenJournal, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
+		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil }, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
 	})
 	if err != nil {
 		return err

@@ -22,7 +22,8 @@ import (
 // keeper records what the agents of some teams say and do, from their transcripts. It leaves
 // out agents that a relay runs, which records it itself.
 type keeper struct {
-	*Service
+	*shared
+	panes *pane.Panes
 
 	kept map[journal.InboxKey]*keeping
 	wait sync.WaitGroup

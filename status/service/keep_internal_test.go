@@ -29,7 +29,7 @@ func TestKeepTranscriptsOfNoRelay(t *testing.T) {
 	}
 	followed := func() (names []string) {
 		ctx, stop := context.WithCancel(t.Context())
-		k := &keeper{Service: s, kept: map[journal.InboxKey]*keeping{}}
+		k := &keeper{shared: s.shared, panes: s.panes, kept: map[journal.InboxKey]*keeping{}}
 		if err := k.look(ctx, teamstest.Newer); err != nil {
 			t.Error(err)
 		}

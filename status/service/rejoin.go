@@ -19,7 +19,7 @@ import (
 // longer in config.json, because a program wrote an older state over the file. Without
 // the entry no agent can write to the person.
 type rejoiner struct {
-	*Service
+	*shared
 	dirty chan struct{}           // a config.json or the ledger may have changed
 	seen  map[joinKey]os.FileInfo // config.json, when there was nothing to do
 }

@@ -68,29 +68,34 @@ type Options struct {
 // person become prompts of the agents that it runs.
 type Service struct {
 	*bridge.Local
+	*shared
+
+	panes    *pane.Panes
+	shown    signals.Subscribers // a snapshot shows something else
+	paneNews chan struct{}       // something was recorded about messages to panes
+
+	states     *attention.Cache
+	watch      *attention.Watch
+	replicator *replicate.Replicator
+	fleet      *fleet.Fleet // nil if the service is read-only
+	follower   *follower
+	rejoiner   *rejoiner
+	links      *links.Carrier
+	tasks      *taskRecorder
+}
+
+// shared is what the parts of a service have in common. None of them knows the service.
+type shared struct {
 	opts   Options
 	log    *slog.Logger
 	locker *lockedfile.Locker
 
-	panes   *pane.Panes
 	ledger  *ledger.Ledger
 	journal *journal.Journal // written by the tap and, so that they do not collide, for receipts
 	reader  *journal.Journal // the same file, so that a long search does not delay the tap
 
-	news     signals.Subscribers // the journal has more
-	shown    signals.Subscribers // a snapshot shows something else
-	dirty    chan struct{}       // something that it shows may have changed, and is not in the journal
-	paneNews chan struct{}       // something was recorded about messages to panes
-
-	states        *attention.Cache
-	watch         *attention.Watch
-	replicator    *replicate.Replicator
-	fleet         *fleet.Fleet // nil if the service is read-only
-	conversations teams.Conversations
-	follower      *follower
-	rejoiner      *rejoiner
-	links         *links.Carrier
-	tasks         *taskRecorder
+	news  signals.Subscribers // the journal has more
+	dirty chan struct{}       // something that a snapshot shows may have changed, and is not in the journal
 }
 
 // Open opens the files of a service, and makes its parts. It starts nothing. Close it.
@@ -98,7 +103,8 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	opts.Tick, opts.Gather = cmp.Or(opts.Tick, 2*time.Second), cmp.Or(opts.Gather, history.Gather)
 	opts.Lock.Dir = filepath.Join(opts.State, "locks")
 	s := &Service{
-		opts: opts, log: opts.Log, locker: lockedfile.New(opts.Lock), dirty: make(chan struct{}, 1), paneNews: make(chan struct{}, 1),
+		shared:   &shared{opts: opts, log: opts.Log, locker: lockedfile.New(opts.Lock), dirty: make(chan struct{}, 1)},
+		paneNews: make(chan struct{}, 1),
 	}
 	defer func() {
 		if err != nil {
@@ -115,9 +121,9 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	if s.reader, err = journal.Open(ctx, path); err != nil {
 		return nil, err
 	}
-	s.follower = &follower{Service: s, added: make(chan struct{}, 1)}
-	s.rejoiner = &rejoiner{Service: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
-	s.tasks = &taskRecorder{Service: s, partial: map[string]bool{}}
+	s.follower = &follower{shared: s.shared, added: make(chan struct{}, 1)}
+	s.rejoiner = &rejoiner{shared: s.shared, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
+	s.tasks = &taskRecorder{shared: s.shared, changed: func(list string) { s.states.TasksChanged(list) }, partial: map[string]bool{}}
 	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.Tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
@@ -148,7 +154,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	}, &history.Recording{
 		Journal: s.reader, States: s.states, Gather: opts.Gather, News: s.news.Subscribe, Shown: s.watchStates, LookAtTasks: s.tasks.look,
 	}, &bridge.Carrying{
-		Fleet: s.fleet, Conversations: &s.conversations, Sent: s.replicator.Poke, Queued: s.panes.Poke, Moved: s.changed, News: s.news.Subscribe,
+		Fleet: s.fleet, Conversations: &s.follower.conversations, Sent: s.replicator.Poke, Queued: s.panes.Poke, Moved: s.changed, News: s.news.Subscribe,
 		Record: s.record, Follow: s.follower.follow,
 	})
 	s.links = links.NewCarrier(s.Machines, here{s.Local}, links.Options{
@@ -194,7 +200,7 @@ func (s *Service) Close() (err error) {
 }
 
 // warn returns a function that logs errors.
-func (s *Service) warn(what string) func(error) {
+func (s *shared) warn(what string) func(error) {
 	return func(err error) { s.log.Warn(what, "err", view.Describe(err)) }
 }
 
@@ -258,7 +264,7 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	}
 	part("following", s.follower.run)
 	if len(s.opts.KeepTranscripts) > 0 {
-		part("keeping transcripts", (&keeper{Service: s}).run)
+		part("keeping transcripts", (&keeper{shared: s.shared, panes: s.panes}).run)
 	}
 	part("replicating", s.replicator.Run)
 	if s.opts.LinksAlone {

@@ -18,7 +18,8 @@ import (
 // taskRecorder records what becomes of tasks while a service runs. It looks at a list when the kernel tells
 // that it was written, and at no other time, except when somebody asks for its history.
 type taskRecorder struct {
-	*Service
+	*shared
+	changed func(list string) // tells that what is shown of a list may have changed
 
 	mu    sync.Mutex // from a look at lists until it is recorded
 	began bool       // what was there at the start is recorded
@@ -28,7 +29,7 @@ type taskRecorder struct {
 
 // run records after begin until ctx ends. The watcher tells first of what is there, so nothing is missed in between.
 func (r *taskRecorder) run(ctx context.Context) error {
-	w := watch.New(watch.Options{Root: r.opts.Root.Path(), Tasks: true, EventsAlone: true, Warn: r.Service.warn("recording tasks")})
+	w := watch.New(watch.Options{Root: r.opts.Root.Path(), Tasks: true, EventsAlone: true, Warn: r.warn("recording tasks")})
 	watching, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(watching) }()
@@ -44,9 +45,9 @@ func (r *taskRecorder) run(ctx context.Context) error {
 		e.Close()
 		began := time.Now()
 		if err := r.look(ctx, e.Team); err != nil && ctx.Err() == nil {
-			r.Service.warn("recording tasks")(err)
+			r.warn("recording tasks")(err)
 		}
-		r.states.TasksChanged(e.Team)
+		r.changed(e.Team)
 		signals.Send(r.dirty)
 		// A list that is large, and written all the time, leaves half a core to others.
 		select {
@@ -74,7 +75,7 @@ func (r *taskRecorder) end(ctx context.Context) {
 		return
 	}
 	if err := r.journal.TasksKnownUntil(ctx, r.opts.Root.Path(), time.Now().Add(-eventsWithin)); err != nil {
-		r.Service.warn("recording tasks")(err)
+		r.warn("recording tasks")(err)
 	}
 }
 
