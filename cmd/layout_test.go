@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
+	"relay/acp":                {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/toolcall", "relay/wire", "teams/atomicfile", "teams/flock"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/link":               {"inbox/ledger", "teams", "teams/rawjson"},
 	"relay/link/nats":          {"relay/link"},
@@ -146,6 +147,7 @@ var mayImport = map[string][]string{
 
 	// Of tests alone, but for the model.
 	"relay/relaytest/simagent":   {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
+	"relay/relaytest/simacp":     {},
 	"relay/relaytest/model":      {"relay/process"},
 	"relay/relaytest/standin":    {"relay/relaytest/model", "relay/relaytest/simchild", "relay/process", "teams"}, // for versions
 	"relay/relaytest/claudedir":  {},

@@ -28,6 +28,7 @@ func TestLimits(t *testing.T) {
 		{"lines of tests", tests, 108_260},
 		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 6_970},
 		{"methods of the widest type of the core", product.widest("status/local", "status/history", "status/links", "status/question", "status/bridge", "status/service"), 36},
+		{"methods of status/bridge.Local", product.methods("status/bridge", "Local"), 176},
 		{"methods of inbox/ledger.Ledger", product.methods("inbox/ledger", "Ledger"), 163},
 		{"methods of cmd/teambridge.app", product.methods("cmd/teambridge", "app"), 142},
 		{"methods of relay/pane.Panes", product.methods("relay/pane", "Panes"), 110},

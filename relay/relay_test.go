@@ -20,12 +20,14 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/acp"
 	"teambridge/relay/agent"
 	"teambridge/relay/claim"
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
 	"teambridge/relay/opencode"
 	"teambridge/relay/relaytest/killtest"
+	"teambridge/relay/relaytest/simacp"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -33,6 +35,7 @@ import (
 
 func TestMain(m *testing.M) {
 	simchild.Main()
+	simacp.Main()
 	killtest.Run(killtest.Roles{"bridge": killtest.Job(runBridge), "disk": func(args []string) error { return fullDisks()[args[0]](args[1]) }})
 	// Most of these tests wait, for agents to be started again with a back-off.
 	flag.Parse()
@@ -63,6 +66,7 @@ type station struct {
 type otherAgent struct {
 	Claude   *claude.Options   `json:",omitempty"`
 	OpenCode *opencode.Options `json:",omitempty"`
+	ACP      *acp.Options      `json:",omitempty"`
 }
 
 // must ends the test with the errors, if there is one.
@@ -163,6 +167,12 @@ func (s *station) options() Options {
 		o.Dir, o.State = filepath.Join(s.dir, "work"), filepath.Join(s.dir, "state")
 		o.Permission = &agent.Permission{Allow: []string{"*"}}
 		runtime = opencode.New(o)
+	}
+	if s.other != nil && s.other.ACP != nil {
+		o := *s.other.ACP
+		o.Dir, o.State = filepath.Join(s.dir, "work"), filepath.Join(s.dir, "state")
+		o.Permission = &agent.Permission{Allow: []string{"*"}}
+		runtime = acp.New(o)
 	}
 	return Options{
 		Team: s.team, Member: "team-lead", Locker: s.locker, Ledger: s.ledger, State: filepath.Join(s.dir, "state"),

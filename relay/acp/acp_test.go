@@ -1,0 +1,319 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/mode"
+	"teambridge/relay/relaytest/simacp"
+)
+
+func TestMain(m *testing.M) {
+	simacp.Main()
+	os.Exit(m.Run())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// simulated is a runtime of simulated agents, and where they keep their files.
+func simulated(t *testing.T, script simacp.Script, change ...func(*Options)) (*Runtime, string) {
+	t.Helper()
+	script.State = t.TempDir()
+	o := Options{Command: []string{os.Args[0]}, Dir: t.TempDir(), State: t.TempDir(), Env: append(os.Environ(), script.Env(), "GORACE=atexit_sleep_ms=0")}
+	for _, c := range change {
+		c(&o)
+	}
+	return New(o), script.State
+}
+
+func start(t *testing.T, r *Runtime, session string, m mode.Mode) agent.Agent {
+	t.Helper()
+	a, err := r.Start(t.Context(), session, m)
+	must(t, err)
+	t.Cleanup(func() { _ = a.Kill() })
+	return a
+}
+
+// send gives a text, and returns its id.
+func send(t *testing.T, r *Runtime, a agent.Agent, text string) string {
+	t.Helper()
+	id := uuid.NewString()
+	line, err := r.Encode(id, text)
+	must(t, err)
+	must(t, a.Send(t.Context(), line))
+	return id
+}
+
+// endOf returns how the turn of a message ended.
+func endOf(t *testing.T, a agent.Agent, id string) agent.Progress {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for e, err := range a.Events(ctx) {
+		must(t, err)
+		for _, p := range e.Progress {
+			if p.UUID == id && !p.State.InFlight() {
+				return p
+			}
+		}
+	}
+	t.Fatalf("the agent ended before the turn did: %v", a.Wait(ctx))
+	return agent.Progress{}
+}
+
+// What is written and read has the names of the published schema.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/schema.json")
+	must(t, err)
+	var schema struct {
+		Methods []string
+		Types   map[string]struct{ Properties, Required, Values []string }
+	}
+	must(t, json.Unmarshal(data, &schema))
+	for _, m := range []string{methodInitialize, methodNew, methodLoad, methodPrompt, methodCancel, methodUpdate, methodPermission, methodSetMode, methodSetOption} {
+		if !slices.Contains(schema.Methods, m) {
+			t.Errorf("there is no method %s", m)
+		}
+	}
+	for _, tc := range []struct {
+		of      any
+		types   []string // that have its fields
+		written bool
+		but     []string // fields of no published version
+	}{
+		{initializeParams{}, []string{"InitializeRequest"}, true, nil},
+		{clientCapabilities{}, []string{"ClientCapabilities"}, true, nil},
+		{clientCapabilities{}.FS, []string{"FileSystemCapabilities"}, true, nil},
+		{implementation{}, []string{"Implementation"}, true, nil},
+		{initialized{}, []string{"InitializeResponse"}, false, nil},
+		{initialized{}.AgentCapabilities, []string{"AgentCapabilities"}, false, nil},
+		{newParams{}, []string{"NewSessionRequest"}, true, nil},
+		{loadParams{}, []string{"LoadSessionRequest"}, true, nil},
+		{opened{}, []string{"NewSessionResponse", "LoadSessionResponse"}, false, []string{"models"}},
+		{modes{}, []string{"SessionModeState"}, false, nil},
+		{modes{}.Available, []string{"SessionMode"}, false, nil},
+		{configOption{}, []string{"SessionConfigOption", "SessionConfigSelect"}, false, nil},
+		{configValue{}, []string{"SessionConfigSelectOption", "SessionConfigSelectGroup"}, false, nil},
+		{promptParams{}, []string{"PromptRequest"}, true, nil},
+		{contentBlock{}, []string{"TextContent"}, false, []string{"type"}},
+		{prompted{}, []string{"PromptResponse"}, false, []string{"usage"}},
+		{cancelParams{}, []string{"CancelNotification"}, true, nil},
+		{setModeParams{}, []string{"SetSessionModeRequest"}, true, nil},
+		{setOptionParams{}, []string{"SetSessionConfigOptionRequest"}, true, nil},
+		{notification{}, []string{"SessionNotification"}, false, nil},
+		{Update{}, []string{"SessionUpdate", "ContentChunk", "ToolCall", "ToolCallUpdate", "CurrentModeUpdate"}, false, nil},
+		{diff{}, []string{"Diff"}, false, []string{"type"}},
+		{permissionParams{}, []string{"RequestPermissionRequest"}, false, nil},
+		{permissionOption{}, []string{"PermissionOption"}, false, nil},
+		{permissionAnswer{}, []string{"RequestPermissionResponse"}, true, nil},
+		{outcome{}, []string{"RequestPermissionOutcome", "SelectedPermissionOutcome"}, true, nil},
+		{CallError{}, []string{"Error"}, false, nil},
+	} {
+		var have, there, required []string
+		for _, name := range tc.types {
+			there, required = append(there, schema.Types[name].Properties...), append(required, schema.Types[name].Required...)
+		}
+		typ := reflect.TypeOf(tc.of)
+		if typ.Kind() == reflect.Slice {
+			typ = typ.Elem()
+		}
+		for _, f := range reflect.VisibleFields(typ) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" {
+				continue
+			}
+			if have = append(have, name); !slices.Contains(there, name) && !slices.Contains(tc.but, name) {
+				t.Errorf("%v have no %q", tc.types, name)
+			}
+		}
+		for _, name := range required {
+			if tc.written && !slices.Contains(have, name) {
+				t.Errorf("%v need %q", tc.types, name)
+			}
+		}
+	}
+	for name, values := range map[string][]string{
+		"StopReason": {stopEnd, stopCancelled}, "ToolCallStatus": {statusRuns, statusCompleted, statusFailed}, "PermissionOptionKind": {allowOnce, rejectOnce},
+		"SessionUpdate":            {userChunk, agentChunk, thoughtChunk, toolBegins, toolChanges, modeChanges},
+		"ToolKind":                 {"execute", "read", "edit", "search", "fetch", "delete", "move", "switch_mode"},
+		"RequestPermissionOutcome": {"cancelled", "selected"},
+	} {
+		for _, v := range values {
+			if !slices.Contains(schema.Types[name].Values, v) {
+				t.Errorf("%s has no %q", name, v)
+			}
+		}
+	}
+}
+
+// What is no agent of the protocol, or none that can be relayed to, is told in words.
+func TestNotAnAgent(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		script  simacp.Script
+		command []string
+		want    string
+	}{
+		"a web page":     {simacp.Script{Print: "<!doctype html>\n"}, nil, "it printed a web page"},
+		"another output": {simacp.Script{}, []string{"echo", "Usage: agent [flags]"}, `"Usage: agent [flags]"`},
+		"version":        {simacp.Script{Version: 2}, nil, "it speaks version 2"},
+		"no sessions":    {simacp.Script{NoLoad: true}, nil, "it cannot load a session"},
+		"no program":     {simacp.Script{}, []string{"there-is-none"}, "there-is-none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := simulated(t, tc.script, func(o *Options) {
+				if tc.command != nil {
+					o.Command = tc.command
+				}
+			})
+			_, err := r.Start(t.Context(), uuid.NewString(), mode.Mode{})
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "invalid character") {
+				t.Errorf("got %v, want %q in it", err, tc.want)
+			}
+		})
+	}
+}
+
+// A line that is not of the protocol is passed over. One process works on a session at a time.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	r, _ := simulated(t, simacp.Script{Print: "Welcome!\n"})
+	session := uuid.NewString()
+	a := start(t, r, session, mode.Mode{})
+	if _, err := New(r.options).Start(t.Context(), session, mode.Mode{}); err == nil || !strings.Contains(err.Error(), "another process works on session") {
+		t.Errorf("a second process: %v", err)
+	}
+	id := send(t, r, a, "FAIL")
+	if p := endOf(t, a, id); p.State != agent.Failed || !strings.Contains(p.Result.Failure, "the model failed") {
+		t.Errorf("got %s, %+v", p.State, p.Result)
+	}
+	must(t, a.End(t.Context(), agent.Grace{EOF: time.Minute, Term: time.Minute}))
+	if turn, err := r.Turn(t.Context(), session, id); err != nil || !turn.Failed {
+		t.Errorf("the conversation has %+v, %v", turn, err)
+	}
+}
+
+// Permission is given once, never for good; a person's rule is kept here. What is asked when the turn is stopped is withdrawn.
+func TestPermission(t *testing.T) {
+	t.Parallel()
+	var asked []agent.Use
+	answers := []agent.Decision{{}, {Allow: true}, {Allow: true, Session: "Bash(rm -r x)"}}
+	waits := make(chan struct{}, 1)
+	r, _ := simulated(t, simacp.Script{}, func(o *Options) {
+		o.Permission = &agent.Permission{Allow: []string{"Read"}, Ask: func(ctx context.Context, u agent.Use) agent.Decision {
+			if asked = append(asked, u); len(asked) <= len(answers) {
+				return answers[len(asked)-1]
+			}
+			waits <- struct{}{}
+			<-ctx.Done()
+			return agent.Decision{Allow: true}
+		}}
+	})
+	a := start(t, r, uuid.NewString(), mode.Mode{})
+	for _, tc := range []struct {
+		ask, want string
+		asked     int
+	}{
+		{"read", "selected once", 0}, {"execute", "selected no", 1}, {"execute", "selected once", 2}, {"execute", "selected once", 3}, {"execute", "selected once", 3},
+	} {
+		p := endOf(t, a, send(t, r, a, "ASK:"+tc.ask))
+		if p.Result.Text != "it was "+tc.want || len(asked) != tc.asked {
+			t.Errorf("%s: %q after %d questions, want %q after %d", tc.ask, p.Result.Text, len(asked), tc.want, tc.asked)
+		}
+	}
+	if u := asked[0]; u.Tool != "Bash" || string(u.Input) != `{"command":"rm -r x"}` || u.ID != "ask0" || u.ForPerson {
+		t.Errorf("it asked for %+v", u)
+	}
+	id := send(t, r, a, "ASK:edit")
+	<-waits
+	must(t, a.Interrupt(t.Context(), id))
+	must(t, a.Kill())
+}
+
+// The mode in which an agent asks is set after each start of a session, and an agent that leaves it by itself is ended.
+func TestPermissionMode(t *testing.T) {
+	t.Parallel()
+	set := func(state string) (list []string) {
+		for _, e := range simacp.Log(state) {
+			if e.Kind == "mode" {
+				list = append(list, e.Text)
+			}
+		}
+		return list
+	}
+	// Its command names a program that is known.
+	named := func(o *Options) {
+		program := filepath.Join(o.State, "qwen")
+		must(t, os.Symlink(o.Command[0], program))
+		o.Command = []string{program}
+	}
+	r, state := simulated(t, simacp.Script{}, named)
+	session := uuid.NewString()
+	a := start(t, r, session, mode.Mode{})
+	endOf(t, a, send(t, r, a, "hello"))
+	must(t, a.End(t.Context(), agent.Grace{EOF: time.Minute, Term: time.Minute}))
+	a = start(t, r, session, mode.Mode{})
+	if got := set(state); !slices.Equal(got, []string{"default", "default"}) {
+		t.Errorf("after two starts the modes %q were set", got)
+	}
+	plan := mode.Mode{PermissionMode: mode.Set("plan")}
+	if now, err := a.SetMode(t.Context(), mode.Mode{}, plan); err != nil || now != plan {
+		t.Errorf("plan: %v, %v", now, err)
+	}
+	if _, err := a.SetMode(t.Context(), plan, mode.Mode{PermissionMode: mode.Set("acceptEdits")}); !errors.Is(err, agent.ErrRefused) {
+		t.Errorf("a mode that it has under another name: %v", err)
+	}
+	send(t, r, a, "WIDEN:bypassPermissions\nTOOL:60")
+	for range a.Events(t.Context()) {
+	}
+	if widened, ok := errors.AsType[*agent.WidenedError](a.Wait(t.Context())); !ok || widened.Got != "bypassPermissions" {
+		t.Errorf("it ended with %v", a.Wait(t.Context()))
+	}
+
+	// One that is not known keeps its own.
+	r, state = simulated(t, simacp.Script{})
+	start(t, r, uuid.NewString(), mode.Mode{})
+	if got := set(state); got != nil {
+		t.Errorf("of an agent that is not known, the modes %q were set", got)
+	}
+}
+
+// A program is known by its command, or by what it calls itself.
+func TestProgramOf(t *testing.T) {
+	t.Parallel()
+	for want, commands := range map[string][][]string{
+		"opencode": {{"/usr/bin/opencode", "acp"}},
+		"gemini":   {{"node", "/x/node_modules/@google/gemini-cli/bundle/gemini.js", "--acp"}},
+		"qwen":     {{"node", "/x/node_modules/@qwen-code/qwen-code/cli-entry.js", "--acp"}, {"qwen", "--acp"}},
+		"codex":    {{"npx", "-y", "@zed-industries/codex-acp"}, {"/opt/codex-acp"}},
+		"claude":   {{"npx", "@agentclientprotocol/claude-agent-acp@0.101.0"}},
+		"":         {{"/home/gemini/bin/goose", "acp"}, {"kimi", "--acp"}},
+	} {
+		for _, c := range commands {
+			if got := programOf(c, "").name; got != want {
+				t.Errorf("%q is %q, want %q", c, got, want)
+			}
+		}
+	}
+	if got := programOf([]string{"node", "index.js"}, "@agentclientprotocol/claude-agent-acp").name; got != "claude" {
+		t.Errorf("by its own name it is %q", got)
+	}
+}

@@ -1,0 +1,199 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/relay/process"
+)
+
+const (
+	// lineLimit is the largest line that is read.
+	lineLimit = 64 << 20
+	// writeTimeout is how long an agent may not read its input.
+	writeTimeout = time.Minute
+)
+
+// errEnded says that the agent has ended.
+var errEnded = errors.New("the agent has ended")
+
+// conn is JSON-RPC with an agent, one message a line.
+type conn struct {
+	child    *process.Child
+	told     func(method string, params json.RawMessage)                     // a notification
+	asked    func(id json.RawMessage, method string, params json.RawMessage) // a request: its answer is due
+	tooLarge func(size int64)                                                // a line was not read
+
+	writing sync.Mutex
+
+	mu    sync.Mutex
+	last  int
+	calls map[int]func(json.RawMessage, error) // what takes their answers; nil: the agent has ended
+	noise string                               // the first line that is not of the protocol
+}
+
+// read reads until the agent has ended, and calls the functions of conn, and those that take answers, in the order of
+// the lines.
+func (c *conn) read() {
+	for lines := process.NewLines(c.child.Stdout, lineLimit); ; {
+		line, size, err := lines.Next()
+		if size > int64(len(line)) {
+			c.tooLarge(size)
+		} else if line = bytes.TrimSpace(line); len(line) > 0 {
+			c.take(line)
+		}
+		if err != nil {
+			break
+		}
+	}
+	c.mu.Lock()
+	calls := c.calls
+	c.calls = nil
+	c.mu.Unlock()
+	for _, answer := range calls {
+		answer(nil, errEnded)
+	}
+}
+
+func (c *conn) take(line []byte) {
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil {
+		c.mu.Lock()
+		if c.noise == "" {
+			c.noise = fmt.Sprintf("%.300s", line)
+		}
+		first := c.last == 1 // it was not initialized
+		c.mu.Unlock()
+		if first && line[0] == '<' {
+			c.answer(1, nil, errors.New("it is a web page"))
+		}
+		return
+	}
+	switch {
+	case m.Method != "" && len(m.ID) > 0:
+		c.asked(bytes.Clone(m.ID), m.Method, m.Params)
+	case m.Method != "":
+		c.told(m.Method, m.Params)
+	default:
+		id, err := strconv.Atoi(string(m.ID))
+		if err != nil {
+			return
+		}
+		if m.Error != nil {
+			c.answer(id, nil, m.Error)
+		} else {
+			c.answer(id, m.Result, nil)
+		}
+	}
+}
+
+func (c *conn) answer(id int, result json.RawMessage, err error) {
+	c.mu.Lock()
+	answer := c.calls[id]
+	delete(c.calls, id)
+	c.mu.Unlock()
+	if answer != nil {
+		answer(result, err)
+	}
+}
+
+// start makes a call, whose answer goes to a function. If it returns an error, there is no answer.
+func (c *conn) start(method string, params any, answer func(json.RawMessage, error)) error {
+	c.mu.Lock()
+	if c.calls == nil {
+		c.mu.Unlock()
+		return errEnded
+	}
+	c.last++
+	id := c.last
+	c.calls[id] = answer
+	c.mu.Unlock()
+	err := c.write(message{ID: json.RawMessage(strconv.Itoa(id))}, method, params)
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if _, waits := c.calls[id]; !waits {
+			return nil // it was answered
+		}
+		delete(c.calls, id)
+	}
+	return err
+}
+
+// call makes a call and waits for its answer.
+func (c *conn) call(ctx context.Context, method string, params, result any) error {
+	done := make(chan error, 1)
+	err := c.start(method, params, func(data json.RawMessage, err error) {
+		if err == nil && result != nil {
+			if err = json.Unmarshal(data, result); err != nil {
+				err = fmt.Errorf("its answer cannot be read: %w", err)
+			}
+		}
+		done <- err
+	})
+	if err == nil {
+		select {
+		case err = <-done:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	return nil
+}
+
+// write writes a message, with the method and its parameters if there is one.
+func (c *conn) write(m message, method string, params any) (err error) {
+	m.JSONRPC, m.Method = "2.0", method
+	if params != nil {
+		if m.Params, err = json.Marshal(params); err != nil {
+			return err
+		}
+	}
+	line, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_ = c.child.Stdin.SetWriteDeadline(time.Now().Add(writeTimeout)) // not on every system
+	if _, err := c.child.Stdin.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write to the agent: %w", err)
+	}
+	return nil
+}
+
+// reply answers a request of the agent.
+func (c *conn) reply(id json.RawMessage, result any, refused *CallError) {
+	m := message{ID: id, Error: refused}
+	if refused == nil {
+		var err error
+		if m.Result, err = json.Marshal(result); err != nil {
+			return
+		}
+	}
+	_ = c.write(m, "", nil) // an agent that does not read has ended, or will be
+}
+
+// said is what it printed that is not of the protocol, for an error; empty if it did not.
+func (c *conn) said() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.noise == "" {
+		return ""
+	}
+	what := "it printed"
+	if strings.HasPrefix(c.noise, "<") {
+		what = "it printed a web page"
+	}
+	return fmt.Sprintf("%s, which is not the Agent Client Protocol: %.200q; many programs speak it only with a word like acp or a flag like --acp", what, c.noise)
+}

@@ -1,0 +1,217 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/relay/toolcall"
+	"teambridge/relay/wire"
+)
+
+// fold makes envelopes of the updates of one turn. Their ids depend on the message, the ids of tool calls and how many
+// texts came before: agents have no ids of texts that they keep. So a turn that is replayed has the same ones, as far as the
+// agent replays what it told.
+type fold struct {
+	turn string // the id of the message
+	emit func(wire.Envelope)
+
+	kind  string // of the text that is coming
+	id    string // that the agent has for it; most have none
+	buf   strings.Builder
+	count map[string]int // texts, by kind
+	calls map[string]*call
+	last  string // what the agent said last
+
+	denied sync.Map // the ids of tool calls that were; of all goroutines
+}
+
+// call is a tool call.
+type call struct {
+	toolCall
+	began, over bool
+}
+
+func newFold(turn string, emit func(wire.Envelope)) *fold {
+	return &fold{turn: turn, emit: emit, count: map[string]int{}, calls: map[string]*call{}}
+}
+
+func (f *fold) envelope(id string, event wire.Event) wire.Envelope {
+	return wire.Envelope{ID: id, Time: float64(time.Now().UnixMilli()), Role: wire.RoleAgent, Turn: &f.turn, Event: event}
+}
+
+// begin tells that the turn begins, with the text that it was given.
+func (f *fold) begin(text string) {
+	f.emit(f.envelope(wire.DerivedID("turn-start", f.turn), new(wire.TurnStart)))
+	if text = strings.TrimSpace(text); text != "" {
+		e := f.envelope(wire.DerivedID("text", f.turn), &wire.Text{Text: toolcall.Cut(text)})
+		e.Role = wire.RoleUser
+		f.emit(e)
+	}
+}
+
+// update takes an update, and reports whether it shows that the agent works on the message.
+func (f *fold) update(u *Update) bool {
+	switch u.Kind {
+	case agentChunk, thoughtChunk:
+		if u.Kind != f.kind || u.MessageID != f.id {
+			f.flush()
+			f.kind, f.id = u.Kind, u.MessageID
+		}
+		f.buf.WriteString(u.text())
+	case toolBegins, toolChanges:
+		f.flush()
+		f.tool(u.toolCall)
+	case userChunk: // the message itself, or what an agent adds
+		f.flush()
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+// flush tells the text that came.
+func (f *fold) flush() {
+	text := f.buf.String()
+	f.buf.Reset()
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	f.count[f.kind]++
+	n := strconv.Itoa(f.count[f.kind])
+	if f.kind == thoughtChunk {
+		f.emit(f.envelope(wire.DerivedID("thought", f.turn, n), &wire.Text{Text: toolcall.Cut(text), Thinking: new(true)}))
+		return
+	}
+	f.last = strings.TrimSpace(text)
+	f.emit(f.envelope(wire.DerivedID("text", f.turn, n), &wire.Text{Text: toolcall.Cut(text)}))
+}
+
+// tool notes what is new of a tool call. It is told when it runs: before that, not all of its input may be known.
+func (f *fold) tool(t toolCall) {
+	c := f.calls[t.ID]
+	if c == nil {
+		c = &call{}
+		f.calls[t.ID] = c
+	}
+	if c.over {
+		return
+	}
+	input := t.Input
+	if s := string(input); s == "null" || s == "{}" {
+		input = nil
+	}
+	c.toolCall = toolCall{
+		ID: t.ID, Title: cmp.Or(t.Title, c.Title), Name: cmp.Or(t.Name, c.Name), Tool: cmp.Or(t.Tool, c.Tool), Status: cmp.Or(t.Status, c.Status), Input: c.Input,
+	}
+	if input != nil {
+		c.Input = input
+	}
+	switch c.Status {
+	case statusRuns:
+		f.start(c)
+	case statusCompleted:
+		f.end(c, wire.OutcomeDone)
+	case statusFailed:
+		f.end(c, f.denial(c.ID, wire.OutcomeFailed))
+	}
+}
+
+func (f *fold) start(c *call) {
+	if c.began {
+		return
+	}
+	c.began = true
+	name := toolName(c.Tool)
+	d := toolcall.Describe(name, c.Input)
+	if command := c.command(); name == toolShell && command != "" {
+		d.Title = "run `" + strings.ReplaceAll(toolcall.Line(command), "`", "'") + "`"
+	} else if strings.HasPrefix(d.Title, "use ") && c.Title != "" {
+		d.Title = "use " + toolcall.Line(c.Title)
+	}
+	f.emit(f.envelope(wire.DerivedID("tool-call-start", f.turn, c.ID),
+		&wire.ToolCallStart{Call: c.ID, Name: cmp.Or(c.Name, name), Title: d.Title, Description: d.Description, Args: d.Args}))
+}
+
+func (f *fold) end(c *call, outcome wire.Outcome) {
+	f.start(c)
+	c.over = true
+	f.emit(f.envelope(callEnd(f.turn, c.ID), &wire.ToolCallEnd{Call: c.ID, Outcome: outcome}))
+}
+
+// denial is the outcome of a tool call that was denied, or else another one.
+func (f *fold) denial(call string, other wire.Outcome) wire.Outcome {
+	if _, denied := f.denied.Load(call); denied {
+		return wire.OutcomeDenied
+	}
+	return other
+}
+
+// callEnd is the id of the envelope that tells how a tool call ended.
+func callEnd(turn, call string) string { return wire.DerivedID("tool-call-end", turn, call) }
+
+// command is what a shell was to run; empty if the call does not say.
+func (c *toolCall) command() string {
+	var input struct{ Command json.RawMessage }
+	if json.Unmarshal(c.Input, &input) != nil {
+		return ""
+	}
+	var line string
+	var words []string
+	if json.Unmarshal(input.Command, &line) == nil {
+		return line
+	}
+	if json.Unmarshal(input.Command, &words) == nil {
+		return strings.Join(words, " ")
+	}
+	return ""
+}
+
+// close tells that the turn has ended, and what was open in it was cut.
+func (f *fold) close(r *record, status wire.TurnStatus, spent *usage) {
+	f.flush()
+	r.mu.Lock()
+	open := maps.Clone(r.calls)
+	r.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		f.emit(f.envelope(open[id], &wire.ToolCallEnd{Call: id, Outcome: f.denial(id, wire.OutcomeCut)}))
+	}
+	e := f.envelope(wire.DerivedID("turn-end", f.turn), &wire.TurnEnd{Status: status})
+	if spent != nil {
+		e.Usage = &wire.Usage{
+			InputTokens: max(0, spent.Input), OutputTokens: max(0, spent.Output), CacheReadInputTokens: spent.CachedRead, CacheCreationInputTokens: spent.CachedWrite,
+		}
+	}
+	f.emit(e)
+}
+
+const toolShell = "Bash"
+
+// toolName is Claude Code's name of a kind of tool, so that one list of allowed tools serves all agents.
+func toolName(kind string) string {
+	switch kind {
+	case "execute":
+		return toolShell
+	case "read":
+		return "Read"
+	case "edit":
+		return "Edit"
+	case "search":
+		return "Grep"
+	case "fetch":
+		return "WebFetch"
+	case "delete":
+		return "Delete"
+	case "move":
+		return "Move"
+	case "switch_mode":
+		return "ExitPlanMode"
+	}
+	return "Other"
+}

@@ -1,0 +1,102 @@
+package acp
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// program is what is known of an agent beyond the protocol. All of it was measured; of an agent that is not in the table
+// nothing is known, and no mode is set that it was not asked to have.
+type program struct {
+	name string
+	// modes are its own names of the permission modes, from the narrowest to the widest, with ours. In the mode "default" it
+	// asks before it changes anything or runs a command.
+	modes []permissionMode
+	// env is added to its environment.
+	env func(Options, string) ([]string, error)
+	// afterMinute says that a session that is loaded in the minute of its making is lost.
+	afterMinute bool
+	// finished proves from the agent's own files that the turn of a message came to its end.
+	finished func(o Options, session, message string) bool
+}
+
+type permissionMode struct{ ours, theirs string }
+
+// programs returns the table.
+func programs() []program {
+	return []program{
+		{name: "opencode", modes: []permissionMode{{"plan", "plan"}, {"default", "build"}}, env: askOpenCode},
+		{name: "gemini", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "autoEdit"}, {"bypassPermissions", "yolo"}}, env: keepGemini, afterMinute: true},
+		{name: "qwen", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "auto-edit"}, {"bypassPermissions", "yolo"}}},
+		{name: "codex", modes: []permissionMode{{"default", "read-only"}, {"acceptEdits", "auto"}, {"bypassPermissions", "full-access"}}},
+		{name: "claude", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "acceptEdits"}, {"bypassPermissions", "bypassPermissions"}}},
+	}
+}
+
+// programOf finds a program by its command line, or by the name that it gives itself.
+func programOf(command []string, name string) program {
+	known := func(text string) (program, bool) {
+		for _, p := range programs() {
+			if strings.Contains(strings.ToLower(text), p.name) {
+				return p, true
+			}
+		}
+		return program{}, false
+	}
+	if p, ok := known(name); ok {
+		return p
+	}
+	for _, word := range command {
+		// A folder of any name may hold any program: the script of a package is two or three below its name.
+		parts := strings.Split(filepath.ToSlash(word), "/")
+		if i := slices.Index(parts, "node_modules"); i >= 0 {
+			parts = parts[i:]
+		} else if !strings.HasPrefix(word, "@") { // @SCOPE/PACKAGE, which npx gets
+			parts = parts[len(parts)-1:]
+		}
+		if p, ok := known(path.Join(parts...)); ok {
+			return p
+		}
+	}
+	return program{}
+}
+
+// own is the program's name of a permission mode.
+func (p program) own(mode string) (string, bool) {
+	for _, m := range p.modes {
+		if m.ours == mode {
+			return m.theirs, true
+		}
+	}
+	return "", false
+}
+
+// permission is our name of a mode of the program; empty if it has none.
+func (p program) permission(own string) string {
+	for _, m := range p.modes {
+		if m.theirs == own {
+			return m.ours
+		}
+	}
+	return ""
+}
+
+// width orders the modes by what they allow. A mode that is not known may allow anything.
+func (p program) width(own string) int {
+	for i, m := range p.modes {
+		if m.theirs == own {
+			return i
+		}
+	}
+	return len(p.modes)
+}
+
+// names returns our names of the modes.
+func (p program) names() (list []string) {
+	for _, m := range p.modes {
+		list = append(list, m.ours)
+	}
+	return list
+}

@@ -1,0 +1,272 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// The methods of the protocol that are used. TestTypes compares all of this file with the published schema.
+const (
+	methodInitialize = "initialize"
+	methodNew        = "session/new"
+	methodLoad       = "session/load"
+	methodPrompt     = "session/prompt"
+	methodCancel     = "session/cancel"
+	methodUpdate     = "session/update"
+	methodPermission = "session/request_permission"
+	methodSetMode    = "session/set_mode"
+	methodSetOption  = "session/set_config_option"
+	methodSetModel   = "session/set_model" // in no published version; Gemini has it in place of an option
+)
+
+// version is that of the protocol.
+const version = 1
+
+// message is a line: a request, an answer or a notification.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *CallError      `json:"error,omitempty"`
+}
+
+// CallError is how an agent refuses a call.
+type CallError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// The codes that are looked at.
+const (
+	codeNoMethod = -32601
+	codeNoAuth   = -32000
+	codeNotFound = -32002
+)
+
+func (e *CallError) Error() string {
+	text := fmt.Sprintf("%.1000s (%d)", e.Message, e.Code)
+	if len(e.Data) > 0 && string(e.Data) != "null" {
+		text += fmt.Sprintf(": %.1000s", e.Data)
+	}
+	if e.Code == codeNoAuth {
+		text += "; log in with the agent itself, or set its key in the environment"
+	}
+	return text
+}
+
+type initializeParams struct {
+	ProtocolVersion    int                `json:"protocolVersion"`
+	ClientCapabilities clientCapabilities `json:"clientCapabilities"`
+	ClientInfo         implementation     `json:"clientInfo"`
+}
+
+// clientCapabilities are none: an agent works on files and runs commands by itself, by its own rules.
+type clientCapabilities struct {
+	FS struct {
+		Read  bool `json:"readTextFile"`
+		Write bool `json:"writeTextFile"`
+	} `json:"fs"`
+	Terminal bool `json:"terminal"`
+}
+
+type implementation struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type initialized struct {
+	ProtocolVersion   int `json:"protocolVersion"`
+	AgentCapabilities struct {
+		LoadSession bool `json:"loadSession"`
+	} `json:"agentCapabilities"`
+	AgentInfo implementation `json:"agentInfo"`
+}
+
+type newParams struct {
+	Cwd        string     `json:"cwd"`
+	MCPServers []struct{} `json:"mcpServers"`
+}
+
+type loadParams struct {
+	SessionID  string     `json:"sessionId"`
+	Cwd        string     `json:"cwd"`
+	MCPServers []struct{} `json:"mcpServers"`
+}
+
+// opened answers both session/new and session/load.
+type opened struct {
+	SessionID string         `json:"sessionId"` // of session/new
+	Modes     *modes         `json:"modes"`
+	Models    *models        `json:"models"`
+	Options   []configOption `json:"configOptions"`
+}
+
+type modes struct {
+	Current   string `json:"currentModeId"`
+	Available []struct {
+		ID string `json:"id"`
+	} `json:"availableModes"`
+}
+
+type models struct {
+	Current   string `json:"currentModelId"`
+	Available []struct {
+		ID   string `json:"modelId"`
+		Name string `json:"name"`
+	} `json:"availableModels"`
+}
+
+type configOption struct {
+	ID       string          `json:"id"`
+	Category string          `json:"category"`
+	Current  json.RawMessage `json:"currentValue"`
+	Options  []configValue   `json:"options"`
+}
+
+// configValue is a value, or a group of values.
+type configValue struct {
+	Value   string        `json:"value"`
+	Name    string        `json:"name"`
+	Options []configValue `json:"options"`
+}
+
+type promptParams struct {
+	SessionID string         `json:"sessionId"`
+	Prompt    []contentBlock `json:"prompt"`
+}
+
+type contentBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type prompted struct {
+	StopReason string `json:"stopReason"`
+	Usage      *usage `json:"usage"` // in no published version
+}
+
+type usage struct {
+	Input       int64  `json:"inputTokens"`
+	Output      int64  `json:"outputTokens"`
+	CachedRead  *int64 `json:"cachedReadTokens"`
+	CachedWrite *int64 `json:"cachedWriteTokens"`
+}
+
+// Why a turn ended.
+const (
+	stopEnd       = "end_turn"
+	stopCancelled = "cancelled"
+)
+
+type cancelParams struct {
+	SessionID string `json:"sessionId"`
+}
+
+type setModeParams struct {
+	SessionID string `json:"sessionId"`
+	ModeID    string `json:"modeId"`
+}
+
+type setModelParams struct {
+	SessionID string `json:"sessionId"`
+	ModelID   string `json:"modelId"`
+}
+
+type setOptionParams struct {
+	SessionID string `json:"sessionId"`
+	ConfigID  string `json:"configId"`
+	Value     string `json:"value"`
+}
+
+type notification struct {
+	SessionID string          `json:"sessionId"`
+	Update    json.RawMessage `json:"update"`
+}
+
+// Update is what an agent tells of its work.
+type Update struct {
+	Kind string `json:"sessionUpdate"`
+
+	// Of the chunks, content is a block; of a tool call a list of what it made.
+	Content   json.RawMessage `json:"content"`
+	MessageID string          `json:"messageId"`
+
+	toolCall
+
+	CurrentMode string `json:"currentModeId"`
+}
+
+// The kinds of updates that are looked at.
+const (
+	userChunk    = "user_message_chunk"
+	agentChunk   = "agent_message_chunk"
+	thoughtChunk = "agent_thought_chunk"
+	toolBegins   = "tool_call"
+	toolChanges  = "tool_call_update"
+	modeChanges  = "current_mode_update"
+)
+
+type toolCall struct {
+	ID     string          `json:"toolCallId"`
+	Title  string          `json:"title"`
+	Name   string          `json:"name"`
+	Tool   string          `json:"kind"` // what kind of tool it is
+	Status string          `json:"status"`
+	Input  json.RawMessage `json:"rawInput"`
+}
+
+// How far a tool call is.
+const (
+	statusRuns      = "in_progress"
+	statusCompleted = "completed"
+	statusFailed    = "failed"
+)
+
+// text is that of a chunk; empty if it is a picture or the like.
+func (u *Update) text() string {
+	var c contentBlock
+	if json.Unmarshal(u.Content, &c) != nil || c.Type != "text" {
+		return ""
+	}
+	return c.Text
+}
+
+// diff is a change of a file in the content of a tool call.
+type diff struct {
+	Type    string `json:"type"`
+	Path    string `json:"path"`
+	OldText string `json:"oldText"`
+	NewText string `json:"newText"`
+}
+
+type permissionParams struct {
+	SessionID string `json:"sessionId"`
+	ToolCall  struct {
+		toolCall
+		Content []diff `json:"content"`
+	} `json:"toolCall"`
+	Options []permissionOption `json:"options"`
+}
+
+type permissionOption struct {
+	ID   string `json:"optionId"`
+	Kind string `json:"kind"`
+}
+
+// The kinds of options that are chosen. What an agent is always allowed, it keeps for other sessions, too.
+const (
+	allowOnce  = "allow_once"
+	rejectOnce = "reject_once"
+)
+
+type permissionAnswer struct {
+	Outcome outcome `json:"outcome"`
+}
+
+type outcome struct {
+	Outcome  string `json:"outcome"` // selected or cancelled
+	OptionID string `json:"optionId,omitempty"`
+}

@@ -1,0 +1,228 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/wire"
+)
+
+// entry is a line of the record of a session. Of its fields but At one is set.
+type entry struct {
+	At time.Time `json:"at"`
+
+	Session  string         `json:"session,omitempty"`  // of the agent: what follows is in it, and nothing before it counts
+	Begun    string         `json:"begun,omitempty"`    // the message whose prompt follows
+	Found    string         `json:"found,omitempty"`    // a message that is in the agent's own record
+	Stopping string         `json:"stopping,omitempty"` // a message whose turn is being stopped
+	Ended    *ending        `json:"ended,omitempty"`
+	Envelope *wire.Envelope `json:"envelope,omitempty"` // that was told
+}
+
+// ending is how the turn of a message ended.
+type ending struct {
+	Message string      `json:"message"`
+	State   agent.State `json:"state"`
+	Text    string      `json:"text,omitempty"`    // what the agent said last
+	Failure string      `json:"failure,omitempty"` // why it failed
+}
+
+// record is what we know of a session, in a file of the state directory. Whoever holds the lock of the session appends to it.
+type record struct {
+	path string
+
+	mu       sync.Mutex
+	file     *os.File        // nil: it is only read
+	session  string          // of the agent; empty: there is none
+	created  time.Time       // when the agent made it
+	begun    []string        // messages whose prompts were begun in it, in order
+	found    map[string]bool // of these, those that the agent has for certain
+	stopping map[string]bool
+	ended    map[string]ending
+
+	turn  string            // that was told and has not ended; empty: none
+	told  map[string]bool   // the ids of envelopes in it
+	calls map[string]string // its tool calls that have not ended, with the ids of the envelopes that tell of their ends
+}
+
+// readRecord reads the record of a session. each, if it is not nil, gets the envelopes.
+func readRecord(path string, each func(wire.Envelope) bool) (*record, error) {
+	r := &record{path: path, found: map[string]bool{}, stopping: map[string]bool{}, ended: map[string]ending{}}
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("acp: %w", err)
+	}
+	for line := range bytes.Lines(data) {
+		var e entry
+		if json.Unmarshal(line, &e) != nil {
+			continue // torn by a kill: what it was to say before was not done then
+		}
+		r.take(e)
+		if e.Envelope != nil && each != nil && !each(*e.Envelope) {
+			break
+		}
+	}
+	return r, nil
+}
+
+// openRecord reads the record of a session and opens it to append to it.
+func openRecord(path string) (*record, error) {
+	r, err := readRecord(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, fmt.Errorf("acp: %w", err)
+	}
+	last := make([]byte, 1)
+	if info, err := r.file.Stat(); err == nil && info.Size() > 0 {
+		if _, err := r.file.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
+			if _, err := r.file.WriteString("\n"); err != nil { // behind a torn line
+				return nil, errors.Join(fmt.Errorf("acp: %w", err), r.file.Close())
+			}
+		}
+	}
+	return r, syncDir(filepath.Dir(path))
+}
+
+// syncDir flushes that a file is there.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("acp: %w", err)
+	}
+	_ = d.Sync() // not on every system
+	return d.Close()
+}
+
+func (r *record) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file != nil {
+		_ = r.file.Close()
+		r.file = nil
+	}
+}
+
+// add appends an entry, and flushes all but envelopes to the disk.
+func (r *record) add(e entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return fmt.Errorf("acp: %s: %w", r.path, fs.ErrClosed)
+	}
+	e.At = time.Now().UTC()
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = r.file.Write(append(line, '\n'))
+	}
+	if err == nil && e.Envelope == nil {
+		err = r.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("acp: %w", err)
+	}
+	r.take(e)
+	return nil
+}
+
+// take notes an entry.
+func (r *record) take(e entry) {
+	switch {
+	case e.Session != "":
+		r.session, r.created, r.begun = e.Session, e.At, nil
+		clear(r.found)
+	case e.Begun != "":
+		r.begun = append(slices.DeleteFunc(r.begun, func(id string) bool { return id == e.Begun }), e.Begun)
+		delete(r.stopping, e.Begun)
+	case e.Found != "":
+		r.found[e.Found] = true
+	case e.Stopping != "":
+		r.stopping[e.Stopping] = true
+	case e.Ended != nil:
+		r.ended[e.Ended.Message] = *e.Ended
+	case e.Envelope != nil:
+		r.tell(*e.Envelope)
+	}
+}
+
+func (r *record) tell(e wire.Envelope) {
+	switch v := e.Event.(type) {
+	case *wire.TurnStart:
+		r.turn, r.told, r.calls = *e.Turn, map[string]bool{}, map[string]string{}
+	case *wire.TurnEnd:
+		r.turn = ""
+	case *wire.ToolCallStart:
+		r.calls[v.Call] = callEnd(r.turn, v.Call)
+	case *wire.ToolCallEnd:
+		delete(r.calls, v.Call)
+	}
+	if r.told != nil {
+		r.told[e.ID] = true
+	}
+}
+
+// open are the messages of which it is not known whether the agent has them: their prompts were begun and have not ended.
+func (r *record) open() (list []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range r.begun {
+		if _, ended := r.ended[id]; !ended && !r.found[id] {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// hasTold reports whether an envelope of the last turn was told.
+func (r *record) hasTold(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told[id]
+}
+
+// used reports whether the agent has anything in its session for certain.
+func (r *record) used() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range r.begun {
+		if _, ended := r.ended[id]; ended || r.found[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// answer is what the record tells of a message; known is false if only the agent can tell.
+func (r *record) answer(id string) (t agent.Turn, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.ended[id]; ok {
+		t.Stored = true
+		switch e.State {
+		case agent.Done:
+			t.Finished, t.Text = true, e.Text
+		case agent.Cancelled:
+			t.Interrupted = true
+		default:
+			t.Failed = true
+		}
+		return t, true
+	}
+	switch {
+	case r.stopping[id]: // what a person stopped is not given again, even if the agent does not have it
+		return agent.Turn{Stored: true, Interrupted: true}, true
+	case r.found[id]:
+		return agent.Turn{Stored: true}, true
+	}
+	return agent.Turn{}, !slices.Contains(r.begun, id)
+}

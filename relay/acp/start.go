@@ -1,0 +1,389 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/mode"
+	"teambridge/relay/process"
+	"teambridge/relay/wire"
+	"teambridge/teams/atomicfile"
+	"teambridge/teams/flock"
+)
+
+const (
+	// startTimeout is how long an agent may take until it has loaded its session.
+	startTimeout = 3 * time.Minute
+	// drain is how long the output of an agent that has ended is read.
+	drain = time.Second
+	// keptStderr is how much of it an error quotes.
+	keptStderr = 4 << 10
+	// leftWithin is how long what an agent has left may take to be gone once it was killed.
+	leftWithin = 10 * time.Second
+)
+
+// envMark is in the environment of an agent, and of what it starts.
+const envMark = "TEAMBRIDGE_AGENT_MARK"
+
+// running is what a later process of ours has to know of an agent: the content of a file next to the record.
+type running struct {
+	process.Predecessor
+	Mark string `json:"mark"`
+}
+
+func (o Options) runningFile(session string) string { return filepath.Join(o.dir(session), "process") }
+
+// clear ends what an earlier agent of a session has left, and waits until nobody of it is there: what is not in the
+// agent's record then never will be.
+func (o Options) clear(ctx context.Context, session string) error {
+	file := o.runningFile(session)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("acp: %w", err)
+	}
+	var left running
+	if err := json.Unmarshal(data, &left); err != nil {
+		return fmt.Errorf("acp: %s: %w", file, err)
+	}
+	if left.PID != 0 {
+		if err := left.End(ctx, 0); err != nil && !errors.Is(err, process.ErrUnverified) {
+			return err
+		}
+	}
+	if err := endMarked(ctx, left.Mark); err != nil {
+		return err
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("acp: %w", err)
+	}
+	return nil
+}
+
+// endMarked kills what has a mark, and waits until it is gone.
+func endMarked(ctx context.Context, mark string) error {
+	if mark == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leftWithin)
+	defer cancel()
+	for {
+		left := process.With(envMark + "=" + mark)
+		if len(left) == 0 {
+			return nil
+		}
+		process.KillWith(envMark + "=" + mark)
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("acp: processes %d of an earlier agent of this session do not end; end them, then try again", left)
+		}
+	}
+}
+
+// spawn starts the process of an agent, once no other one has its session.
+func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Agent, err error) {
+	o := r.options
+	if o.State == "" || len(o.Command) == 0 {
+		return nil, errors.New("acp: an agent needs a command and a state directory")
+	}
+	if err := os.MkdirAll(o.dir(session), 0o700); err != nil {
+		return nil, fmt.Errorf("acp: %w", err)
+	}
+	unlock, ok, err := flock.TryLock(filepath.Join(o.dir(session), "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("acp: %w", err)
+	} else if !ok {
+		return nil, fmt.Errorf("acp: another process works on session %s", session)
+	}
+	a := &Agent{
+		runtime: r, options: o, program: programOf(o.Command, ""), session: session, mode: m, held: unlock, file: o.runningFile(session), mark: rand.Text(),
+		out: process.Tail{Limit: keptStderr}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), idle: make(chan struct{}), granted: map[string]bool{},
+	}
+	defer func() {
+		if err != nil {
+			if a.record != nil {
+				a.record.close()
+			}
+			_ = unlock()
+		}
+	}()
+	if err := o.clear(ctx, session); err != nil {
+		return nil, err
+	}
+	if a.record, err = openRecord(o.recordFile(session)); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(o.Command[0], o.Command[1:]...)
+	cmd.Dir, cmd.Env = o.Dir, append(slices.Clone(o.env()), envMark+"="+a.mark)
+	if a.program.env != nil {
+		more, err := a.program.env(o, permissionOf(m))
+		if err != nil {
+			return nil, err
+		}
+		cmd.Env = append(cmd.Env, more...)
+	}
+	process.OwnGroup(cmd)
+	// Before it is there: what it starts has the mark from its first instant on.
+	if err := a.writeFile(running{Mark: a.mark}); err != nil {
+		return nil, err
+	}
+	child, err := process.Start(cmd, true)
+	if err != nil {
+		return nil, fmt.Errorf("acp: %w", err)
+	}
+	a.life, a.over = context.WithCancel(context.Background())
+	a.conn = &conn{child: child, told: a.notified, asked: a.request, tooLarge: a.tooLarge, calls: map[int]func(json.RawMessage, error){}}
+	go a.run()
+	if err := a.writeFile(running{child.Predecessor, a.mark}); err != nil {
+		_ = a.Kill()
+		return nil, err
+	}
+	return a, nil
+}
+
+// writeFile writes the file that names the process.
+func (a *Agent) writeFile(r running) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = atomicfile.Write(a.file, data)
+	}
+	if err != nil {
+		return fmt.Errorf("acp: %w", err)
+	}
+	return nil
+}
+
+// run reads what the agent prints until it has ended.
+func (a *Agent) run() {
+	var reading sync.WaitGroup
+	reading.Go(a.read)
+	reading.Go(func() { _, _ = io.Copy(a.out.Tee(a.options.Stderr), a.child.Stderr) })
+	err := a.child.Wait()
+	a.closeStdin()
+	if !a.resting.Load() {
+		_ = endMarked(context.Background(), a.mark) // else the next one tries
+	}
+	a.child.Drain(drain, &reading)
+	if a.resting.Load() || len(process.With(envMark+"="+a.mark)) == 0 {
+		_ = os.Remove(a.file)
+	}
+	a.record.close()
+	_ = a.held()
+	a.err = a.ended(err)
+	a.over()
+}
+
+// tooLarge notes a line that was not read. Of a session that is being loaded nothing can be said then.
+func (a *Agent) tooLarge(size int64) {
+	a.mu.Lock()
+	loading := a.replay
+	a.mu.Unlock()
+	if loading != nil {
+		loading.failed = fmt.Errorf("what it has recorded cannot be read: a line of %d bytes, at most %d", size, lineLimit)
+		return
+	}
+	a.tell(agent.Event{Missed: true})
+}
+
+// open makes the session ready. If look is set, the agent is only asked what it has of it.
+func (a *Agent) open(ctx context.Context, look bool) error {
+	var hello initialized
+	p := initializeParams{ProtocolVersion: version, ClientInfo: implementation{Name: "teambridge", Version: "1"}}
+	if err := a.call(ctx, methodInitialize, p, &hello); err != nil {
+		return err
+	}
+	if hello.ProtocolVersion != version {
+		return fmt.Errorf("it speaks version %d of the Agent Client Protocol, and teambridge speaks version %d", hello.ProtocolVersion, version)
+	}
+	if !hello.AgentCapabilities.LoadSession {
+		return errors.New("it cannot load a session, so what it was given would not be known after a crash")
+	}
+	a.program = programOf(a.options.Command, hello.AgentInfo.Name)
+	loaded, err := a.load(ctx)
+	if err != nil {
+		return err
+	}
+	if !loaded {
+		if look {
+			return nil
+		}
+		a.opened = opened{}
+		if err := a.call(ctx, methodNew, newParams{a.options.Dir, []struct{}{}}, &a.opened); err != nil {
+			return err
+		}
+		if a.opened.SessionID == "" {
+			return errors.New("it named no session")
+		}
+		if err := a.record.add(entry{Session: a.opened.SessionID}); err != nil {
+			return err
+		}
+	}
+	if look {
+		return nil
+	}
+	if a.usual = a.opened.model(); a.usual == "" {
+		a.usual = "default"
+	}
+	if err := a.setPermission(ctx, a.mode); err != nil {
+		return err
+	}
+	if model, ok := a.mode.Model.Value(); ok {
+		return a.setModel(ctx, model)
+	}
+	return nil
+}
+
+// load loads the session, and notes what the agent has of the messages that it may have. It returns false if there is none to
+// load: none was made, or it was not kept, as of an agent that was killed with its first message.
+func (a *Agent) load(ctx context.Context) (bool, error) {
+	r := a.record
+	if r.session == "" {
+		return false, nil
+	}
+	if next := r.created.Truncate(time.Minute).Add(time.Minute); a.program.afterMinute {
+		select {
+		case <-time.After(time.Until(next)):
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	seen := &replay{ids: map[string]bool{}, last: r.turn}
+	a.mu.Lock()
+	a.replay = seen
+	a.mu.Unlock()
+	err := a.call(ctx, methodLoad, loadParams{r.session, a.options.Dir, []struct{}{}}, &a.opened)
+	a.mu.Lock()
+	a.replay = nil
+	a.mu.Unlock()
+	if unknownSession(err) && !r.used() {
+		return false, nil
+	}
+	if err = cmp.Or(err, seen.failed); err != nil {
+		return false, err
+	}
+	seen.flush()
+	for _, id := range r.open() {
+		if !seen.ids[id] {
+			continue
+		}
+		e := entry{Found: id}
+		if a.program.finished != nil && a.program.finished(a.options, r.session, id) {
+			e = entry{Ended: &ending{Message: id, State: agent.Done, Text: seen.answer(id)}}
+		}
+		if err := r.add(e); err != nil {
+			return false, err
+		}
+	}
+	if turn := r.turn; turn != "" {
+		if what, known := r.answer(turn); known && what.Stored {
+			a.finish(seen)
+		} // else it is given again
+	}
+	return true, nil
+}
+
+// unknownSession reports whether an agent does not know a session. What it says of that differs.
+func unknownSession(err error) bool {
+	refused, ok := errors.AsType[*CallError](err)
+	if !ok {
+		return false
+	}
+	text := strings.ToLower(refused.Error())
+	return refused.Code == codeNotFound || strings.Contains(text, "not found") || strings.Contains(text, "no previous sessions") || strings.Contains(text, "no conversation")
+}
+
+// finish tells the end of a turn that an earlier process did not bring to its end, and before it what the agent has recorded
+// of it and had not told. What it says of tools then is not reliable: some call a tool completed that was killed.
+func (a *Agent) finish(seen *replay) {
+	r := a.record
+	turn := r.turn
+	if turn == "" {
+		return
+	}
+	end, ended := r.ended[turn]
+	finished := ended && end.State == agent.Done
+	var list []wire.Envelope
+	emit := func(e wire.Envelope) {
+		if v, ok := e.Event.(*wire.ToolCallEnd); ok && !finished && v.Outcome == wire.OutcomeDone {
+			v.Outcome = wire.OutcomeCut
+		}
+		if !r.hasTold(e.ID) {
+			a.keep(entry{Envelope: &e})
+			list = append(list, e)
+		}
+	}
+	f := newFold(turn, emit)
+	for _, u := range seen.tail {
+		f.update(&u)
+	}
+	status := wire.TurnFailed
+	switch {
+	case finished:
+		status = wire.TurnCompleted
+	case r.stopping[turn]:
+		status = wire.TurnCancelled
+	}
+	f.close(r, status, nil)
+	a.tell(agent.Event{Envelopes: list})
+}
+
+// replay is what an agent tells while it loads a session.
+type replay struct {
+	last string // the message whose turn has not ended
+	ids  map[string]bool
+	tail []Update // what came behind the last message
+	at   string   // that message
+	user strings.Builder
+
+	failed error // it could not be read
+}
+
+func (p *replay) add(u *Update) {
+	if u.Kind == userChunk {
+		p.user.WriteString(u.text())
+		return
+	}
+	p.flush()
+	if p.at != "" && p.at == p.last {
+		p.tail = append(p.tail, *u)
+	}
+}
+
+// flush takes the user's message that has come. Agents put messages of their own there, too.
+func (p *replay) flush() {
+	text := p.user.String()
+	p.user.Reset()
+	for _, m := range envelope().FindAllStringSubmatch(text, -1) {
+		p.ids[m[1]] = true
+		p.at, p.tail = m[1], nil
+	}
+}
+
+// answer is what the agent said last in the turn of a message, if that is the last one.
+func (p *replay) answer(id string) string {
+	if id != p.at {
+		return ""
+	}
+	f := newFold(id, func(wire.Envelope) {})
+	for _, u := range p.tail {
+		f.update(&u)
+	}
+	f.flush()
+	return f.last
+}
