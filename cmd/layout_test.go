@@ -146,15 +146,16 @@ var mayImport = map[string][]string{
 	"cmd/teambridge-hub":   {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "relay/shell", "status/api", "status/ssh", "status/supervisor"},
 
 	// Of tests alone, but for the model.
-	"relay/relaytest/simagent":   {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
+	"relay/relaytest/simagent":         {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"relay/relaytest/simacp":     {},
-	"relay/relaytest/model":      {"relay/process"},
-	"relay/relaytest/standin":    {"relay/relaytest/model", "relay/relaytest/simchild", "relay/process", "teams"}, // for versions
-	"relay/relaytest/claudedir":  {},
-	"relay/relaytest/killtest":   {"teams/winetest"},
-	"relay/relaytest/simchild":   {"relay/relaytest/claudedir", "relay/relaytest/simagent", "teams"},                                   // as simagent
-	"relay/relaytest/simsession": {"relay/qwen", "relay/relaytest/claudedir", "relay/relaytest/simagent", "teams", "teams/transcript"}, // the names and lines of its files, and the version in them
-	"relay/relaytest/probetest":  {"relay/probe", "relay/process", "relay/relaytest/claudedir", "teams"},
+	"relay/relaytest/model":            {"relay/process"},
+	"relay/relaytest/standin":          {"relay/relaytest/model", "relay/relaytest/simchild", "relay/process", "teams"}, // for versions
+	"relay/relaytest/claudedir":        {},
+	"relay/relaytest/killtest":         {"teams/winetest"},
+	"relay/relaytest/simchild":         {"relay/relaytest/claudedir", "relay/relaytest/simagent", "teams"}, // as simagent
+	"relay/relaytest/simchild/program": {"relay/relaytest/simchild"},
+	"relay/relaytest/simsession":       {"relay/qwen", "relay/relaytest/claudedir", "relay/relaytest/simagent", "teams", "teams/transcript"}, // the names and lines of its files, and the version in them
+	"relay/relaytest/probetest":        {"relay/probe", "relay/process", "relay/relaytest/claudedir", "teams"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the

@@ -155,7 +155,7 @@ var (
 )
 
 func (s *station) options() Options {
-	child := claude.Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), s.script.Env(), "GORACE=atexit_sleep_ms=0")}
+	child := claude.Options{Command: []string{simchild.Program()}, Env: append(os.Environ(), s.script.Env(), "GORACE=atexit_sleep_ms=0")}
 	if s.other != nil && s.other.Claude != nil {
 		child = *s.other.Claude
 	}

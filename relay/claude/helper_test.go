@@ -39,12 +39,8 @@ func sim(t testing.TB, s simchild.Script) (claude.Options, string) {
 	if s.State == "" {
 		s.State = t.TempDir()
 	}
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	return claude.Options{
-		Command: []string{program}, Dir: t.TempDir(), Env: append(os.Environ(), s.Env(), noRaceSleep),
+		Command: []string{simchild.Program()}, Dir: t.TempDir(), Env: append(os.Environ(), s.Env(), noRaceSleep),
 		Plain: s.Mute, WriteTimeout: patience, AnswerTimeout: patience,
 	}, s.State
 }

@@ -117,7 +117,7 @@ func (h *harbour) sailWith(change func(*Fleet)) (f *Fleet, stop func() error) {
 }
 
 func (h *harbour) entry(team, member string) ledger.Relay {
-	return ledger.Relay{Team: team, Member: member, Command: []string{os.Args[0]}, Dir: h.work}
+	return ledger.Relay{Team: team, Member: member, Command: []string{simchild.Program()}, Dir: h.work}
 }
 
 func (h *harbour) add(f *Fleet, r ledger.Relay) string {
@@ -389,7 +389,7 @@ func TestServing(t *testing.T) {
 
 	// Now another process relays one of them.
 	runtime, err := runtimes.Launch{
-		Team: team, Member: "worker", Settings: ledger.Relay{Command: []string{os.Args[0]}, Plain: true, Dir: h.work}, Env: append(os.Environ(), h.script.Env()),
+		Team: team, Member: "worker", Settings: ledger.Relay{Command: []string{simchild.Program()}, Plain: true, Dir: h.work}, Env: append(os.Environ(), h.script.Env()),
 	}.Runtime(t.Context())
 	must(t, err)
 	elsewhere, err := relay.New(t.Context(), relay.Options{

@@ -61,7 +61,7 @@ func newBench(t *testing.T, faults ...simchild.Fault) *bench {
 	}
 	script := simchild.Script{State: dir, Faults: faults}
 	return &bench{t, dir, query.Options{
-		Claude: []string{os.Args[0]}, ClaudeRoot: dir, Env: append(os.Environ(), script.Env(), "GORACE=atexit_sleep_ms=0"),
+		Claude: []string{simchild.Program()}, ClaudeRoot: dir, Env: append(os.Environ(), script.Env(), "GORACE=atexit_sleep_ms=0"),
 	}}
 }
 
@@ -456,7 +456,7 @@ func TestPermissions(t *testing.T) {
 func TestArguments(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.dir, "args")
-	b.options.Env = append(b.options.Env, envArgs+"="+path)
+	b.options.Claude, b.options.Env = []string{os.Args[0]}, append(b.options.Env, envArgs+"="+path)
 	arguments := func(in query.Input) string {
 		t.Helper()
 		collect(t, b.client().Query(t.Context(), in, nil)).is(t, query.Completed, "ACK: hello")
@@ -511,7 +511,7 @@ func TestArguments(t *testing.T) {
 // A line that is too long to be read is taken from the conversation, before the result.
 func TestWhatWasMissed(t *testing.T) {
 	b := newBench(t)
-	b.options.Env = append(b.options.Env, envHide+"=1")
+	b.options.Claude, b.options.Env = []string{os.Args[0]}, append(b.options.Env, envHide+"=1")
 	in := b.input("one")
 	in.StreamingInput = true
 	got := collect(t, b.client().Query(t.Context(), in, messages("two")))

@@ -73,7 +73,7 @@ func options(root, state string, team *teams.Team, locker *lockedfile.Locker, l 
 	return relay.Options{
 		Team: team, Member: "worker", Locker: locker, Ledger: l, State: state,
 		Runtime: mute{claude.Runtime{Options: claude.Options{
-			Root: root, Command: []string{os.Args[0]}, Env: append(os.Environ(), script, "GORACE=atexit_sleep_ms=0"), Dir: state,
+			Root: root, Command: []string{simchild.Program()}, Env: append(os.Environ(), script, "GORACE=atexit_sleep_ms=0"), Dir: state,
 			WriteTimeout: time.Minute, AnswerTimeout: time.Minute,
 		}}},
 		Timing: relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute},

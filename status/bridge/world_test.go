@@ -206,7 +206,7 @@ func (w *world) status(team, member string) api.Status {
 // add has an agent run as a member of the band.
 func (w *world) add(member string, change ...func(*api.NewRelay)) api.RelayEntry {
 	w.Helper()
-	n := api.NewRelay{Team: band, Member: member, Command: []string{os.Args[0]}, Dir: w.work}
+	n := api.NewRelay{Team: band, Member: member, Command: []string{simchild.Program()}, Dir: w.work}
 	for _, f := range change {
 		f(&n)
 	}

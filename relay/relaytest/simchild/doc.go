@@ -11,7 +11,7 @@
 //	}
 //
 //	script := simchild.Script{State: t.TempDir()}
-//	cmd := exec.Command(os.Args[0], "--session-id", id)
+//	cmd := exec.Command(simchild.Program(), "--session-id", id)
 //	cmd.Env = append(os.Environ(), script.Env())
 //
 // Of the flags it obeys --session-id, --resume and --permission-mode. Headless also --model, --agent-id as far as plan

@@ -1,6 +1,7 @@
 package simchild
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,10 @@ import (
 
 	"teambridge/relay/relaytest/claudedir"
 )
+
+// Program returns the path of the simulated program: what $TEAMBRIDGE_SIMULATED names, or else this one. A program with
+// nothing else in it starts in half of the time, and in a tenth of what one with the race detector takes.
+func Program() string { return cmp.Or(os.Getenv("TEAMBRIDGE_SIMULATED"), os.Args[0]) }
 
 // Main is the simulated headless program if the environment says so, and then ends the process. Else it returns at once.
 // It belongs at the beginning of TestMain.
