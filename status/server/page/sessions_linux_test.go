@@ -1,11 +1,16 @@
 package page_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"teambridge/relay/agent"
+	"teambridge/relay/dialog"
 	"teambridge/relay/pane"
 	"teambridge/relay/relaytest/simsession"
 	"teambridge/status/server"
+	"teambridge/teams/transcript"
 )
 
 // A session that is in no team is written to, and each message says what became of it: also one that its person has to allow,
@@ -51,6 +56,33 @@ func TestSessions(t *testing.T) {
 	p.picture("session-held")
 	s.Tell("deny")
 	p.until(own("May I?") + `?.textContent.includes("not sent: its person did not allow it")`)
+
+	// What it asks at its terminal is answered on the page, also what is too long for a snapshot.
+	for _, what := range []string{"mkdir x", "mkdir " + strings.Repeat("x", 40_000)} {
+		s.Tell("ask")
+		q := dialog.NewQuestion(agent.Use{Kind: agent.AsksPermission, Tool: "Bash", Input: fmt.Appendf(nil, `{"command":%q}`, what)})
+		process, _ := transcript.ProcessWith(w.Root.Path(), s.PID())
+		q.PID, q.Start = process.PID, process.ProcStart
+		given := make(chan agent.Decision, 1)
+		go func() {
+			err := dialog.Ask(t.Context(), w.State, q, func() bool { return false }, func(d agent.Decision) error {
+				given <- d
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		p.until(`document.querySelector(".conversation .ask [data-act=allow], .ask [data-act=allow]") && document.body.innerText.includes("mkdir x")`)
+		p.picture("session-asks")
+		p.run(do(`document.querySelector(".ask [data-act=allow]").click()`))
+		if d := <-given; !d.Allow {
+			t.Errorf("given %+v", d)
+		}
+		s.Tell("answered")
+		p.until(`!document.querySelector(".ask [data-act=allow]")`)
+		s.Tell("idle")
+	}
 
 	s.Kill()
 	p.write("Are you there?")

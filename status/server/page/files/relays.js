@@ -1,7 +1,7 @@
 // The relays of the service, which run headless agents: how they are found, and what is done
 // with them.
 
-import { relays as requestRelays } from "./request.js";
+import { Problem, question as requestQuestion, relays as requestRelays } from "./request.js";
 
 // Relays is what the service said last.
 export class Relays {
@@ -50,7 +50,12 @@ export class Relays {
   }
 
   // question requests what an agent asks as a whole; undefined if it no longer asks.
-  async question({ relay, question }) {
-    return (await requestRelays()).find((r) => r.relay === relay)?.questions?.find((q) => q.id === question.id);
+  async question({ question }) {
+    try {
+      return await requestQuestion(question.id);
+    } catch (problem) {
+      if (problem instanceof Problem && (problem.status === 404 || problem.status === 409)) return undefined;
+      throw problem;
+    }
   }
 }
