@@ -48,6 +48,7 @@ import (
 	"unicode/utf8"
 
 	"teambridge/status/api"
+	"teambridge/status/api/op"
 	"teambridge/teams/flock"
 )
 
@@ -84,8 +85,19 @@ type Options struct {
 	Agent bool
 }
 
-// A Client talks to one service. Make one with [New] or [Find].
+// A Client talks to one service. Make one with [New] or [Find]. Most of its methods are those of [api.Bridge].
 type Client struct {
+	*conn
+	teams
+	messages
+	history
+	relays
+	panes
+	machines
+}
+
+// conn sends requests to a service.
+type conn struct {
 	http    *http.Client
 	base    string // prefix of paths
 	where   string // for messages
@@ -133,7 +145,7 @@ func (e *SkewError) Unwrap() error { return e.Err }
 // New returns a client. It does not connect. The error is about the options.
 func New(opts Options) (*Client, error) {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
-	c := &Client{
+	c := &conn{
 		base: "http://teambridge", where: opts.Where, token: opts.Token, agent: opts.Agent, silence: cmp.Or(opts.Silence, 45*time.Second), patient: opts.Patience,
 		back: backOff{100 * time.Millisecond, 5 * time.Second}, broken: opts.Broken,
 	}
@@ -172,7 +184,7 @@ func New(opts Options) (*Client, error) {
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return c, nil
+	return &Client{c, teams{c}, messages{c}, history{c}, relays{c}, panes{c}, machines{c}}, nil
 }
 
 // signOfLife is how long a pipe may be silent before it is asked for a sign of life, and how long
@@ -221,6 +233,29 @@ func FindWith(state, root string, opts Options) (*Client, error) {
 	return New(opts)
 }
 
+// Health returns nil if the service runs and can read its journal. It needs no token.
+func (c *Client) Health(ctx context.Context) error {
+	_, err := call(ctx, c.conn, &op.Health, op.None{})
+	return err
+}
+
+// Version returns the version of the service, and whether it is read-only.
+func (c *Client) Version(ctx context.Context) (api.ServiceVersion, error) {
+	return call(ctx, c.conn, &op.Version, op.None{})
+}
+
+// Document returns the OpenAPI 3.1 document of the API.
+func (c *Client) Document(ctx context.Context) (map[string]any, error) {
+	return call(ctx, c.conn, &op.Document, op.None{})
+}
+
+// SignIn returns a URL that opens the page of the service, signed in. It works once. With
+// file, there is also a file that forwards to it, for the arguments of a browser. The
+// error is [api.CodeRefused] if the service listens only on a unix socket.
+func (c *Client) SignIn(ctx context.Context, file bool) (api.SignIn, error) {
+	return call(ctx, c.conn, &op.SignIn, op.SignInRequest{File: file})
+}
+
 // Where returns where the service is: unix:PATH or HOST:PORT.
 func (c *Client) Where() string { return c.where }
 
@@ -245,20 +280,9 @@ const (
 	maxProblem = 1 << 20
 )
 
-// do sends a request and decodes the answer into v.
-func (c *Client) do(ctx context.Context, method, path string, header http.Header, in, v any) error {
-	_, err := c.ask(ctx, method, path, header, in, v)
-	return err
-}
-
-// create sends a request to add something, and reports whether it was not there already.
-func (c *Client) create(ctx context.Context, path string, in, v any) (created bool, err error) {
-	status, err := c.ask(ctx, http.MethodPost, path, nil, in, v)
-	return status == http.StatusCreated, err
-}
-
-func (c *Client) ask(ctx context.Context, method, path string, header http.Header, in, v any) (status int, err error) {
-	if c.patient > 0 && path != healthPath {
+// ask sends a request, and decodes the answer into v.
+func (c *conn) ask(ctx context.Context, method, path string, header http.Header, in, v any) (status int, err error) {
+	if c.patient > 0 && path != op.Health.Path {
 		var done func()
 		ctx, done = c.whileThere(ctx)
 		defer done()
@@ -282,12 +306,12 @@ func (c *Client) ask(ctx context.Context, method, path string, header http.Heade
 }
 
 // whileThere bounds ctx by health checks of the service.
-func (c *Client) whileThere(ctx context.Context) (context.Context, func()) {
+func (c *conn) whileThere(ctx context.Context) (context.Context, func()) {
 	bound, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(c.patient, func() {
 		for {
 			asking, done := context.WithTimeoutCause(bound, c.patient, fmt.Errorf("not even to a health check within %s", c.patient))
-			err := c.Health(asking)
+			_, err := call(asking, c, &op.Health, op.None{})
 			done()
 			if err != nil {
 				end(&UnreachableError{Where: c.where, Sent: true, Err: err})
@@ -304,10 +328,10 @@ func (c *Client) whileThere(ctx context.Context) (context.Context, func()) {
 }
 
 // open sends a request and returns the answer if it is a success. Close its body.
-func (c *Client) open(ctx context.Context, method, path string, header http.Header, in any) (*http.Response, error) {
+func (c *conn) open(ctx context.Context, method, path string, header http.Header, in any) (*http.Response, error) {
 	var body io.Reader
 	media := "application/json"
-	if lines, ok := in.(payloads); ok {
+	if lines, ok := in.([]byte); ok {
 		body, media = bytes.NewReader(lines), api.PayloadsType
 	} else if in != nil {
 		if text, bad := invalidText(reflect.ValueOf(in)); bad {
@@ -381,11 +405,8 @@ func invalidText(v reflect.Value) (text string, found bool) {
 	return "", false
 }
 
-// payloads is a body of [api.PayloadsType].
-type payloads []byte
-
 // problem decodes an answer that is an error.
-func (c *Client) problem(ctx context.Context, req *http.Request, res *http.Response) error {
+func (c *conn) problem(ctx context.Context, req *http.Request, res *http.Response) error {
 	request := req.Method + " " + req.URL.Path
 	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != api.ProblemType {
 		return c.skewed(nil, "the answer to %s is %s as %q", request, res.Status, media)
@@ -405,12 +426,12 @@ func (c *Client) problem(ctx context.Context, req *http.Request, res *http.Respo
 	return p
 }
 
-func (c *Client) skewed(err error, format string, args ...any) error {
+func (c *conn) skewed(err error, format string, args ...any) error {
 	return &SkewError{Where: c.where, Reason: fmt.Sprintf(format, args...), Err: err}
 }
 
 // unreachable says why there was no answer: because ctx ended, or because of the service.
-func (c *Client) unreachable(ctx context.Context, sent bool, err error) error {
+func (c *conn) unreachable(ctx context.Context, sent bool, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -9,15 +9,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"mime"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/status/api/op"
 )
 
 // Now makes a stream begin with the next event.
@@ -48,12 +47,12 @@ func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event
 // a team: envelopes, and no others but an api.EventReset.
 func (c *Client) EnvelopeEvents(ctx context.Context, id, after string) iter.Seq2[Event, error] {
 	return c.lasting(ctx, after, func(after string) iter.Seq2[Event, error] {
-		return c.stream(ctx, relayPath(id)+"/events", nil, after)
+		return c.stream(ctx, &op.EnvelopeEvents.Route, op.EnvelopeEventsQuery{OfRelay: op.OfRelay{Relay: id}, After: after}, after)
 	})
 }
 
 // lasting yields the events of one connection after another.
-func (c *Client) lasting(ctx context.Context, after string, stream func(after string) iter.Seq2[Event, error]) iter.Seq2[Event, error] {
+func (c *conn) lasting(ctx context.Context, after string, stream func(after string) iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		wait := c.back.first
 		for {
@@ -98,10 +97,10 @@ func final(err error) bool {
 // Stream is [Client.Events] over one connection. It ends with an error if that breaks,
 // with io.EOF if the service ends the stream, and without an error if ctx ends.
 func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event, error] {
-	return c.stream(ctx, "/v1/events", queryOf("team", team), after)
+	return c.stream(ctx, &op.Events.Route, op.EventsQuery{Team: team, After: after}, after)
 }
 
-func (c *Client) stream(ctx context.Context, path string, q url.Values, after string) iter.Seq2[Event, error] {
+func (c *conn) stream(ctx context.Context, r *op.Route, q any, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		fail := func(err error) {
 			if ctx.Err() == nil {
@@ -114,19 +113,22 @@ func (c *Client) stream(ctx context.Context, path string, q url.Values, after st
 			cancel(&UnreachableError{Where: c.where, Err: fmt.Errorf("nothing was received for %s", c.silence)})
 		})
 		defer silent.Stop()
-		query := queryOf("after", after)
-		maps.Copy(query, q)
+		path, _, _, err := request(r, q)
+		if err != nil {
+			fail(err)
+			return
+		}
 		last, ok := seqOf(after)
 		if !ok {
 			last = -1
 		}
-		res, err := c.open(running, http.MethodGet, withQuery(path, query), http.Header{"Accept": {"text/event-stream"}}, nil)
+		res, err := c.open(running, http.MethodGet, path, http.Header{"Accept": {op.EventStream}}, nil)
 		if err != nil {
 			fail(err)
 			return
 		}
 		defer res.Body.Close()
-		if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "text/event-stream" {
+		if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != op.EventStream {
 			fail(c.skewed(nil, "the answer to GET %s is %q, and no stream", path, media))
 			return
 		}

@@ -56,6 +56,9 @@ type (
 	}
 )
 
+// Of names a member.
+func Of(team, member string) OfMember { return OfMember{OfTeam{team}, member} }
+
 // EventStream is the media type of server-sent events.
 const EventStream = "text/event-stream"
 

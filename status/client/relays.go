@@ -1,0 +1,114 @@
+package client
+
+import (
+	"context"
+
+	"teambridge/status/api"
+	"teambridge/status/api/op"
+)
+
+// relays are the operations of what relays messages to agents.
+type relays struct{ *conn }
+
+// Relays returns the relays that were added or run; see [api.Bridge].
+func (c relays) Relays(ctx context.Context, team string) ([]api.RelayEntry, error) {
+	return call(ctx, c.conn, &op.Relays, op.RelaysQuery{Team: team})
+}
+
+// Relay returns the relay that a name means; see [api.Bridge].
+func (c relays) Relay(ctx context.Context, team, name string) (api.RelayEntry, error) {
+	return call(ctx, c.conn, &op.Relay, op.RelayQuery{OfRelay: op.OfRelay{Relay: name}, Team: team})
+}
+
+// AddRelay makes the service run a program, with the rights of its user, as a headless
+// member of a team. The error is [api.CodeConflict] if the member has a relay with other
+// settings.
+func (c relays) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
+	e, e.Added, err = added(ctx, c.conn, &op.AddRelay, op.With[api.NewRelay]{Body: n})
+	return e, err
+}
+
+// RemoveRelay makes the service stop running an agent, after the agent's current turn; see [api.Bridge].
+func (c relays) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (api.RelayEntry, error) {
+	return call(ctx, c.conn, &op.RemoveRelay, op.RemoveRelayRequest{OfRelay: op.OfRelay{Relay: id}, DeleteTeam: deleteTeam})
+}
+
+// Interrupt stops the current turn of a relay's agent and cancels its messages. The
+// error is [api.CodeNotInFlight] if no turn is running.
+func (c relays) Interrupt(ctx context.Context, id string) (api.RelayEntry, error) {
+	return call(ctx, c.conn, &op.Interrupt, op.OfRelay{Relay: id})
+}
+
+// RetryRelay starts an agent again that the service has given up.
+func (c relays) RetryRelay(ctx context.Context, id string) (api.RelayEntry, error) {
+	return call(ctx, c.conn, &op.RetryRelay, op.OfRelay{Relay: id})
+}
+
+// Hold holds back what two members write each other; see [api.Bridge].
+func (c relays) Hold(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
+	return call(ctx, c.conn, &op.Hold, op.HoldRequest{OfMember: op.Of(team, member), Sender: sender})
+}
+
+// Release releases what is held back from a member; see [api.Bridge].
+func (c relays) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
+	return call(ctx, c.conn, &op.Release, op.ReleaseRequest{OfMember: op.Of(team, member), FromSender: op.FromSender{Sender: sender}})
+}
+
+// Questions returns what agents ask, in one team or, if it is "", in all; see [api.Bridge].
+func (c relays) Questions(ctx context.Context, team string) ([]api.Asked, error) {
+	return call(ctx, c.conn, &op.Questions, op.InTeam{Team: team})
+}
+
+// Question returns an open question; see [api.Bridge].
+func (c relays) Question(ctx context.Context, team, id string) (api.Asked, error) {
+	return call(ctx, c.conn, &op.Question, op.QuestionQuery{InTeam: op.InTeam{Team: team}, Question: id})
+}
+
+// Permit answers a question of a relay's agent.
+func (c relays) Permit(ctx context.Context, id string, p api.Permit) (api.RelayEntry, error) {
+	return call(ctx, c.conn, &op.Permit, op.PermitRequest{OfRelay: op.OfRelay{Relay: id}, With: op.With[api.Permit]{Body: p}})
+}
+
+// Move asks for the session of a member to be moved, and returns where it is. It does not
+// wait for the move: [Client.Status] and snapshots say how that goes on. The error is
+// [api.CodeConflict] if the session cannot move.
+func (c relays) Move(ctx context.Context, team, member string, n api.NewPlace) (api.Placed, error) {
+	return call(ctx, c.conn, &op.Move, op.MoveRequest{OfMember: op.Of(team, member), With: op.With[api.NewPlace]{Body: n}})
+}
+
+// DeliveryQuery is the query of [Client.Deliveries].
+type DeliveryQuery = api.DeliveryQuery
+
+// Deliveries returns the deliveries to the member of a relay or, if it is "", to all agents,
+// the newest first.
+func (c relays) Deliveries(ctx context.Context, id string, q DeliveryQuery) ([]api.Delivery, error) {
+	if id == "" {
+		return call(ctx, c.conn, &op.Deliveries, q)
+	}
+	return call(ctx, c.conn, &op.RelayDeliveries, op.RelayDeliveriesQuery{OfRelay: op.OfRelay{Relay: id}, State: q.State, Limit: q.Limit})
+}
+
+// EnvelopeQuery selects envelopes. The zero value selects the last 100.
+type EnvelopeQuery struct {
+	After   int64 // only after this number; 0: from the first one
+	Forward bool  // the first ones after After, instead of the last ones
+	Before  int64 // only before this number; 0: up to the last one
+	Limit   int   // at most 500; 0: 100
+}
+
+// Envelopes returns what the agent of a relay said and did, oldest first. See also
+// [Client.EnvelopeEvents].
+func (c relays) Envelopes(ctx context.Context, id string, q EnvelopeQuery) (api.Envelopes, error) {
+	return call(ctx, c.conn, &op.Envelopes, op.EnvelopesQuery{OfRelay: op.OfRelay{Relay: id}, After: q.After, Forward: q.Forward, Before: q.Before, Limit: q.Limit})
+}
+
+// RetryDelivery delivers a failed message again. The first attempt may already be in
+// the conversation of the agent.
+func (c relays) RetryDelivery(ctx context.Context, id string) (api.Delivery, error) {
+	return call(ctx, c.conn, &op.RetryDelivery, op.OfDelivery{Delivery: id})
+}
+
+// DropDelivery gives up a waiting or failed delivery: the agent never gets it.
+func (c relays) DropDelivery(ctx context.Context, id string) (api.Delivery, error) {
+	return call(ctx, c.conn, &op.DropDelivery, op.OfDelivery{Delivery: id})
+}

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"context"
+
+	"teambridge/status/api"
+	"teambridge/status/api/op"
+)
+
+// teams are the operations of teams, and of what needs the person in them.
+type teams struct{ *conn }
+
+// Target returns what a scope and names mean; see [api.Bridge].
+func (c teams) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
+	return call(ctx, c.conn, &op.Target, op.TargetQuery{Scope: s, Names: names})
+}
+
+// Teams returns all teams, sorted by name.
+func (c teams) Teams(ctx context.Context) ([]api.Team, error) {
+	return call(ctx, c.conn, &op.Teams, op.None{})
+}
+
+// EndedTeams returns the teams that were recorded and no longer exist.
+func (c teams) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
+	return call(ctx, c.conn, &op.EndedTeams, op.None{})
+}
+
+// Team returns one team, and the names of the person in it.
+func (c teams) Team(ctx context.Context, team string) (api.TeamDetail, error) {
+	return call(ctx, c.conn, &op.Team, op.OfTeam{Team: team})
+}
+
+// Members returns the members of a team, then the inboxes without a member.
+func (c teams) Members(ctx context.Context, team string) ([]api.Member, error) {
+	return call(ctx, c.conn, &op.Members, op.OfTeam{Team: team})
+}
+
+// Status says what each agent of a team is doing, or each of those with these names.
+func (c teams) Status(ctx context.Context, team string, members ...string) ([]api.Status, error) {
+	return call(ctx, c.conn, &op.Status, op.StatusQuery{OfTeam: op.OfTeam{Team: team}, Members: members})
+}
+
+// Join joins a team; see [api.Bridge].
+func (c teams) Join(ctx context.Context, team string, n api.NewJoin) (api.Membership, error) {
+	return call(ctx, c.conn, &op.Join, op.JoinRequest{OfTeam: op.OfTeam{Team: team}, With: op.With[api.NewJoin]{Body: n}})
+}
+
+// Leave leaves a team; see [api.Bridge].
+func (c teams) Leave(ctx context.Context, team, as string) ([]api.Membership, error) {
+	return call(ctx, c.conn, &op.Leave, op.LeaveRequest{OfTeam: op.OfTeam{Team: team}, With: op.With[api.Leave]{Body: api.Leave{As: as}}})
+}
+
+// Sessions returns the sessions of Claude Code on the machine of the service.
+func (c teams) Sessions(ctx context.Context) ([]api.Session, error) {
+	return call(ctx, c.conn, &op.Sessions, op.None{})
+}
+
+// Agents returns all agents; see [api.Bridge].
+func (c teams) Agents(ctx context.Context) (api.Agents, error) {
+	return call(ctx, c.conn, &op.AllAgents, op.None{})
+}
+
+// Attention returns everything that waits for the person; see [api.Bridge].
+func (c teams) Attention(ctx context.Context, team string) ([]api.Attention, error) {
+	return call(ctx, c.conn, &op.Attention, op.InTeam{Team: team})
+}
+
+// Inbox returns what needs the person; see [api.Bridge].
+func (c teams) Inbox(ctx context.Context, q api.InboxQuery) (api.Inbox, error) {
+	return call(ctx, c.conn, &op.Inbox, q)
+}
+
+// Dismiss hides what waits under an id; see [api.Bridge].
+func (c teams) Dismiss(ctx context.Context, id string) (api.Attention, error) {
+	return call(ctx, c.conn, &op.Dismiss, op.With[api.Dismiss]{Body: api.Dismiss{ID: id}})
+}
+
+// Findings returns what keeps messages to a team from arriving; if team is "", to all teams,
+// with what is in order. Nothing is changed.
+func (c teams) Findings(ctx context.Context, team string) (api.Report, error) {
+	return call(ctx, c.conn, &op.Doctor, op.InTeam{Team: team})
+}
+
+// Fix does what Findings does, and fixes what blocks agents and belongs to nobody.
+func (c teams) Fix(ctx context.Context, team string) (api.Report, error) {
+	return call(ctx, c.conn, &op.Fix, op.InTeam{Team: team})
+}
