@@ -50,7 +50,7 @@ var readmeRecipes = map[string][]recipe{
 		{command: "go test ./...", skip: "this test is part of it"},
 	},
 	"Start": {
-		{command: "go install ./cmd/teambridge", after: func(r *reader) {
+		{command: "CGO_ENABLED=0 go install ./cmd/teambridge", after: func(r *reader) {
 			out, err := exec.Command(filepath.Join(r.home, "bin", "teambridge"), "version").CombinedOutput()
 			if err != nil {
 				r.t.Errorf("the installed teambridge: %v: %s", err, out)
