@@ -13,7 +13,6 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
-	"teambridge/relay/claim"
 	"teambridge/relay/mode"
 )
 
@@ -290,7 +289,7 @@ func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
 			return err
 		}
 	}
-	id := claim.Derive(about.UUID, "nudge", strconv.Itoa(about.Nudges+1))
+	id := ledger.DeriveID(ledger.RelayIDs, about.UUID, "nudge", strconv.Itoa(about.Nudges+1))
 	line, err := l.opts.Runtime.Encode(id, Nudge)
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claim"
 	"teambridge/relay/mode"
 )
 
@@ -109,7 +108,7 @@ func (in *Input) delivery(p ledger.InboxKey) (ledger.Delivery, error) {
 	if in.ID == "" {
 		d.ID = d.UUID
 	} else {
-		d.UUID = claim.Derive("said", claim.Name(p), in.ID)
+		d.UUID = ledger.DeriveID(ledger.RelayIDs, "said", p.Identity(), in.ID)
 	}
 	if in.Mode != (mode.Mode{}) {
 		var err error

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claim"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -47,7 +46,7 @@ func lockOf(state, path string) (dir, key string) {
 
 // RunID is the id of a relay that no service was told to run: a version 5 UUID of its
 // post, so that it stays the same from run to run.
-func RunID(p ledger.InboxKey) string { return claim.Derive("run", claim.Name(p)) }
+func RunID(p ledger.InboxKey) string { return ledger.DeriveID(ledger.RelayIDs, "run", p.Identity()) }
 
 // Running reports whether a relay of ours serves an inbox now. state is our state
 // directory.

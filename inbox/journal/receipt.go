@@ -175,7 +175,7 @@ func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, 
 		keys = nil // this function runs again if the file was busy
 		var known []string
 		err := c.Query(func(v sqlite.Row) { known = strings.Fields(v.Text(0)) },
-			"SELECT ahead FROM receipts WHERE state='verified' AND "+thisInbox+" AND id=?", keyArgs(key)...)
+			"SELECT ahead FROM receipts WHERE state='verified' AND "+thisInbox+" AND id=?", key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID)
 		if err != nil || len(known) == 0 {
 			return err
 		}
@@ -210,12 +210,8 @@ func scanReceipt(v sqlite.Row) Receipt {
 	}
 }
 
-func keyArgs(k inbox.SendKey) []sqlite.Value {
-	return []sqlite.Value{k.Root, k.Team, k.CreatedAt, k.Inbox, k.ID}
-}
-
 func lookup(c *sqlite.Conn, key inbox.SendKey) (Receipt, bool, error) {
-	return sqlite.One(c, scanReceipt, "SELECT "+receiptColumns+" WHERE "+thisInbox+" AND id=?", keyArgs(key)...)
+	return sqlite.One(c, scanReceipt, "SELECT "+receiptColumns+" WHERE "+thisInbox+" AND id=?", key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID)
 }
 
 // Receipt returns what is known of one message of ours, and whether anything is.

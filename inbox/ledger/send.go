@@ -30,15 +30,15 @@ var _ inbox.Memory = (*Ledger)(nil)
 const maxBefore = 64 << 10
 
 func checkKey(k SendKey) error {
-	return names("root", k.Root, "team", k.Team, "inbox", k.Inbox, "id", k.ID)
+	return cmp.Or(InboxOf(k).check(), names("id", k.ID))
 }
 
 func keyArgs(k SendKey, before ...sqlite.Value) []sqlite.Value {
-	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox, k.ID)
+	return append(InboxOf(k).args(before...), k.ID)
 }
 
 // thisSend is the condition that a row of the table sends is that of a key.
-const thisSend = "root=? AND team=? AND created_at=? AND inbox=? AND id=?"
+const thisSend = thisInbox + " AND id=?"
 
 // Recall returns what is known of a message, and whether anything is.
 func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool, err error) {

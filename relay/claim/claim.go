@@ -14,7 +14,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -293,20 +292,7 @@ func Row(d ledger.Delivery) *inbox.Row {
 	return &row
 }
 
-// namespace is the UUID namespace of deliveries and nudges.
-var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge/relay"))
-
 // UUID derives the UUID of a delivery from the row that it is of: the occurrence-th row with that key in an inbox, from 1.
 func UUID(k ledger.InboxKey, key string, occurrence int) string {
-	return Derive(Name(k), key, strconv.Itoa(occurrence))
-}
-
-// Name identifies an inbox in the names that [Derive] takes.
-func Name(k ledger.InboxKey) string {
-	return strings.Join([]string{k.Root, k.Team, strconv.FormatInt(k.CreatedAt, 10), k.Inbox}, "\n")
-}
-
-// Derive makes a version 5 UUID of a name in parts.
-func Derive(parts ...string) string {
-	return uuid.NewSHA1(namespace, []byte(strings.Join(parts, "\n"))).String()
+	return ledger.DeriveID(ledger.RelayIDs, k.Identity(), key, strconv.Itoa(occurrence))
 }

@@ -134,7 +134,7 @@ func (p *Panes) take(in peer.Incoming) {
 		if of, err = p.recordSession(ctx, sessionPane(root, s)); err == nil {
 			from, claims = of.Inbox, ""
 			if in.ID != "" {
-				id = derive("said", of.Root, of.Inbox, sessionAt(s), in.ID)
+				id = ledger.DeriveID(ledger.PaneIDs, "said", of.Root, of.Inbox, sessionAt(s), in.ID)
 			}
 		}
 	}

@@ -17,13 +17,6 @@ import (
 	"teambridge/relay/tmux"
 )
 
-// namespace makes ids out of what identifies something.
-var namespace = uuid.MustParse("6f0d2a5e-3d5e-5d0c-9a64-0b4c3c6f1e77")
-
-func derive(parts ...string) string {
-	return uuid.NewSHA1(namespace, []byte(strings.Join(parts, "\n"))).String()
-}
-
 // Nonce identifies a message in what is typed, and so on screens and in transcripts: the
 // first 12 hexadecimal digits of the uuid of its delivery.
 func Nonce(uuid string) string {
@@ -62,7 +55,7 @@ func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 	if m.ID == "" {
 		record.ID = record.UUID
 	} else {
-		record.UUID = derive("pane", to.Root, to.Team, fmt.Sprint(to.CreatedAt), to.Inbox, m.ID)
+		record.UUID = ledger.DeriveID(ledger.PaneIDs, "pane", to.Identity(), m.ID)
 		if _, known, err = p.opts.Ledger.PaneMessage(ctx, record.UUID); err != nil {
 			return ledger.PaneMessage{}, false, err
 		}

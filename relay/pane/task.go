@@ -499,7 +499,7 @@ func gone(err error) bool {
 // notifyAgent puts a notification into an inbox, under an id that comes from the message: a
 // second one is not written.
 func (p *Panes) notifyAgent(ctx context.Context, m ledger.PaneMessage) error {
-	n, id := noticeOf(m), derive("done", m.UUID)
+	n, id := noticeOf(m), ledger.DeriveID(ledger.PaneIDs, "done", m.UUID)
 	summary := m.Inbox + " has ended a task"
 	if m.NotifyTo.Team == Team {
 		to, err := p.Find(ctx, m.NotifyTo.Inbox)

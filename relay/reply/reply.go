@@ -42,8 +42,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
@@ -277,7 +275,7 @@ func member(m *mail.Sender, sender string) (name string, ok bool) {
 
 // reply sends the end of a frame to a member.
 func (s *sender) reply(ctx context.Context, m *mail.Sender, to string, reply ledger.Reply) error {
-	message := mail.Message{ID: derive(reply.Frame, to), Own: true}
+	message := mail.Message{ID: ledger.DeriveID(ledger.ReplyIDs, reply.Frame, to), Own: true}
 	answered := strings.TrimSpace(reply.Text) != ""
 	lead, _ := m.Config().Lead()
 	switch {
@@ -343,13 +341,4 @@ func (s *sender) neverSent(ctx context.Context, m *mail.Sender, to, id string) (
 	key.Inbox = to
 	taken, err := s.opts.Ledger.WithID(ctx, key, id)
 	return len(taken) == 0, err
-}
-
-// namespace is the UUID namespace of messages: the version 5 UUID of this package's path in
-// the DNS namespace.
-var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge/relay/reply"))
-
-// derive is the id of the message about something, a frame or a request, to a member.
-func derive(about, to string) string {
-	return uuid.NewSHA1(namespace, []byte(about+"\n"+to)).String()
 }

@@ -502,7 +502,7 @@ func TestKilledInAWrite(t *testing.T) {
 			f := ledger.Frame{UUID: uuid.NewString(), InboxKey: s.key("worker"), Kind: ledger.FrameMessage, Bytes: []byte("x")}
 			must(t, s.ledger.Commit(ctx, f, d.UUID))
 			must(t, s.ledger.Finish(ctx, f.UUID, ledger.Done, "", "well"))
-			id := derive(f.UUID, tt.to)
+			id := ledger.DeriveID(ledger.ReplyIDs, f.UUID, tt.to)
 			message := inbox.Message{ID: id, From: "worker", Text: "well"}
 			must(t, s.ledger.Intend(ctx, ledger.Send{
 				SendKey: ledger.SendKey{Root: s.Root.Path(), Team: "demo", CreatedAt: 1795196213317, Inbox: tt.to, ID: id},

@@ -33,7 +33,7 @@ func (s *sender) shutDown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.put(ctx, m, to, mail.Message{ID: derive(d.UUID, to), Text: string(text), Own: true}); err != nil {
+	if _, err := s.put(ctx, m, to, mail.Message{ID: ledger.DeriveID(ledger.ReplyIDs, d.UUID, to), Text: string(text), Own: true}); err != nil {
 		return err
 	}
 	s.at(approved)
