@@ -80,7 +80,7 @@ func (l *Control) relay(ctx context.Context, team, name string) (e api.RelayEntr
 	return list[i], nil, nil
 }
 
-// Work returns a page of what the agent of a relay said and did; see [Archive.WorkOf].
+// Work returns a page of what the agent of a relay said and did; see [history.Archive.WorkOf].
 func (l *Control) Work(ctx context.Context, relay string, q api.MessageQuery) (api.Envelopes, error) {
 	e, err := l.Relay(ctx, "", relay)
 	if err != nil {

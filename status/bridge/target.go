@@ -85,7 +85,7 @@ func (t *Target) Close() error {
 // the team is the only living one that has them all; or else they are sessions, if all of them are; or else they are
 // shortened; or else the team is the one that [teams.Root.Choose] chooses. Whether a team has the members is only looked up for that.
 //
-// The errors are those of [teams.Root.Team], [teams.Root.Choose] and [Archive.Open],
+// The errors are those of [teams.Root.Team], [teams.Root.Choose] and [history.Archive.Open],
 // *[pane.NotFoundError], *[pane.SessionError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
 // for a pane whose name a member has too.
 func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Target, error) {
@@ -162,7 +162,7 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Ta
 func (l *Targets) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	t, err := l.Resolve(ctx, s, names...)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" {
-		err = l.OrEnded(ctx, nf.Query, err) // which [Archive.Open] does only in a command
+		err = l.OrEnded(ctx, nf.Query, err) // which [history.Archive.Open] does only in a command
 	}
 	if err != nil {
 		return api.Target{}, err
