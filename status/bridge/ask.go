@@ -51,11 +51,12 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 		return a, err
 	}
 	a, err = w.ask(ctx, &to, message{n.NewMessage, id}, n.Dir, timeout)
-	return a, whileAsked(ctx, w, &to, err)
+	return a, whileAsked(ctx, w, &to, err, l.Attention)
 }
 
-// whileAsked adds to the error that there is no answer in time that the agent waits for its person.
-func whileAsked(ctx context.Context, w way, to *Target, err error) error {
+// whileAsked adds to the error that there is no answer in time that the agent waits for its person, for what, and what to do about it.
+// attention returns what waits in a team.
+func whileAsked(ctx context.Context, w way, to *Target, err error, attention func(ctx context.Context, team string) ([]api.Attention, error)) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -67,7 +68,14 @@ func whileAsked(ctx context.Context, w way, to *Target, err error) error {
 	if serr != nil || len(list) != 1 || list[0].Word != api.WordWaiting {
 		return err
 	}
-	return api.Decide(f.Code, f.Hint, "%w; %s waits for you: %s", err, list[0].Member, cmp.Or(list[0].Why, "it asks something"))
+	what, hint := "waits for you: "+cmp.Or(list[0].Why, "it asks something"), f.Hint
+	waits, _ := attention(ctx, to.Name()) // else what is known is enough
+	for _, a := range waits {
+		if a.Member == list[0].Member && (a.Kind == api.WaitsTerminal || a.Question != nil) {
+			what, hint = a.What, a.Do+"; "+hint
+		}
+	}
+	return api.Decide(f.Code, hint, "%w; %s %s", err, list[0].Member, what)
 }
 
 func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, timeout time.Duration) (a api.Answered, err error) {
