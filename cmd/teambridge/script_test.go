@@ -36,6 +36,11 @@ func (t tests) Run() int {
 	if err == nil {
 		err = os.Link(agent, filepath.Join(filepath.Dir(agent), "teambridge"+filepath.Ext(agent)))
 	}
+	if program := os.Getenv("TEAMBRIDGE_SIMULATED"); err == nil && program != "" {
+		for _, name := range []string{agent, filepath.Join(filepath.Dir(agent), "claude"+filepath.Ext(agent))} {
+			err = errors.Join(err, os.Remove(name), os.Symlink(program, name))
+		}
+	}
 	if ssh := filepath.Join(filepath.Dir(agent), "ssh"); err == nil && runtime.GOOS != "windows" {
 		err = errors.Join(os.Remove(ssh), os.WriteFile(ssh, []byte(plainSSH), 0o700))
 	}

@@ -1,16 +1,20 @@
-// Command program is the simulated Claude Code of package simchild alone: see [simchild.Program].
+// Command program is the simulated Claude Code of package simchild alone: see [simchild.Program]. Without a script in the
+// environment it has the one in $TEST_SIMULATED, or an empty one.
 package main
 
 import (
-	"fmt"
+	"cmp"
 	"os"
 
 	"teambridge/relay/relaytest/simchild"
 )
 
 func main() {
+	if os.Getenv(simchild.Variable) == "" {
+		if err := os.Setenv(simchild.Variable, cmp.Or(os.Getenv("TEST_SIMULATED"), "{}")); err != nil {
+			panic(err)
+		}
+	}
 	simchild.MainTerminal()
 	simchild.Main()
-	fmt.Fprintf(os.Stderr, "program: $%s is not set\n", simchild.Variable)
-	os.Exit(2)
 }
