@@ -67,9 +67,6 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	if err != nil {
 		return err
 	}
-	if err := o.suits(to); err != nil {
-		return err
-	}
 	q := api.NewQuestion{NewMessage: o.message(body)}
 	if q.Dir, err = a.personDir(); err != nil {
 		return err
@@ -102,10 +99,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	if err := a.printAnswer(answer); err != nil {
 		return err
 	}
-	if answer.Via == api.ViaMessage && to.Way != api.WayPane { // a result is in the inbox of the lead
-		if to.Way != api.WayInbox {
-			answer.Reply.Inbox = "" // it has that of the session
-		}
+	if answer.Via == api.ViaMessage { // a result is in the inbox of the lead
 		a.markSeen(ctx, answer.Reply)
 	}
 	return nil

@@ -60,16 +60,12 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	if err := o.suits(to); err != nil {
-		return err
-	}
 	if agreed, err := mayTellSessions(ctx, a, to, o.except, text == "-"); err != nil || !agreed {
 		return err
 	}
 	a.leaveOpen = true
 	ctx = bridge.WithPerson(ctx)
 	m := o.message(body)
-	m.RequireAgent = o.typed(to)
 	all, err := once(ctx, a, a.messenger(ctx), "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
 		all, err := b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
 			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
@@ -82,13 +78,13 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	for i := range all {
 		all[i].Deduplicated = false // the ids are new: only a service that failed can have used them
 	}
-	if o.typed(to) { // each waits until it is typed
-		var typing sync.WaitGroup
-		for i := range all {
+	var typing sync.WaitGroup // each waits until it is typed
+	for i := range all {
+		if all[i].Error == nil && all[i].Next() == api.Confirmed {
 			typing.Go(func() { a.awaitTyped(ctx, &all[i]) })
 		}
-		typing.Wait()
 	}
+	typing.Wait()
 	worst := bridge.Worst(all)
 	if err := a.printAll(all); err != nil {
 		failed := len(slices.DeleteFunc(slices.Clone(all), func(s api.Sent) bool { return s.Error == nil }))
@@ -127,16 +123,11 @@ func mayTellSessions(ctx context.Context, a *app, to api.Target, except []string
 
 // awaitTyped waits until a message of a broadcast is typed into its pane.
 func (a *app) awaitTyped(ctx context.Context, s *api.Sent) {
-	if s.Error == nil {
-		defer a.showsWait(ctx, *s)()
-		var err error
-		if *s, err = a.bridge(ctx).Await(ctx, *s, api.Confirmed, paneTimeout); err != nil {
-			fault, _ := explain(ctx, err)
-			s.Error = &fault
-		}
-	}
-	if s.Error != nil && (s.State == "" || s.State == api.Failed) {
-		s.State = api.NotSent
+	defer a.showsWait(ctx, *s)()
+	var err error
+	if *s, err = a.bridge(ctx).Await(ctx, *s, api.Confirmed, paneTimeout); err != nil {
+		fault, _ := explain(ctx, err)
+		s.Error = &fault
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -14,12 +15,9 @@ import (
 // returns what is known even if there is an error.
 func (a *app) deliver(ctx context.Context, to api.Target, m api.NewMessage, o sendOptions) (api.Sent, error) {
 	ctx = bridge.WithPerson(ctx)
-	until := o.awaits(to)
-	m.Follow = until != ""
 	if o.via != "" {
 		m.Tmux, _ = a.socket("") // of the environment, which has no error
 	}
-	m.RequireAgent = o.typed(to)
 	var first api.Sent // what the service answered, if that failed later
 	do := func(b api.Bridge, id string) (api.Sent, error) {
 		sent, err := b.Send(ctx, to.Team, to.Member(), id, m)
@@ -32,20 +30,22 @@ func (a *app) deliver(ctx context.Context, to api.Target, m api.NewMessage, o se
 		case o.id == "" || first.State != "": // not because of what the service did
 			sent.Deduplicated = first.Deduplicated
 		}
-		if first = sent; until == "" {
+		until := cmp.Or(m.Wait, sent.Next())
+		if first = sent; until == "" || o.dryRun {
 			return sent, nil
 		}
+		goesOn := until == api.Verified && !o.chosen // to another machine
 		if b != api.Bridge(a.local()) {
 			a.debug("the service has sent it, and waits")
 		}
 		defer a.showsWait(ctx, sent)()
 		timeout := o.timeout
-		if to.Way == api.WayMachine && !o.chosen {
+		if goesOn {
 			timeout = reachedWithin
 		}
 		now, err := b.Await(ctx, sent, until, timeout)
-		if to.Way == api.WayMachine && !o.chosen && errors.Is(err, api.CodeTimeout) {
-			err = nil // it goes on
+		if goesOn && errors.Is(err, api.CodeTimeout) {
+			err = nil
 		}
 		if a.there != nil && errors.Is(err, client.ErrUnreachable) {
 			err = api.Decide(api.CodeTimeout, "it stays sent; to wait again, send it again under the same id: teambridge send --id "+id, "the message %s is %s, and what becomes of it is not known: %w", id, sent.State, err)
@@ -61,19 +61,6 @@ func (a *app) deliver(ctx context.Context, to api.Target, m api.NewMessage, o se
 
 // reachedWithin is how long a message to another machine is waited for without being asked.
 const reachedWithin = 3 * time.Second
-
-// awaits is the state of a message that the command waits for, or "".
-func (o *sendOptions) awaits(to api.Target) string {
-	switch {
-	case o.dryRun:
-		return ""
-	case o.typed(to) && o.wait != api.Seen:
-		return api.Confirmed
-	case o.wait == api.Verified && to.Way != api.WayMachine:
-		return ""
-	}
-	return o.wait
-}
 
 // showsWait shows that a message is waited for and, of one to a pane, why it waits, until stop is
 // called.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"teambridge/status/api"
 	"teambridge/status/client"
@@ -27,6 +28,18 @@ func notFound(hint, format string, args ...any) error {
 	return api.Decide(api.CodeNotFound, hint, format, args...)
 }
 
+// flagOf is the name of the flag for an option of a request, such as save-draft for saveDraft.
+func flagOf(option string) string {
+	var b strings.Builder
+	for _, r := range option {
+		if unicode.IsUpper(r) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
 // exitStatus ends the command with a status, and prints nothing more.
 type exitStatus int
 
@@ -39,6 +52,9 @@ func explain(ctx context.Context, err error) (api.Error, int) {
 		return api.Error{}, int(s)
 	}
 	f := view.Explain(err)
+	if option := api.Option(err); option != "" { // its flag
+		f.Message = strings.Replace(f.Message, option, "--"+flagOf(option), 1)
+	}
 	switch {
 	case f.Code != api.CodeInterrupted:
 	case ctx.Err() == nil:

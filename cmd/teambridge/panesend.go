@@ -31,45 +31,6 @@ func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 	}
 }
 
-// suitsPane returns an error if a flag is given that a message to a pane, or to a session, cannot have.
-func (o *sendOptions) suitsPane(to api.Target) error {
-	for _, f := range []struct {
-		given     bool
-		flag, why string
-	}{
-		{o.protocol, "protocol", "an agent in a pane knows no protocol messages"},
-		{o.mode != "", "mode", "the service does not run the agent in a pane"},
-		{o.isolated, "isolated", "messages to a pane are never joined"},
-		{o.force, "force", "to send a message again that has failed: teambridge relay retry"},
-		{o.wait != "" && o.wait != api.Verified && (o.wait != api.Seen || to.Way != api.WaySession && o.via != api.ViaSession), "wait " + o.wait, "send waits until the agent in the pane has taken the message"},
-	} {
-		if f.given {
-			return usage("omit it: "+f.why, "--%s is not for panes", f.flag)
-		}
-	}
-	if o.policy != "" {
-		return oneOfThese("policy", o.policy, policies...)
-	}
-	return nil
-}
-
-// suitsInbox returns an error if a flag is given that a message to an inbox cannot have.
-func (o *sendOptions) suitsInbox() error {
-	flag := ""
-	switch {
-	case o.policy != "":
-		flag = "policy"
-	case o.saveDraft:
-		flag = "save-draft"
-	case o.notify:
-		flag = "notify-on-stop"
-	default:
-		return nil
-	}
-	return usage("register a pane with: teambridge pane add; or, for a member whose agent runs in tmux, add --via pane",
-		"--%s is for panes, and this message goes to an inbox", flag)
-}
-
 // paneTimeout is how long a message to a pane may wait, where nobody says.
 const paneTimeout = 30 * time.Second
 
@@ -101,12 +62,12 @@ func (a *app) noteHeld(ctx context.Context, team, id string) (stop func()) {
 }
 
 // notifyNote says what is missing for the sender to be told.
-func (a *app) notifyNote(ctx context.Context, to api.Target) {
+func (a *app) notifyNote(ctx context.Context, sent api.Sent) {
 	root, err := a.root()
-	if err != nil || to.Way != api.WayPane || a.served != nil {
+	if err != nil || a.served != nil {
 		return
 	}
-	if p, err := a.bridge(ctx).Pane(ctx, to.Member()); err != nil || p.Look == nil || !stophook.Installed(root.Path(), p.Look.Cwd) {
+	if p, err := a.bridge(ctx).Pane(ctx, sent.Member+"@"+sent.Team); err == nil && (p.Look == nil || !stophook.Installed(root.Path(), p.Look.Cwd)) {
 		a.note("no service runs, and the Stop hook is not installed there: the end of the task is not reported until one of them is; see teambridge setup hooks --help")
 	}
 }

@@ -73,14 +73,6 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if err != nil {
 		return err
 	}
-	if to.Way != api.WayInbox {
-		switch {
-		case o.markRead:
-			return usage("to give one up: teambridge relay drop", "--mark-read is not for panes")
-		case o.history:
-			return usage("omit it, and see: teambridge history --team "+to.Team, "--history is not for panes")
-		}
-	}
 	q := api.Reading{Inboxes: to.Members, Own: o.markRead, From: o.from, Unread: o.unread, Protocol: o.protocol, History: o.history, Limit: o.limit}
 	if o.since != "" {
 		var ok bool

@@ -198,13 +198,9 @@ func (a *app) targetVia(ctx context.Context, address, via string) (api.Target, e
 
 // sendTo sends a text to a target, and prints what became of it.
 func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOptions) error {
-	if err := o.suits(to); err != nil {
-		return err
-	}
 	a.leaveOpen = true
 	sent, err := a.deliver(ctx, to, o.message(body), o)
-	typed := o.typed(to) && sent.State != "" && sent.State != api.Failed
-	if err != nil && !typed {
+	if err != nil && !sent.Typed() {
 		if sent.ID != "" && o.id == "" && !o.dryRun && !nothingSent(err) {
 			a.note("the id of the message was %s", sent.ID)
 		}
@@ -216,12 +212,11 @@ func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOpti
 		return fmt.Errorf("the message %s to %s is %s, but the output failed: %w", sent.ID, sent.Member, sent.State, perr)
 	case err != nil || perr != nil:
 		return cmp.Or(err, perr)
-	case typed && o.notify && !o.dryRun:
-		a.notifyNote(ctx, to)
-	case !typed:
-		a.answerNote(sent)
-		a.versionNote(sent)
+	case o.notify && !o.dryRun:
+		a.notifyNote(ctx, sent)
 	}
+	a.answerNote(sent)
+	a.versionNote(sent)
 	return nil
 }
 
@@ -234,42 +229,15 @@ func nothingSent(err error) bool {
 	return false
 }
 
-// typed reports whether the message is typed into a pane, or written to a session.
-func (o *sendOptions) typed(to api.Target) bool {
-	return to.Way != api.WayInbox && to.Way != api.WayMachine || o.via != ""
-}
-
-// suits returns an error if a flag is given that a message to the target cannot have.
-func (o *sendOptions) suits(to api.Target) error {
-	switch {
-	case to.Way == api.WayMachine:
-		return o.suitsMachine()
-	case o.typed(to):
-		return o.suitsPane(to)
-	case o.wait == api.Stored || o.wait == api.Received:
-		return usage("", "--wait %s is for messages to other machines", o.wait)
-	}
-	return o.suitsInbox()
-}
-
-// suitsMachine returns an error if a flag is given that a message to another machine cannot have.
-func (o *sendOptions) suitsMachine() error {
-	for _, f := range []struct {
-		given bool
-		flag  string
-	}{{o.mode != "", "mode"}, {o.isolated, "isolated"}, {o.force, "force"}, {o.protocol, "protocol"}, {o.via != "", "via"}, {o.policy != "", "policy"}, {o.saveDraft, "save-draft"}, {o.notify, "notify-on-stop"}} {
-		if f.given {
-			return usage("omit it: only texts go there", "--%s is not for messages to other machines", f.flag)
-		}
-	}
-	return nil
-}
-
 func (o *sendOptions) message(text string) api.NewMessage {
-	return api.NewMessage{
+	m := api.NewMessage{
 		Text: text, Summary: o.summary, From: o.from, Protocol: o.protocol, Mode: json.RawMessage(o.mode), Isolated: o.isolated, Force: o.force, DryRun: o.dryRun,
-		PaneOptions: api.PaneOptions{Via: o.via, Policy: o.policy, SaveDraft: o.saveDraft, NotifyOnStop: o.notify},
+		PaneOptions: api.PaneOptions{Via: o.via, Policy: o.policy, SaveDraft: o.saveDraft, NotifyOnStop: o.notify, RequireAgent: true},
 	}
+	if o.wait != api.Verified {
+		m.Wait = o.wait
+	}
+	return m
 }
 
 // printSent prints what became of a message.

@@ -180,6 +180,26 @@ type Sent struct {
 	Error        *Error `json:"error,omitempty"`    // of a broadcast to this member, or of the outcome
 }
 
+// Next is the state that a message comes to by itself, which [Bridge.Await] waits for; "" if it has come to one.
+func (s *Sent) Next() string {
+	switch s.State {
+	case Waiting, Unconfirmed, NotSent: // of the last two, it says why
+		return Confirmed
+	case Queued, Stored, Received:
+		return Verified
+	case "refused", Lost, Unknown, Failed: // on another machine, which says why
+		if s.Delivery != "" {
+			return Verified
+		}
+	}
+	return ""
+}
+
+// Typed reports whether a message is typed into a pane or written to a session, or was to be.
+func (s *Sent) Typed() bool {
+	return s.Next() == Confirmed || s.State == Confirmed
+}
+
 // Unverified is the sender of a message of which nobody knows who wrote it.
 const Unverified = "unverified"
 

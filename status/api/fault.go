@@ -134,6 +134,9 @@ type Decided struct {
 	Err  error
 	Code Code
 	Hint string
+
+	// Option is that of a request that cannot have it, by its name in JSON, with which the error begins; else "".
+	Option string
 }
 
 func (d *Decided) Error() string { return d.Err.Error() }
@@ -145,6 +148,17 @@ func (d *Decided) Is(target error) bool { return target == d.Code }
 // Decide returns a [*Decided] with a new error.
 func Decide(code Code, hint, format string, args ...any) error {
 	return &Decided{Err: fmt.Errorf(format, args...), Code: code, Hint: hint}
+}
+
+// Option returns the option that an error says a request cannot have, or "".
+func Option(err error) string {
+	if d, ok := errors.AsType[*Decided](err); ok {
+		return d.Option
+	}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p.Option
+	}
+	return ""
 }
 
 // Choices returns the names that an error says could be meant.

@@ -164,8 +164,9 @@ type NewMessage struct {
 
 	PaneOptions // if it is typed into a pane
 
-	// Follow says that [Bridge.Await] will be asked about it. A service follows all messages.
-	Follow bool `json:"-"`
+	// Wait is the state that [Bridge.Await] will be asked to wait for, if it is another one than [Sent.Next]. The message is
+	// refused if that can never be known of it.
+	Wait string `json:"wait,omitempty"`
 }
 
 // NewBroadcast is a message to all agents of a team.
@@ -327,6 +328,7 @@ type Problem struct {
 	Code    Code     `json:"code"`
 	Hint    string   `json:"hint"`
 	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found, or of teams that could be meant
+	Option  string   `json:"option,omitempty"`  // of the request, which cannot have it
 }
 
 // Error returns what went wrong.

@@ -41,15 +41,15 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 	if n.DryRun {
 		return a, api.Decide(api.CodeInvalid, "nothing was sent; send it with dryRun", "a question has no dry run")
 	}
-	n.Follow = true
 	to, w, err := l.reach(ctx, team, member, n.Via)
 	if err != nil {
 		return a, err
 	}
 	defer to.Close() // it is written by path
-	if err := l.speaks(ctx, &to, n.From); err != nil {
+	if err := cmp.Or(w.suits(&to, &n.NewMessage), l.speaks(ctx, &to, n.From)); err != nil {
 		return a, err
 	}
+	n.Wait = api.Seen // it is followed
 	a, err = w.ask(ctx, &to, message{n.NewMessage, id}, n.Dir, timeout)
 	return a, whileAsked(ctx, w, &to, err, l.Attention)
 }
@@ -82,9 +82,6 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	member := to.Member()
 	if _, err := promptOptionsOf(m.NewMessage); err != nil {
 		return a, err
-	}
-	if m.PaneOptions != (api.PaneOptions{}) {
-		return a, onlyForPanes()
 	}
 	t := to.Team
 	if member, err = t.Resolve(ctx, member); err != nil {

@@ -40,6 +40,16 @@ func (to *Target) offer() (t link.Team, found bool) {
 	return view.Offer(*to.Machine, team)
 }
 
+func (machineWay) suits(_ *Target, m *api.NewMessage) error {
+	if inbox.ProtocolType(m.Text) != "" {
+		return api.Decide(api.CodeRefused, "nothing was sent", "only texts go to other machines, and no object of Claude Code's own protocol")
+	}
+	const isNot = "is not for messages to other machines"
+	return cmp.Or(
+		refuse(isNot, "omit it: only texts go there", slices.Concat(forPrompts(m), forPanes(m), []option{{"force", m.Force, ""}, {"protocol", m.Protocol, ""}})...),
+		waitFor(m, isNot, "", stages...))
+}
+
 func (l machineWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {
 	sent, err := l.put(ctx, to, m, "message")
 	return sent, nil, err
@@ -49,14 +59,7 @@ func (l machineWay) send(ctx context.Context, to *Target, m message) (api.Sent, 
 func (l machineWay) put(ctx context.Context, to *Target, m message, kind string) (sent api.Sent, err error) {
 	start := time.Now()
 	sent = api.Sent{Team: to.remote, Member: to.Member(), ID: m.id, State: api.Failed}
-	switch opts, err := promptOptionsOf(m.NewMessage); {
-	case err != nil:
-		return sent, err
-	case opts != (promptOptions{}), m.Force, m.PaneOptions != (api.PaneOptions{}):
-		return sent, api.Decide(api.CodeInvalid, "omit it", "mode, isolated, force and what is for panes do not go to other machines")
-	case inbox.ProtocolType(m.Text) != "":
-		return sent, api.Decide(api.CodeRefused, "nothing was sent", "only texts go to other machines, and no object of Claude Code's own protocol")
-	case to.Member() == "":
+	if to.Member() == "" {
 		return sent, api.Decide(api.CodeUsage, "", "a message goes to one member")
 	}
 	if err := (&inbox.Message{ID: m.id, Text: m.Text, Summary: m.Summary, From: cmp.Or(m.From, mail.User)}).Check(); err != nil {
@@ -140,9 +143,6 @@ func sentThere(o ledger.Outgoing) api.Sent {
 }
 
 func (l machineWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(string, func(string) (api.Sent, error))) error {
-	if m.Protocol || m.PaneOptions != (api.PaneOptions{}) {
-		return api.Decide(api.CodeInvalid, "omit it", "protocol and what is for panes do not go to other machines")
-	}
 	offer, known := to.offer()
 	if !known {
 		return api.Decide(api.CodeNotFound, "send to one by name: teambridge send MEMBER@"+to.remote, "the members of %s are not known: %s", to.remote, cmp.Or(view.Whereabouts(*to.Machine), to.Machine.Name+" does not share it"))
@@ -197,6 +197,9 @@ func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) 
 
 // rows returns what members there wrote to the person and, of others, what is on its way to them.
 func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Rows) (past, now map[string][]inbox.Row, err error) {
+	if q.History {
+		return nil, nil, noHistory(to, "what is on another machine")
+	}
 	lg, err := l.Ledger(ctx)
 	if err != nil || lg == nil {
 		return nil, nil, err

@@ -25,22 +25,31 @@ import (
 // paneWay is the way of what is typed into panes, or written to the sockets of sessions.
 type paneWay struct{ *Local }
 
+func (paneWay) suits(to *Target, m *api.NewMessage) error {
+	const isNot, omit = "is not for panes", "omit it: "
+	states := []string{api.Verified, api.Confirmed}
+	if m.Via == api.ViaSession || to.session() {
+		states = append(states, api.Seen)
+	}
+	prompts := forPrompts(m)
+	prompts[0].why, prompts[1].why = "the service does not run the agent in a pane", "messages to a pane are never joined"
+	return cmp.Or(
+		refuse(isNot, omit, append(prompts,
+			option{"protocol", m.Protocol, "an agent in a pane knows no protocol messages"}, option{"force", m.Force, "to send a message again that has failed: teambridge relay retry"})...),
+		refuse("must be one of "+strings.Join(api.Policies(), ", "), "", option{"policy", m.Policy != "" && !slices.Contains(api.Policies(), m.Policy), ""}),
+		waitFor(m, isNot, ": send waits until the agent in the pane has taken the message", states...))
+}
+
 func (l paneWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {
 	p, err := l.paneOf(ctx, to, m.PaneOptions)
 	if err != nil {
 		return api.Sent{}, nil, err
-	}
-	if opts, err := promptOptionsOf(m.NewMessage); err != nil || opts != (promptOptions{}) {
-		return api.Sent{}, nil, cmp.Or(err, api.Decide(api.CodeInvalid, seeDocument, "mode and isolated are only for prompts to an agent that this service relays to"))
 	}
 	sent, err := l.sendToPane(ctx, p, m)
 	return sent, nil, err
 }
 
 func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(string, func(string) (api.Sent, error))) error {
-	if m.Via != "" {
-		return api.Decide(api.CodeInvalid, seeDocument, "via is not for panes")
-	}
 	list, err := pane.Audience(to.Panes, m.From, m.Except)
 	if err != nil {
 		return err
@@ -68,7 +77,11 @@ func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, o
 	}
 	for _, p := range list {
 		one(p.Inbox, func(id string) (api.Sent, error) {
-			return l.sendToPane(ctx, p, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From, PaneOptions: m.PaneOptions}, id})
+			sent, err := l.sendToPane(ctx, p, message{api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From, PaneOptions: m.PaneOptions}, id})
+			if err != nil {
+				sent.State = api.NotSent
+			}
+			return sent, err
 		})
 	}
 	return nil
@@ -99,7 +112,7 @@ func (l paneWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Ro
 	case q.Own:
 		return nil, nil, api.Decide(api.CodeInvalid, "to give one up: teambridge relay drop", "panes have no inboxes of the person")
 	case q.History:
-		return nil, nil, api.Decide(api.CodeInvalid, "omit it, and see: teambridge history --team "+to.Name(), "panes have no history of inboxes")
+		return nil, nil, noHistory(to, "panes")
 	}
 	views, err := l.Look(ctx, to.Panes)
 	rows := map[string][]inbox.Row{}
@@ -111,6 +124,11 @@ func (l paneWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Ro
 		}
 	}
 	return nil, rows, err
+}
+
+// noHistory is the error for rows that have left inboxes where there are none.
+func noHistory(to *Target, where string) error {
+	return &api.Decided{Code: api.CodeInvalid, Option: "history", Hint: "omit it, and see: teambridge history --team " + to.Name(), Err: fmt.Errorf("history is not for %s", where)}
 }
 
 func (l paneWay) markRead(context.Context, *Target, api.MarkRead) (done api.Marked, err error) {
@@ -386,8 +404,8 @@ func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration,
 	}
 	a.Reply = view.Message(p.Team, inbox.Entry{Row: row, Inbox: p.Inbox})
 	a.Text, a.Via, a.Certain = row.Text, api.ViaMessage, true
-	if !direct {
-		a.Via, a.Reply.Kind = api.ViaResult, journal.KindAnswer
+	if a.Reply.Inbox = mail.User; !direct {
+		a.Via, a.Reply.Kind, a.Reply.Inbox = api.ViaResult, journal.KindAnswer, p.Inbox
 	}
 	return a, nil
 }

@@ -17,13 +17,16 @@ import (
 // inboxWay is the way of rows in the inboxes of members and, to the agents of a service, of prompts.
 type inboxWay struct{ *Local }
 
+func (inboxWay) suits(_ *Target, m *api.NewMessage) error {
+	return cmp.Or(
+		refuse("is for panes, and this message goes to an inbox", "register a pane with: teambridge pane add; or, for a member whose agent runs in tmux, add --via pane", forPanes(m)...),
+		waitFor(m, "is for messages to other machines", "", api.Verified, api.Consumed, api.Seen))
+}
+
 func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sent, put *mail.Delivered, err error) {
 	opts, err := promptOptionsOf(m.NewMessage)
 	if err != nil {
 		return sent, nil, err
-	}
-	if m.PaneOptions != (api.PaneOptions{}) {
-		return sent, nil, onlyForPanes()
 	}
 	box, err := l.row(ctx, to, m.From, m.Force, m.DryRun)
 	if err != nil {
@@ -51,7 +54,7 @@ func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sen
 		return view.Sent(d), nil, err
 	}
 	defer box.follow()
-	sent, err = box.send(ctx, member, written, opts, m.Follow)
+	sent, err = box.send(ctx, member, written, opts, m.Wait != "")
 	if len(box.put) > 0 {
 		put = &box.put[0]
 	}
@@ -59,9 +62,6 @@ func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sen
 }
 
 func (l inboxWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(string, func(string) (api.Sent, error))) error {
-	if m.PaneOptions != (api.PaneOptions{}) {
-		return onlyForPanes()
-	}
 	box, err := l.row(ctx, to, m.From, false, false)
 	if err != nil {
 		return err

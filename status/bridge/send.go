@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -35,7 +36,7 @@ func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMess
 		return api.Sent{}, err
 	}
 	defer to.Close() // nothing was written through it
-	if err := l.speaks(ctx, &to, m.From); err != nil {
+	if err := cmp.Or(w.suits(&to, &m), l.speaks(ctx, &to, m.From)); err != nil {
 		return api.Sent{}, err
 	}
 	sent, _, err := w.send(ctx, &to, message{m, id})
@@ -55,7 +56,9 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 	if err != nil {
 		return nil, err
 	}
-	if err := l.speaks(ctx, &to, m.From); err != nil {
+	each := api.NewMessage{Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, PaneOptions: m.PaneOptions}
+	err = cmp.Or(refuse("is not for broadcasts", "omit it", option{"via", m.Via != "", ""}), w.suits(&to, &each), l.speaks(ctx, &to, m.From))
+	if err != nil {
 		return nil, err
 	}
 	err = w.audience(ctx, &to, m, func(member string, send func(id string) (api.Sent, error)) {
@@ -121,10 +124,6 @@ func notPrompted(reason string) error {
 }
 
 const seeDocument = "see GET /openapi.json"
-
-func onlyForPanes() error {
-	return api.Decide(api.CodeInvalid, "without them, it is put into the inbox", "via, policy, saveDraft and notifyOnStop are only for panes")
-}
 
 // Worst returns the error that a broadcast ends with, given what became of each message: nil if
 // all were sent.

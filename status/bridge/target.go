@@ -51,6 +51,9 @@ func (t *Target) Way() string {
 	return api.WayPane
 }
 
+// session reports whether the members are sessions.
+func (t *Target) session() bool { return t.Way() == api.WaySession }
+
 // Name returns the name of the team.
 func (t *Target) Name() string {
 	switch {

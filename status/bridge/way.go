@@ -3,6 +3,8 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"teambridge/inbox"
@@ -14,6 +16,8 @@ import (
 // A way reaches the members of a target. There is a file for each: row.go, pane.go for panes and
 // sessions, machine.go, and person.go for the person of the sessions.
 type way interface {
+	// suits returns an error for the first option of a message that cannot have it; see [refuse].
+	suits(to *Target, m *api.NewMessage) error
 	// send sends a message to the only member. It also returns the row to follow that it became, if
 	// it did.
 	send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error)
@@ -39,6 +43,41 @@ type way interface {
 	prepare(ctx context.Context, w *waiting) error
 	message(ctx context.Context, w *waiting) (*api.Record, error)
 	state(ctx context.Context, w *waiting) ([]api.Status, error)
+}
+
+// option is one of a message.
+type option struct {
+	name  string // in JSON
+	given bool
+	why   string // it is refused
+}
+
+// refuse returns an error for the first option that is given: it is not for such a message.
+func refuse(what, hint string, all ...option) error {
+	for _, o := range all {
+		if o.given {
+			return &api.Decided{Code: api.CodeInvalid, Option: o.name, Hint: hint + o.why, Err: fmt.Errorf("%s %s", o.name, what)}
+		}
+	}
+	return nil
+}
+
+// forPrompts and forPanes are the options that only prompts, and only what is typed or written, can have.
+func forPrompts(m *api.NewMessage) []option {
+	return []option{{"mode", len(m.Mode) > 0 && string(m.Mode) != "null", ""}, {"isolated", m.Isolated, ""}}
+}
+
+func forPanes(m *api.NewMessage) []option {
+	return []option{{"policy", m.Policy != "", ""}, {"saveDraft", m.SaveDraft, ""}, {"notifyOnStop", m.NotifyOnStop, ""}}
+}
+
+// waitFor returns an error unless a state that is to be waited for, if there is one, is one of these.
+func waitFor(m *api.NewMessage, what, why string, states ...string) error {
+	err := refuse(what, "omit it", option{"wait", m.Wait != "" && !slices.Contains(states, m.Wait), why})
+	if d, ok := errors.AsType[*api.Decided](err); ok {
+		d.Err = fmt.Errorf("wait %s %s", m.Wait, what)
+	}
+	return err
 }
 
 // by returns the way of a target, or that of a message to it with [api.PaneOptions.Via].

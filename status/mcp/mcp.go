@@ -371,7 +371,10 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 			return s, api.Decide(api.CodeInvalid, "send it without wait: the answer comes as a message", "a person reads it when they look, and cannot be waited for")
 		}
 	}
-	m := api.NewMessage{Text: in.Text, From: who.address, Follow: in.Wait == api.Seen}
+	m := api.NewMessage{Text: in.Text, From: who.address}
+	if in.Wait == api.Seen {
+		m.Wait = api.Seen
+	}
 	defer c.waits(ctx, "waiting for "+s.To)()
 	if in.Wait == "answer" {
 		a, err := b.Ask(ctx, to.Team, to.Member(), in.ID, api.NewQuestion{NewMessage: m, Timeout: timeout.String(), Dir: t.Dir})
@@ -394,19 +397,13 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 		return s, nil
 	}
 	sent, err := b.Send(ctx, to.Team, to.Member(), in.ID, m)
-	until := api.Seen
-	if in.Wait != api.Seen {
-		if until = ""; sent.State == api.Waiting {
-			until = api.Confirmed
+	if until := cmp.Or(m.Wait, sent.Next()); err == nil && until != "" && s.To != user {
+		goesOn := until == api.Verified // to another machine
+		if goesOn {
+			timeout = arrivesWithin
 		}
-	}
-	switch {
-	case err != nil || s.To == user:
-	case until != "":
-		sent, err = b.Await(ctx, sent, until, timeout)
-	case to.Way == api.WayMachine:
-		if sent, err = b.Await(ctx, sent, api.Verified, arrivesWithin); errors.Is(err, api.CodeTimeout) {
-			err = nil // it goes on
+		if sent, err = b.Await(ctx, sent, until, timeout); goesOn && errors.Is(err, api.CodeTimeout) {
+			err = nil
 		}
 	}
 	if err != nil && sent.State == "" || sent.State == api.Failed {

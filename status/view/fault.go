@@ -263,7 +263,7 @@ func Problem(err error) api.Problem {
 	f := Explain(err)
 	p := api.Problem{
 		Type: "urn:teambridge:" + string(f.Code), Status: f.Code.HTTP(), Title: f.Code.Title(),
-		Detail: f.Message, Code: f.Code, Hint: f.Hint,
+		Detail: f.Message, Code: f.Code, Hint: f.Hint, Option: api.Option(err),
 	}
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
 		p.Nearest = nf.Nearest

@@ -149,7 +149,7 @@ var outcomes = map[string]func(*world){
 // follow sends a message to worker whose outcome will be asked for.
 func (w *world) follow(team, id string) api.Sent {
 	w.Helper()
-	s, err := w.b.Send(w.Context(), team, "worker", id, api.NewMessage{Text: "what becomes of it?", Follow: true})
+	s, err := w.b.Send(w.Context(), team, "worker", id, api.NewMessage{Text: "what becomes of it?", Wait: api.Seen})
 	w.must(err)
 	return s
 }

@@ -3969,6 +3969,8 @@ export interface components {
             tmux?: string;
             /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
             requireAgent?: boolean;
+            /** @description a state that will be waited for with GET /v1/teams/{team}/members/{member}/outcome: the message is refused if that can never be known of it */
+            wait?: string;
         };
         /** @description how an agent works. What is missing stays as it is, and null is the agent's default */
         Mode: {
@@ -3999,6 +4001,7 @@ export interface components {
             notifyOnStop?: boolean;
             tmux?: string;
             requireAgent?: boolean;
+            wait?: string;
             /** @description how long to wait for the answer, such as 5m; default: forever */
             timeout?: string;
             /** @description the directory of the person, which config.json gets if the team is joined; default: that of the lead */
@@ -4359,6 +4362,8 @@ export interface components {
             hint: string;
             /** @description names similar to one that was not found, or of teams that could be meant */
             nearest?: string[];
+            /** @description the field of the request that such a message cannot have */
+            option?: string;
         };
     };
     responses: {
