@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"teambridge/relay/stophook"
+	"teambridge/teams/rawjson"
 	"teambridge/teams/sharedfile"
 )
 
@@ -96,10 +97,11 @@ func Complete(dir string, all map[string][]byte) bool {
 // encoded is v as the text of a file.
 func encoded(v any) []byte {
 	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	data, err := rawjson.Encode(v)
+	if err == nil {
+		err = json.Indent(&buf, append(data, '\n'), "", "  ")
+	}
+	if err != nil {
 		panic(err) // of a value that this package has made
 	}
 	return buf.Bytes()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/teams/rawjson"
 	"teambridge/teams/sharedfile"
 )
 
@@ -225,13 +226,11 @@ func edit(ctx context.Context, path string, change func([]json.RawMessage) []jso
 
 // encoded is JSON.stringify(v), in which <, > and & stay as they are. v holds nothing that has no form.
 func encoded(v any) json.RawMessage {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	data, err := rawjson.Encode(v)
+	if err != nil {
 		panic(err)
 	}
-	return bytes.TrimSpace(out.Bytes())
+	return data
 }
 
 // indented is JSON.stringify(v, null, 2).

@@ -36,6 +36,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"teambridge/relay/delivery"
+	"teambridge/teams/rawjson"
 	"teambridge/teams/socket"
 	"teambridge/teams/transcript"
 )
@@ -263,12 +264,12 @@ func (b *Mailbox) send(ctx context.Context, root string, to transcript.Process, 
 // put writes the lines of a message to the socket of a process.
 func (b *Mailbox) put(ctx context.Context, pid int, socket, id string, lines ...any) error {
 	var text strings.Builder
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
 	for _, line := range lines {
-		if err := enc.Encode(line); err != nil {
+		data, err := rawjson.Encode(line)
+		if err != nil {
 			return unsent(err)
 		}
+		text.Write(append(data, '\n'))
 	}
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", socket)

@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +25,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams/rawjson"
 )
 
 // Bridge is what agents may do of [api.Bridge].
@@ -538,9 +538,8 @@ func (l Messages) String() string {
 	b.WriteString(l.Note + "\n")
 	for _, m := range l.Messages {
 		// As JSON, nothing in it can pass for another message.
-		line := json.NewEncoder(&b)
-		line.SetEscapeHTML(false)
-		_ = line.Encode(m) // a Builder takes it all
+		line, _ := rawjson.Encode(m)
+		b.Write(append(line, '\n'))
 	}
 	return b.String()
 }
