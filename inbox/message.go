@@ -27,9 +27,6 @@ const (
 // Colors are the colours that Claude Code knows for a sender.
 var colors = []string{"blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"}
 
-// Colors returns the colours that Claude Code knows for a sender.
-func Colors() []string { return slices.Clone(colors) }
-
 // Message is a message to send. Only From and Text are required.
 type Message struct {
 	// ID is chosen by the sender: sending twice with one ID is sending once. If it is

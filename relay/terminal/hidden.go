@@ -3,7 +3,6 @@ package terminal
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"time"
@@ -60,13 +59,6 @@ func (h *Hidden) read() {
 			return
 		}
 	}
-}
-
-// Type gives the program keys.
-func (h *Hidden) Type(keys string) error {
-	_ = h.master.SetWriteDeadline(time.Now().Add(stalled))
-	_, err := io.WriteString(h.master, keys)
-	return err
 }
 
 // Done is closed when the program has ended.

@@ -122,15 +122,6 @@ func Open(ctx context.Context, o Options) (_ *Hub, err error) {
 	return h, nil
 }
 
-// Run is [Open] and [Hub.Run].
-func Run(ctx context.Context, o Options) error {
-	h, err := Open(ctx, o)
-	if err != nil {
-		return err
-	}
-	return h.Run(ctx)
-}
-
 // A Card says how a hub that runs is reached on its machine.
 type Card struct {
 	Address string `json:"address"`
