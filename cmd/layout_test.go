@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"relay/acp":                {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/toolcall", "relay/wire", "teams/atomicfile", "teams/flock"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/link":               {"inbox/ledger", "teams", "teams/rawjson"},
-	"relay/link/nats":          {"relay/link"},
+	"relay/link/nats":          {"relay/link", "teams/atomicfile"},
 	"relay/link/nats/admin":    {"relay/link/nats"},
 	"relay/link/hub":           {"relay/link/nats", "relay/link/nats/admin", "teams/atomicfile", "teams/flock"},
 	"relay/delivery":           {},

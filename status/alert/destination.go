@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/relay/shell"
+	"teambridge/teams/atomicfile"
 	"teambridge/teams/rawjson"
 )
 
@@ -208,8 +210,8 @@ func readPrivate(path string) (string, error) {
 		return "", errors.New("it is not a regular file")
 	case info.Size() > maxAddress:
 		return "", errors.New("that is no address")
-	default:
-		err = private(path, info)
+	case atomicfile.Exposed(info):
+		return "", fmt.Errorf("others can read it (mode %04o); type: chmod 600 %s", info.Mode().Perm(), shell.Quote(path))
 	}
 	var data []byte
 	if err == nil {

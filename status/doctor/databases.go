@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
+	"teambridge/teams/atomicfile"
 )
 
 func (x *examination) state(ctx context.Context) {
@@ -25,7 +25,7 @@ func (x *examination) state(ctx context.Context) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return // nothing was sent yet
 	}
-	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 { // where a mode says nothing
+	if err == nil && atomicfile.Exposed(info) {
 		x.add(api.LevelProblem, "open_state", "", dir, fmt.Sprintf("others can read teambridge's files (mode %o)", info.Mode().Perm()),
 			"chmod 700 "+dir+", as teambridge doctor --fix does").
 			remedy = func() error { return os.Chmod(dir, info.Mode().Perm()&0o700) }

@@ -20,6 +20,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/api/op"
 	"teambridge/status/bridge"
+	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
 )
 
@@ -237,7 +238,7 @@ func TestToken(t *testing.T) {
 		t.Fatalf("token %q, %v", first, err)
 	}
 	info, err := os.Stat(api.TokenPath(state))
-	if err != nil || exposed(info) {
+	if err != nil || atomicfile.Exposed(info) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if again, _, err := token(state); err != nil || again != first {

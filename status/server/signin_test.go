@@ -15,6 +15,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/bridge"
+	"teambridge/teams/atomicfile"
 )
 
 // paged makes a service serve a page that says who asks for it.
@@ -145,7 +146,7 @@ func TestSignInFile(t *testing.T) {
 		if err != nil || filepath.Dir(in.File) != home || !strings.Contains(string(data), in.URL) {
 			t.Fatalf("%s: %s, %v", in.File, data, err)
 		}
-		if info, err := os.Stat(in.File); err != nil || exposed(info) {
+		if info, err := os.Stat(in.File); err != nil || atomicfile.Exposed(info) {
 			t.Errorf("%v, %v: others can read it", info.Mode(), err)
 		}
 		return in

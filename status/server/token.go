@@ -93,7 +93,7 @@ func token(state string) (string, fs.FileInfo, error) {
 		return "", nil, fmt.Errorf("server: read the token: %w", err)
 	}
 	const again = "remove the file: the service creates a new one"
-	if !info.Mode().IsRegular() || exposed(info) {
+	if !info.Mode().IsRegular() || atomicfile.Exposed(info) {
 		return "", info, api.Decide(api.CodeRefused, again, "the token file %s can be read by others, or is not a regular file", path)
 	}
 	data, err := os.ReadFile(path)

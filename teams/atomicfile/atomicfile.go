@@ -7,20 +7,16 @@
 // to the disk and renamed. A kill can leave that file there: .NAME and a number.
 package atomicfile
 
-import (
-	"bytes"
-	"io"
-)
+import "io"
 
-// newFileMode is the mode of a file that was not there. Others may not read it, not
-// even while it is written.
+// newFileMode is the mode of a file that was not there. Others may not read it, not even while it is written.
 const newFileMode = 0o600
 
 // Write replaces the file at path with data. It keeps the mode of the file that is
 // there; a new one can be read by its owner alone. A symbolic link is itself replaced.
 func Write(path string, data []byte) error {
 	return Replace(path, func(w io.Writer) error {
-		_, err := bytes.NewReader(data).WriteTo(w)
+		_, err := w.Write(data)
 		return err
 	})
 }

@@ -5,6 +5,7 @@ package atomicfile
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
@@ -26,3 +27,6 @@ func Replace(path string, write func(io.Writer) error) (err error) {
 	}
 	return f.CloseAtomicallyReplace()
 }
+
+// Exposed reports whether others than the owner may use a file.
+func Exposed(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nkeys"
+
+	"teambridge/teams/atomicfile"
 )
 
 // A Key is the identity of a machine: an Ed25519 key that proves to the hub who it is, and an
@@ -59,8 +61,8 @@ func ReadKey(path string) (*Key, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("the key of this machine, %s, is not a regular file", path)
 	}
-	if err := private(path, info); err != nil {
-		return nil, err
+	if atomicfile.Exposed(info) {
+		return nil, fmt.Errorf("the key of this machine, %s, can be used by others (mode %04o): if nobody has read it, type: chmod 600 %[1]s", path, info.Mode().Perm())
 	}
 	var data [1 << 10]byte
 	n, err := f.Read(data[:])
