@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 	"relay/pane":               {"inbox", "inbox/ledger", "inbox/mail", "relay/codex", "relay/delivery", "relay/peer", "relay/pipe", "relay/process", "relay/qwen", "relay/tmux", "relay/wake", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay/reply":              {"inbox", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/mode", "relay/pipe", "teams", "teams/rawjson"},
 	"relay":                    {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claim", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/rawjson", "teams/watch"},
-	"relay/runtimes":           {"inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
+	"relay/runtimes":           {"inbox/ledger", "relay/acp", "relay/agent", "relay/claude", "relay/mode", "relay/opencode", "relay/process", "relay/profile", "teams"},
 	"relay/fleet":              {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/mode", "relay/pipe", "relay/reply", "relay/runtimes", "relay/wire", "teams", "teams/lockedfile"},
 	"relay/dialog":             {"relay/agent", "relay/fleet", "teams/atomicfile", "teams/flock"},
 	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/process", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},

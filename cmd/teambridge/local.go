@@ -50,7 +50,7 @@ func checkLocal(a *app, o *runOptions) error {
 	switch {
 	case !o.local:
 		return nil
-	case o.Runtime == runtimes.OpenCode:
+	case o.Runtime != runtimes.Claude:
 		return usage("", "--local is for Claude Code")
 	case o.Plain:
 		return usage("", "--local adds flags to the command, which --plain forbids")

@@ -33,6 +33,8 @@ relay: adding it again with the same settings changes nothing.
 
 With --runtime opencode the agent is OpenCode, and needs no command. --url is
 a server that runs already; the service has its password in its environment.
+With --runtime acp it is the program after --, which speaks the Agent Client
+Protocol on its standard input and output.
 
 The command itself starts nothing. If no service runs, the next one starts the
 agent.

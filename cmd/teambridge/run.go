@@ -65,6 +65,8 @@ func newRun(a *app) *cobra.Command {
 
 The agent is Claude Code or, with --runtime opencode, OpenCode (1.18 or newer):
 a server of its own, or with --url one that runs. OpenCode needs no command.
+With --runtime acp it is any program that speaks the Agent Client Protocol, such
+as Codex (codex-acp), Gemini CLI (gemini --acp) or Qwen Code (qwen --acp).
 
 Each message of the inbox reaches the agent exactly once, even if this process,
 the agent or both are killed at any moment. Running again with the same --as
@@ -163,10 +165,11 @@ agent if the person ended it, and 1 if it was killed.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
   teambridge run --as worker --team myteam -- claude
   teambridge run --runtime opencode --as reviewer --team myteam
+  teambridge run --runtime acp --as gemini --team myteam -- gemini --acp
   teambridge run --local -- claude
   echo "say hi to worker" | teambridge run --team myteam --exit-on-eof -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.Runtime != runtimes.Claude {
+			if kind, ok := runtimes.Find(o.Runtime); !ok || kind.Name != runtimes.Claude && !kind.NeedsCommand {
 				return nil
 			}
 			return between(1, -1)(cmd, args)
@@ -195,7 +198,7 @@ agent if the person ended it, and 1 if it was killed.`,
 // agentFlags adds the flags that run and relay add share.
 func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f := cmd.Flags()
-	runtimeFlag(cmd, &r.Runtime, runtimes.Claude, runtimes.Claude, runtimes.OpenCode)
+	runtimeFlag(cmd, &r.Runtime, runtimes.Claude, runtimes.Names()...)
 	f.StringVar(&r.URL, "url", "", "use the OpenCode server that runs there; $OPENCODE_SERVER_USERNAME and $OPENCODE_SERVER_PASSWORD are for it")
 	profileFlag(cmd, &r.Profile)
 	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
@@ -394,6 +397,8 @@ func programFault(runtime string, err error) error {
 	hint := "give the command of Claude Code after --, or use --plain for another program"
 	if runtime == runtimes.OpenCode {
 		hint = "install OpenCode with: npm install -g opencode-ai; or give its command after --"
+	} else if runtime == runtimes.ACP {
+		hint = "install the agent, or give its path after --"
 	}
 	return notFound(hint, "%s", program.Error())
 }

@@ -19,6 +19,7 @@ import (
 	"teambridge/cmd/demo"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/relaytest/simacp"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/relaytest/simcodex"
 	"teambridge/relay/relaytest/simsession"
@@ -73,6 +74,7 @@ func TestMain(m *testing.M) {
 		"agent":   simulated,           // for run
 		"claude":  simulated,           // for the commands of the README
 		"prompt":  func() { prompt() }, // for panes
+		"acp":     simulatedACP,        // for run --runtime acp
 		"ssh":     fakeSSH,
 		"fakessh": fakeSSH,
 	})
@@ -98,6 +100,16 @@ func simulated() {
 	}
 	simchild.MainTerminal()
 	simchild.Main()
+}
+
+// simulatedACP is a simulated agent of the Agent Client Protocol, which keeps its files below the Claude directory. It prints
+// what TEST_PRINTS says first.
+func simulatedACP() {
+	state := filepath.Join(os.Getenv("CLAUDE_CONFIG_DIR"), "acp")
+	_ = os.MkdirAll(state, 0o700)
+	name, entry, _ := strings.Cut(simacp.Script{State: state, Print: os.Getenv("TEST_PRINTS")}.Env(), "=")
+	_ = os.Setenv(name, entry)
+	simacp.Main()
 }
 
 // prompt is an agent program for a pane; see runPrompt.

@@ -72,7 +72,7 @@ func (c *conn) take(line []byte) {
 		first := c.last == 1 // it was not initialized
 		c.mu.Unlock()
 		if first && line[0] == '<' {
-			c.answer(1, nil, errors.New("it is a web page"))
+			c.answer(1, nil, errors.New("no answer"))
 		}
 		return
 	}

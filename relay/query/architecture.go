@@ -19,12 +19,17 @@ import (
 	"teambridge/teams"
 )
 
-// Architectures returns the names of the kinds of agents.
-func Architectures() []string { return runtimes.Names() }
+// Architectures returns the names of the kinds of agents. A query names no command.
+func Architectures() []string {
+	return slices.DeleteFunc(runtimes.Names(), func(name string) bool {
+		kind, _ := runtimes.Find(name)
+		return kind.NeedsCommand
+	})
+}
 
 func (in Input) architecture() (runtimes.Kind, error) {
 	kind, ok := runtimes.Find(in.Architecture)
-	if !ok {
+	if !ok || kind.NeedsCommand {
 		return kind, invalid("architecture", "is %.40q, must be one of %s", in.Architecture, strings.Join(Architectures(), ", "))
 	}
 	return kind, nil

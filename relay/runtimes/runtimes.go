@@ -23,6 +23,7 @@ import (
 const (
 	Claude   = "claude"
 	OpenCode = "opencode"
+	ACP      = "acp" // any program that speaks the Agent Client Protocol
 )
 
 // Kind is a runtime.
@@ -35,6 +36,9 @@ type Kind struct {
 	// Code become members of teams that were made here: a lead starts its own in its team.
 	JoinsAny bool
 
+	// NeedsCommand says that there is no usual program.
+	NeedsCommand bool
+
 	check func(*ledger.Relay) error
 	open  func(context.Context, Launch) (agent.Runtime, error)
 }
@@ -46,6 +50,10 @@ func all() []Kind {
 		{
 			Name: OpenCode, Modes: []string{"plan", "default", "acceptEdits", "bypassPermissions"}, JoinsAny: true,
 			NoMCP: "OpenCode 1.18 gives such a session no tools of MCP servers", check: checkOpenCode, open: openOpenCode,
+		},
+		{
+			Name: ACP, Modes: []string{"plan", "default", "acceptEdits", "bypassPermissions"}, JoinsAny: true, NeedsCommand: true,
+			NoMCP: "MCP servers are not given to agents of the Agent Client Protocol", check: checkACP, open: openACP,
 		},
 	}
 }
@@ -102,7 +110,7 @@ func Check(r *ledger.Relay) error {
 	}
 	kind, ok := Find(r.Runtime)
 	if r.Runtime == "codex" { // testdata/contract/CODEX.md says what it would take
-		return &SettingError{"runtime", `Codex cannot be run as an agent; its sessions at terminals are written to as they are: see "teambridge sessions"`}
+		return &SettingError{"runtime", `Codex is run as an agent with --runtime acp -- codex-acp; its sessions at terminals are written to as they are: see "teambridge sessions"`}
 	}
 	if !ok {
 		return &SettingError{"runtime", fmt.Sprintf("%q is neither %s", r.Runtime, strings.Join(Names(), " nor "))}

@@ -101,7 +101,7 @@ type RelayEntry struct {
 	ID           string          `json:"relay"` // its id; for "teambridge run", derived from the inbox
 	Team         string          `json:"team"`
 	Member       string          `json:"member"`
-	Runtime      string          `json:"runtime,omitempty"` // opencode; empty: Claude Code, or the relay is of "teambridge run"
+	Runtime      string          `json:"runtime,omitempty"` // opencode or acp; empty: Claude Code, or the relay is of "teambridge run"
 	Command      []string        `json:"command"`           // empty: the usual one of the runtime
 	URL          string          `json:"url,omitempty"`     // of the server that the agent works in; empty: one is started
 	PasswordFile string          `json:"passwordFile,omitempty"`
@@ -200,7 +200,7 @@ type Asked struct {
 type NewRelay struct {
 	Team         string          `json:"team"`                   // need not exist yet
 	Member       string          `json:"member"`                 // a name, or lead
-	Runtime      string          `json:"runtime,omitempty"`      // claude or opencode; empty is claude
+	Runtime      string          `json:"runtime,omitempty"`      // claude, opencode or acp; empty is claude
 	Command      []string        `json:"command,omitempty"`      // the program and its arguments; may be empty for opencode
 	URL          string          `json:"url,omitempty"`          // of an OpenCode server that runs; empty: one is started
 	PasswordFile string          `json:"passwordFile,omitempty"` // absolute path of the file that has the server's password

@@ -44,6 +44,7 @@ func control(w *world) {
 		"nothing to start": func(n *api.NewRelay) { n.Command = nil },
 		"no directory":     func(n *api.NewRelay) { n.Dir = filepath.Join(w.State, "none") },
 		"a server of none": func(n *api.NewRelay) { n.URL = "http://127.0.0.1:1" },
+		"no agent of ACP":  func(n *api.NewRelay) { n.Runtime, n.Command = "acp", nil },
 		"a plain OpenCode": func(n *api.NewRelay) { n.Runtime, n.Plain = "opencode", true },
 	} {
 		bad := api.NewRelay{Team: later, Member: "other", Command: []string{"agent"}, Dir: w.State}

@@ -3402,7 +3402,7 @@ export interface components {
              * @description missing for Claude Code and for teambridge run
              * @enum {string}
              */
-            runtime?: "opencode";
+            runtime?: "opencode" | "acp";
             /** @description empty: the usual command of the runtime, or a server that runs already */
             command: string[];
             /** @description the server that the agent works in */
@@ -3527,8 +3527,8 @@ export interface components {
              * @description what the agent is; empty is claude
              * @enum {string}
              */
-            runtime?: "" | "claude" | "opencode";
-            /** @description the program and its arguments, to which flags are added; needed for claude, and opencode if it is missing for OpenCode */
+            runtime?: "" | "claude" | "opencode" | "acp";
+            /** @description the program and its arguments, to which flags are added; needed for claude and acp, and opencode if it is missing for OpenCode */
             command?: string[];
             /** @description an OpenCode server that runs, in place of a command; user and password are in the environment of the service, as OPENCODE_SERVER_USERNAME and OPENCODE_SERVER_PASSWORD */
             url?: string;
