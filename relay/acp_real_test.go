@@ -1,0 +1,47 @@
+package relay
+
+import (
+	"os"
+	"testing"
+
+	"teambridge/relay/acp"
+	"teambridge/relay/mode"
+	"teambridge/relay/relaytest/standin"
+)
+
+// The real Qwen Code, by ACP.
+func TestRealConformanceQwenByACP(t *testing.T) {
+	t.Parallel()
+	standin.RequireQwen(t)
+	conformsByACP(t, func(t *testing.T) *subject {
+		return realACP(t, func(home *standin.Home) []string { return append(home.Qwen(t, nil), "--acp") })
+	})
+}
+
+// The real OpenCode, by ACP.
+func TestRealConformanceOpenCodeByACP(t *testing.T) {
+	t.Parallel()
+	standin.RequireOpenCode(t)
+	conformsByACP(t, func(t *testing.T) *subject {
+		return realACP(t, func(home *standin.Home) []string { return []string{home.OpenCode(t), "acp"} })
+	})
+}
+
+// conformsByACP plays the whole suite if rounds of kills are asked for: a real program takes seconds to start.
+func conformsByACP(t *testing.T, newSubject func(*testing.T) *subject) {
+	if os.Getenv(envRounds) != "" {
+		Conformance(t, newSubject)
+		return
+	}
+	t.Run("an id is run once", func(t *testing.T) { conformsIDs(t, newSubject(t)) })
+}
+
+func realACP(t *testing.T, program func(*standin.Home) []string) *subject {
+	s := realSubject(t, func(home *standin.Home) otherAgent {
+		command := program(home)
+		return otherAgent{ACP: &acp.Options{Command: command, Env: home.Env()}}
+	})
+	s.ends, s.modes = true, []mode.Mode{{PermissionMode: mode.Set("plan")}, {}}
+	s.held = func() bool { return s.given("[held]") > 0 }
+	return s
+}
