@@ -129,12 +129,13 @@ var mayImport = map[string][]string{
 		"inbox", "relay",
 		"status/api", "status/api/op", "status/bridge", "status/history", "status/service", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket",
 	},
-	"status/server/page": {}, // files alone
-	"status/client":      {"status/api", "status/api/op", "teams/flock"},
-	"status/mcp":         {"status/api", "status/view", "teams/rawjson"},
-	"status/ssh":         {"relay/shell", "status/api"},
-	"plugin":             {"relay/stophook", "teams/rawjson", "teams/sharedfile"},
-	"cmd/setup":          {"plugin", "relay/dialog", "relay/qwen", "relay/shell", "relay/stophook", "relay/wake", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
+	"status/server/page":     {}, // files alone
+	"status/client":          {"status/api", "status/api/op", "teams/flock"},
+	"status/mcp":             {"status/api", "status/view", "teams/rawjson"},
+	"status/ssh":             {"relay/shell", "status/api"},
+	"plugin":                 {"relay/stophook", "teams/rawjson", "teams/sharedfile"},
+	"cmd/setup":              {"plugin", "relay/dialog", "relay/qwen", "relay/shell", "relay/stophook", "relay/wake", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
+	"status/server/document": {"status/api", "status/api/op"}, // of go generate alone
 	"cmd/demo": {
 		"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/claude", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile", "teams/rawjson",
@@ -147,7 +148,7 @@ var mayImport = map[string][]string{
 
 	// Of tests alone, but for the model.
 	"relay/relaytest/simagent":         {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
-	"relay/relaytest/simacp":     {},
+	"relay/relaytest/simacp":           {},
 	"relay/relaytest/model":            {"relay/process"},
 	"relay/relaytest/standin":          {"relay/relaytest/model", "relay/relaytest/simchild", "relay/process", "teams"}, // for versions
 	"relay/relaytest/claudedir":        {},

@@ -14,18 +14,18 @@ type UnknownTeam struct {
 
 // Agent is an agent: where it is, what it does, and how a message reaches it.
 type Agent struct {
-	Name    string `json:"name"`   // as [Bridge.Target] takes it, if no team is named
-	Team    string `json:"team"`   // [TeamSessions] for a session in no team
-	Member  string `json:"member"` // in Team; the id of a session if another one has its name
-	Session string `json:"session,omitempty"`
-	Kind    string `json:"kind"` // in words: "member", "headless member", "pane", "session", or with the program, such as "codex session"
+	Name    string `json:"name"`              // as /v1/target takes it, if no team is named
+	Team    string `json:"team"`              // sessions for a session in no team
+	Member  string `json:"member"`            // its name in team; the id of a session if another one has its name
+	Session string `json:"session,omitempty"` // the id of its session, if that is known
+	Kind    string `json:"kind"`              // in words: "member", "headless member", "pane", "session", or with the program, such as "codex session"
 
-	Word string `json:"word"`          // what it does: [WordIdle] and its like
-	Why  string `json:"why,omitempty"` // as of [Status]
-	Does string `json:"does"`          // in words, with the reason if that concerns the person
+	Word string `json:"word" enum:"working,waiting for you,idle,blocked,ended,unknown"` // what it does: [WordIdle] and its like
+	Why  string `json:"why,omitempty"`                                                  // as of [Status]
+	Does string `json:"does"`                                                           // in words, with the reason if that concerns the person
 
-	Way     string `json:"way,omitempty"` // how a message reaches it: [WayInbox] and its like; empty: not at all
-	Promise string `json:"promise"`       // what that way can promise, in words
+	Way     string `json:"way,omitempty" enum:"inbox,pane,session,hook,codex,machine"` // how a message reaches it; missing if none does
+	Promise string `json:"promise"`                                                    // what that way can promise, in words
 
 	Overview
 }

@@ -14,18 +14,16 @@ import "time"
 // Team is one team under a Claude directory.
 type Team struct {
 	Team      string    `json:"team"`
-	Lead      string    `json:"lead"`      // the lead's name
-	LeadState string    `json:"leadState"` // alive, gone, unknown
-	Version   string    `json:"version"`   // of the lead's Claude Code; empty if unknown
+	Lead      string    `json:"lead"`                                // name of the lead
+	LeadState string    `json:"leadState" enum:"alive,gone,unknown"` // alive, gone, unknown
+	Version   string    `json:"version"`                             // of the lead's Claude Code, such as 2.1.329; empty if unknown
 	Members   int       `json:"members"`
 	CreatedAt time.Time `json:"createdAt"`
-	Cwd       string    `json:"cwd"`
+	Cwd       string    `json:"cwd"`               // the directory of the lead
 	Problem   string    `json:"problem,omitempty"` // why the other fields are empty
 
-	// Panes is set for the team of the registered panes, [TeamPanes], which has no lead.
-	Panes bool `json:"panes,omitempty"`
-	// Sessions is set for the team of the sessions that are in no team, [TeamSessions], which has no lead.
-	Sessions bool `json:"sessions,omitempty"`
+	Panes    bool `json:"panes,omitempty"`    // it is the team of the registered tmux panes, named tmux, which has no lead
+	Sessions bool `json:"sessions,omitempty"` // it is the team of the sessions that are in no team, named sessions, which has no lead
 	// Machine is the machine of a team on another one, which is called TEAM@MACHINE; else empty.
 	Machine string `json:"machine,omitempty"`
 }
@@ -43,7 +41,7 @@ const (
 type Member struct {
 	Team     string     `json:"team"`
 	Member   string     `json:"member"`
-	Role     string     `json:"role"`
+	Role     string     `json:"role" enum:"lead,agent,guest,none"` // guest: a person who joined; none: an inbox without a member
 	AgentID  string     `json:"agentId,omitempty"`
 	Type     string     `json:"agentType,omitempty"`
 	Model    string     `json:"model,omitempty"`
@@ -55,9 +53,9 @@ type Member struct {
 	JoinedAt *time.Time `json:"joinedAt,omitempty"`
 	Inbox    bool       `json:"inbox"`             // the inbox file exists
 	Unread   int        `json:"unread"`            // unread rows
-	Relay    string     `json:"relay,omitempty"`   // state of the relay of a headless agent
+	Relay    string     `json:"relay,omitempty"`   // the state of the relay of a headless agent
 	Place    *Place     `json:"place,omitempty"`   // of its session, if it can move
-	Problem  string     `json:"problem,omitempty"` // with the inbox file
+	Problem  string     `json:"problem,omitempty"` // the problem with the inbox file
 }
 
 // The states of agents.
@@ -105,10 +103,10 @@ const (
 type Status struct {
 	Team     string    `json:"team"`
 	Member   string    `json:"member"`
-	State    string    `json:"state"` // [StateActive] and its like
+	State    string    `json:"state" enum:"ACTIVE,IDLE,TERMINATED"` // [StateActive] and its like
 	Since    time.Time `json:"since"`
-	Detail   string    `json:"detail"`   // [DetailWorking] and its like
-	Evidence Evidence  `json:"evidence"` // zero if the member has said nothing since it was started
+	Detail   string    `json:"detail" enum:"working,waiting,failed,stale,shut down"` // [DetailWorking] and its like
+	Evidence Evidence  `json:"evidence"`                                             // zero if the member has said nothing since it was started
 	Unread   int       `json:"unread"`
 
 	PassedOver int `json:"passedOver,omitempty"` // entries of its inbox that are no messages
@@ -116,14 +114,18 @@ type Status struct {
 	Color string `json:"color,omitempty"` // that Claude Code gave it, such as "blue"
 	Relay *Relay `json:"relay,omitempty"` // of a headless agent
 
-	Word      string    `json:"word"`          // [WordWorking] and its like
+	// [WordWorking] and its like: for people; it rests on all that is known, and state and detail on messages and turns
+	// alone
+	Word      string    `json:"word" enum:"working,waiting for you,idle,blocked,ended,unknown"`
 	Why       string    `json:"why,omitempty"` // what blocks it, what it waits for, why it ended or is unknown, or how its last turn ended
 	WordSince time.Time `json:"wordSince"`
-	Heard     time.Time `json:"heard"`         // when it last said or did something; when it joined if it never has
-	Basis     string    `json:"basis"`         // what Word rests on: [BasisMessage] and its like
-	PID       int       `json:"pid,omitempty"` // the process that Word rests on
+	Heard     time.Time `json:"heard"` // when it last said or did something; when it joined if it never has
+	// what word rests on: evidence, a recorded turn, sessions/<pid>.json of its process, relay, an open question,
+	// config.json, its tmux pane, what its machine said last
+	Basis string `json:"basis" enum:"message,turn,process,relay,question,team,pane,machine"`
+	PID   int    `json:"pid,omitempty"` // the process that Word rests on
 
-	Program string `json:"program,omitempty"` // of a session: whose it is, if it is not Claude Code's: [ProgramCodex], [ProgramQwen]
+	Program string `json:"program,omitempty" enum:"codex,qwen"` // of a session: whose it is, if it is not Claude Code's
 
 	Overview // empty in the result of a wait
 }
@@ -164,20 +166,28 @@ const (
 
 // Sent is the result of sending a message.
 type Sent struct {
-	Team         string `json:"team"`
-	Member       string `json:"member"`
-	ID           string `json:"id"`
-	State        string `json:"state"`
-	Deduplicated bool   `json:"deduplicated"` // it was sent before under this id
+	Team   string `json:"team"`
+	Member string `json:"member"` // whose inbox it is in
+	ID     string `json:"id"`
+	// consumed: only with an answer or as an outcome; seen: only as an outcome; failed: only in a broadcast, with error, or
+	// if the message never left for another machine; dry-run: with dryRun; of a message to another machine: queued (here),
+	// stored (the hub has it), received (its ledger has it), then verified, consumed and seen as here, or refused, lost,
+	// unknown (nobody knows whether it arrived) or dropped; of a message to a pane: waiting (it was not typed yet),
+	// confirmed (the agent has taken it), unconfirmed (it was typed, but nothing shows that the agent has taken it),
+	// not_sent
+	State        string `json:"state" enum:"verified,consumed,seen,failed,waiting,confirmed,unconfirmed,not_sent,dry-run,queued,stored,received,refused,lost,unknown,dropped"`
+	Deduplicated bool   `json:"deduplicated"` // it was sent before, and was not sent again
 	Recorded     bool   `json:"recorded"`     // the history has it; false if it was forced without a ledger, or was not sent
-	Reachable    bool   `json:"reachable"`
-	Reach        string `json:"reach,omitempty"`    // why nobody may read it: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread; outdated: what becomes of it is not proved
-	NoAnswer     bool   `json:"noAnswer,omitempty"` // the member cannot write to the sender's name; see [Bridge.Join]
-	Unlisted     string `json:"unlisted,omitempty"` // the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with
-	WaitedMs     int64  `json:"waitedMs"`
-	Delivery     string `json:"delivery,omitempty"` // if it goes to a headless agent as a user prompt, or to a pane: the id of the delivery
-	Reason       string `json:"reason,omitempty"`   // why a message to a pane waits, is unconfirmed or was not sent
-	Error        *Error `json:"error,omitempty"`    // of a broadcast to this member, or of the outcome
+	Reachable    bool   `json:"reachable"`    // somebody will read it, as far as is known
+	// why nobody may read it: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread; outdated:
+	// what becomes of it is not proved
+	Reach    string `json:"reach,omitempty" enum:"not-a-member,lead-gone,agent-gone,no-relay,no-teammate,at-terminal,unread,outdated"`
+	NoAnswer bool   `json:"noAnswer,omitempty"` // the member cannot write to the name of the sender; to join the team gives one that it can
+	Unlisted string `json:"unlisted,omitempty"` // the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with
+	WaitedMs int64  `json:"waitedMs"`
+	Delivery string `json:"delivery,omitempty"` // the id of the delivery, if it goes to a headless agent as a user prompt, to a pane, or to another machine
+	Reason   string `json:"reason,omitempty"`   // why a message to a pane waits, is unconfirmed or was not sent; of one to another machine, why it ended or may take long
+	Error    *Error `json:"error,omitempty"`    // of a broadcast to this member, or of the outcome
 }
 
 // Next is the state that a message comes to by itself, which [Bridge.Await] waits for; "" if it has come to one.

@@ -25,19 +25,20 @@ const (
 
 // Attention is one thing that waits for a person.
 type Attention struct {
-	ID     string     `json:"id"` // the same as long as it waits, and another when it waits again
-	Kind   string     `json:"kind"`
+	ID string `json:"id"` // the same as long as it waits, and another when it waits again
+	// silent: an agent works, and nothing new has come from it for 5 minutes; loop: two agents only answer each other, 16
+	// times within 10 minutes or 100 times within 24 hours; lead: a member asks its lead, and is answered at the lead's
+	// terminal; terminal: an interactive agent waits for its person, who answers at its terminal; draft: messages to a pane
+	// wait because somebody has typed something there; done: the agent of a pane has finished the task of a message
+	Kind   string     `json:"kind" enum:"permission,plan,question,lead,terminal,unread,failed,ended,stopped,lost,unknown,held,idle,draft,done,silent,loop"`
 	Team   string     `json:"team"`
 	Member string     `json:"member"`          // the agent, or the inbox of the person; empty for a whole team
-	Since  *time.Time `json:"since,omitempty"` // nil if unknown
-	What   string     `json:"what"`            // what it is; can have text of an agent
+	Since  *time.Time `json:"since,omitempty"` // missing if unknown
+	What   string     `json:"what"`            // what it is, with the name of the tool and of its MCP server; can have text of an agent, which is cut if it is long
 	Do     string     `json:"do"`              // what to do
 
-	// Answerable is set if a [Permit] for Relay answers Question.
-	Answerable bool `json:"answerable"`
-	// Dismissable is set if a [Dismiss] hides it: a person may have seen it and be unable
-	// to do anything about it.
-	Dismissable bool `json:"dismissable"`
+	Answerable  bool `json:"answerable"`  // POST /v1/relays/{relay}/permit answers the question
+	Dismissable bool `json:"dismissable"` // POST /v1/attention/dismiss hides it
 
 	Relay    string    `json:"relay,omitempty"` // id of the relay
 	Question *Question `json:"question,omitempty"`
@@ -47,15 +48,14 @@ type Attention struct {
 	Count   int    `json:"count,omitempty"`   // how many messages; of a loop, how often the two answered each other
 	Message string `json:"message,omitempty"` // id of the last message
 
-	// Holdable has those of the two agents of a loop whose messages [Bridge].Hold can hold back.
-	Holdable []string `json:"holdable,omitempty"`
+	Holdable []string `json:"holdable,omitempty"` // of a loop: those of the two whose messages POST /v1/teams/{team}/members/{member}/hold can hold back; missing: none
 
 	Delivery string `json:"delivery,omitempty"` // of a message to a relayed agent that failed
 
-	Messages []Message `json:"messages,omitempty"` // of [Bridge].Inbox alone: the unread messages
+	Messages []Message `json:"messages,omitempty"` // of GET /v1/inbox alone: the unread messages
 }
 
 // Dismiss hides one [Attention] for as long as it waits.
 type Dismiss struct {
-	ID string `json:"id"`
+	ID string `json:"id"` // of what waits
 }

@@ -218,8 +218,8 @@ const Guest = "operator"
 
 // NewJoin says how to join a team.
 type NewJoin struct {
-	As  string `json:"as,omitempty"`  // the name; default: [Guest], or MEMBER-MACHINE
-	Dir string `json:"dir,omitempty"` // the directory of the person; default: that of the lead
+	As  string `json:"as,omitempty"`  // the name; default: operator, and then it is refused (409) if agents can write to user without it; with remote: MEMBER-MACHINE
+	Dir string `json:"dir,omitempty"` // the directory of the person, which config.json gets; default: that of the lead
 
 	// Remote is MEMBER@TEAM@MACHINE, if the name is to stand for a member on another machine, so
 	// that agents can write to it.
@@ -228,7 +228,7 @@ type NewJoin struct {
 
 // Leave says which name to leave a team under.
 type Leave struct {
-	As string `json:"as,omitempty"` // default: every name that was joined under
+	As string `json:"as,omitempty"` // the name; default: every name that was joined under
 }
 
 // Membership is a team, and the name of the person in it.
@@ -243,14 +243,14 @@ type Scope struct {
 	Default string `query:"default"` // the team if none is given, as in the environment
 	Dir     string `query:"dir"`     // where it is asked: of several teams, the one whose lead runs there
 
-	Existing bool `query:"existing"` // the names must be those of members or inboxes; members of the target has the names that these have
+	Existing bool `query:"existing"` // the names must be those of members or inboxes; members has the names that these have
 }
 
 // Target is what a [Scope] and names mean.
 type Target struct {
 	Team    string   `json:"team"`
-	Members []string `json:"members,omitempty"` // as they were asked for, without their team; none: all
-	Way     string   `json:"way"`               // how a message reaches them: [WayInbox], [WayPane], [WaySession] or [WayMachine]
+	Members []string `json:"members,omitempty"`                     // as they were asked for, without their team; none: all
+	Way     string   `json:"way" enum:"inbox,pane,session,machine"` // how a message reaches them; machine: over a link, and team is TEAM@MACHINE
 }
 
 // Member is the only name that was asked for, or "".
@@ -303,8 +303,8 @@ type Rows struct {
 // NewQuestion is a message that waits for its answer.
 type NewQuestion struct {
 	NewMessage
-	Timeout string `json:"timeout,omitempty"` // how long to wait, such as "5m"; empty: forever
-	Dir     string `json:"dir,omitempty"`     // the directory of the person, for joining; default: that of the lead
+	Timeout string `json:"timeout,omitempty"` // how long to wait for the answer, such as 5m; default: forever
+	Dir     string `json:"dir,omitempty"`     // the directory of the person, which config.json gets if the team is joined; default: that of the lead
 }
 
 // The ways in which an answer comes.
@@ -317,10 +317,10 @@ const (
 type Answered struct {
 	Sent    Sent    `json:"sent"`
 	Reply   Message `json:"reply"`
-	Text    string  `json:"text"` // the answer, even if the reply is a structured text
-	Via     string  `json:"via"`  // [ViaMessage] or [ViaResult]
-	Certain bool    `json:"certain"`
-	Joined  string  `json:"joined,omitempty"` // the name that the person has joined the team under to ask; empty: had before
+	Text    string  `json:"text"`                      // the answer, even if the reply is a structured text
+	Via     string  `json:"via" enum:"message,result"` // message: the member wrote it to the person; result: of the member's turn
+	Certain bool    `json:"certain"`                   // false: it may belong to another task of the member
+	Joined  string  `json:"joined,omitempty"`          // the name that the person has joined the team under to ask; empty: had before
 }
 
 // The occasions that can be waited for.
@@ -362,7 +362,7 @@ type LineError struct {
 // TranscriptQuery says what of a transcript is wanted.
 type TranscriptQuery struct {
 	Follow bool   `query:"follow"` // go on with what is added, and with the next session of a member, until the client or the service ends
-	Dir    string `query:"dir"`    // the directory that a server of OpenCode is started in to read a session of it; default: that of whoever reads it, as of the service
+	Dir    string `query:"dir"`    // the directory that a server of OpenCode is started in to read a session of it; default: that of the service, or of whoever reads it without one
 }
 
 // The number of messages in a [Page], and in what was [Found].

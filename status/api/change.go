@@ -19,14 +19,14 @@ type FileChanges struct {
 	Removed int       `json:"removed"` // lines, in all changes
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
-	Patches []Patch   `json:"patches,omitempty"` // oldest first
+	Patches []Patch   `json:"patches,omitempty"` // oldest first; only if they were asked for
 }
 
 // Patch is one change of a file.
 type Patch struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`          // the hunks of a unified diff
-	Cut  bool      `json:"cut,omitempty"` // the text is longer than [MaxPatch], and this is its beginning
+	Cut  bool      `json:"cut,omitempty"` // the text is the beginning of a longer one
 }
 
 // MaxPatch is how many bytes of a patch are shown.

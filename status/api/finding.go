@@ -9,8 +9,8 @@ const (
 
 // Finding is one thing that "teambridge doctor" found.
 type Finding struct {
-	Level   string `json:"level"` // [LevelProblem] and its like
-	Code    string `json:"code"`  // what kind of finding it is
+	Level   string `json:"level" enum:"problem,note,ok"` // [LevelProblem] and its like: a problem keeps messages from arriving, a note harms nobody
+	Code    string `json:"code"`                         // what kind of finding it is
 	Team    string `json:"team,omitempty"`
 	Path    string `json:"path"`    // the file that it is about, or another place; may be empty
 	Message string `json:"message"` // what was found

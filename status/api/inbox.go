@@ -15,7 +15,7 @@ type InboxQuery struct {
 
 // An Inbox is what needs the person. What waits of kind [WaitsUnread] has its messages.
 type Inbox struct {
-	Items    []Attention `json:"items"`
+	Items    []Attention `json:"items"`              // what of it is unread has its messages
 	Hidden   int         `json:"hidden"`             // confirmations that were left out
 	Problems []Error     `json:"problems,omitempty"` // with what is not in Items
 }

@@ -4,14 +4,14 @@ import "time"
 
 // Links are the links of a machine with others.
 type Links struct {
-	Machine  string     `json:"machine,omitempty"` // its name; empty: it has none, and no links
-	Card     string     `json:"card,omitempty"`    // what others need to know of it, in one line; no secret
-	Hub      string     `json:"hub,omitempty"`     // its address; empty: none was chosen
-	Trust    string     `json:"trust,omitempty"`   // how the hub's certificate is checked; empty: as the system does
-	State    string     `json:"state"`             // [LinkConnected] and its like
-	Since    *time.Time `json:"since,omitempty"`   // since when it is connected, or is not
-	Reason   string     `json:"reason,omitempty"`  // why it is not connected, or the last error
-	Machines []Machine  `json:"machines"`          // sorted by name
+	Machine  string     `json:"machine,omitempty"`                       // the name of this machine; absent: it has none, and no links
+	Card     string     `json:"card,omitempty"`                          // what others need to know of it, in one line; no secret
+	Hub      string     `json:"hub,omitempty"`                           // the address of the hub; absent: none was chosen
+	Trust    string     `json:"trust,omitempty"`                         // how the hub's certificate is checked; absent: as the system does
+	State    string     `json:"state" enum:"connected,disconnected,off"` // [LinkConnected] and its like: of the connection with the hub; off: nothing here keeps one
+	Since    *time.Time `json:"since,omitempty"`                         // since when it is connected, or is not
+	Reason   string     `json:"reason,omitempty"`                        // why it is not connected, or the last error
+	Machines []Machine  `json:"machines"`                                // sorted by name
 }
 
 // The states of the connection with the hub.
@@ -24,17 +24,17 @@ const (
 // Machine is another machine that there is a link with.
 type Machine struct {
 	Machine string     `json:"machine"`
-	Card    string     `json:"card"`
-	State   string     `json:"state"`           // [MachineHere], [MachineAway] or [MachineNew]
-	Heard   *time.Time `json:"heard,omitempty"` // when it was last heard
-	Version string     `json:"version,omitempty"`
-	Teams   []string   `json:"teams"`            // of this machine that it may write to
-	Offers  []string   `json:"offers"`           // its teams that this machine may write to, as TEAM@MACHINE
-	Queued  int        `json:"queued"`           // messages for it that the hub does not have yet
-	Stored  int        `json:"stored"`           // messages for it that it has not confirmed
-	Oldest  *time.Time `json:"oldest,omitempty"` // when the oldest of these was sent
+	Card    string     `json:"card"`                       // its keys, which are pinned
+	State   string     `json:"state" enum:"here,away,new"` // away: it has been silent for 45 s or more; new: it was never heard
+	Heard   *time.Time `json:"heard,omitempty"`            // when it was last heard
+	Version string     `json:"version,omitempty"`          // of its teambridge
+	Teams   []string   `json:"teams"`                      // of this machine that it may write to
+	Offers  []string   `json:"offers"`                     // its teams that this machine may write to, as TEAM@MACHINE
+	Queued  int        `json:"queued"`                     // messages for it that the hub does not have yet
+	Stored  int        `json:"stored"`                     // messages to it that the hub has, and that it has not confirmed
+	Oldest  *time.Time `json:"oldest,omitempty"`           // when the oldest of these was sent
 
-	Refused    int    `json:"refused"`              // what was refused of it since the service was started: messages, frames that are none, offers
+	Refused    int    `json:"refused"`              // how much of what it sent was refused since the service was started: messages, frames that are none, changes of what it says of itself
 	RefusedWhy string `json:"refusedWhy,omitempty"` // the last reason
 }
 
@@ -47,23 +47,25 @@ const (
 
 // NewLink says what a machine is for others.
 type NewLink struct {
-	Machine string `json:"machine,omitempty"` // its name; empty: the one that it has
-	Hub     string `json:"hub,omitempty"`     // the address of its hub; empty: the one that it has
-	Trust   string `json:"trust,omitempty"`   // with a hub: a file of certificates, or the SHA-256 fingerprint of the hub's own
-	NewKey  bool   `json:"newKey,omitempty"`  // have a new key; the hub and the other machines have to be given the new card
+	Machine string `json:"machine,omitempty"` // the name of this machine: a to z, 0 to 9 and -, 32 at most; default: the one that it has. Another one is refused (409) while there are links
+	// the address of the hub: ssh://[USER@]HOST[:PORT], tls://HOST[:PORT], or nats://HOST[:PORT] on this machine, and
+	// nothing after it; default: the one that it has
+	Hub    string `json:"hub,omitempty"`
+	Trust  string `json:"trust,omitempty"`  // with a hub: a file of certificates, or the SHA-256 fingerprint of the hub's own; default: as the system does
+	NewKey bool   `json:"newKey,omitempty"` // have a new key; the hub and the other machines have to be given the new card
 }
 
 // NewMachine is a machine to make a link with.
 type NewMachine struct {
-	Card    string   `json:"card"`            // as its Card of [Links]
-	Teams   []string `json:"teams,omitempty"` // that it may write to
-	Replace bool     `json:"replace,omitempty"`
+	Card    string   `json:"card"`              // as the card of Links there
+	Teams   []string `json:"teams,omitempty"`   // teams here that it may write to
+	Replace bool     `json:"replace,omitempty"` // take this card in place of the one that is pinned
 }
 
 // NewShare says that a machine may write to a team, or may no longer.
 type NewShare struct {
-	Team string `json:"team"`
-	Stop bool   `json:"stop,omitempty"`
+	Team string `json:"team"`           // a team here; it need not exist yet
+	Stop bool   `json:"stop,omitempty"` // the machine may no longer write to it
 }
 
 // The states of a message on its way to another machine, before it is [Verified] there.

@@ -16,25 +16,22 @@ var Sections = []string{SectionNeedsYou, SectionStuck, SectionWorking, SectionId
 
 // Overview says where an overview lists an agent, and what the agent is at.
 type Overview struct {
-	Section string `json:"section,omitempty"` // [SectionNeedsYou] and its like
-	// What needs the person, or why it is stuck, and since when. It can have text of an agent.
-	SectionWhy   string     `json:"sectionWhy,omitempty"`
-	SectionSince *time.Time `json:"sectionSince,omitempty"` // nil if unknown
-	SectionKind  string     `json:"sectionKind,omitempty"`  // of the [Attention] that decided: [WaitsPermission] and its like
+	// [SectionNeedsYou] and its like: where an overview lists it: stuck cannot go on, or goes on in vain; of idle, nothing
+	// may be known. Missing in the result of a wait, as are those below
+	Section      string     `json:"section,omitempty" enum:"needs-you,stuck,working,idle,ended"`
+	SectionWhy   string     `json:"sectionWhy,omitempty"`   // what needs the person, why it is stuck, or why; can have text of an agent
+	SectionSince *time.Time `json:"sectionSince,omitempty"` // missing if unknown
+	SectionKind  string     `json:"sectionKind,omitempty"`  // the kind of the Attention that decided; missing if its word did
 
-	Cwd string `json:"cwd,omitempty"` // the directory that it works in; empty if unknown
+	Cwd string `json:"cwd,omitempty"` // the directory that it works in; missing if unknown
 
-	// Doing is the subject, summary or beginning of the newest message to it, From is who wrote that,
-	// and Tool the last tool call that was recorded of it, in words.
-	Doing      string     `json:"doing,omitempty"`
-	DoingFrom  string     `json:"doingFrom,omitempty"`
+	Doing      string     `json:"doing,omitempty"`     // the subject, summary or beginning of the newest message to it; cut if it is long
+	DoingFrom  string     `json:"doingFrom,omitempty"` // who wrote that
 	DoingSince *time.Time `json:"doingSince,omitempty"`
-	Tool       string     `json:"tool,omitempty"`
+	Tool       string     `json:"tool,omitempty"` // the last tool call that was recorded of it, in words; cut if it is long
 	ToolSince  *time.Time `json:"toolSince,omitempty"`
 
-	// TaskList is the list of Claude Code that has its tasks: the team's, or the session's own, with the id of the
-	// session. It is empty if there is none. Task is the one that it works on, TaskID, in the words for that time if it has any.
-	TaskList string `json:"taskList,omitempty"`
-	Task     string `json:"task,omitempty"`
-	TaskID   string `json:"taskId,omitempty"`
+	TaskList string `json:"taskList,omitempty"` // the list of Claude Code that has its tasks: the name of the team or, of a session, its id; missing if there is none
+	Task     string `json:"task,omitempty"`     // its task in progress, in the words for that time if it has any; cut if it is long
+	TaskID   string `json:"taskId,omitempty"`   // of that task, in its list
 }

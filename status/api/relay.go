@@ -8,34 +8,37 @@ import (
 
 // Relay is the state of the relay of one headless member.
 type Relay struct {
-	State       string     `json:"state"` // starting, waiting, idle, working, asleep, backing off, dead, stopped, ended, local, switching
+	// starting, waiting, idle, working, asleep (the agent was ended because it was idle; the next message starts it),
+	// backing off, dead, stopped, ended (the agent was shut down, as it was asked to), local (the session is at a person's
+	// terminal), switching (it is being moved)
+	State       string     `json:"state"`
 	Running     bool       `json:"running"`
-	Queue       int        `json:"queue"`       // claimed, but not done
-	DeadLetters int        `json:"deadLetters"` // failed
-	LastAck     *time.Time `json:"lastAck,omitempty"`
+	Queue       int        `json:"queue"`              // messages that were claimed and are not done
+	DeadLetters int        `json:"deadLetters"`        // messages that could not be delivered
+	LastAck     *time.Time `json:"lastAck,omitempty"`  // when the agent last accepted or finished a message
 	Started     *time.Time `json:"started,omitempty"`  // when the agent was last started
 	PID         int        `json:"pid,omitempty"`      // of the relay
 	AgentPID    int        `json:"agentPid,omitempty"` // of the agent
 	Session     string     `json:"session,omitempty"`
 	Reason      string     `json:"reason,omitempty"` // why it waits, is asleep or is dead, or what is held
 
-	// PermissionMode is what the agent reports of its permissions, in its own words; empty if
-	// it has not since it was started, or none runs.
+	// what the agent reports of its permissions, such as default, plan or acceptEdits; missing if it has not since it was
+	// started, or none runs
 	PermissionMode string `json:"permissionMode,omitempty"`
 
-	Held  []Hold `json:"held,omitempty"`  // senders whose messages are held back
+	Held  []Hold `json:"held,omitempty"`  // senders whose messages are held back, because they and the agent answered each other too often or a person held them
 	Place *Place `json:"place,omitempty"` // of a session that can move, while its launcher runs
 }
 
 // Place says where a session runs that can move between a person's terminal (local) and a
 // relay (remote).
 type Place struct {
-	At      string    `json:"at"`                // local or remote
-	To      string    `json:"to,omitempty"`      // where it is going
-	Wanted  string    `json:"wanted,omitempty"`  // where somebody asked it to be, until it is there or that is refused
-	Reason  string    `json:"reason,omitempty"`  // why it has not gone there yet
-	Refused string    `json:"refused,omitempty"` // why the last request was refused
-	Since   time.Time `json:"since"`             // since when it is so
+	At      string    `json:"at" enum:"local,remote"`               // local or remote
+	To      string    `json:"to,omitempty" enum:"local,remote"`     // where it is going
+	Wanted  string    `json:"wanted,omitempty" enum:"local,remote"` // where somebody asked it to be, until it is there or that is refused
+	Reason  string    `json:"reason,omitempty"`                     // why it has not gone there yet
+	Refused string    `json:"refused,omitempty"`                    // why the last request was refused
+	Since   time.Time `json:"since"`                                // since when it is so
 }
 
 // The values of [Place.At], To and Wanted.
@@ -66,8 +69,8 @@ func (p *Place) Text() string {
 
 // NewPlace asks for a session to be moved.
 type NewPlace struct {
-	To    string `json:"to"`              // local or remote
-	Force bool   `json:"force,omitempty"` // interrupt a turn, and give up a draft that cannot be kept
+	To    string `json:"to" enum:"local,remote"` // local or remote
+	Force bool   `json:"force,omitempty"`        // interrupt a turn, and give up a draft that cannot be kept
 }
 
 // Placed is where the session of a member is.
@@ -101,24 +104,24 @@ type RelayEntry struct {
 	ID           string          `json:"relay"` // its id; for "teambridge run", derived from the inbox
 	Team         string          `json:"team"`
 	Member       string          `json:"member"`
-	Runtime      string          `json:"runtime,omitempty"` // opencode or acp; empty: Claude Code, or the relay is of "teambridge run"
-	Command      []string        `json:"command"`           // empty: the usual one of the runtime
-	URL          string          `json:"url,omitempty"`     // of the server that the agent works in; empty: one is started
+	Runtime      string          `json:"runtime,omitempty" enum:"opencode,acp"` // opencode or acp; empty: Claude Code, or the relay is of "teambridge run"
+	Command      []string        `json:"command"`                               // empty: the usual command of the runtime, or a server that runs already
+	URL          string          `json:"url,omitempty"`                         // of the server that the agent works in; empty: one is started
 	PasswordFile string          `json:"passwordFile,omitempty"`
 	Profile      string          `json:"profile,omitempty"`
 	Dir          string          `json:"dir,omitempty"`
-	OnCut        string          `json:"onCut,omitempty"`
+	OnCut        string          `json:"onCut,omitempty" enum:"nudge,report"`
 	Permissions  string          `json:"permissions,omitempty"`
-	Mode         json.RawMessage `json:"mode,omitempty"`
+	Mode         json.RawMessage `json:"mode,omitempty" schema:"Mode"`
 	Plain        bool            `json:"plain,omitempty"`
 	CreateTeam   bool            `json:"createTeam,omitempty"`
-	IdleExit     string          `json:"idleExit,omitempty"`    // how long the agent may be idle, such as "30m0s"; empty: no limit
-	IdleReports  string          `json:"idleReports,omitempty"` // which reports of idle agents it gets: all, result; empty: summary
-	Created      *time.Time      `json:"created,omitempty"`     // when it was added; nil for "teambridge run"
+	IdleExit     string          `json:"idleExit,omitempty"`                      // the agent is ended after it was idle for this time; missing: never
+	IdleReports  string          `json:"idleReports,omitempty" enum:"all,result"` // which reports that other agents are idle it gets; missing: those that say more
+	Created      *time.Time      `json:"created,omitempty"`                       // when it was added; missing for teambridge run
 	Relay
 
-	Settings  json.RawMessage `json:"settings,omitempty"`  // how the agent works since its last message, as Mode
-	Questions []Question      `json:"questions,omitempty"` // that wait for a person; only the service knows them
+	Settings  json.RawMessage `json:"settings,omitempty" schema:"Mode"` // how the agent works since its last message; missing for teambridge run, unless its session can move
+	Questions []Question      `json:"questions,omitempty"`              // that wait for a person; only the service knows them
 
 	Added bool `json:"-"` // by the request that this answers; see [Bridge.AddRelay]
 }
@@ -146,20 +149,20 @@ const (
 // answered by a [Permit].
 type Question struct {
 	ID     string          `json:"id"`
-	Digest string          `json:"digest"` // of Tool and Input
-	Kind   string          `json:"kind"`   // [AsksPermission] and its like
+	Digest string          `json:"digest"`                               // of Tool and Input
+	Kind   string          `json:"kind" enum:"permission,plan,question"` // [AsksPermission] and its like
 	Tool   string          `json:"tool"`
 	Input  json.RawMessage `json:"input,omitempty"`
 	At     time.Time       `json:"at"`
 
-	Display     string            `json:"display,omitempty"`     // the tool's name for people
+	Display     string            `json:"display,omitempty"`     // the tool's name for people, as the runtime has it; an MCP server's tool can have that of a tool of the runtime
 	Description string            `json:"description,omitempty"` // of this use
 	Reason      string            `json:"reason,omitempty"`      // why it asks
 	BlockedPath string            `json:"blockedPath,omitempty"`
-	Subagent    string            `json:"subagent,omitempty"`    // which subagent asks; empty for the agent itself
-	Plan        string            `json:"plan,omitempty"`        // to approve
+	Subagent    string            `json:"subagent,omitempty"`    // which subagent asks; missing for the agent itself
+	Plan        string            `json:"plan,omitempty"`        // the plan to approve
 	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that the runtime suggests
-	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session
+	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session, such as Bash(go test *)
 }
 
 // Asked returns what the agent asks, if Kind is [AsksPerson].
@@ -192,39 +195,44 @@ type Asked struct {
 	Relay  string `json:"relay"` // its id, or [Terminal]
 	Team   string `json:"team"`
 	Member string `json:"member"`
-	State  string `json:"state"` // [QuestionOpen] and its like
+	State  string `json:"state" enum:"open,allowed,denied"` // [QuestionOpen] and its like
 	Question
 }
 
 // NewRelay is the request to add a relay: which agent to run, and how.
 type NewRelay struct {
-	Team         string          `json:"team"`                   // need not exist yet
-	Member       string          `json:"member"`                 // a name, or lead
-	Runtime      string          `json:"runtime,omitempty"`      // claude, opencode or acp; empty is claude
-	Command      []string        `json:"command,omitempty"`      // the program and its arguments; may be empty for opencode
-	URL          string          `json:"url,omitempty"`          // of an OpenCode server that runs; empty: one is started
-	PasswordFile string          `json:"passwordFile,omitempty"` // absolute path of the file that has the server's password
-	Profile      string          `json:"profile,omitempty"`
-	Dir          string          `json:"dir"` // an absolute path
-	OnCut        string          `json:"onCut,omitempty"`
-	Permissions  string          `json:"permissions,omitempty"`
-	Mode         json.RawMessage `json:"mode,omitempty"`
-	Plain        bool            `json:"plain,omitempty"`
-	IdleExit     string          `json:"idleExit,omitempty"`    // end the agent after this idle time, such as "30m"; empty: never
-	IdleReports  string          `json:"idleReports,omitempty"` // which reports of idle agents it gets: all, summary, result; empty: summary
-	CreateTeam   bool            `json:"createTeam,omitempty"`  // create the team if it does not exist
+	Team    string   `json:"team"`                                          // need not exist yet
+	Member  string   `json:"member"`                                        // a name, or lead
+	Runtime string   `json:"runtime,omitempty" enum:",claude,opencode,acp"` // claude, opencode, or acp, which is any program that speaks the Agent Client Protocol; empty is claude
+	Command []string `json:"command,omitempty"`                             // the program and its arguments, to which flags are added; needed for claude and acp, and opencode if it is missing for OpenCode
+	// an OpenCode server that runs, in place of a command; user and password are in the environment of the service, as
+	// OPENCODE_SERVER_USERNAME and OPENCODE_SERVER_PASSWORD
+	URL          string          `json:"url,omitempty"`
+	PasswordFile string          `json:"passwordFile,omitempty"`               // the file that has the password of that server, an absolute path
+	Profile      string          `json:"profile,omitempty"`                    // the name of an agent profile
+	Dir          string          `json:"dir"`                                  // the working directory, an absolute path
+	OnCut        string          `json:"onCut,omitempty" enum:",nudge,report"` // what to do after a crash cut a turn: nudge (default: tell the agent to continue) or report
+	Permissions  string          `json:"permissions,omitempty"`                // tools that the agent's own rules do not decide: deny (default), allow=TOOL,TOOL or ask (see Question)
+	Mode         json.RawMessage `json:"mode,omitempty" schema:"Mode"`         // the mode at the start
+	Plain        bool            `json:"plain,omitempty"`                      // add no flags to the command, for other programs that speak stream-json
+	IdleExit     string          `json:"idleExit,omitempty"`                   // end the agent after this idle time, such as 30m; the next message starts it again
+	// which reports that other agents are idle it gets: all; summary, the default: those that say more, such as to whom the
+	// agent has written; result: those with a result, a finished task, an interruption or a failure. The others are read in
+	// the inbox, and skipped
+	IdleReports string `json:"idleReports,omitempty" enum:"all,summary,result"`
+	CreateTeam  bool   `json:"createTeam,omitempty"` // create the team, with the member as its lead, if it does not exist; take it over if the service that created it was killed
 }
 
 // Permit answers a [Question].
 type Permit struct {
-	Question string `json:"question"` // its id
+	Question string `json:"question"` // the id of the question
 	Digest   string `json:"digest"`   // its digest: an answer to another input is refused
 	Allow    bool   `json:"allow"`
 	// Session, if allowed, is one of the question's session rules. It is allowed until the
 	// agent is restarted.
 	Session string            `json:"session,omitempty"`
-	Answers map[string]string `json:"answers,omitempty"` // to [AsksPerson], by question; needed to allow it
-	Reason  string            `json:"reason,omitempty"`  // told to the agent if it is not allowed
+	Answers map[string]string `json:"answers,omitempty"` // texts by question, to a question of kind question; needed to allow it. Several choices are separated by a comma and a space.
+	Reason  string            `json:"reason,omitempty"`  // told to the agent if the tool is not allowed
 }
 
 // The number of deliveries to the member of a relay in an answer.
@@ -244,16 +252,17 @@ type DeliveryQuery struct {
 
 // Delivery is one message on its way to a headless agent.
 type Delivery struct {
-	Delivery string    `json:"delivery"`
-	Team     string    `json:"team"`
-	Member   string    `json:"member"`
-	ID       string    `json:"id"` // of the message
-	From     string    `json:"from"`
-	Kind     string    `json:"kind"`
-	State    string    `json:"state"` // claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped
-	Reason   string    `json:"reason"`
-	At       time.Time `json:"at"`               // when it reached the state
-	Person   bool      `json:"person,omitempty"` // it is a user prompt
+	Delivery string `json:"delivery"` // its own id
+	Team     string `json:"team"`
+	Member   string `json:"member"`
+	ID       string `json:"id"` // of the message
+	From     string `json:"from"`
+	Kind     string `json:"kind"`
+	// claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped
+	State  string    `json:"state" enum:"claimed,written,accepted,cut,done,cancelled,failed,dropped,taken_by_agent,skipped"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`               // when it reached the state
+	Person bool      `json:"person,omitempty"` // it is a user prompt
 }
 
 // RelayEvent is an event of a message on its way to a headless agent or, if Delivery
@@ -263,13 +272,11 @@ type RelayEvent struct {
 	Team      string    `json:"team"`
 	CreatedAt int64     `json:"createdAt"` // of the team, in milliseconds
 	Member    string    `json:"member"`
-	At        time.Time `json:"at"`
-	// State is that of a message, as in [Delivery], or that of the relay: waiting, running,
-	// asleep, backing off, dead, ended; or held, released, of the messages of a sender.
-	//
-	// A message to a pane is claimed while it waits, held if it does so for a Reason, written
-	// when it is typed, accepted when Enter was pressed, done when the agent has taken it,
-	// given when the agent's model was given it, and finished at the end of its task.
+	At        time.Time `json:"at"` // when it happened
+	// of a message, as in Delivery; of a relay: waiting, running (again if the process or session changed), asleep, backing
+	// off, dead, ended; held or released, of the messages of a sender. A message to a pane is claimed while it waits, held
+	// if it does so for a reason, written when it is typed, accepted when Enter was pressed, done when the agent has taken
+	// it, given when the agent's model was given it, and finished at the end of its task
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 
@@ -279,17 +286,16 @@ type RelayEvent struct {
 	Person   bool   `json:"person,omitempty"` // it is a user prompt
 	Pane     bool   `json:"pane,omitempty"`   // it is typed into a pane
 
-	AgentPID int    `json:"agentPid,omitempty"`
-	Session  string `json:"session,omitempty"`
+	AgentPID int    `json:"agentPid,omitempty"` // of the agent; missing if it does not run
+	Session  string `json:"session,omitempty"`  // of the agent
 }
 
 // Fate is what happened to a relayed message, or to one that is typed into a pane.
 type Fate struct {
 	Delivery string `json:"delivery"`
-	// State is that of the delivery: claimed, written, accepted, done, cut, …. A message to a
-	// pane can also be held, given or finished: see [RelayEvent]. That of a message to another
-	// machine is queued, stored, received, verified, consumed, seen, refused, lost, unknown, failed
-	// or dropped.
+	// claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped; to a pane also held,
+	// given, finished: see RelayEvent; to another machine queued, stored, received, verified, consumed, seen, refused, lost,
+	// unknown, failed, dropped
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`             // when it reached the state

@@ -65,37 +65,47 @@ const (
 
 // Work is what an agent said or did, made of envelopes of the session protocol.
 type Work struct {
-	Envelope string     `json:"envelope"` // the id of the first envelope
-	Session  string     `json:"session"`
-	Turn     string     `json:"turn,omitempty"`     // for a relayed agent, the frame that began it: see [Answer.Frame]
-	Subagent string     `json:"subagent,omitempty"` // which subagent did it; empty for the agent itself
-	State    string     `json:"state"`              // [WorkDone] and its like
-	Tool     string     `json:"tool,omitempty"`     // name of the tool
-	Call     string     `json:"call,omitempty"`     // id of the tool call
-	Starts   string     `json:"starts,omitempty"`   // the subagent that the tool call started
-	Ended    *time.Time `json:"ended,omitempty"`    // when the tool call ended
+	Envelope string `json:"envelope"` // the id of the first envelope
+	Session  string `json:"session"`
+	Turn     string `json:"turn,omitempty"`     // for a relayed agent, the frame that began it. A text that is the answer to this frame is not shown again as work
+	Subagent string `json:"subagent,omitempty"` // which subagent did it; missing for the agent itself
+	// [WorkDone] and its like: of a tool call: running, it has no end yet; done; started, what it began goes on in the
+	// background; failed, it reported an error or could not be run; denied, it was not allowed and nothing was done; cut, it
+	// was interrupted or its agent died, and what was done by then is not known; unknown, an earlier version recorded its
+	// end and not how it ended. Of a turn: failed, cancelled. Of everything else: done
+	State  string     `json:"state" enum:"running,done,started,failed,denied,cut,unknown,cancelled"`
+	Tool   string     `json:"tool,omitempty"`   // the name of the tool
+	Call   string     `json:"call,omitempty"`   // the id of the tool call
+	Starts string     `json:"starts,omitempty"` // the subagent that the tool call started
+	Ended  *time.Time `json:"ended,omitempty"`  // when the tool call ended
 }
 
 // Answer says which messages a headless agent answered.
 type Answer struct {
-	Frame     string   `json:"frame"`     // the id of what the agent was given in one turn
-	InReplyTo []string `json:"inReplyTo"` // the ids of the messages in it
-	Truncated bool     `json:"truncated,omitempty"`
+	Frame     string   `json:"frame"`               // the id of what the agent was given in one turn
+	InReplyTo []string `json:"inReplyTo"`           // the ids of the messages in it
+	Truncated bool     `json:"truncated,omitempty"` // it was longer than 1 MiB, and was cut
 }
 
 // Receipt says what happened to a sent message.
 type Receipt struct {
-	Seq        int64      `json:"seq"` // the number of its last change in the journal
-	Team       string     `json:"team"`
-	CreatedAt  int64      `json:"createdAt"` // of the team, in milliseconds
-	Member     string     `json:"member"`
-	ID         string     `json:"id"`
-	State      string     `json:"state"`            // verified, consumed, lost, unknown
+	Seq       int64  `json:"seq"` // the number of its last change in the journal
+	Team      string `json:"team"`
+	CreatedAt int64  `json:"createdAt"` // of the team, in milliseconds
+	Member    string `json:"member"`    // whose inbox it was sent to
+	ID        string `json:"id"`        // of the message
+	// verified: in the inbox, or in the queue of a relay. consumed: taken by the agent. lost: overwritten by another
+	// program, or given up before the agent took it. unknown: gone from the inbox, or the inbox is corrupt, and nobody knows
+	// whether the agent took it. A lost or unknown message can be sent again under its id with force; then it is verified
+	// again
+	State      string     `json:"state" enum:"verified,consumed,lost,unknown"`
 	Reason     string     `json:"reason,omitempty"` // why the state is lost or unknown
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ConsumedAt *time.Time `json:"consumedAt,omitempty"`
-	SeenAt     *time.Time `json:"seenAt,omitempty"` // when the agent's model was given it; can be before consumedAt
-	LostAt     *time.Time `json:"lostAt,omitempty"` // when the state became lost or unknown
+	// when the agent's model was given the message, according to the agent's transcript or its relay; missing if that is not
+	// known. It can be before consumedAt
+	SeenAt *time.Time `json:"seenAt,omitempty"`
+	LostAt *time.Time `json:"lostAt,omitempty"` // when the state became lost or unknown
 }
 
 // Page is one page of the messages of a team, in the order of their numbers (Seq), in which
@@ -105,22 +115,21 @@ type Receipt struct {
 type Page struct {
 	Messages []Record `json:"messages"`
 
-	// More is set if there are more in the requested direction: after the last one if
-	// the request had "after", otherwise before the first one.
+	// there are more, as there can be with fewer than limit, since an answer has about 4 MiB of texts at most: after the
+	// last one if the request had after and not before, otherwise before the first one
 	More bool `json:"more"`
 
 	// Seq is the last number in the journal before the messages were read. Events
 	// after it miss nothing, but can repeat what is here.
 	Seq int64 `json:"seq"`
 
-	// Ours are the person's names in the team, as in [TeamDetail], also after it has ended.
-	Ours []string `json:"ours"`
+	Ours []string `json:"ours"` // your names in the team, also after it has ended
 }
 
 // Found is the result of a search, the newest first.
 type Found struct {
 	Hits []Hit `json:"hits"`
-	More bool  `json:"more"` // there are older ones
+	More bool  `json:"more"` // there are older ones, also if an answer has fewer than limit: request them with before
 
 	Hidden int `json:"hidden,omitempty"` // confirmations that were left out
 }
@@ -140,27 +149,26 @@ type Piece struct {
 // NewMessage is a message to send. Only Text is needed. Its id is the header
 // Idempotency-Key: sending again under the same id is sending once.
 type NewMessage struct {
-	Text    string `json:"text"`
-	Summary string `json:"summary,omitempty"`
-	Color   string `json:"color,omitempty"`
-	From    string `json:"from,omitempty"` // default: [TeamDetail.From]
+	Text    string `json:"text"`              // not blank, at most 100 KiB
+	Summary string `json:"summary,omitempty"` // one line that is shown next to the sender, at most 1 KiB
+	Color   string `json:"color,omitempty" enum:",blue,green,yellow,purple,orange,pink,cyan,red"`
+	From    string `json:"from,omitempty"` // the sender; default: from of the team
 
-	// Protocol allows Text to be an object of Claude Code's own protocol, which agents
-	// obey. It is refused even then if From is an agent.
+	// the text may be an object of Claude Code's own protocol, such as {"type":"shutdown_request"}, which agents obey.
+	// Without it, such a text is refused (403); in the name of an agent it is always refused
 	Protocol bool `json:"protocol,omitempty"`
 
 	// Mode and Isolated are only for members that the service relays to, and only if
 	// the person is the sender. Mode changes how the agent works from this message on.
 	// Isolated keeps the message from being joined with others. See package relay.
-	Mode     json.RawMessage `json:"mode,omitempty"`
-	Isolated bool            `json:"isolated,omitempty"`
+	Mode     json.RawMessage `json:"mode,omitempty" schema:"Mode"`
+	Isolated bool            `json:"isolated,omitempty"` // do not join it with other messages. Only for user prompts
 
 	// Force sends even if nobody is known to read the inbox, or if it is unknown
 	// whether the id was sent before.
 	Force bool `json:"force,omitempty"`
 
-	// DryRun checks everything, and sends nothing.
-	DryRun bool `json:"dryRun,omitempty"`
+	DryRun bool `json:"dryRun,omitempty"` // check everything, and send nothing: the answer is 200, and its state dry-run
 
 	PaneOptions // if it is typed into a pane
 
@@ -176,7 +184,7 @@ type NewBroadcast struct {
 	Color       string   `json:"color,omitempty"`
 	From        string   `json:"from,omitempty"`
 	Protocol    bool     `json:"protocol,omitempty"` // as in [NewMessage]
-	Except      []string `json:"except,omitempty"`
+	Except      []string `json:"except,omitempty"`   // members to leave out; the sender is always left out
 	IncludeLead bool     `json:"includeLead,omitempty"`
 
 	PaneOptions // only to [TeamPanes] and [TeamSessions]; Via is not for them
@@ -188,7 +196,7 @@ const PayloadsType = "application/x-ndjson; profile=wire"
 
 // SentPayloads is what became of payloads of the session protocol.
 type SentPayloads struct {
-	Dropped int             `json:"dropped"` // how many
+	Dropped int             `json:"dropped"` // how many payloads
 	Results []PayloadResult `json:"results"` // in the order of the lines
 }
 
@@ -196,19 +204,19 @@ type SentPayloads struct {
 type PayloadResult struct {
 	Line    int    `json:"line"` // from 1
 	Sent    *Sent  `json:"sent,omitempty"`
-	Dropped string `json:"dropped,omitempty"` // its form, legacy or modern, which the service does not take now
+	Dropped string `json:"dropped,omitempty" enum:"legacy,modern"` // its form, legacy or modern, which the service does not take now
 }
 
 // MarkRead says which messages to mark as read in an inbox of the person.
 type MarkRead struct {
-	Inbox string   `json:"inbox,omitempty"` // default: "user"
-	IDs   []string `json:"ids"`
+	Inbox string   `json:"inbox,omitempty"` // one of ours; default: user
+	IDs   []string `json:"ids" minItems:"1"`
 }
 
 // Marked says how many messages were marked. Those already read do not count.
 type Marked struct {
 	Inbox  string `json:"inbox"`
-	Marked int    `json:"marked"`
+	Marked int    `json:"marked"` // those already read do not count
 }
 
 // SignIn is a URL that opens the page of the service signed in. It works once.
@@ -225,7 +233,7 @@ type SignIn struct {
 type ServiceVersion struct {
 	Version
 	ReadOnly   bool `json:"readOnly"`   // it refuses every change, and relays nothing
-	Operations int  `json:"operations"` // [Operations] of the service; 0 of an earlier version
+	Operations int  `json:"operations"` // grows with the operations that there are
 }
 
 // Operations grows with what [Bridge] has. A client can ask a service with the same number, or a
@@ -238,7 +246,7 @@ const AgentHeader = "Teambridge-Agent"
 
 // Health says that the service is running.
 type Health struct {
-	Status string `json:"status"` // ok
+	Status string `json:"status" enum:"ok"` // ok
 }
 
 // The events of the stream, by the name in their "event:" line.
@@ -285,7 +293,7 @@ const (
 // MessageEvent says that a message appeared, was read, or left its inbox.
 type MessageEvent struct {
 	Seq     int64  `json:"seq"` // of the change; the message has its own
-	Change  string `json:"change"`
+	Change  string `json:"change" enum:"appeared,read,gone"`
 	Message Record `json:"message"`
 }
 
@@ -296,7 +304,7 @@ type Envelope struct {
 	CreatedAt int64           `json:"createdAt"` // of the team, in milliseconds
 	Member    string          `json:"member"`
 	Session   string          `json:"session"`
-	Envelope  json.RawMessage `json:"envelope"` // of the session protocol: see package wire
+	Envelope  json.RawMessage `json:"envelope"` // of the session protocol. The event tool-call-end has a key more, outcome: done, started, failed, denied or cut, as in the state of Work
 
 	// Record is how a conversation shows it, as it is then: with the end of a tool call, the
 	// record of its start. It is nil if a conversation does not show it.
@@ -306,14 +314,16 @@ type Envelope struct {
 // Envelopes is a page of the envelopes of one agent, oldest first.
 type Envelopes struct {
 	Envelopes []Envelope `json:"envelopes"`
-	More      bool       `json:"more"`
-	Seq       int64      `json:"seq"` // the highest number in the journal when the page was read
+	// there are more, as there can be with fewer than limit, since an answer has about 4 MiB of texts at most: after the
+	// last one if the request had after, otherwise before the first one
+	More bool  `json:"more"`
+	Seq  int64 `json:"seq"` // the highest number in the journal when the page was read
 }
 
 // Reset says that events were deleted before the client got them: it must read everything
 // again. Events continue after Seq.
 type Reset struct {
-	Seq int64 `json:"seq"`
+	Seq int64 `json:"seq"` // events continue after it
 }
 
 // ProblemType is the media type of a [Problem].
@@ -324,9 +334,9 @@ type Problem struct {
 	Type    string   `json:"type"` // urn:teambridge:CODE
 	Title   string   `json:"title"`
 	Status  int      `json:"status"`
-	Detail  string   `json:"detail"`
+	Detail  string   `json:"detail"` // what went wrong
 	Code    Code     `json:"code"`
-	Hint    string   `json:"hint"`
+	Hint    string   `json:"hint"`              // what to do about it; may be empty
 	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found, or of teams that could be meant
 	Option  string   `json:"option,omitempty"`  // of the request, which cannot have it
 }

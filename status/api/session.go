@@ -14,9 +14,9 @@ type Session struct {
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	Headless  bool      `json:"headless,omitempty"` // no person is at a terminal
 
-	Word      string     `json:"word"`                // what it does: [WordIdle] and its like
-	Why       string     `json:"why,omitempty"`       // what it waits for
-	WordSince *time.Time `json:"wordSince,omitempty"` // nil if it is not known
+	Word      string     `json:"word" enum:"working,waiting for you,idle,unknown"` // what it does: [WordIdle] and its like
+	Why       string     `json:"why,omitempty"`                                    // what it waits for
+	WordSince *time.Time `json:"wordSince,omitempty"`                              // nil if it is not known
 
 	// As is its name in messages, once something was sent to it or by it: that which it had then, and
 	// another one if two had that.
@@ -30,12 +30,11 @@ type Session struct {
 
 	// Socket says that it listens for messages of other sessions, as it does unless that is switched off.
 	Socket bool `json:"socket,omitempty"`
-	// Way is how a message reaches it: [WayInbox], for that of a member or one that teambridge runs,
-	// [WaySession], [WayHook] or [WayCodex]. It is empty if none does.
-	Way string `json:"way,omitempty"`
+	// how a message reaches it; absent if none does. Those with the ways session, hook and codex are the members of the team
+	// sessions, which has no lead, by name, id, process id or directory
+	Way string `json:"way,omitempty" enum:"inbox,session,hook,codex"`
 
-	// Program is whose session it is, [ProgramCodex] or [ProgramQwen], if it is not Claude Code's.
-	Program string `json:"program,omitempty"`
+	Program string `json:"program,omitempty" enum:"codex,qwen"` // whose session it is, if it is not Claude Code's. Several sessions of Codex can be in one process
 }
 
 // The programs other than Claude Code.

@@ -51,20 +51,20 @@ const (
 type TaskHistory struct {
 	Changes []TaskChange `json:"changes"`         // the newest first
 	More    bool         `json:"more,omitempty"`  // there are older ones
-	Since   *time.Time   `json:"since,omitempty"` // since when changes are recorded; nil if they never were
+	Since   *time.Time   `json:"since,omitempty"` // since when changes are recorded; missing if they never were
 }
 
 // TaskChange is a change of a task. Who made it is not known.
 type TaskChange struct {
-	Seq     int64  `json:"seq"` // its number among all changes of tasks
-	List    string `json:"list"`
-	Team    string `json:"team,omitempty"`    // as in [Task]
-	Session string `json:"session,omitempty"` // whose list it is
-	ID      string `json:"id"`
-	Subject string `json:"subject"` // as of then; a long one is cut, as all texts of a change are
-	What    string `json:"what"`    // [TaskStatus] and its like
-	Was     string `json:"was"`     // empty if there was nothing
-	Now     string `json:"now"`     // empty if there is nothing
+	Seq     int64  `json:"seq"`                                                // its number among all changes of tasks
+	List    string `json:"list"`                                               // the list that the task is or was in
+	Team    string `json:"team,omitempty"`                                     // whose list it is, unless it is that of a session
+	Session string `json:"session,omitempty"`                                  // whose list it is
+	ID      string `json:"id"`                                                 // of the task, in its list
+	Subject string `json:"subject"`                                            // as of then; a long one is cut, as all texts of a change are
+	What    string `json:"what" enum:"created,deleted,status,owner,blockedBy"` // [TaskStatus] and its like
+	Was     string `json:"was"`                                                // empty if there was nothing; of blockedBy, ids with commas between them
+	Now     string `json:"now"`                                                // the same; if it was created, its status
 	// After, if it is not nil, says that no service was running: the change was made between After and At.
 	After *time.Time `json:"after,omitempty"`
 	At    time.Time  `json:"at"`
@@ -79,7 +79,7 @@ type Task struct {
 	Subject     string          `json:"subject"`
 	Description string          `json:"description"`
 	ActiveForm  string          `json:"activeForm,omitempty"` // what is done while it is in progress, as in "Running tests"
-	Status      string          `json:"status"`               // [TaskPending] and its like, or whatever is in the file
+	Status      string          `json:"status"`               // pending, in_progress or completed, or whatever is in the file
 	Owner       string          `json:"owner,omitempty"`      // the member that works on it, or is to
 	Blocks      []string        `json:"blocks"`               // ids of tasks that wait for this one
 	BlockedBy   []string        `json:"blockedBy"`            // ids of tasks that this one waits for, or has waited for

@@ -30,12 +30,12 @@ type Usage struct {
 
 // UsageRow is what the agents with some properties have used. Only those are set that were counted by.
 type UsageRow struct {
-	Day     string `json:"day,omitempty"` // YYYY-MM-DD
+	Day     string `json:"day,omitempty" format:"date"` // YYYY-MM-DD
 	Team    string `json:"team,omitempty"`
 	Member  string `json:"member,omitempty"`  // the name or, of a session without one, the beginning of its id
 	Session string `json:"session,omitempty"` // of a session in no team
-	Project string `json:"project,omitempty"`
-	Model   string `json:"model,omitempty"` // as the program names it; empty if it does not
+	Project string `json:"project,omitempty"` // the directory in which the agent works
+	Model   string `json:"model,omitempty"`   // as the program names it; absent if it does not
 
 	Answers       int64 `json:"answers"` // of the models
 	Input         int64 `json:"input"`   // tokens that were not in a cache

@@ -26,7 +26,7 @@ func (c history) Messages(ctx context.Context, team string, q MessageQuery) (api
 
 // Search returns messages of all teams, and what their agents said and did, the newest first.
 func (c history) Search(ctx context.Context, q SearchQuery) (api.Found, error) {
-	return call(ctx, c.conn, &op.Search, q)
+	return call(ctx, c.conn, &op.Search, op.SearchQuery{SearchQuery: q})
 }
 
 // History returns what was recorded, the newest first; see [api.Bridge].

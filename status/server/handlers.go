@@ -80,6 +80,8 @@ func (s *Server) version(http.ResponseWriter, *http.Request) (any, error) {
 	return api.ServiceVersion{Version: s.opts.Version, ReadOnly: s.opts.ReadOnly, Operations: api.Operations}, nil
 }
 
+//go:generate go run ./document
+
 //go:embed openapi.json
 var document []byte
 

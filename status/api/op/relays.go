@@ -200,7 +200,9 @@ type (
 	}
 	RelayDeliveriesQuery struct {
 		OfRelay
-		State string `query:"state"`                                 // as of /v1/deliveries
+		// only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done,
+		// cancelled, dropped, taken_by_agent, skipped
+		State string `query:"state"`
 		Limit int    `query:"limit" min:"1" max:"500" default:"100"` // the largest number of items
 	}
 	EnvelopeEventsQuery struct {

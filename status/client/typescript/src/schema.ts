@@ -133,14 +133,14 @@ export interface paths {
                 query?: {
                     /** @description the team, if one is given */
                     team?: string;
-                    /** @description the team if none is given */
+                    /** @description the team if none is given, as in the environment */
                     default?: string;
                     /** @description where it is asked: of several teams, the one whose lead runs there */
                     dir?: string;
-                    /** @description MEMBER or MEMBER@TEAM; may be repeated */
-                    name?: string[];
                     /** @description the names must be those of members or inboxes; members has the names that these have */
                     existing?: boolean;
+                    /** @description MEMBER or MEMBER@TEAM; may be repeated */
+                    name?: string[];
                 };
                 header?: never;
                 path?: never;
@@ -155,6 +155,43 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["Target"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the existing teams, sorted by name, with the team tmux while a pane is registered. If a team cannot be read, its problem says why. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description teams */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Team"][];
                     };
                 };
                 default: components["responses"]["Problem"];
@@ -199,6 +236,217 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get one team, and the person's names in it. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the team */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TeamDetail"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the members of a team in the order of config.json, then the inboxes without a member. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description members */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Member"][];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get what each agent of a team is doing, and the message that this is known from. People who joined have no status. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only this agent; may be repeated */
+                    member?: string[];
+                };
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the status of each agent */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Status"][];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/join": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Join a team under a name that its agents can write to. Joining twice is joining once. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewJoin"];
+                };
+            };
+            responses: {
+                /** @description the name of the person in the team */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Membership"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/leave": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Leave a team that the person has joined. Inboxes stay. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Leave"];
+                };
+            };
+            responses: {
+                /** @description the names that were left */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Membership"][];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -279,322 +527,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/tasks": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the tasks of Claude Code's teams, and of its sessions in none, by list and then as Claude Code sorts them. With follow, the answer is a line of JSON with all of them, and another one each time that they have changed. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only of this team, which may have ended */
-                    team?: string;
-                    /** @description only of this session: its id, or the beginning of it */
-                    session?: string;
-                    /** @description only those of this owner, or the one with this id */
-                    who?: string;
-                    /** @description go on with each change, as application/x-ndjson */
-                    follow?: boolean;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description tasks */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Tasks"];
-                        "application/x-ndjson": string;
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/tasks/history": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List how tasks have changed, the newest change first. It is recorded while a service runs: what changed while none did is between two times. Who made a change is not known. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only of this team, which may have ended */
-                    team?: string;
-                    /** @description only of this session: its id, or the beginning of it */
-                    session?: string;
-                    /** @description only of the task with this id, or of those that this owner has, had or was given */
-                    who?: string;
-                    /** @description only with a lower seq */
-                    before?: number;
-                    /** @description the largest number of changes */
-                    limit?: number;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description changes */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["TaskHistory"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the existing teams, sorted by name, with the team tmux while a pane is registered. If a team cannot be read, its problem says why. */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description teams */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Team"][];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get one team, and the person's names in it. */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the team */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["TeamDetail"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/members": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the members of a team in the order of config.json, then the inboxes without a member. */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description members */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Member"][];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/status": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get what each agent of a team is doing, and the message that this is known from. People who joined have no status. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only this agent; may be repeated */
-                    member?: string[];
-                };
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the status of each agent */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Status"][];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/messages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List recorded messages of a team, including those that have left their inbox, and what its agents said and did. The team may have ended. Without after, or with before, these are the last messages, otherwise the first ones after that number; always in the order of seq, in which they were recorded. Show them in the order of firstSeen: one that was sent without a service is recorded later, and can have a larger seq than the answer to it. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only to this inbox */
-                    inbox?: string;
-                    /** @description only from this sender */
-                    from?: string;
-                    /** @description from this sender or to this inbox: one conversation; cannot be used with inbox or from */
-                    with?: string;
-                    /** @description only with a higher seq */
-                    after?: number;
-                    /** @description only with a lower seq */
-                    before?: number;
-                    /** @description the largest number of items */
-                    limit?: number;
-                    /** @description the team's, in milliseconds, if several teams had the name. Default: the existing team, otherwise the last one */
-                    createdAt?: number;
-                    /** @description also confirmations that nobody needs to read */
-                    protocol?: components["parameters"]["protocol"];
-                    /** @description also what agents said and did in the middle of their turns: records with work */
-                    work?: components["parameters"]["work"];
-                    /** @description also the reasoning of agents, as work of kind thinking */
-                    thinking?: components["parameters"]["thinking"];
-                };
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description messages */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Page"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/teams/{team}/members/{member}/messages": {
         parameters: {
             query?: never;
@@ -613,11 +545,11 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description the id of the message, in quotes or not. Sending again under the same id sends once */
-                    "Idempotency-Key"?: components["parameters"]["key"];
+                    "Idempotency-Key"?: string;
                 };
                 path: {
                     /** @description the name of a team */
-                    team: components["parameters"]["team"];
+                    team: string;
                     /** @description a name, or lead */
                     member: string;
                 };
@@ -661,6 +593,62 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/teams/{team}/broadcast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a message to every agent except the lead. With a key, each message has the id KEY-MEMBER. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description the id of the message, in quotes or not. Sending again under the same id sends once */
+                    "Idempotency-Key"?: string;
+                };
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewBroadcast"];
+                };
+            };
+            responses: {
+                /** @description it was sent to all */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Sent"][];
+                    };
+                };
+                /** @description it was not sent to some: those have an error */
+                207: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Sent"][];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/teams/{team}/members/{member}/outcome": {
         parameters: {
             query?: never;
@@ -684,7 +672,7 @@ export interface paths {
                 header?: never;
                 path: {
                     /** @description the name of a team */
-                    team: components["parameters"]["team"];
+                    team: string;
                     /** @description as in the answer to the message */
                     member: string;
                 };
@@ -731,7 +719,7 @@ export interface paths {
                 header?: never;
                 path: {
                     /** @description the name of a team */
-                    team: components["parameters"]["team"];
+                    team: string;
                     /** @description as in the answer to the message */
                     member: string;
                 };
@@ -760,394 +748,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/teams/{team}/members/{member}/place": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Ask for the session of a member to be moved between a person's terminal and a relay. The answer does not wait for that; snapshots, status and members say where the session is, why it is held, and why a request was refused. 409 conflict if the session cannot move: only teambridge run --local can move one. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                    /** @description a name, or lead */
-                    member: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["NewPlace"];
-                };
-            };
-            responses: {
-                /** @description where it is now */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Placed"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/members/{member}/hold": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Hold back what two members write each other, in each direction that a relay delivers, until it is released. What was claimed before is delivered; the rest waits unread, in order. */
-        post: {
-            parameters: {
-                query: {
-                    /** @description the other member */
-                    sender: string;
-                };
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                    /** @description a name, or lead */
-                    member: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description what is held now */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Hold"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/members/{member}/release": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Release messages that are held back because the member and the sender answered each other too often, or by a person. They are relayed in order, and answers are counted from 0 again. */
-        post: {
-            parameters: {
-                query?: {
-                    /** @description only messages of this sender */
-                    sender?: string;
-                };
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                    /** @description a name, or lead */
-                    member: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the holds that were released */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Hold"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/broadcast": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Send a message to every agent except the lead. With a key, each message has the id KEY-MEMBER. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: {
-                    /** @description the id of the message, in quotes or not. Sending again under the same id sends once */
-                    "Idempotency-Key"?: components["parameters"]["key"];
-                };
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["NewBroadcast"];
-                };
-            };
-            responses: {
-                /** @description it was sent to all */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Sent"][];
-                    };
-                };
-                /** @description it was not sent to some: those have an error */
-                207: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Sent"][];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/inboxes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Read what is in inboxes now, oldest first; of the team tmux, what waits to be typed. What was recorded is at /v1/teams/{team}/messages. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description a name; can be repeated; default: all */
-                    inbox?: string[];
-                    /** @description only inboxes of the person; it is an error (403) to name another */
-                    own?: boolean;
-                    /** @description only of this sender */
-                    from?: string;
-                    /** @description only after this time */
-                    since?: string;
-                    /** @description only after the message with this id */
-                    after?: string;
-                    /** @description only unread ones */
-                    unread?: boolean;
-                    /** @description also confirmations that nobody needs to read */
-                    protocol?: boolean;
-                    /** @description also what was recorded and has left its inbox */
-                    history?: boolean;
-                    /** @description only the last ones; default: all */
-                    limit?: number;
-                };
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the messages */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Rows"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/read": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Mark messages in an inbox of the person as read. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["MarkRead"];
-                };
-            };
-            responses: {
-                /** @description how many were marked */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Marked"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/join": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Join a team under a name that its agents can write to. Joining twice is joining once. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["NewJoin"];
-                };
-            };
-            responses: {
-                /** @description the name of the person in the team */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Membership"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/leave": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Leave a team that the person has joined. Inboxes stay. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["Leave"];
-                };
-            };
-            responses: {
-                /** @description the names that were left */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Membership"][];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/teams/{team}/members/{member}/ask": {
         parameters: {
             query?: never;
@@ -1166,12 +766,12 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description the id of the message, in quotes or not. Sending again under the same id sends once */
-                    "Idempotency-Key"?: components["parameters"]["key"];
+                    "Idempotency-Key"?: string;
                 };
                 path: {
                     /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                    /** @description a name; lead is the lead */
+                    team: string;
+                    /** @description a name, or lead */
                     member: string;
                 };
                 cookie?: never;
@@ -1215,13 +815,13 @@ export interface paths {
                     for: "reply" | "message" | "idle" | "all-idle" | "terminated";
                     /** @description needed for idle and terminated */
                     member?: string;
-                    /** @description how long to wait, such as 5m; default: forever */
+                    /** @description how long to wait, such as 5m; default, and 0: forever */
                     timeout?: string;
                 };
                 header?: never;
                 path: {
                     /** @description the name of a team */
-                    team: components["parameters"]["team"];
+                    team: string;
                 };
                 cookie?: never;
             };
@@ -1247,6 +847,302 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/teams/{team}/inboxes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The changes of messages. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description a name, "lead" or "user"; can be repeated; default: all */
+                    inbox?: string[];
+                    /** @description only inboxes of the person; it is an error (403) to name another */
+                    own?: boolean;
+                    /** @description only of this sender */
+                    from?: string;
+                    /** @description only after this time */
+                    since?: string;
+                    /** @description only after the message with this id, or with the only one that begins so */
+                    after?: string;
+                    /** @description only unread ones */
+                    unread?: boolean;
+                    /** @description also confirmations that nobody needs to read */
+                    protocol?: boolean;
+                    /** @description also what was recorded and has left its inbox */
+                    history?: boolean;
+                    /** @description only the last ones; default, and 0: all */
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the messages */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Rows"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Mark messages in an inbox of the person as read. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["MarkRead"];
+                };
+            };
+            responses: {
+                /** @description how many were marked */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Marked"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List recorded messages of a team, including those that have left their inbox, and what its agents said and did. The team may have ended. Without after, or with before, these are the last messages, otherwise the first ones after that number; always in the order of seq, in which they were recorded. Show them in the order of firstSeen: one that was sent without a service is recorded later, and can have a larger seq than the answer to it. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only to this inbox */
+                    inbox?: string;
+                    /** @description only from this sender */
+                    from?: string;
+                    /** @description from this sender or to this inbox: one conversation; cannot be used with inbox or from */
+                    with?: string;
+                    /** @description only with a higher seq */
+                    after?: number;
+                    /** @description only with a lower seq */
+                    before?: number;
+                    /** @description the largest number of items */
+                    limit?: number;
+                    /** @description the team's, in milliseconds, if several teams had the name. Default: the existing team, otherwise the last one */
+                    createdAt?: number;
+                    /** @description also confirmations that nobody needs to read */
+                    protocol?: boolean;
+                    /** @description also what agents said and did in the middle of their turns: records with work; unless it is false */
+                    work?: boolean;
+                    /** @description also the reasoning of agents, as work of kind thinking */
+                    thinking?: boolean;
+                };
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description messages */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Page"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Search the messages of all teams, and what their agents said and did, for words in their sender, summary or text, the newest first. All words must occur. "Words in quotes" are a phrase, and word* is a prefix. */
+        get: {
+            parameters: {
+                query: {
+                    /** @description words that must all occur; "in quotes" as a phrase, and word* as a prefix */
+                    q: string;
+                    /** @description only of teams with this name */
+                    team?: string;
+                    /** @description only of teams created at this time, in milliseconds */
+                    createdAt?: number;
+                    /** @description only to this inbox */
+                    inbox?: string;
+                    /** @description only from this sender */
+                    from?: string;
+                    /** @description only from this sender or to this inbox; not with from or inbox */
+                    with?: string;
+                    /** @description only recorded at this time or later */
+                    since?: string;
+                    /** @description only recorded before this time */
+                    until?: string;
+                    /** @description only after the message with this id, or with the only one that begins so */
+                    after?: string;
+                    /** @description only with a lower seq */
+                    before?: number;
+                    /** @description the largest number of items */
+                    limit?: number;
+                    /** @description also confirmations that nobody needs to read */
+                    protocol?: boolean;
+                    /** @description also what agents said and did in the middle of their turns: records with work; unless it is false */
+                    work?: boolean;
+                    /** @description also the reasoning of agents, as work of kind thinking */
+                    thinking?: boolean;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description hits */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Found"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get what was recorded of all teams, those that have ended included, the newest first; with q, only what /v1/search finds. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description words that must all occur; "in quotes" as a phrase, and word* as a prefix */
+                    q?: string;
+                    /** @description only of teams with this name */
+                    team?: string;
+                    /** @description only of teams created at this time, in milliseconds */
+                    createdAt?: number;
+                    /** @description only to this inbox */
+                    inbox?: string;
+                    /** @description only from this sender */
+                    from?: string;
+                    /** @description only from this sender or to this inbox; not with from or inbox */
+                    with?: string;
+                    /** @description only recorded at this time or later */
+                    since?: string;
+                    /** @description only recorded before this time */
+                    until?: string;
+                    /** @description only after the message with this id, or with the only one that begins so */
+                    after?: string;
+                    /** @description only with a lower seq */
+                    before?: number;
+                    /** @description the largest number of items */
+                    limit?: number;
+                    /** @description also confirmations that nobody needs to read */
+                    protocol?: boolean;
+                    /** @description also what agents said and did in the middle of their turns: records with work; unless it is false */
+                    work?: boolean;
+                    /** @description also the reasoning of agents, as work of kind thinking */
+                    thinking?: boolean;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what was recorded */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Found"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/teams/{team}/members/{member}/transcript": {
         parameters: {
             query?: never;
@@ -1259,15 +1155,15 @@ export interface paths {
             parameters: {
                 query?: {
                     /** @description go on with what is added, and with the next session of a member, until the client or the service ends */
-                    follow?: components["parameters"]["follow"];
-                    /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service */
-                    dir?: components["parameters"]["dir"];
+                    follow?: boolean;
+                    /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service, or of whoever reads it without one */
+                    dir?: string;
                 };
                 header?: never;
                 path: {
                     /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                    /** @description a name; lead is the lead */
+                    team: string;
+                    /** @description a name, or lead */
                     member: string;
                 };
                 cookie?: never;
@@ -1306,9 +1202,9 @@ export interface paths {
             parameters: {
                 query?: {
                     /** @description go on with what is added, and with the next session of a member, until the client or the service ends */
-                    follow?: components["parameters"]["follow"];
-                    /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service */
-                    dir?: components["parameters"]["dir"];
+                    follow?: boolean;
+                    /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service, or of whoever reads it without one */
+                    dir?: string;
                 };
                 header?: never;
                 path: {
@@ -1326,6 +1222,293 @@ export interface paths {
                     };
                     content: {
                         "application/x-ndjson": string;
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/members/{member}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the files that an agent and its subagents have changed with their tools, as their transcripts say. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only changes made at this time or later */
+                    since?: string;
+                    /** @description only of this file: its path, or the end of it */
+                    file?: string;
+                    /** @description also what was changed */
+                    patches?: boolean;
+                };
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                    /** @description a name, or lead */
+                    member: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description files, the last changed first */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FileChanges"][];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/transcripts/{session}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the files that the agent of a session and its subagents have changed with their tools. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only changes made at this time or later */
+                    since?: string;
+                    /** @description only of this file: its path, or the end of it */
+                    file?: string;
+                    /** @description also what was changed */
+                    patches?: boolean;
+                };
+                header?: never;
+                path: {
+                    /** @description the id of a session of Claude Code */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description files, the last changed first */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FileChanges"][];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the tasks of Claude Code's teams, and of its sessions in none, by list and then as Claude Code sorts them. With follow, the answer is a line of JSON with all of them, and another one each time that they have changed. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only of this team, which may have ended */
+                    team?: string;
+                    /** @description only of this session: its id, or the beginning of it */
+                    session?: string;
+                    /** @description only those of this owner, or the one with this id; of a history also of those who had it or were given it */
+                    who?: string;
+                    /** @description go on with each change, as application/x-ndjson */
+                    follow?: boolean;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description tasks */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Tasks"];
+                        "application/x-ndjson": string;
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List how tasks have changed, the newest change first. It is recorded while a service runs: what changed while none did is between two times. Who made a change is not known. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only of this team, which may have ended */
+                    team?: string;
+                    /** @description only of this session: its id, or the beginning of it */
+                    session?: string;
+                    /** @description only those of this owner, or the one with this id; of a history also of those who had it or were given it */
+                    who?: string;
+                    /** @description only with a lower seq */
+                    before?: number;
+                    /** @description the largest number of changes */
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description changes */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TaskHistory"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count the tokens that agents have used, and what that cost, as far as Claude Code says so. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description from the hour that this is in; default: the beginning of the sixth day before today */
+                    since?: string;
+                    /** @description before the hour that this is in */
+                    until?: string;
+                    /** @description only of this team; sessions is that of the sessions in no team */
+                    team?: string;
+                    /** @description what to count by; may be repeated. Days are those of the time zone of the machine */
+                    by?: ("agent" | "team" | "day" | "model" | "project")[];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description tokens and cost */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Usage"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a stream of server-sent events.
+         * @description Events: snapshot (Snapshot), first and after each change; message (MessageEvent), receipt (Receipt), relay (RelayEvent) and envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or the client's id is from another journal: the client must read everything again. Each event has an id: the name of an epoch of the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after, continues after it without a gap or a repeat. Every 15 s there is a comment. Browsers connect again 1 s after a stream broke. A client that reads nothing for 10 s is dropped, and may connect again.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only of teams with this name */
+                    team?: string;
+                    /** @description start after this event: its id, or a seq such as that of a page of messages. A seq is accepted even if it is from a journal that was lost. Default: start with the next event */
+                    after?: string;
+                };
+                header?: {
+                    /** @description of a stream: an id, which overrides after */
+                    "Last-Event-ID"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description events */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": string;
                     };
                 };
                 default: components["responses"]["Problem"];
@@ -1546,6 +1729,743 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/relays": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the relays of headless agents: first those that were added to the service, the oldest first, then those of "teambridge run", without created. The service cannot control the latter (409). */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only of teams with this name */
+                    team?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description relays */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelayEntry"][];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        /**
+         * Add a relay: the service runs a headless agent as a member of a team, whenever a team with that name exists, and resumes its session after the agent or the service ended. In a team that was created with createTeam, an agent under a new name becomes a member. A member has one relay: 409 if it has one with other settings.
+         * @description The command runs as the user of the service, with the environment of the service.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewRelay"];
+                };
+            };
+            responses: {
+                /** @description it was added before with the same settings */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelayEntry"];
+                    };
+                };
+                /** @description it was added, and starts when its team exists */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelayEntry"];
+                    };
+                };
+                409: components["responses"]["Problem"];
+                422: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/relays/{relay}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get one relay. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description the team of a member that is named without one */
+                    team?: string;
+                };
+                header?: never;
+                path: {
+                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
+                    relay: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the relay */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelayEntry"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        /** Remove a relay. The agent may finish its turn, for 30 s; the answer does not wait for that. Waiting messages stay where they are. An agent that became a member when its relay was added leaves the team after it has ended. With deleteTeam, the team that was created for the agent (createTeam) is removed after the agent has ended, with the messages in it. 409 conflict, and nothing is removed, if the team has other agents or is not that team any more. 409 conflict also for a relay of teambridge run. */
+        delete: {
+            parameters: {
+                query?: {
+                    /** @description also remove the team that was created for it */
+                    deleteTeam?: boolean;
+                };
+                header?: never;
+                path: {
+                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
+                    relay: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the removed relay */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelayEntry"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/relays/{relay}/interrupt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop the current turn of an agent. Its messages become cancelled and are not sent again. 409 not_in_flight if no turn is running. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
+                    relay: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the relay */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelayEntry"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/relays/{relay}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start an agent again that was given up, or that waits for its next start. 409 conflict if it is running. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
+                    relay: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the relay */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelayEntry"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/members/{member}/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Hold back what two members write each other, in each direction that a relay delivers, until it is released. What was claimed before is delivered; the rest waits unread, in order. */
+        post: {
+            parameters: {
+                query: {
+                    /** @description the other member */
+                    sender: string;
+                };
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                    /** @description a name, or lead */
+                    member: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what is held now */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Hold"][];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/members/{member}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Release messages that are held back because the member and the sender answered each other too often, or by a person. They are relayed in order, and answers are counted from 0 again. */
+        post: {
+            parameters: {
+                query?: {
+                    /** @description only messages of this sender */
+                    sender?: string;
+                };
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                    /** @description a name, or lead */
+                    member: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the holds that were released */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Hold"][];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/questions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what agents that were added with permissions ask want to know, and nobody has answered, the oldest first. 404 not_found if this service runs no agents. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only of this team */
+                    team?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description open questions */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Asked"][];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/questions/{question}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get one open question. 409 conflict if it was answered, or was withdrawn. It is answered with POST /v1/relays/{relay}/permit. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only of this team */
+                    team?: string;
+                };
+                header?: never;
+                path: {
+                    /** @description its id, or the beginning of it, 4 characters or more */
+                    question: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the question */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Asked"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/relays/{relay}/permit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answer a question of an agent that was added with permissions ask. 404 not_found if there is no such question; 409 conflict if it was answered before, is withdrawn, or has another digest; 422 invalid if the answer does not fit. Each refusal changes nothing. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
+                    relay: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Permit"];
+                };
+            };
+            responses: {
+                /** @description the relay */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelayEntry"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the deliveries to all agents, the newest first. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only to this team */
+                    team?: string;
+                    /** @description only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done, cancelled, dropped, taken_by_agent, skipped */
+                    state?: string;
+                    /** @description the largest number of items; 0: all, but of a relay 100 */
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description deliveries */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Delivery"][];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/relays/{relay}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the deliveries to the member of a relay, the newest first, including those of earlier teams with the same name. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done, cancelled, dropped, taken_by_agent, skipped */
+                    state?: string;
+                    /** @description the largest number of items */
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
+                    relay: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description deliveries */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Delivery"][];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/deliveries/{delivery}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Put a failed delivery into the queue again. 409 conflict if it has not failed. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id of a delivery; of one that has not ended, the beginning is enough, 4 characters or more */
+                    delivery: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the delivery */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Delivery"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/deliveries/{delivery}/drop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give up a waiting or failed delivery: the agent never gets it. 409 conflict if it is in progress or has ended. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id of a delivery; of one that has not ended, the beginning is enough, 4 characters or more */
+                    delivery: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the delivery */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Delivery"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/relays/{relay}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what the agent of a relay said and did, as envelopes of the session protocol, including agents of earlier teams with the same name. Without after, or with before, these are the last envelopes, otherwise the first ones after that number; always oldest first.
+         * @description With Accept: text/event-stream, the answer is a stream of server-sent events instead: envelope (Envelope), each once and in order, and reset (Reset), with the ids of /v1/events. It begins after the event of Last-Event-ID, or after, or with the next event; it takes neither before nor limit.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only with a higher seq; of a stream, also the id of an event */
+                    after?: string;
+                    /** @description only with a lower seq */
+                    before?: number;
+                    /** @description the largest number of items */
+                    limit?: number;
+                };
+                header?: {
+                    /** @description of a stream: an id, which overrides after */
+                    "Last-Event-ID"?: string;
+                };
+                path: {
+                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
+                    relay: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description envelopes */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Envelopes"];
+                        "text/event-stream": string;
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/teams/{team}/members/{member}/place": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask for the session of a member to be moved between a person's terminal and a relay. The answer does not wait for that; snapshots, status and members say where the session is, why it is held, and why a request was refused. 409 conflict if the session cannot move: only teambridge run --local can move one. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                    /** @description a name, or lead */
+                    member: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewPlace"];
+                };
+            };
+            responses: {
+                /** @description where it is now */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Placed"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/panes": {
         parameters: {
             query?: never;
@@ -1634,7 +2554,7 @@ export interface paths {
                 header?: never;
                 path: {
                     /** @description the name that it is registered under */
-                    pane: components["parameters"]["pane"];
+                    pane: string;
                 };
                 cookie?: never;
             };
@@ -1662,7 +2582,7 @@ export interface paths {
                 header?: never;
                 path: {
                     /** @description the name that it is registered under */
-                    pane: components["parameters"]["pane"];
+                    pane: string;
                 };
                 cookie?: never;
             };
@@ -1703,7 +2623,7 @@ export interface paths {
                 header?: never;
                 path: {
                     /** @description the name that it is registered under */
-                    pane: components["parameters"]["pane"];
+                    pane: string;
                 };
                 cookie?: never;
             };
@@ -1854,7 +2774,7 @@ export interface paths {
                 header?: never;
                 path: {
                     /** @description the name of another machine */
-                    machine: components["parameters"]["machine"];
+                    machine: string;
                 };
                 cookie?: never;
             };
@@ -1894,7 +2814,7 @@ export interface paths {
                 header?: never;
                 path: {
                     /** @description the name of another machine */
-                    machine: components["parameters"]["machine"];
+                    machine: string;
                 };
                 cookie?: never;
             };
@@ -1918,926 +2838,6 @@ export interface paths {
                 default: components["responses"]["Problem"];
             };
         };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the relays of headless agents: first those that were added to the service, the oldest first, then those of "teambridge run", without created. The service cannot control the latter (409). */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only of teams with this name */
-                    team?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description relays */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"][];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        /**
-         * Add a relay: the service runs a headless agent as a member of a team, whenever a team with that name exists, and resumes its session after the agent or the service ended. In a team that was created with createTeam, an agent under a new name becomes a member. A member has one relay: 409 if it has one with other settings.
-         * @description The command runs as the user of the service, with the environment of the service.
-         */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["NewRelay"];
-                };
-            };
-            responses: {
-                /** @description it was added before with the same settings */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"];
-                    };
-                };
-                /** @description it was added, and starts when its team exists */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"];
-                    };
-                };
-                409: components["responses"]["Problem"];
-                422: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays/{relay}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get one relay. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description the team of a member that is named without one */
-                    team?: string;
-                };
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: components["parameters"]["relay"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the relay */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        /** Remove a relay. The agent may finish its turn, for 30 s; the answer does not wait for that. Waiting messages stay where they are. An agent that became a member when its relay was added leaves the team after it has ended. With deleteTeam, the team that was created for the agent (createTeam) is removed after the agent has ended, with the messages in it. 409 conflict, and nothing is removed, if the team has other agents or is not that team any more. 409 conflict also for a relay of teambridge run. */
-        delete: {
-            parameters: {
-                query?: {
-                    /** @description also remove the team that was created for it */
-                    deleteTeam?: boolean;
-                };
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: components["parameters"]["relay"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the removed relay */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays/{relay}/interrupt": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Stop the current turn of an agent. Its messages become cancelled and are not sent again. 409 not_in_flight if no turn is running. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: components["parameters"]["relay"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the relay */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays/{relay}/retry": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Start an agent again that was given up, or that waits for its next start. 409 conflict if it is running. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: components["parameters"]["relay"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the relay */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays/{relay}/permit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Answer a question of an agent that was added with permissions ask. 404 not_found if there is no such question; 409 conflict if it was answered before, is withdrawn, or has another digest; 422 invalid if the answer does not fit. Each refusal changes nothing. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: components["parameters"]["relay"];
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["Permit"];
-                };
-            };
-            responses: {
-                /** @description the relay */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays/{relay}/deliveries": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the deliveries to the member of a relay, the newest first, including those of earlier teams with the same name. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done, cancelled, dropped, taken_by_agent, skipped */
-                    state?: string;
-                    /** @description the largest number of items */
-                    limit?: number;
-                };
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: components["parameters"]["relay"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description deliveries */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Delivery"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays/{relay}/events": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List what the agent of a relay said and did, as envelopes of the session protocol, including agents of earlier teams with the same name. Without after, or with before, these are the last envelopes, otherwise the first ones after that number; always oldest first.
-         * @description With Accept: text/event-stream, the answer is a stream of server-sent events instead: envelope (Envelope), each once and in order, and reset (Reset), with the ids of /v1/events. It begins after the event of Last-Event-ID, or after, or with the next event; it takes neither before nor limit.
-         */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only with a higher seq; of a stream, also the id of an event */
-                    after?: string;
-                    /** @description only with a lower seq */
-                    before?: number;
-                    /** @description the largest number of items */
-                    limit?: number;
-                };
-                header?: {
-                    /** @description of a stream: an id, which overrides after */
-                    "Last-Event-ID"?: string;
-                };
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: components["parameters"]["relay"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description envelopes */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Envelopes"];
-                        "text/event-stream": string;
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/questions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List what agents that were added with permissions ask want to know, and nobody has answered, the oldest first. 404 not_found if this service runs no agents. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only of this team */
-                    team?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description open questions */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Asked"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/questions/{question}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get one open question. 409 conflict if it was answered, or was withdrawn. It is answered with POST /v1/relays/{relay}/permit. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only of this team */
-                    team?: string;
-                };
-                header?: never;
-                path: {
-                    /** @description its id, or the beginning of it, 4 characters or more */
-                    question: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the question */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Asked"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/deliveries": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the deliveries to all agents, the newest first. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only to this team */
-                    team?: string;
-                    /** @description only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done, cancelled, dropped, taken_by_agent, skipped */
-                    state?: string;
-                    /** @description the largest number of items; 0: all */
-                    limit?: number;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description deliveries */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Delivery"][];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/deliveries/{delivery}/retry": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Put a failed delivery into the queue again. 409 conflict if it has not failed. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the id of a delivery; of one that has not ended, the beginning is enough, 4 characters or more */
-                    delivery: components["parameters"]["delivery"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the delivery */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Delivery"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/deliveries/{delivery}/drop": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Give up a waiting or failed delivery: the agent never gets it. 409 conflict if it is in progress or has ended. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the id of a delivery; of one that has not ended, the beginning is enough, 4 characters or more */
-                    delivery: components["parameters"]["delivery"];
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the delivery */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Delivery"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                409: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/search": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Search the messages of all teams, and what their agents said and did, for words in their sender, summary or text, the newest first. All words must occur. "Words in quotes" are a phrase, and word* is a prefix. */
-        get: {
-            parameters: {
-                query: {
-                    /** @description the words */
-                    q: string;
-                    /** @description only of teams with this name */
-                    team?: string;
-                    /** @description only of teams created at this time, in milliseconds */
-                    createdAt?: number;
-                    /** @description only to this inbox */
-                    inbox?: string;
-                    /** @description only from this sender */
-                    from?: string;
-                    /** @description only from this sender or to this inbox; not with from or inbox */
-                    with?: string;
-                    /** @description only after the message with this id, or with the only one that begins so */
-                    after?: string;
-                    /** @description only recorded at this time or later */
-                    since?: string;
-                    /** @description only recorded before this time */
-                    until?: string;
-                    /** @description only with a lower seq */
-                    before?: number;
-                    /** @description the largest number of items */
-                    limit?: number;
-                    /** @description also confirmations that nobody needs to read */
-                    protocol?: components["parameters"]["protocol"];
-                    /** @description also what agents said and did in the middle of their turns: records with work */
-                    work?: components["parameters"]["work"];
-                    /** @description also the reasoning of agents, as work of kind thinking */
-                    thinking?: components["parameters"]["thinking"];
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description hits */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Found"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/teams/{team}/members/{member}/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the files that an agent and its subagents have changed with their tools, as their transcripts say. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only changes made at this time or later */
-                    since?: string;
-                    /** @description only of this file: its path, or the end of it */
-                    file?: string;
-                    /** @description 1: also what was changed */
-                    patches?: "0" | "1";
-                };
-                header?: never;
-                path: {
-                    /** @description the name of a team */
-                    team: components["parameters"]["team"];
-                    /** @description a name, or lead */
-                    member: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description files, the last changed first */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["FileChanges"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/transcripts/{session}/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the files that the agent of a session and its subagents have changed with their tools. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only changes made at this time or later */
-                    since?: string;
-                    /** @description only of this file: its path, or the end of it */
-                    file?: string;
-                    /** @description 1: also what was changed */
-                    patches?: "0" | "1";
-                };
-                header?: never;
-                path: {
-                    /** @description the id of a session of Claude Code */
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description files, the last changed first */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["FileChanges"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/usage": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Count the tokens that agents have used, and what that cost, as far as Claude Code says so. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description from the hour that this is in; default: the beginning of the sixth day before today */
-                    since?: string;
-                    /** @description before the hour that this is in */
-                    until?: string;
-                    /** @description only of this team; sessions is that of the sessions in no team */
-                    team?: string;
-                    /** @description what to count by; may be repeated. Days are those of the time zone of the machine */
-                    by?: ("agent" | "team" | "day" | "model" | "project")[];
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description tokens and cost */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Usage"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/history": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get what was recorded of all teams, those that have ended included, the newest first; with q, only what /v1/search finds. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description words that must all occur */
-                    q?: string;
-                    /** @description only of teams with this name */
-                    team?: string;
-                    /** @description only of teams created at this time, in milliseconds */
-                    createdAt?: number;
-                    /** @description only to this inbox */
-                    inbox?: string;
-                    /** @description only from this sender */
-                    from?: string;
-                    /** @description only from this sender or to this inbox; not with from or inbox */
-                    with?: string;
-                    /** @description only after the message with this id, or with the only one that begins so */
-                    after?: string;
-                    /** @description only recorded at this time or later */
-                    since?: string;
-                    /** @description only recorded before this time */
-                    until?: string;
-                    /** @description only with a lower seq */
-                    before?: number;
-                    /** @description the largest number of items */
-                    limit?: number;
-                    /** @description also confirmations that nobody needs to read */
-                    protocol?: components["parameters"]["protocol"];
-                    /** @description also what agents said and did in the middle of their turns: records with work */
-                    work?: components["parameters"]["work"];
-                    /** @description also the reasoning of agents, as work of kind thinking */
-                    thinking?: components["parameters"]["thinking"];
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description what was recorded */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Found"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/events": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get a stream of server-sent events.
-         * @description Events: snapshot (Snapshot), first and after each change; message (MessageEvent), receipt (Receipt), relay (RelayEvent) and envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or the client's id is from another journal: the client must read everything again. Each event has an id: the name of an epoch of the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after, continues after it without a gap or a repeat. Every 15 s there is a comment. Browsers connect again 1 s after a stream broke. A client that reads nothing for 10 s is dropped, and may connect again.
-         */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only of teams with this name */
-                    team?: string;
-                    /** @description start after this event: its id, or a seq such as that of a page of messages. A seq is accepted even if it is from a journal that was lost. Default: start with the next event */
-                    after?: string;
-                };
-                header?: {
-                    /** @description an id, which overrides after */
-                    "Last-Event-ID"?: string;
-                };
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description events */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "text/event-stream": string;
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2888,302 +2888,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Health: {
-            /** @enum {string} */
-            status: "ok";
-        };
-        ServiceVersion: {
-            version: string;
-            commit?: string;
-            go: string;
-            os: string;
-            arch: string;
-            /** @description it refuses all changes, and runs no relays */
-            readOnly: boolean;
-            /** @description grows with the operations that there are */
-            operations: number;
-        };
-        Team: {
-            team: string;
-            /** @description name of the lead */
-            lead: string;
-            /** @enum {string} */
-            leadState: "alive" | "gone" | "unknown";
-            /** @description of the lead's Claude Code, such as 2.1.329; empty if unknown */
-            version: string;
-            members: number;
-            /** Format: date-time */
-            createdAt: string;
-            /** @description the directory of the lead */
-            cwd: string;
-            /** @description why the other fields are empty */
-            problem?: string;
-            /** @description it is the team of the registered tmux panes, named tmux, which has no lead */
-            panes?: boolean;
-            /** @description it is the team of the sessions that are in no team, named sessions, which has no lead */
-            sessions?: boolean;
-            /** @description the machine of a team on another one, which is named TEAM@MACHINE here */
-            machine?: string;
-        };
-        Target: {
-            team: string;
-            /** @description as they were asked for, without their team; none: all */
-            members?: string[];
-            /**
-             * @description how a message reaches them; machine: over a link, and team is TEAM@MACHINE
-             * @enum {string}
-             */
-            way: "inbox" | "pane" | "session" | "machine";
-        };
-        EndedTeam: {
-            team: string;
-            /** Format: date-time */
-            createdAt: string;
-            /**
-             * Format: date-time
-             * @description when something of it was last recorded
-             */
-            lastHeard: string;
-        };
-        FileChanges: {
-            file: string;
-            /** @description with the first of the changes */
-            created?: boolean;
-            changes: number;
-            /** @description lines, in all changes */
-            added: number;
-            /** @description lines, in all changes */
-            removed: number;
-            /** Format: date-time */
-            first: string;
-            /** Format: date-time */
-            last: string;
-            /** @description oldest first; only if they were asked for */
-            patches?: components["schemas"]["Patch"][];
-        };
-        Patch: {
-            /** Format: date-time */
-            at: string;
-            /** @description the hunks of a unified diff */
-            text: string;
-            /** @description the text is the beginning of a longer one */
-            cut?: boolean;
-        };
-        Usage: {
-            /** Format: date-time */
-            since: string;
-            by: string[];
-            /** @description by day if they are counted by day, and those with the most tokens first */
-            rows: components["schemas"]["UsageRow"][];
-            total: components["schemas"]["UsageRow"];
-            /** @description what could not be read, and why */
-            missed?: string[];
-        };
-        UsageRow: {
-            /** Format: date */
-            day?: string;
-            team?: string;
-            /** @description the name or, of a session without one, the beginning of its id */
-            member?: string;
-            /** @description of a session in no team */
-            session?: string;
-            /** @description the directory in which the agent works */
-            project?: string;
-            /** @description as the program names it; absent if it does not */
-            model?: string;
-            /** @description of the models */
-            answers: number;
-            /** @description tokens that were not in a cache */
-            input: number;
-            cacheCreation: number;
-            cacheRead: number;
-            output: number;
-            /** @description what Claude Code states, of whole processes; absent if it states nothing */
-            costUSD?: number;
-            /** @description some of the tokens are not in costUSD */
-            unstated?: boolean;
-        };
-        Session: {
-            /** @description that its person gave it, or that Claude Code made of the directory */
-            name: string;
-            /** @description its id; /clear and /resume change it */
-            session: string;
-            pid: number;
-            cwd: string;
-            /** @description of Claude Code; empty if it does not say */
-            version: string;
-            /** @description that version is too old: the session cannot be reached, and what it does is unknown */
-            outdated?: boolean;
-            /** Format: date-time */
-            startedAt?: string;
-            /** @description no person is at a terminal */
-            headless?: boolean;
-            /** @enum {string} */
-            word: "working" | "waiting for you" | "idle" | "unknown";
-            /** @description what it waits for */
-            why?: string;
-            /** Format: date-time */
-            wordSince?: string;
-            /** @description its name in messages, once something was sent to it or by it: that which it had then, and another one if two had that */
-            as?: string;
-            /** @description with member: whose session it is, if it is that of a lead or a teammate */
-            team?: string;
-            member?: string;
-            /** @description teambridge runs it */
-            relayed?: boolean;
-            /** @description it listens for messages of other sessions, as it does unless that is switched off */
-            socket?: boolean;
-            /**
-             * @description how a message reaches it; absent if none does. Those with the ways session, hook and codex are the members of the team sessions, which has no lead, by name, id, process id or directory
-             * @enum {string}
-             */
-            way?: "inbox" | "session" | "hook" | "codex";
-            /**
-             * @description whose session it is, if it is not Claude Code's. Several sessions of Codex can be in one process
-             * @enum {string}
-             */
-            program?: "codex";
-        };
-        Tasks: {
-            tasks: components["schemas"]["Task"][];
-            /** @description with what is not in tasks */
-            problems?: components["schemas"]["Error"][];
-        };
-        TaskHistory: {
-            changes: components["schemas"]["TaskChange"][];
-            /** @description there are older ones */
-            more?: boolean;
-            /**
-             * Format: date-time
-             * @description since when changes are recorded; missing if they never were
-             */
-            since?: string;
-        };
-        /** @description texts that are long are cut */
-        TaskChange: {
-            /** @description its number among all changes of tasks */
-            seq: number;
-            /** @description the list that the task is or was in */
-            list: string;
-            /** @description whose list it is, unless it is that of a session */
-            team?: string;
-            /** @description whose list it is */
-            session?: string;
-            /** @description of the task, in its list */
-            id: string;
-            /** @description as of then */
-            subject: string;
-            /** @enum {string} */
-            what: "created" | "deleted" | "status" | "owner" | "blockedBy";
-            /** @description empty if there was nothing; of blockedBy, ids with commas between them */
-            was: string;
-            /** @description the same; if it was created, its status */
-            now: string;
-            /**
-             * Format: date-time
-             * @description if no service was running, the change was made between this time and at
-             */
-            after?: string;
-            /** Format: date-time */
-            at: string;
-        };
-        Task: {
-            /** @description the list that it is in: the name of a team, the id of a session, or one that a person chose */
-            list: string;
-            /** @description whose list it is, unless it is that of a session; the team may have ended, or be a name that a person chose */
-            team?: string;
-            /** @description whose list it is, or the session that leads the team */
-            session?: string;
-            /** @description in its list */
-            id: string;
-            subject: string;
-            description: string;
-            /** @description what is done while it is in progress, as in "Running tests" */
-            activeForm?: string;
-            /** @description pending, in_progress or completed, or whatever is in the file */
-            status: string;
-            /** @description the member that works on it, or is to */
-            owner?: string;
-            /** @description ids of tasks that wait for this one */
-            blocks: string[];
-            /** @description ids of tasks that this one waits for, or has waited for */
-            blockedBy: string[];
-            /** @description those of blockedBy that are not completed */
-            waitsFor: string[];
-            /**
-             * Format: date-time
-             * @description when it last changed in any way
-             */
-            since: string;
-            /** @description as its agents wrote it */
-            metadata?: {
-                [key: string]: unknown;
-            };
-        };
-        TeamDetail: {
-            team: string;
-            lead: string;
-            /** @enum {string} */
-            leadState: "alive" | "gone" | "unknown";
-            /** @description of the lead's Claude Code */
-            version: string;
-            members: number;
-            /** Format: date-time */
-            createdAt: string;
-            cwd: string;
-            /** @description as in Team */
-            panes?: boolean;
-            /** @description as in Team */
-            sessions?: boolean;
-            /** @description as in Team */
-            machine?: string;
-            problem?: string;
-            /** @description the inboxes of the person */
-            ours: string[];
-            /** @description the default sender of messages */
-            from: string;
-            /** @description agents can write to that name */
-            answerable: boolean;
-        };
-        Member: {
-            team: string;
-            member: string;
-            /**
-             * @description guest: a person who joined; none: an inbox without a member
-             * @enum {string}
-             */
-            role: "lead" | "agent" | "guest" | "none";
-            agentId?: string;
-            agentType?: string;
-            model?: string;
-            color?: string;
-            backendType?: string;
-            cwd?: string;
-            /** @description of the Claude Code that runs it, if that is known */
-            version?: string;
-            /** @description that version is too old: nothing that the agent does is proved */
-            outdated?: boolean;
-            /** Format: date-time */
-            joinedAt?: string;
-            /** @description the file exists */
-            inbox: boolean;
-            unread: number;
-            /** @description the state of the relay of a headless agent */
-            relay?: string;
-            place?: components["schemas"]["Place"];
-            /** @description the problem with the inbox file */
-            problem?: string;
-        };
-        Agents: {
-            /** @description those that can be written to first; of these, those that need the person, are stuck, work, are idle */
-            agents: components["schemas"]["Agent"][];
-            /** @description teams whose agents are not all in agents */
-            unknown?: components["schemas"]["UnknownTeam"][];
-        };
-        UnknownTeam: {
-            team: string;
-            why: string;
-        };
+        /** @description Agent is an agent: where it is, what it does, and how a message reaches it. */
         Agent: {
             /** @description as /v1/target takes it, if no team is named */
             name: string;
@@ -3193,10 +2898,10 @@ export interface components {
             member: string;
             /** @description the id of its session, if that is known */
             session?: string;
-            /** @description in words: member, headless member, pane, session, or with the program, such as codex session */
+            /** @description in words: "member", "headless member", "pane", "session", or with the program, such as "codex session" */
             kind: string;
             /**
-             * @description as of Status
+             * @description what it does: idle and its like
              * @enum {string}
              */
             word: "working" | "waiting for you" | "idle" | "blocked" | "ended" | "unknown";
@@ -3244,145 +2949,323 @@ export interface components {
             /** @description of that task, in its list */
             taskId?: string;
         };
-        Status: {
+        /** @description Agents are all agents that live, on this machine and, as far as they are shared, on others. */
+        Agents: {
+            /** @description those that can be written to first; of these, those that need the person, are stuck, work, are idle */
+            agents: components["schemas"]["Agent"][];
+            /** @description teams whose agents are not all in Agents */
+            unknown?: components["schemas"]["UnknownTeam"][];
+        };
+        /** @description Answer says which messages a headless agent answered. */
+        Answer: {
+            /** @description the id of what the agent was given in one turn */
+            frame: string;
+            /** @description the ids of the messages in it */
+            inReplyTo: string[];
+            /** @description it was longer than 1 MiB, and was cut */
+            truncated?: boolean;
+        };
+        /** @description Answered is a message with its answer. */
+        Answered: {
+            sent: components["schemas"]["Sent"];
+            reply: components["schemas"]["Message"];
+            /** @description the answer, even if the reply is a structured text */
+            text: string;
+            /**
+             * @description message: the member wrote it to the person; result: of the member's turn
+             * @enum {string}
+             */
+            via: "message" | "result";
+            /** @description false: it may belong to another task of the member */
+            certain: boolean;
+            /** @description the name that the person has joined the team under to ask; empty: had before */
+            joined?: string;
+        };
+        /** @description Asked is a question, and the agent that asks it. */
+        Asked: {
+            /** @description its id, or terminal */
+            relay: string;
             team: string;
             member: string;
             /** @enum {string} */
-            state: "ACTIVE" | "IDLE" | "TERMINATED";
-            /** Format: date-time */
-            since: string;
+            state: "open" | "allowed" | "denied";
+            id: string;
+            /** @description of Tool and Input */
+            digest: string;
             /** @enum {string} */
-            detail: "working" | "waiting" | "failed" | "stale" | "shut down";
-            evidence: components["schemas"]["Evidence"];
-            unread: number;
-            /** @description entries of its inbox that are no messages */
-            passedOver?: number;
-            /** @description that Claude Code gave it, such as blue */
-            color?: string;
-            relay?: components["schemas"]["Relay"];
-            /**
-             * @description for people; it rests on all that is known, and state and detail on messages and turns alone
-             * @enum {string}
-             */
-            word: "working" | "waiting for you" | "idle" | "blocked" | "ended" | "unknown";
-            /** @description what blocks it, what it waits for, why it ended or is unknown, or how its last turn ended */
-            why?: string;
+            kind: "permission" | "plan" | "question";
+            tool: string;
+            input?: {
+                [key: string]: unknown;
+            };
             /** Format: date-time */
-            wordSince: string;
+            at: string;
+            /** @description the tool's name for people, as the runtime has it; an MCP server's tool can have that of a tool of the runtime */
+            display?: string;
+            /** @description of this use */
+            description?: string;
+            /** @description why it asks */
+            reason?: string;
+            blockedPath?: string;
+            /** @description which subagent asks; missing for the agent itself */
+            subagent?: string;
+            /** @description the plan to approve */
+            plan?: string;
+            /** @description permission updates that the runtime suggests */
+            suggestions?: {
+                [key: string]: unknown;
+            }[];
+            /** @description rules that can be allowed for the session, such as Bash(go test *) */
+            session?: string[];
+        };
+        /** @description Attention is one thing that waits for a person. */
+        Attention: {
+            /** @description the same as long as it waits, and another when it waits again */
+            id: string;
             /**
-             * Format: date-time
-             * @description when it last said or did something; when it joined if it never has
-             */
-            heard: string;
-            /**
-             * @description what word rests on: evidence, a recorded turn, sessions/<pid>.json of its process, relay, an open question, config.json, its tmux pane, what its machine said last
+             * @description silent: an agent works, and nothing new has come from it for 5 minutes; loop: two agents only answer each other, 16 times within 10 minutes or 100 times within 24 hours; lead: a member asks its lead, and is answered at the lead's terminal; terminal: an interactive agent waits for its person, who answers at its terminal; draft: messages to a pane wait because somebody has typed something there; done: the agent of a pane has finished the task of a message
              * @enum {string}
              */
-            basis: "message" | "turn" | "process" | "relay" | "question" | "team" | "pane" | "machine";
-            /** @description the process that word rests on */
-            pid?: number;
-            /**
-             * @description of a session: whose it is, if it is not Claude Code's
-             * @enum {string}
-             */
-            program?: "codex";
-            /**
-             * @description where an overview lists it: stuck cannot go on, or goes on in vain; of idle, nothing may be known. Missing in the result of a wait, as are those below
-             * @enum {string}
-             */
-            section?: "needs-you" | "stuck" | "working" | "idle" | "ended";
-            /** @description what needs the person, why it is stuck, or why; can have text of an agent */
-            sectionWhy?: string;
+            kind: "permission" | "plan" | "question" | "lead" | "terminal" | "unread" | "failed" | "ended" | "stopped" | "lost" | "unknown" | "held" | "idle" | "draft" | "done" | "silent" | "loop";
+            team: string;
+            /** @description the agent, or the inbox of the person; empty for a whole team */
+            member: string;
             /**
              * Format: date-time
              * @description missing if unknown
              */
-            sectionSince?: string;
-            /** @description the kind of the Attention that decided; missing if its word did */
-            sectionKind?: string;
-            /** @description the directory that it works in; missing if unknown */
-            cwd?: string;
-            /** @description the subject, summary or beginning of the newest message to it; cut if it is long */
-            doing?: string;
-            /** @description who wrote that */
-            doingFrom?: string;
-            /** Format: date-time */
-            doingSince?: string;
-            /** @description the last tool call that was recorded of it, in words; cut if it is long */
-            tool?: string;
-            /** Format: date-time */
-            toolSince?: string;
-            /** @description the list of Claude Code that has its tasks: the name of the team or, of a session, its id; missing if there is none */
-            taskList?: string;
-            /** @description its task in progress, in the words for that time if it has any; cut if it is long */
-            task?: string;
-            /** @description of that task, in its list */
-            taskId?: string;
+            since?: string;
+            /** @description what it is, with the name of the tool and of its MCP server; can have text of an agent, which is cut if it is long */
+            what: string;
+            /** @description what to do */
+            do: string;
+            /** @description POST /v1/relays/{relay}/permit answers the question */
+            answerable: boolean;
+            /** @description POST /v1/attention/dismiss hides it */
+            dismissable: boolean;
+            /** @description id of the relay */
+            relay?: string;
+            question?: components["schemas"]["Question"];
+            /** @description the question is too long to be here; GET /v1/relays has it */
+            partial?: boolean;
+            /** @description the sender of the messages */
+            from?: string;
+            /** @description how many messages; of a loop, how often the two answered each other */
+            count?: number;
+            /** @description id of the last message */
+            message?: string;
+            /** @description of a loop: those of the two whose messages POST /v1/teams/{team}/members/{member}/hold can hold back; missing: none */
+            holdable?: string[];
+            /** @description of a message to a relayed agent that failed */
+            delivery?: string;
+            /** @description of GET /v1/inbox alone: the unread messages */
+            messages?: components["schemas"]["Message"][];
         };
-        /** @description what brings messages to a headless member */
-        Relay: {
-            /** @description starting, waiting, idle, working, asleep (the agent was ended because it was idle; the next message starts it), backing off, dead, stopped, ended (the agent was shut down, as it was asked to), local (the session is at a person's terminal), switching (it is being moved) */
-            state: string;
-            running: boolean;
-            /** @description messages that were claimed and are not done */
-            queue: number;
-            /** @description messages that could not be delivered */
-            deadLetters: number;
-            /**
-             * Format: date-time
-             * @description when the agent last accepted or finished a message
-             */
-            lastAck?: string;
-            /**
-             * Format: date-time
-             * @description when the agent was last started
-             */
-            started?: string;
-            /** @description of the relay */
-            pid?: number;
-            agentPid?: number;
-            session?: string;
-            /** @description why it waits, is asleep or is dead, or what is held */
-            reason?: string;
-            /** @description what the agent reports of its permissions, such as default, plan or acceptEdits; missing if it has not since it was started, or none runs */
-            permissionMode?: string;
-            /** @description senders whose messages are held back, because they and the agent answered each other too often or a person held them */
-            held?: components["schemas"]["Hold"][];
-            place?: components["schemas"]["Place"];
-        };
-        /** @description where a session runs that can move between a person's terminal (local) and a relay (remote), while its launcher runs */
-        Place: {
-            /** @enum {string} */
-            at: "local" | "remote";
-            /**
-             * @description where it is going
-             * @enum {string}
-             */
-            to?: "local" | "remote";
-            /**
-             * @description where somebody asked it to be, until it is there or that is refused
-             * @enum {string}
-             */
-            wanted?: "local" | "remote";
-            /** @description why it has not gone there yet */
-            reason?: string;
-            /** @description why the last request was refused */
-            refused?: string;
-            /** Format: date-time */
-            since: string;
-        };
-        NewPlace: {
-            /** @enum {string} */
-            to: "local" | "remote";
-            /** @description interrupt a turn, and give up a draft that cannot be kept */
-            force?: boolean;
-        };
-        Placed: {
+        /** @description Delivery is one message on its way to a headless agent. */
+        Delivery: {
+            /** @description its own id */
+            delivery: string;
             team: string;
             member: string;
-            place: components["schemas"]["Place"];
+            /** @description of the message */
+            id: string;
+            from: string;
+            kind: string;
+            /**
+             * @description claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped
+             * @enum {string}
+             */
+            state: "claimed" | "written" | "accepted" | "cut" | "done" | "cancelled" | "failed" | "dropped" | "taken_by_agent" | "skipped";
+            reason: string;
+            /**
+             * Format: date-time
+             * @description when it reached the state
+             */
+            at: string;
+            /** @description it is a user prompt */
+            person?: boolean;
         };
-        /** @description messages of a sender that stay unread in the inbox of a headless agent until they are released */
+        /** @description Dismiss hides one Attention for as long as it waits. */
+        Dismiss: {
+            /** @description of what waits */
+            id: string;
+        };
+        /** @description EndedTeam is a team that no longer exists. Another one can have its name. */
+        EndedTeam: {
+            team: string;
+            /**
+             * Format: date-time
+             * @description zero: unknown
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description when something of it was last recorded
+             */
+            lastHeard: string;
+        };
+        /** @description Envelope says that an agent said or did something. */
+        Envelope: {
+            /** @description its number in the journal */
+            seq: number;
+            team: string;
+            /** @description of the team, in milliseconds */
+            createdAt: number;
+            member: string;
+            session: string;
+            /** @description of the session protocol. The event tool-call-end has a key more, outcome: done, started, failed, denied or cut, as in the state of Work */
+            envelope: {
+                [key: string]: unknown;
+            };
+            /** @description Record is how a conversation shows it, as it is then: with the end of a tool call, the record of its start. It is nil if a conversation does not show it. */
+            record?: components["schemas"]["Record"];
+        };
+        /** @description Envelopes is a page of the envelopes of one agent, oldest first. */
+        Envelopes: {
+            envelopes: components["schemas"]["Envelope"][];
+            /** @description there are more, as there can be with fewer than limit, since an answer has about 4 MiB of texts at most: after the last one if the request had after, otherwise before the first one */
+            more: boolean;
+            /** @description the highest number in the journal when the page was read */
+            seq: number;
+        };
+        /** @description Error describes an error, as the command line prints it with --json. */
+        Error: {
+            /** @enum {string} */
+            code: "ambiguous_team" | "body" | "body_too_large" | "busy" | "compromised" | "conflict" | "corrupt" | "error" | "forbidden" | "foreign_lock" | "gone" | "id_taken" | "interrupted" | "invalid" | "locked" | "lost" | "method" | "no_answer" | "no_ledger" | "no_route" | "not_found" | "not_in_flight" | "output" | "permission" | "read_only" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unavailable" | "unknown" | "usage";
+            /** @description lower case, one line or more, without a full stop */
+            message: string;
+            /** @description what to do about it; may be empty */
+            hint: string;
+        };
+        /** @description Evidence names the message that a status rests on. */
+        Evidence: {
+            inbox: string;
+            id: string;
+            kind: string;
+            timestamp: string;
+        };
+        /** @description Fate is what happened to a relayed message, or to one that is typed into a pane. */
+        Fate: {
+            delivery: string;
+            /** @description claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped; to a pane also held, given, finished: see RelayEvent; to another machine queued, stored, received, verified, consumed, seen, refused, lost, unknown, failed, dropped */
+            state: string;
+            reason?: string;
+            /**
+             * Format: date-time
+             * @description when it reached the state
+             */
+            at: string;
+            /** @description it is typed into a pane */
+            pane?: boolean;
+            /** @description Machine is where it goes, if that is another machine. */
+            machine?: string;
+        };
+        /** @description FileChanges says what an agent has changed in a file with its tools, as its transcript says. What its shell commands have changed is not known. */
+        FileChanges: {
+            file: string;
+            /** @description with the first of the changes */
+            created?: boolean;
+            changes: number;
+            /** @description lines, in all changes */
+            added: number;
+            /** @description lines, in all changes */
+            removed: number;
+            /** Format: date-time */
+            first: string;
+            /** Format: date-time */
+            last: string;
+            /** @description oldest first; only if they were asked for */
+            patches?: components["schemas"]["Patch"][];
+        };
+        /** @description Finding is one thing that "teambridge doctor" found. */
+        Finding: {
+            /**
+             * @description a problem keeps messages from arriving, a note harms nobody
+             * @enum {string}
+             */
+            level: "problem" | "note" | "ok";
+            /** @description what kind of finding it is */
+            code: string;
+            team?: string;
+            /** @description the file that it is about, or another place; may be empty */
+            path: string;
+            /** @description what was found */
+            message: string;
+            /** @description what to do about it; may be empty */
+            advice: string;
+            /** @description it was a problem or a note, and is mended */
+            fixed: boolean;
+        };
+        /** @description Found is the result of a search, the newest first. */
+        Found: {
+            hits: components["schemas"]["Hit"][];
+            /** @description there are older ones, also if an answer has fewer than limit: request them with before */
+            more: boolean;
+            /** @description confirmations that were left out */
+            hidden?: number;
+        };
+        /** @description Happened is what was waited for: a message, or the statuses of those that were waited for. */
+        Happened: {
+            message?: components["schemas"]["Record"];
+            status?: components["schemas"]["Status"][];
+        };
+        /** @description Health says that the service is running. */
+        Health: {
+            /**
+             * @description ok
+             * @enum {string}
+             */
+            status: "ok";
+        };
+        /** @description Hit is a message that was found, and the part of it that matches best. */
+        Hit: {
+            team: string;
+            inbox: string;
+            id: string;
+            from: string;
+            text: string;
+            /** @description as in the row; may be any text */
+            timestamp: string;
+            read: boolean;
+            summary: string;
+            color: string;
+            /** @description message, the type of a structured text, or answer: see Answer */
+            kind: string;
+            /** @description it is no longer in its inbox */
+            gone: boolean;
+            /** @description its number in the journal, in order of appearance */
+            seq: number;
+            /** @description of the team, in milliseconds; it tells teams with the same name apart */
+            createdAt: number;
+            /** @description a confirmation that nobody needs to read; left out unless asked for */
+            noise: boolean;
+            /**
+             * Format: date-time
+             * @description to the microsecond
+             */
+            firstSeen: string;
+            /**
+             * Format: date-time
+             * @description when it was first seen as read
+             */
+            readAt?: string;
+            /**
+             * Format: date-time
+             * @description when it was first missing
+             */
+            goneAt?: string;
+            receipt?: components["schemas"]["Receipt"];
+            /** @description what happened to it if it was relayed */
+            relay?: components["schemas"]["Fate"];
+            /** @description Person marks a user prompt to a headless agent. It was never in the inbox, and no row of an inbox can claim to be one. */
+            person?: boolean;
+            /** @description Answer marks the last text of a headless agent in a turn. It was never in the inbox, which is the agent's own, and no row can claim to be one. */
+            answer?: components["schemas"]["Answer"];
+            /** @description Work marks what an agent said or did in the middle of a turn. The message is in its own inbox, from itself; its kind is that of the work, and its text is one line for a tool call. No row of an inbox can claim to be work. */
+            work?: components["schemas"]["Work"];
+            snippet: components["schemas"]["Piece"][];
+        };
+        /** @description Hold keeps the messages of one sender to a headless agent unread in the inbox until it is released, because the two answered each other too often, or a person held them. */
         Hold: {
             team: string;
             /** @description the agent */
@@ -3392,139 +3275,347 @@ export interface components {
             /** Format: date-time */
             since: string;
         };
-        /** @description a Relay, and how it was added */
-        RelayEntry: {
-            /** @description its id; for teambridge run, derived from the inbox */
-            relay: string;
-            team: string;
-            member: string;
+        /** @description An Inbox is what needs the person. What waits of kind unread has its messages. */
+        Inbox: {
+            /** @description what of it is unread has its messages */
+            items: components["schemas"]["Attention"][];
+            /** @description confirmations that were left out */
+            hidden: number;
+            /** @description with what is not in Items */
+            problems?: components["schemas"]["Error"][];
+        };
+        /** @description Leave says which name to leave a team under. */
+        Leave: {
+            /** @description the name; default: every name that was joined under */
+            as?: string;
+        };
+        /** @description LineError is the last line of a transcript that the service could not read to its end. */
+        LineError: {
+            error: components["schemas"]["Error"];
+        };
+        /** @description Links are the links of a machine with others. */
+        Links: {
+            /** @description the name of this machine; absent: it has none, and no links */
+            machine?: string;
+            /** @description what others need to know of it, in one line; no secret */
+            card?: string;
+            /** @description the address of the hub; absent: none was chosen */
+            hub?: string;
+            /** @description how the hub's certificate is checked; absent: as the system does */
+            trust?: string;
             /**
-             * @description missing for Claude Code and for teambridge run
+             * @description of the connection with the hub; off: nothing here keeps one
              * @enum {string}
              */
-            runtime?: "opencode" | "acp";
-            /** @description empty: the usual command of the runtime, or a server that runs already */
-            command: string[];
-            /** @description the server that the agent works in */
-            url?: string;
-            passwordFile?: string;
-            profile?: string;
-            dir?: string;
-            /** @enum {string} */
-            onCut?: "nudge" | "report";
-            permissions?: string;
-            mode?: components["schemas"]["Mode"];
-            plain?: boolean;
-            createTeam?: boolean;
-            /** @description the agent is ended after it was idle for this time; missing: never */
-            idleExit?: string;
-            /**
-             * @description which reports that other agents are idle it gets; missing: those that say more
-             * @enum {string}
-             */
-            idleReports?: "all" | "result";
+            state: "connected" | "disconnected" | "off";
             /**
              * Format: date-time
-             * @description when it was added; missing for teambridge run
+             * @description since when it is connected, or is not
              */
-            created?: string;
-            /** @description starting, waiting, idle, working, asleep (the agent was ended because it was idle; the next message starts it), backing off, dead, stopped, ended (the agent was shut down, as it was asked to), local (the session is at a person's terminal), switching (it is being moved) */
-            state: string;
-            running: boolean;
-            queue: number;
-            deadLetters: number;
-            /** Format: date-time */
-            lastAck?: string;
-            /** Format: date-time */
-            started?: string;
-            pid?: number;
-            agentPid?: number;
-            session?: string;
+            since?: string;
+            /** @description why it is not connected, or the last error */
             reason?: string;
-            permissionMode?: string;
-            /** @description senders whose messages are held back, because they and the agent answered each other too often or a person held them */
-            held?: components["schemas"]["Hold"][];
-            place?: components["schemas"]["Place"];
-            /** @description how the agent works since its last message; missing for teambridge run, unless its session can move */
-            settings?: components["schemas"]["Mode"];
-            /** @description questions of the agent that wait for a person */
-            questions?: components["schemas"]["Question"][];
+            /** @description sorted by name */
+            machines: components["schemas"]["Machine"][];
         };
-        /** @description an agent asks whether it may use a tool, whether its plan is approved, or something else; all but id, digest, kind and at comes from the agent */
-        Question: {
-            id: string;
-            /** @description of tool and input */
-            digest: string;
-            /** @enum {string} */
-            kind: "permission" | "plan" | "question";
-            tool: string;
-            input?: {
-                [key: string]: unknown;
-            };
-            /** Format: date-time */
-            at: string;
-            /** @description the tool's name for people, as the runtime has it; an MCP server's tool can have that of a tool of the runtime */
-            display?: string;
-            /** @description of this use */
-            description?: string;
-            /** @description why it asks */
-            reason?: string;
-            blockedPath?: string;
-            /** @description which subagent asks; missing for the agent itself */
-            subagent?: string;
-            /** @description the plan to approve */
-            plan?: string;
-            /** @description permission updates that the runtime suggests */
-            suggestions?: {
-                [key: string]: unknown;
-            }[];
-            /** @description rules that can be allowed for the session, such as Bash(go test *) */
-            session?: string[];
+        /** @description Machine is another machine that there is a link with. */
+        Machine: {
+            machine: string;
+            /** @description its keys, which are pinned */
+            card: string;
+            /**
+             * @description away: it has been silent for 45 s or more; new: it was never heard
+             * @enum {string}
+             */
+            state: "here" | "away" | "new";
+            /**
+             * Format: date-time
+             * @description when it was last heard
+             */
+            heard?: string;
+            /** @description of its teambridge */
+            version?: string;
+            /** @description of this machine that it may write to */
+            teams: string[];
+            /** @description its teams that this machine may write to, as TEAM@MACHINE */
+            offers: string[];
+            /** @description messages for it that the hub does not have yet */
+            queued: number;
+            /** @description messages to it that the hub has, and that it has not confirmed */
+            stored: number;
+            /**
+             * Format: date-time
+             * @description when the oldest of these was sent
+             */
+            oldest?: string;
+            /** @description how much of what it sent was refused since the service was started: messages, frames that are none, changes of what it says of itself */
+            refused: number;
+            /** @description the last reason */
+            refusedWhy?: string;
         };
-        /** @description a Question, and the agent that asks it */
-        Asked: {
-            /** @description its id */
-            relay: string;
+        /** @description MarkRead says which messages to mark as read in an inbox of the person. */
+        MarkRead: {
+            /** @description one of ours; default: user */
+            inbox?: string;
+            ids: string[];
+        };
+        /** @description Marked says how many messages were marked. Those already read do not count. */
+        Marked: {
+            inbox: string;
+            /** @description those already read do not count */
+            marked: number;
+        };
+        /** @description Member is one member of a team, or an inbox without a member. It does not have the prompt that the member was started with, because that can hold secrets. */
+        Member: {
             team: string;
             member: string;
-            /** @enum {string} */
-            state: "open" | "allowed" | "denied";
-            id: string;
-            /** @description of tool and input */
-            digest: string;
-            /** @enum {string} */
-            kind: "permission" | "plan" | "question";
-            tool: string;
-            input?: {
-                [key: string]: unknown;
-            };
+            /**
+             * @description guest: a person who joined; none: an inbox without a member
+             * @enum {string}
+             */
+            role: "lead" | "agent" | "guest" | "none";
+            agentId?: string;
+            agentType?: string;
+            model?: string;
+            color?: string;
+            backendType?: string;
+            cwd?: string;
+            /** @description of the Claude Code that runs it, if that is known */
+            version?: string;
+            /** @description that version is too old: nothing that the agent does is proved */
+            outdated?: boolean;
             /** Format: date-time */
-            at: string;
-            /** @description the tool's name for people, as the runtime has it; an MCP server's tool can have that of a tool of the runtime */
-            display?: string;
-            /** @description of this use */
-            description?: string;
-            /** @description why it asks */
-            reason?: string;
-            blockedPath?: string;
-            /** @description which subagent asks; missing for the agent itself */
-            subagent?: string;
-            /** @description the plan to approve */
-            plan?: string;
-            /** @description permission updates that the runtime suggests */
-            suggestions?: {
-                [key: string]: unknown;
-            }[];
-            /** @description rules that can be allowed for the session, such as Bash(go test *) */
-            session?: string[];
+            joinedAt?: string;
+            /** @description the inbox file exists */
+            inbox: boolean;
+            /** @description unread rows */
+            unread: number;
+            /** @description the state of the relay of a headless agent */
+            relay?: string;
+            /** @description of its session, if it can move */
+            place?: components["schemas"]["Place"];
+            /** @description the problem with the inbox file */
+            problem?: string;
         };
+        /** @description Membership is a team, and the name of the person in it. */
+        Membership: {
+            team: string;
+            member: string;
+        };
+        /** @description Message is a row of an inbox. */
+        Message: {
+            team: string;
+            inbox: string;
+            id: string;
+            from: string;
+            text: string;
+            /** @description as in the row; may be any text */
+            timestamp: string;
+            read: boolean;
+            summary: string;
+            color: string;
+            /** @description message, the type of a structured text, or answer: see Answer */
+            kind: string;
+            /** @description it is no longer in its inbox */
+            gone: boolean;
+        };
+        /** @description MessageEvent says that a message appeared, was read, or left its inbox. */
+        MessageEvent: {
+            /** @description of the change; the message has its own */
+            seq: number;
+            /** @enum {string} */
+            change: "appeared" | "read" | "gone";
+            message: components["schemas"]["Record"];
+        };
+        /** @description Mode says how an agent works. What is missing stays as it is, and null is the agent's default. */
+        Mode: {
+            permissionMode?: string | null;
+            model?: string | null;
+            fallbackModel?: string | null;
+            customSystemPrompt?: string | null;
+            appendSystemPrompt?: string | null;
+            allowedTools?: string[] | null;
+            disallowedTools?: string[] | null;
+        };
+        /** @description NewBroadcast is a message to all agents of a team. */
+        NewBroadcast: {
+            text: string;
+            summary?: string;
+            color?: string;
+            from?: string;
+            /** @description as in NewMessage */
+            protocol?: boolean;
+            /** @description members to leave out; the sender is always left out */
+            except?: string[];
+            includeLead?: boolean;
+            /**
+             * @description pane: type it into the tmux pane that config.json has for the member; session: write it to the session of the member's process; queue: put it into Codex's queue, for a session of Codex that takes no messages, whose model takes it for the words of its person. Members of the teams tmux and sessions need none
+             * @enum {string}
+             */
+            via?: "" | "pane" | "session" | "queue";
+            /**
+             * @description when it is typed into the pane: queued (the default), also while the agent works; important, the same, before other messages; when-idle, only at an empty prompt; urgent, after Esc, which stops the agent. Never into a draft or a dialog
+             * @enum {string}
+             */
+            policy?: "" | "queued" | "important" | "when-idle" | "urgent";
+            /** @description put what a person has typed in the pane aside while the message is typed */
+            saveDraft?: boolean;
+            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
+            notifyOnStop?: boolean;
+            /** @description the socket of the tmux server with the pane of via; default: that of the service */
+            tmux?: string;
+            /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
+            requireAgent?: boolean;
+        };
+        /** @description NewJoin says how to join a team. */
+        NewJoin: {
+            /** @description the name; default: operator, and then it is refused (409) if agents can write to user without it; with remote: MEMBER-MACHINE */
+            as?: string;
+            /** @description the directory of the person, which config.json gets; default: that of the lead */
+            dir?: string;
+            /** @description Remote is MEMBER@TEAM@MACHINE, if the name is to stand for a member on another machine, so that agents can write to it. */
+            remote?: string;
+        };
+        /** @description NewLink says what a machine is for others. */
+        NewLink: {
+            /** @description the name of this machine: a to z, 0 to 9 and -, 32 at most; default: the one that it has. Another one is refused (409) while there are links */
+            machine?: string;
+            /** @description the address of the hub: ssh://[USER@]HOST[:PORT], tls://HOST[:PORT], or nats://HOST[:PORT] on this machine, and nothing after it; default: the one that it has */
+            hub?: string;
+            /** @description with a hub: a file of certificates, or the SHA-256 fingerprint of the hub's own; default: as the system does */
+            trust?: string;
+            /** @description have a new key; the hub and the other machines have to be given the new card */
+            newKey?: boolean;
+        };
+        /** @description NewMachine is a machine to make a link with. */
+        NewMachine: {
+            /** @description as the card of Links there */
+            card: string;
+            /** @description teams here that it may write to */
+            teams?: string[];
+            /** @description take this card in place of the one that is pinned */
+            replace?: boolean;
+        };
+        /** @description NewMessage is a message to send. Only Text is needed. Its id is the header Idempotency-Key: sending again under the same id is sending once. */
+        NewMessage: {
+            /** @description not blank, at most 100 KiB */
+            text: string;
+            /** @description one line that is shown next to the sender, at most 1 KiB */
+            summary?: string;
+            /** @enum {string} */
+            color?: "" | "blue" | "green" | "yellow" | "purple" | "orange" | "pink" | "cyan" | "red";
+            /** @description the sender; default: from of the team */
+            from?: string;
+            /** @description the text may be an object of Claude Code's own protocol, such as {"type":"shutdown_request"}, which agents obey. Without it, such a text is refused (403); in the name of an agent it is always refused */
+            protocol?: boolean;
+            /** @description Mode and Isolated are only for members that the service relays to, and only if the person is the sender. Mode changes how the agent works from this message on. Isolated keeps the message from being joined with others. See package relay. */
+            mode?: components["schemas"]["Mode"];
+            /** @description do not join it with other messages. Only for user prompts */
+            isolated?: boolean;
+            /** @description Force sends even if nobody is known to read the inbox, or if it is unknown whether the id was sent before. */
+            force?: boolean;
+            /** @description check everything, and send nothing: the answer is 200, and its state dry-run */
+            dryRun?: boolean;
+            /**
+             * @description pane: type it into the tmux pane that config.json has for the member; session: write it to the session of the member's process; queue: put it into Codex's queue, for a session of Codex that takes no messages, whose model takes it for the words of its person. Members of the teams tmux and sessions need none
+             * @enum {string}
+             */
+            via?: "" | "pane" | "session" | "queue";
+            /**
+             * @description when it is typed into the pane: queued (the default), also while the agent works; important, the same, before other messages; when-idle, only at an empty prompt; urgent, after Esc, which stops the agent. Never into a draft or a dialog
+             * @enum {string}
+             */
+            policy?: "" | "queued" | "important" | "when-idle" | "urgent";
+            /** @description put what a person has typed in the pane aside while the message is typed */
+            saveDraft?: boolean;
+            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
+            notifyOnStop?: boolean;
+            /** @description the socket of the tmux server with the pane of via; default: that of the service */
+            tmux?: string;
+            /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
+            requireAgent?: boolean;
+            /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
+            wait?: string;
+        };
+        /** @description NewPane is the request to register a pane. Member and Target are needed. */
+        NewPane: {
+            /** @description the name to register it under */
+            member: string;
+            /** @description %12, or session:window.pane */
+            target: string;
+            /** @description of the tmux server; default: that of a plain tmux */
+            socket?: string;
+            /**
+             * @description claude (the default) or generic: how its screen is read
+             * @enum {string}
+             */
+            profile?: "" | "claude" | "generic";
+            /** @description give a registered name this pane; what waits goes there */
+            replace?: boolean;
+        };
+        /** @description NewPlace asks for a session to be moved. */
+        NewPlace: {
+            /**
+             * @description local or remote
+             * @enum {string}
+             */
+            to: "local" | "remote";
+            /** @description interrupt a turn, and give up a draft that cannot be kept */
+            force?: boolean;
+        };
+        /** @description NewQuestion is a message that waits for its answer. */
+        NewQuestion: {
+            /** @description not blank, at most 100 KiB */
+            text: string;
+            /** @description one line that is shown next to the sender, at most 1 KiB */
+            summary?: string;
+            /** @enum {string} */
+            color?: "" | "blue" | "green" | "yellow" | "purple" | "orange" | "pink" | "cyan" | "red";
+            /** @description the sender; default: from of the team */
+            from?: string;
+            /** @description the text may be an object of Claude Code's own protocol, such as {"type":"shutdown_request"}, which agents obey. Without it, such a text is refused (403); in the name of an agent it is always refused */
+            protocol?: boolean;
+            /** @description Mode and Isolated are only for members that the service relays to, and only if the person is the sender. Mode changes how the agent works from this message on. Isolated keeps the message from being joined with others. See package relay. */
+            mode?: components["schemas"]["Mode"];
+            /** @description do not join it with other messages. Only for user prompts */
+            isolated?: boolean;
+            /** @description Force sends even if nobody is known to read the inbox, or if it is unknown whether the id was sent before. */
+            force?: boolean;
+            /** @description check everything, and send nothing: the answer is 200, and its state dry-run */
+            dryRun?: boolean;
+            /**
+             * @description pane: type it into the tmux pane that config.json has for the member; session: write it to the session of the member's process; queue: put it into Codex's queue, for a session of Codex that takes no messages, whose model takes it for the words of its person. Members of the teams tmux and sessions need none
+             * @enum {string}
+             */
+            via?: "" | "pane" | "session" | "queue";
+            /**
+             * @description when it is typed into the pane: queued (the default), also while the agent works; important, the same, before other messages; when-idle, only at an empty prompt; urgent, after Esc, which stops the agent. Never into a draft or a dialog
+             * @enum {string}
+             */
+            policy?: "" | "queued" | "important" | "when-idle" | "urgent";
+            /** @description put what a person has typed in the pane aside while the message is typed */
+            saveDraft?: boolean;
+            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
+            notifyOnStop?: boolean;
+            /** @description the socket of the tmux server with the pane of via; default: that of the service */
+            tmux?: string;
+            /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
+            requireAgent?: boolean;
+            /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
+            wait?: string;
+            /** @description how long to wait for the answer, such as 5m; default: forever */
+            timeout?: string;
+            /** @description the directory of the person, which config.json gets if the team is joined; default: that of the lead */
+            dir?: string;
+        };
+        /** @description NewRelay is the request to add a relay: which agent to run, and how. */
         NewRelay: {
             /** @description need not exist yet */
             team: string;
             /** @description a name, or lead */
             member: string;
             /**
-             * @description what the agent is; empty is claude
+             * @description claude, opencode, or acp, which is any program that speaks the Agent Client Protocol; empty is claude
              * @enum {string}
              */
             runtime?: "" | "claude" | "opencode" | "acp";
@@ -3559,84 +3650,24 @@ export interface components {
             /** @description create the team, with the member as its lead, if it does not exist; take it over if the service that created it was killed */
             createTeam?: boolean;
         };
-        Permit: {
-            /** @description the id of the question */
-            question: string;
-            /** @description the digest of the question */
-            digest: string;
-            allow: boolean;
-            /** @description one of the question's session rules, to allow until the agent is restarted */
-            session?: string;
-            /** @description texts by question, to a question of kind question; needed to allow it. Several choices are separated by a comma and a space. */
-            answers?: {
-                [key: string]: string;
-            };
-            /** @description told to the agent if the tool is not allowed */
-            reason?: string;
-        };
-        /** @description a message on its way to a headless agent */
-        Delivery: {
-            /** @description its own id */
-            delivery: string;
+        /** @description NewShare says that a machine may write to a team, or may no longer. */
+        NewShare: {
+            /** @description a team here; it need not exist yet */
             team: string;
-            member: string;
-            /** @description of the message */
-            id: string;
-            from: string;
-            kind: string;
-            /** @enum {string} */
-            state: "claimed" | "written" | "accepted" | "cut" | "done" | "cancelled" | "failed" | "dropped" | "taken_by_agent" | "skipped";
-            reason: string;
-            /**
-             * Format: date-time
-             * @description when it reached the state
-             */
-            at: string;
-            /** @description it is a user prompt */
-            person?: boolean;
+            /** @description the machine may no longer write to it */
+            stop?: boolean;
         };
-        /** @description an event of a message on its way to a headless agent or, without delivery, of the relay */
-        RelayEvent: {
+        /** @description Page is one page of the messages of a team, in the order of their numbers (Seq), in which they were recorded. People see them in the order of FirstSeen, as "teambridge history" and the page show them: one that was sent without a service is recorded later, and can have a larger number than the answer to it. */
+        Page: {
+            messages: components["schemas"]["Record"][];
+            /** @description there are more, as there can be with fewer than limit, since an answer has about 4 MiB of texts at most: after the last one if the request had after and not before, otherwise before the first one */
+            more: boolean;
+            /** @description Seq is the last number in the journal before the messages were read. Events after it miss nothing, but can repeat what is here. */
             seq: number;
-            team: string;
-            /** @description the team's, in milliseconds */
-            createdAt: number;
-            member: string;
-            /**
-             * Format: date-time
-             * @description when it happened
-             */
-            at: string;
-            /** @description of a message, as in Delivery; of a relay: waiting, running (again if the process or session changed), asleep, backing off, dead, ended; held or released, of the messages of a sender. A message to a pane is claimed while it waits, held if it does so for a reason, written when it is typed, accepted when Enter was pressed, done when the agent has taken it, given when the agent's model was given it, and finished at the end of its task */
-            state: string;
-            reason?: string;
-            delivery?: string;
-            /** @description of the message */
-            id?: string;
-            from?: string;
-            /** @description it is a user prompt */
-            person?: boolean;
-            /** @description it is typed into a pane */
-            pane?: boolean;
-            /** @description of the agent; missing if it does not run */
-            agentPid?: number;
-            /** @description of the agent */
-            session?: string;
+            /** @description your names in the team, also after it has ended */
+            ours: string[];
         };
-        /** @description what happened to a relayed message, to one that is typed into a pane, or to one to another machine */
-        Fate: {
-            delivery: string;
-            /** @description claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped; to a pane also held, given, finished: see RelayEvent; to another machine queued, stored, received, verified, consumed, seen, refused, lost, unknown, failed, dropped */
-            state: string;
-            reason?: string;
-            /** Format: date-time */
-            at: string;
-            /** @description where it goes, if that is another machine */
-            machine?: string;
-            /** @description it is typed into a pane */
-            pane?: boolean;
-        };
-        /** @description a tmux pane that was registered as a recipient */
+        /** @description Pane is a tmux pane that was registered as a recipient, under the name Member. */
         Pane: {
             /** @description tmux */
             team: string;
@@ -3660,9 +3691,10 @@ export interface components {
             queue: number;
             /** @description why the first of them waits */
             reason?: string;
+            /** @description what is in the pane now */
             look?: components["schemas"]["PaneLook"];
         };
-        /** @description what one look at a pane saw; texts come from its screen */
+        /** @description PaneLook is what one look at a pane saw. */
         PaneLook: {
             /**
              * @description empty: an agent waits at its prompt, at which nothing is typed; busy: it works; draft: a person has typed something; dialog: the agent asks its person something; unknown: the screen shows none of these; closed: nothing can be typed, for the reason; gone: there is no such pane any more
@@ -3687,10 +3719,10 @@ export interface components {
             queued: number;
             /** @description what the agent asks */
             dialog?: string;
-            /** @description what a person has typed; only a test has it */
+            /** @description the text of a person; only if it was asked for */
             draft?: string;
         };
-        /** @description a Pane, and what a message to it would do now */
+        /** @description PaneTest says what a message to a pane would do now. */
         PaneTest: {
             /** @description tmux */
             team: string;
@@ -3714,6 +3746,7 @@ export interface components {
             queue: number;
             /** @description why the first of them waits */
             reason?: string;
+            /** @description what is in the pane now */
             look?: components["schemas"]["PaneLook"];
             /**
              * @description of the message
@@ -3726,79 +3759,138 @@ export interface components {
             held?: string;
             /** @description the same for people */
             hold?: string;
-            /** @description the prompt was found, so that it is known whether there is a draft */
+            /** @description its prompt was found, so that it is known whether there is a draft */
             prompt?: boolean;
         };
-        NewPane: {
-            /** @description the name to register it under */
-            member: string;
-            /** @description %12, or session:window.pane */
-            target: string;
-            /** @description of the tmux server; default: that of a plain tmux */
-            socket?: string;
+        /** @description Patch is one change of a file. */
+        Patch: {
+            /** Format: date-time */
+            at: string;
+            /** @description the hunks of a unified diff */
+            text: string;
+            /** @description the text is the beginning of a longer one */
+            cut?: boolean;
+        };
+        /** @description PayloadResult is what became of one line. Either Sent or Dropped is set. */
+        PayloadResult: {
+            /** @description from 1 */
+            line: number;
+            sent?: components["schemas"]["Sent"];
             /**
-             * @description how its screen is read; default: claude
+             * @description its form, legacy or modern, which the service does not take now
              * @enum {string}
              */
-            profile?: "" | "claude" | "generic";
-            /** @description give a registered name this pane; what waits goes there */
-            replace?: boolean;
+            dropped?: "legacy" | "modern";
         };
-        /** @description the message that a status rests on; all empty if the member has said nothing since it was started */
-        Evidence: {
-            inbox: string;
-            id: string;
-            kind: string;
-            timestamp: string;
+        /** @description Permit answers a Question. */
+        Permit: {
+            /** @description the id of the question */
+            question: string;
+            /** @description its digest: an answer to another input is refused */
+            digest: string;
+            allow: boolean;
+            /** @description Session, if allowed, is one of the question's session rules. It is allowed until the agent is restarted. */
+            session?: string;
+            /** @description texts by question, to a question of kind question; needed to allow it. Several choices are separated by a comma and a space. */
+            answers?: {
+                [key: string]: string;
+            };
+            /** @description told to the agent if the tool is not allowed */
+            reason?: string;
         };
-        Record: {
-            team: string;
-            /** @description whose inbox it is in */
-            inbox: string;
-            /** @description not always unique; seq is */
-            id: string;
-            from: string;
+        /** @description Piece is a part of a snippet. */
+        Piece: {
             text: string;
-            /** @description as the sender wrote it; may be any text */
-            timestamp: string;
-            read: boolean;
-            summary: string;
-            color: string;
-            /** @description message, the type of a structured text, or answer; of work: text, thinking, tool, file, service, turn */
-            kind: string;
-            /** @description it is no longer in its inbox */
-            gone: boolean;
-            /** @description when it appeared */
-            seq: number;
-            /** @description the team's, in milliseconds */
-            createdAt: number;
-            /** @description a confirmation that nobody needs to read */
-            noise: boolean;
-            /** Format: date-time */
-            firstSeen: string;
-            /**
-             * Format: date-time
-             * @description when it was first seen as read
-             */
-            readAt?: string;
-            /**
-             * Format: date-time
-             * @description when it was first missing
-             */
-            goneAt?: string;
-            relay?: components["schemas"]["Fate"];
-            /** @description a user prompt to a headless agent, which was never in the inbox */
-            person?: boolean;
-            answer?: components["schemas"]["Answer"];
-            work?: components["schemas"]["Work"];
-            receipt?: components["schemas"]["Receipt"];
+            /** @description it matches the search */
+            match: boolean;
         };
-        /** @description what happened to a sent message */
+        /** @description Place says where a session runs that can move between a person's terminal (local) and a relay (remote). */
+        Place: {
+            /**
+             * @description local or remote
+             * @enum {string}
+             */
+            at: "local" | "remote";
+            /**
+             * @description where it is going
+             * @enum {string}
+             */
+            to?: "local" | "remote";
+            /**
+             * @description where somebody asked it to be, until it is there or that is refused
+             * @enum {string}
+             */
+            wanted?: "local" | "remote";
+            /** @description why it has not gone there yet */
+            reason?: string;
+            /** @description why the last request was refused */
+            refused?: string;
+            /**
+             * Format: date-time
+             * @description since when it is so
+             */
+            since: string;
+        };
+        /** @description Placed is where the session of a member is. */
+        Placed: {
+            team: string;
+            member: string;
+            place: components["schemas"]["Place"];
+        };
+        /** @description Problem is an error of the service (RFC 9457). */
+        Problem: {
+            /** @description urn:teambridge:CODE */
+            type: string;
+            title: string;
+            status: number;
+            /** @description what went wrong */
+            detail: string;
+            /** @enum {string} */
+            code: "ambiguous_team" | "body" | "body_too_large" | "busy" | "compromised" | "conflict" | "corrupt" | "error" | "forbidden" | "foreign_lock" | "gone" | "id_taken" | "interrupted" | "invalid" | "locked" | "lost" | "method" | "no_answer" | "no_ledger" | "no_route" | "not_found" | "not_in_flight" | "output" | "permission" | "read_only" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unavailable" | "unknown" | "usage";
+            /** @description what to do about it; may be empty */
+            hint: string;
+            /** @description names similar to one that was not found, or of teams that could be meant */
+            nearest?: string[];
+            /** @description of the request, which cannot have it */
+            option?: string;
+        };
+        /** @description Question asks a person to allow an agent to use a tool, to approve its plan, or to answer what it asks. All but ID, Digest, Kind and At comes from the agent. It is answered by a Permit. */
+        Question: {
+            id: string;
+            /** @description of Tool and Input */
+            digest: string;
+            /** @enum {string} */
+            kind: "permission" | "plan" | "question";
+            tool: string;
+            input?: {
+                [key: string]: unknown;
+            };
+            /** Format: date-time */
+            at: string;
+            /** @description the tool's name for people, as the runtime has it; an MCP server's tool can have that of a tool of the runtime */
+            display?: string;
+            /** @description of this use */
+            description?: string;
+            /** @description why it asks */
+            reason?: string;
+            blockedPath?: string;
+            /** @description which subagent asks; missing for the agent itself */
+            subagent?: string;
+            /** @description the plan to approve */
+            plan?: string;
+            /** @description permission updates that the runtime suggests */
+            suggestions?: {
+                [key: string]: unknown;
+            }[];
+            /** @description rules that can be allowed for the session, such as Bash(go test *) */
+            session?: string[];
+        };
+        /** @description Receipt says what happened to a sent message. */
         Receipt: {
-            /** @description of its last change */
+            /** @description the number of its last change in the journal */
             seq: number;
             team: string;
-            /** @description the team's, in milliseconds */
+            /** @description of the team, in milliseconds */
             createdAt: number;
             /** @description whose inbox it was sent to */
             member: string;
@@ -3809,7 +3901,7 @@ export interface components {
              * @enum {string}
              */
             state: "verified" | "consumed" | "lost" | "unknown";
-            /** @description why it is lost or unknown */
+            /** @description why the state is lost or unknown */
             reason?: string;
             /** Format: date-time */
             verifiedAt?: string;
@@ -3822,65 +3914,605 @@ export interface components {
             seenAt?: string;
             /**
              * Format: date-time
-             * @description when it became lost or unknown
+             * @description when the state became lost or unknown
              */
             lostAt?: string;
         };
-        Page: {
-            messages: components["schemas"]["Record"][];
-            /** @description there are more, as there can be with fewer than limit, since an answer has about 4 MiB of texts at most: after the last one if the request had after and not before, otherwise before the first one */
-            more: boolean;
-            /** @description the last number in the journal before the messages were read: events after it miss nothing */
-            seq: number;
-            /** @description your names in the team, also after it has ended */
-            ours: string[];
-        };
-        Found: {
-            hits: components["schemas"]["Hit"][];
-            /** @description there are older ones, also if an answer has fewer than limit: request them with before */
-            more: boolean;
-            /** @description confirmations that were left out */
-            hidden?: number;
-        };
-        /** @description a Record with a snippet */
-        Hit: {
+        /** @description Record is a message in the journal. */
+        Record: {
             team: string;
             inbox: string;
             id: string;
             from: string;
             text: string;
+            /** @description as in the row; may be any text */
             timestamp: string;
             read: boolean;
             summary: string;
             color: string;
+            /** @description message, the type of a structured text, or answer: see Answer */
             kind: string;
+            /** @description it is no longer in its inbox */
             gone: boolean;
+            /** @description its number in the journal, in order of appearance */
             seq: number;
+            /** @description of the team, in milliseconds; it tells teams with the same name apart */
             createdAt: number;
+            /** @description a confirmation that nobody needs to read; left out unless asked for */
             noise: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description to the microsecond
+             */
             firstSeen: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was first seen as read
+             */
             readAt?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was first missing
+             */
             goneAt?: string;
-            relay?: components["schemas"]["Fate"];
-            person?: boolean;
-            answer?: components["schemas"]["Answer"];
-            work?: components["schemas"]["Work"];
             receipt?: components["schemas"]["Receipt"];
-            snippet: components["schemas"]["Piece"][];
+            /** @description what happened to it if it was relayed */
+            relay?: components["schemas"]["Fate"];
+            /** @description Person marks a user prompt to a headless agent. It was never in the inbox, and no row of an inbox can claim to be one. */
+            person?: boolean;
+            /** @description Answer marks the last text of a headless agent in a turn. It was never in the inbox, which is the agent's own, and no row can claim to be one. */
+            answer?: components["schemas"]["Answer"];
+            /** @description Work marks what an agent said or did in the middle of a turn. The message is in its own inbox, from itself; its kind is that of the work, and its text is one line for a tool call. No row of an inbox can claim to be work. */
+            work?: components["schemas"]["Work"];
         };
-        /** @description the message is the last text of a headless agent in a turn; it was never in the inbox, which is the agent's own */
-        Answer: {
-            /** @description the id of what the agent was given in one turn */
-            frame: string;
-            /** @description the ids of the messages in it */
-            inReplyTo: string[];
-            /** @description it was longer than 1 MiB, and was cut */
-            truncated?: boolean;
+        /** @description Relay is the state of the relay of one headless member. */
+        Relay: {
+            /** @description starting, waiting, idle, working, asleep (the agent was ended because it was idle; the next message starts it), backing off, dead, stopped, ended (the agent was shut down, as it was asked to), local (the session is at a person's terminal), switching (it is being moved) */
+            state: string;
+            running: boolean;
+            /** @description messages that were claimed and are not done */
+            queue: number;
+            /** @description messages that could not be delivered */
+            deadLetters: number;
+            /**
+             * Format: date-time
+             * @description when the agent last accepted or finished a message
+             */
+            lastAck?: string;
+            /**
+             * Format: date-time
+             * @description when the agent was last started
+             */
+            started?: string;
+            /** @description of the relay */
+            pid?: number;
+            /** @description of the agent */
+            agentPid?: number;
+            session?: string;
+            /** @description why it waits, is asleep or is dead, or what is held */
+            reason?: string;
+            /** @description what the agent reports of its permissions, such as default, plan or acceptEdits; missing if it has not since it was started, or none runs */
+            permissionMode?: string;
+            /** @description senders whose messages are held back, because they and the agent answered each other too often or a person held them */
+            held?: components["schemas"]["Hold"][];
+            /** @description of a session that can move, while its launcher runs */
+            place?: components["schemas"]["Place"];
         };
-        /** @description the record is what an agent said or did in the middle of a turn, in its own inbox, from itself. A tool call is one record, from its start to its end; its text is one line */
+        /** @description RelayEntry is a relay that was added to the service, or one that "teambridge run" runs or ran. */
+        RelayEntry: {
+            /** @description its id; for "teambridge run", derived from the inbox */
+            relay: string;
+            team: string;
+            member: string;
+            /**
+             * @description opencode or acp; empty: Claude Code, or the relay is of "teambridge run"
+             * @enum {string}
+             */
+            runtime?: "opencode" | "acp";
+            /** @description empty: the usual command of the runtime, or a server that runs already */
+            command: string[];
+            /** @description of the server that the agent works in; empty: one is started */
+            url?: string;
+            passwordFile?: string;
+            profile?: string;
+            dir?: string;
+            /** @enum {string} */
+            onCut?: "nudge" | "report";
+            permissions?: string;
+            mode?: components["schemas"]["Mode"];
+            plain?: boolean;
+            createTeam?: boolean;
+            /** @description the agent is ended after it was idle for this time; missing: never */
+            idleExit?: string;
+            /**
+             * @description which reports that other agents are idle it gets; missing: those that say more
+             * @enum {string}
+             */
+            idleReports?: "all" | "result";
+            /**
+             * Format: date-time
+             * @description when it was added; missing for teambridge run
+             */
+            created?: string;
+            /** @description starting, waiting, idle, working, asleep (the agent was ended because it was idle; the next message starts it), backing off, dead, stopped, ended (the agent was shut down, as it was asked to), local (the session is at a person's terminal), switching (it is being moved) */
+            state: string;
+            running: boolean;
+            /** @description messages that were claimed and are not done */
+            queue: number;
+            /** @description messages that could not be delivered */
+            deadLetters: number;
+            /**
+             * Format: date-time
+             * @description when the agent last accepted or finished a message
+             */
+            lastAck?: string;
+            /**
+             * Format: date-time
+             * @description when the agent was last started
+             */
+            started?: string;
+            /** @description of the relay */
+            pid?: number;
+            /** @description of the agent */
+            agentPid?: number;
+            session?: string;
+            /** @description why it waits, is asleep or is dead, or what is held */
+            reason?: string;
+            /** @description what the agent reports of its permissions, such as default, plan or acceptEdits; missing if it has not since it was started, or none runs */
+            permissionMode?: string;
+            /** @description senders whose messages are held back, because they and the agent answered each other too often or a person held them */
+            held?: components["schemas"]["Hold"][];
+            /** @description of a session that can move, while its launcher runs */
+            place?: components["schemas"]["Place"];
+            /** @description how the agent works since its last message; missing for teambridge run, unless its session can move */
+            settings?: components["schemas"]["Mode"];
+            /** @description that wait for a person; only the service knows them */
+            questions?: components["schemas"]["Question"][];
+        };
+        /** @description RelayEvent is an event of a message on its way to a headless agent or, if Delivery is empty, of the relay itself. */
+        RelayEvent: {
+            seq: number;
+            team: string;
+            /** @description of the team, in milliseconds */
+            createdAt: number;
+            member: string;
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
+            at: string;
+            /** @description of a message, as in Delivery; of a relay: waiting, running (again if the process or session changed), asleep, backing off, dead, ended; held or released, of the messages of a sender. A message to a pane is claimed while it waits, held if it does so for a reason, written when it is typed, accepted when Enter was pressed, done when the agent has taken it, given when the agent's model was given it, and finished at the end of its task */
+            state: string;
+            reason?: string;
+            delivery?: string;
+            /** @description of the message */
+            id?: string;
+            from?: string;
+            /** @description it is a user prompt */
+            person?: boolean;
+            /** @description it is typed into a pane */
+            pane?: boolean;
+            /** @description of the agent; missing if it does not run */
+            agentPid?: number;
+            /** @description of the agent */
+            session?: string;
+        };
+        /** @description Report is what a checkup found, and how much it has looked at. */
+        Report: {
+            findings: components["schemas"]["Finding"][];
+            /** @description that were looked at */
+            teams: number;
+            /** @description that were looked at */
+            inboxes: number;
+        };
+        /** @description Reset says that events were deleted before the client got them: it must read everything again. Events continue after Seq. */
+        Reset: {
+            /** @description events continue after it */
+            seq: number;
+        };
+        /** @description Rows are messages that were read from inboxes. */
+        Rows: {
+            messages: components["schemas"]["Message"][];
+            /** @description confirmations that were left out */
+            hidden: number;
+            /** @description with inboxes that are not in Messages */
+            problems?: components["schemas"]["Error"][];
+            /** @description what else may be missing */
+            notes?: string[];
+        };
+        /** @description Sent is the result of sending a message. */
+        Sent: {
+            team: string;
+            /** @description whose inbox it is in */
+            member: string;
+            id: string;
+            /**
+             * @description consumed: only with an answer or as an outcome; seen: only as an outcome; failed: only in a broadcast, with error, or if the message never left for another machine; dry-run: with dryRun; of a message to another machine: queued (here), stored (the hub has it), received (its ledger has it), then verified, consumed and seen as here, or refused, lost, unknown (nobody knows whether it arrived) or dropped; of a message to a pane: waiting (it was not typed yet), confirmed (the agent has taken it), unconfirmed (it was typed, but nothing shows that the agent has taken it), not_sent
+             * @enum {string}
+             */
+            state: "verified" | "consumed" | "seen" | "failed" | "waiting" | "confirmed" | "unconfirmed" | "not_sent" | "dry-run" | "queued" | "stored" | "received" | "refused" | "lost" | "unknown" | "dropped";
+            /** @description it was sent before, and was not sent again */
+            deduplicated: boolean;
+            /** @description the history has it; false if it was forced without a ledger, or was not sent */
+            recorded: boolean;
+            /** @description somebody will read it, as far as is known */
+            reachable: boolean;
+            /**
+             * @description why nobody may read it: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread; outdated: what becomes of it is not proved
+             * @enum {string}
+             */
+            reach?: "not-a-member" | "lead-gone" | "agent-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread" | "outdated";
+            /** @description the member cannot write to the name of the sender; to join the team gives one that it can */
+            noAnswer?: boolean;
+            /** @description the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with */
+            unlisted?: string;
+            waitedMs: number;
+            /** @description the id of the delivery, if it goes to a headless agent as a user prompt, to a pane, or to another machine */
+            delivery?: string;
+            /** @description why a message to a pane waits, is unconfirmed or was not sent; of one to another machine, why it ended or may take long */
+            reason?: string;
+            /** @description of a broadcast to this member, or of the outcome */
+            error?: components["schemas"]["Error"];
+        };
+        /** @description SentPayloads is what became of payloads of the session protocol. */
+        SentPayloads: {
+            /** @description how many payloads */
+            dropped: number;
+            /** @description in the order of the lines */
+            results: components["schemas"]["PayloadResult"][];
+        };
+        /** @description ServiceVersion is the version of the service. */
+        ServiceVersion: {
+            /** @description of the module; "(devel)" for a build from a checkout */
+            version: string;
+            commit?: string;
+            go: string;
+            os: string;
+            arch: string;
+            /** @description it refuses every change, and relays nothing */
+            readOnly: boolean;
+            /** @description grows with the operations that there are */
+            operations: number;
+        };
+        /** @description Session is a living process of Claude Code on this machine, with the session that it has now, or a session of Codex that a living process holds. Nothing has to be set up for it. */
+        Session: {
+            /** @description that its person gave it, or that Claude Code made of the directory */
+            name: string;
+            /** @description its id; /clear and /resume change it */
+            session: string;
+            /** @description of Codex, several sessions can be in one process */
+            pid: number;
+            cwd: string;
+            /** @description of Claude Code; empty if it does not say, as old ones do not */
+            version: string;
+            /** @description that version is too old: the session cannot be reached, and what it does is unknown */
+            outdated?: boolean;
+            /** Format: date-time */
+            startedAt?: string;
+            /** @description no person is at a terminal */
+            headless?: boolean;
+            /**
+             * @description what it does: idle and its like
+             * @enum {string}
+             */
+            word: "working" | "waiting for you" | "idle" | "unknown";
+            /** @description what it waits for */
+            why?: string;
+            /**
+             * Format: date-time
+             * @description nil if it is not known
+             */
+            wordSince?: string;
+            /** @description As is its name in messages, once something was sent to it or by it: that which it had then, and another one if two had that. */
+            as?: string;
+            /** @description Team and Member are whose session it is, if it is that of a lead or a teammate. */
+            team?: string;
+            member?: string;
+            /** @description teambridge runs it */
+            relayed?: boolean;
+            /** @description Socket says that it listens for messages of other sessions, as it does unless that is switched off. */
+            socket?: boolean;
+            /**
+             * @description how a message reaches it; absent if none does. Those with the ways session, hook and codex are the members of the team sessions, which has no lead, by name, id, process id or directory
+             * @enum {string}
+             */
+            way?: "inbox" | "session" | "hook" | "codex";
+            /**
+             * @description whose session it is, if it is not Claude Code's. Several sessions of Codex can be in one process
+             * @enum {string}
+             */
+            program?: "codex" | "qwen";
+        };
+        /** @description SignIn is a URL that opens the page of the service signed in. It works once. */
+        SignIn: {
+            url: string;
+            /**
+             * Format: date-time
+             * @description when it expires
+             */
+            until: string;
+            /** @description File, if it was asked for, is a page that only the user can read and that forwards to URL. It can be named in the arguments of a program, which every user of the machine can read. It is removed when URL was used or has expired. */
+            file?: string;
+        };
+        /** @description Snapshot is the state of all teams and their agents. */
+        Snapshot: {
+            teams: components["schemas"]["Team"][];
+            status: components["schemas"]["Status"][];
+            /** @description what waits for a person */
+            attention: components["schemas"]["Attention"][];
+        };
+        /** @description Status says what one agent is doing, and how we know. Word is for people and rests on all sources. State and Detail rest on messages and recorded turns alone. */
+        Status: {
+            team: string;
+            member: string;
+            /** @enum {string} */
+            state: "ACTIVE" | "IDLE" | "TERMINATED";
+            /** Format: date-time */
+            since: string;
+            /** @enum {string} */
+            detail: "working" | "waiting" | "failed" | "stale" | "shut down";
+            /** @description zero if the member has said nothing since it was started */
+            evidence: components["schemas"]["Evidence"];
+            unread: number;
+            /** @description entries of its inbox that are no messages */
+            passedOver?: number;
+            /** @description that Claude Code gave it, such as "blue" */
+            color?: string;
+            /** @description of a headless agent */
+            relay?: components["schemas"]["Relay"];
+            /**
+             * @description for people; it rests on all that is known, and state and detail on messages and turns alone
+             * @enum {string}
+             */
+            word: "working" | "waiting for you" | "idle" | "blocked" | "ended" | "unknown";
+            /** @description what blocks it, what it waits for, why it ended or is unknown, or how its last turn ended */
+            why?: string;
+            /** Format: date-time */
+            wordSince: string;
+            /**
+             * Format: date-time
+             * @description when it last said or did something; when it joined if it never has
+             */
+            heard: string;
+            /**
+             * @description what word rests on: evidence, a recorded turn, sessions/<pid>.json of its process, relay, an open question, config.json, its tmux pane, what its machine said last
+             * @enum {string}
+             */
+            basis: "message" | "turn" | "process" | "relay" | "question" | "team" | "pane" | "machine";
+            /** @description the process that Word rests on */
+            pid?: number;
+            /**
+             * @description of a session: whose it is, if it is not Claude Code's
+             * @enum {string}
+             */
+            program?: "codex" | "qwen";
+            /**
+             * @description where an overview lists it: stuck cannot go on, or goes on in vain; of idle, nothing may be known. Missing in the result of a wait, as are those below
+             * @enum {string}
+             */
+            section?: "needs-you" | "stuck" | "working" | "idle" | "ended";
+            /** @description what needs the person, why it is stuck, or why; can have text of an agent */
+            sectionWhy?: string;
+            /**
+             * Format: date-time
+             * @description missing if unknown
+             */
+            sectionSince?: string;
+            /** @description the kind of the Attention that decided; missing if its word did */
+            sectionKind?: string;
+            /** @description the directory that it works in; missing if unknown */
+            cwd?: string;
+            /** @description the subject, summary or beginning of the newest message to it; cut if it is long */
+            doing?: string;
+            /** @description who wrote that */
+            doingFrom?: string;
+            /** Format: date-time */
+            doingSince?: string;
+            /** @description the last tool call that was recorded of it, in words; cut if it is long */
+            tool?: string;
+            /** Format: date-time */
+            toolSince?: string;
+            /** @description the list of Claude Code that has its tasks: the name of the team or, of a session, its id; missing if there is none */
+            taskList?: string;
+            /** @description its task in progress, in the words for that time if it has any; cut if it is long */
+            task?: string;
+            /** @description of that task, in its list */
+            taskId?: string;
+        };
+        /** @description Target is what a Scope and names mean. */
+        Target: {
+            team: string;
+            /** @description as they were asked for, without their team; none: all */
+            members?: string[];
+            /**
+             * @description how a message reaches them; machine: over a link, and team is TEAM@MACHINE
+             * @enum {string}
+             */
+            way: "inbox" | "pane" | "session" | "machine";
+        };
+        /** @description Task is a task in a list of Claude Code. An agent works on it, or will. */
+        Task: {
+            /** @description the list that it is in: the name of a team, the id of a session, or one that a person chose */
+            list: string;
+            /** @description whose list it is, unless it is that of a session; the team may have ended, or be a name that a person chose */
+            team?: string;
+            /** @description whose list it is, or the session that leads the team */
+            session?: string;
+            /** @description in its list */
+            id: string;
+            subject: string;
+            description: string;
+            /** @description what is done while it is in progress, as in "Running tests" */
+            activeForm?: string;
+            /** @description pending, in_progress or completed, or whatever is in the file */
+            status: string;
+            /** @description the member that works on it, or is to */
+            owner?: string;
+            /** @description ids of tasks that wait for this one */
+            blocks: string[];
+            /** @description ids of tasks that this one waits for, or has waited for */
+            blockedBy: string[];
+            /** @description those of BlockedBy that are not completed */
+            waitsFor: string[];
+            /**
+             * Format: date-time
+             * @description when it last changed in any way
+             */
+            since: string;
+            /** @description an object, as its agents wrote it */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description TaskChange is a change of a task. Who made it is not known. */
+        TaskChange: {
+            /** @description its number among all changes of tasks */
+            seq: number;
+            /** @description the list that the task is or was in */
+            list: string;
+            /** @description whose list it is, unless it is that of a session */
+            team?: string;
+            /** @description whose list it is */
+            session?: string;
+            /** @description of the task, in its list */
+            id: string;
+            /** @description as of then; a long one is cut, as all texts of a change are */
+            subject: string;
+            /** @enum {string} */
+            what: "created" | "deleted" | "status" | "owner" | "blockedBy";
+            /** @description empty if there was nothing; of blockedBy, ids with commas between them */
+            was: string;
+            /** @description the same; if it was created, its status */
+            now: string;
+            /**
+             * Format: date-time
+             * @description After, if it is not nil, says that no service was running: the change was made between After and At.
+             */
+            after?: string;
+            /** Format: date-time */
+            at: string;
+        };
+        /** @description TaskHistory is what became of tasks. It is recorded while a service runs. */
+        TaskHistory: {
+            /** @description the newest first */
+            changes: components["schemas"]["TaskChange"][];
+            /** @description there are older ones */
+            more?: boolean;
+            /**
+             * Format: date-time
+             * @description since when changes are recorded; missing if they never were
+             */
+            since?: string;
+        };
+        /** @description Tasks are the tasks of lists, sorted by list and then as Claude Code sorts them. */
+        Tasks: {
+            tasks: components["schemas"]["Task"][];
+            /** @description with what is not in Tasks */
+            problems?: components["schemas"]["Error"][];
+        };
+        /** @description Team is one team under a Claude directory. */
+        Team: {
+            team: string;
+            /** @description name of the lead */
+            lead: string;
+            /**
+             * @description alive, gone, unknown
+             * @enum {string}
+             */
+            leadState: "alive" | "gone" | "unknown";
+            /** @description of the lead's Claude Code, such as 2.1.329; empty if unknown */
+            version: string;
+            members: number;
+            /** Format: date-time */
+            createdAt: string;
+            /** @description the directory of the lead */
+            cwd: string;
+            /** @description why the other fields are empty */
+            problem?: string;
+            /** @description it is the team of the registered tmux panes, named tmux, which has no lead */
+            panes?: boolean;
+            /** @description it is the team of the sessions that are in no team, named sessions, which has no lead */
+            sessions?: boolean;
+            /** @description Machine is the machine of a team on another one, which is called TEAM@MACHINE; else empty. */
+            machine?: string;
+        };
+        /** @description TeamDetail is a team, and the names of the person in it. */
+        TeamDetail: {
+            team: string;
+            /** @description name of the lead */
+            lead: string;
+            /**
+             * @description alive, gone, unknown
+             * @enum {string}
+             */
+            leadState: "alive" | "gone" | "unknown";
+            /** @description of the lead's Claude Code, such as 2.1.329; empty if unknown */
+            version: string;
+            members: number;
+            /** Format: date-time */
+            createdAt: string;
+            /** @description the directory of the lead */
+            cwd: string;
+            /** @description why the other fields are empty */
+            problem?: string;
+            /** @description it is the team of the registered tmux panes, named tmux, which has no lead */
+            panes?: boolean;
+            /** @description it is the team of the sessions that are in no team, named sessions, which has no lead */
+            sessions?: boolean;
+            /** @description Machine is the machine of a team on another one, which is called TEAM@MACHINE; else empty. */
+            machine?: string;
+            /** @description the inboxes of the person: "user", and the names the person joined under */
+            ours: string[];
+            /** @description the default sender of messages */
+            from: string;
+            /** @description agents can write to that name */
+            answerable: boolean;
+        };
+        /** @description UnknownTeam is a team of which it is not known who is in it, or what they do. */
+        UnknownTeam: {
+            team: string;
+            why: string;
+        };
+        /** @description Usage says how many tokens agents have used, and what that cost, as far as their programs say so. */
+        Usage: {
+            /** Format: date-time */
+            since: string;
+            by: string[];
+            /** @description by day if they are counted by day, and those with the most tokens first */
+            rows: components["schemas"]["UsageRow"][];
+            total: components["schemas"]["UsageRow"];
+            /** @description what could not be read, and why */
+            missed?: string[];
+        };
+        /** @description UsageRow is what the agents with some properties have used. Only those are set that were counted by. */
+        UsageRow: {
+            /**
+             * Format: date
+             * @description YYYY-MM-DD
+             */
+            day?: string;
+            team?: string;
+            /** @description the name or, of a session without one, the beginning of its id */
+            member?: string;
+            /** @description of a session in no team */
+            session?: string;
+            /** @description the directory in which the agent works */
+            project?: string;
+            /** @description as the program names it; absent if it does not */
+            model?: string;
+            /** @description of the models */
+            answers: number;
+            /** @description tokens that were not in a cache */
+            input: number;
+            cacheCreation: number;
+            cacheRead: number;
+            output: number;
+            /** @description Cost is what Claude Code states, in US dollars; nil if it states nothing. It is that of a process, with the teammates in it and with requests that are in no conversation. */
+            costUSD?: number;
+            /** @description Unstated is set if some of the tokens are not in Cost: a session in a terminal states it when it ends. */
+            unstated?: boolean;
+        };
+        /** @description Work is what an agent said or did, made of envelopes of the session protocol. */
         Work: {
             /** @description the id of the first envelope */
             envelope: string;
@@ -3906,465 +4538,6 @@ export interface components {
              */
             ended?: string;
         };
-        /** @description what an agent said or did */
-        Envelope: {
-            seq: number;
-            team: string;
-            /** @description the team's, in milliseconds */
-            createdAt: number;
-            member: string;
-            session: string;
-            /** @description of the session protocol. The event tool-call-end has a key more, outcome: done, started, failed, denied or cut, as in the state of Work */
-            envelope: {
-                [key: string]: unknown;
-            };
-            record?: components["schemas"]["Record"];
-        };
-        Envelopes: {
-            envelopes: components["schemas"]["Envelope"][];
-            /** @description there are more, as there can be with fewer than limit, since an answer has about 4 MiB of texts at most: after the last one if the request had after, otherwise before the first one */
-            more: boolean;
-            /** @description the last number in the journal when it was read */
-            seq: number;
-        };
-        Piece: {
-            text: string;
-            /** @description it matches the search */
-            match: boolean;
-        };
-        NewMessage: {
-            /** @description not blank, at most 100 KiB */
-            text: string;
-            /** @description one line that is shown next to the sender, at most 1 KiB */
-            summary?: string;
-            /** @enum {string} */
-            color?: "" | "blue" | "green" | "yellow" | "purple" | "orange" | "pink" | "cyan" | "red";
-            /** @description the sender; default: from of the team */
-            from?: string;
-            /** @description the text may be an object of Claude Code's own protocol, such as {"type":"shutdown_request"}, which agents obey. Without it, such a text is refused (403); in the name of an agent it is always refused */
-            protocol?: boolean;
-            /** @description how the agent works from this message on. Only for user prompts */
-            mode?: components["schemas"]["Mode"];
-            /** @description do not join it with other messages. Only for user prompts */
-            isolated?: boolean;
-            /** @description send it even if nobody is known to read the inbox, or if it is unknown whether the key was sent before */
-            force?: boolean;
-            /** @description check everything, and send nothing: the answer is 200, and its state dry-run */
-            dryRun?: boolean;
-            /**
-             * @description pane: type it into the tmux pane that config.json has for the member; session: write it to the session of the member's process; queue: put it into Codex's queue, for a session of Codex that takes no messages, whose model takes it for the words of its person. Members of the teams tmux and sessions need none
-             * @enum {string}
-             */
-            via?: "" | "pane" | "session" | "queue";
-            /**
-             * @description when it is typed into the pane: queued (the default), also while the agent works; important, the same, before other messages; when-idle, only at an empty prompt; urgent, after Esc, which stops the agent. Never into a draft or a dialog
-             * @enum {string}
-             */
-            policy?: "" | "queued" | "important" | "when-idle" | "urgent";
-            /** @description put what a person has typed in the pane aside while the message is typed */
-            saveDraft?: boolean;
-            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
-            notifyOnStop?: boolean;
-            /** @description the socket of the tmux server with the pane of via; default: that of the service */
-            tmux?: string;
-            /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
-            requireAgent?: boolean;
-            /** @description a state that will be waited for with GET /v1/teams/{team}/members/{member}/outcome: the message is refused if that can never be known of it */
-            wait?: string;
-        };
-        /** @description how an agent works. What is missing stays as it is, and null is the agent's default */
-        Mode: {
-            permissionMode?: string | null;
-            model?: string | null;
-            fallbackModel?: string | null;
-            customSystemPrompt?: string | null;
-            appendSystemPrompt?: string | null;
-            allowedTools?: string[] | null;
-            disallowedTools?: string[] | null;
-        };
-        /** @description a NewMessage that waits for its answer, with the same fields, and two more */
-        NewQuestion: {
-            text: string;
-            summary?: string;
-            color?: string;
-            /** @description the sender, whose inbox the answer comes to; default: the name of the person in the team */
-            from?: string;
-            protocol?: boolean;
-            mode?: components["schemas"]["Mode"];
-            isolated?: boolean;
-            force?: boolean;
-            /** @description refused: a question is sent */
-            dryRun?: boolean;
-            via?: string;
-            policy?: string;
-            saveDraft?: boolean;
-            notifyOnStop?: boolean;
-            tmux?: string;
-            requireAgent?: boolean;
-            wait?: string;
-            /** @description how long to wait for the answer, such as 5m; default: forever */
-            timeout?: string;
-            /** @description the directory of the person, which config.json gets if the team is joined; default: that of the lead */
-            dir?: string;
-        };
-        NewBroadcast: {
-            text: string;
-            summary?: string;
-            color?: string;
-            from?: string;
-            /** @description as in NewMessage */
-            protocol?: boolean;
-            /** @description members to leave out; the sender is always left out */
-            except?: string[];
-            includeLead?: boolean;
-            /**
-             * @description not for a broadcast; the team tmux needs none
-             * @enum {string}
-             */
-            via?: "";
-            /**
-             * @description only to the team tmux: when it is typed: queued (the default), also while the agent works; important, the same, before other messages; when-idle, only at an empty prompt; urgent, after Esc, which stops the agent. Never into a draft or a dialog
-             * @enum {string}
-             */
-            policy?: "" | "queued" | "important" | "when-idle" | "urgent";
-            /** @description put what a person has typed in the pane aside while the message is typed */
-            saveDraft?: boolean;
-            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
-            notifyOnStop?: boolean;
-            /** @description the socket of the tmux server with the pane of via; default: that of the service */
-            tmux?: string;
-            /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
-            requireAgent?: boolean;
-        };
-        Sent: {
-            team: string;
-            /** @description whose inbox it is in */
-            member: string;
-            id: string;
-            /**
-             * @description consumed: only with an answer or as an outcome; seen: only as an outcome; failed: only in a broadcast, with error, or if the message never left for another machine; dry-run: with dryRun; of a message to another machine: queued (here), stored (the hub has it), received (its ledger has it), then verified, consumed and seen as here, or refused, lost, unknown (nobody knows whether it arrived) or dropped; of a message to a pane: waiting (it was not typed yet), confirmed (the agent has taken it), unconfirmed (it was typed, but nothing shows that the agent has taken it), not_sent
-             * @enum {string}
-             */
-            state: "verified" | "consumed" | "seen" | "failed" | "waiting" | "confirmed" | "unconfirmed" | "not_sent" | "dry-run" | "queued" | "stored" | "received" | "refused" | "lost" | "unknown" | "dropped";
-            /** @description it was sent before, and was not sent again */
-            deduplicated: boolean;
-            /** @description the history has it; false if it was not sent */
-            recorded: boolean;
-            /** @description somebody will read it, as far as is known */
-            reachable: boolean;
-            /**
-             * @description why nobody will read it, or not soon; outdated: its Claude Code is too old, and what becomes of it is not proved
-             * @enum {string}
-             */
-            reach?: "not-a-member" | "lead-gone" | "agent-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread" | "outdated";
-            /** @description the member cannot write to the name of the sender; to join the team gives one that it can */
-            noAnswer?: boolean;
-            /** @description the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with */
-            unlisted?: string;
-            waitedMs: number;
-            /** @description the id of the delivery, if it goes to a headless agent as a user prompt, to a pane, or to another machine */
-            delivery?: string;
-            /** @description why a message to a pane waits, is unconfirmed or was not sent; of one to another machine, why it ended or may take long */
-            reason?: string;
-            error?: components["schemas"]["Error"];
-        };
-        SentPayloads: {
-            /** @description how many payloads */
-            dropped: number;
-            /** @description in the order of the lines */
-            results: components["schemas"]["PayloadResult"][];
-        };
-        /** @description either sent or dropped is there */
-        PayloadResult: {
-            /** @description from 1 */
-            line: number;
-            sent?: components["schemas"]["Sent"];
-            /**
-             * @description its form, which the service does not take now
-             * @enum {string}
-             */
-            dropped?: "legacy" | "modern";
-        };
-        Error: {
-            code: string;
-            message: string;
-            hint: string;
-        };
-        MarkRead: {
-            /** @description one of ours; default: user */
-            inbox?: string;
-            ids: string[];
-        };
-        Inbox: {
-            /** @description what of it is unread has its messages */
-            items: components["schemas"]["Attention"][];
-            /** @description confirmations that were left out */
-            hidden: number;
-            /** @description with what is not in items */
-            problems?: components["schemas"]["Error"][];
-        };
-        Rows: {
-            messages: components["schemas"]["Message"][];
-            /** @description confirmations that were left out */
-            hidden: number;
-            /** @description with inboxes that are not in messages */
-            problems?: components["schemas"]["Error"][];
-            /** @description what else may be missing */
-            notes?: string[];
-        };
-        /** @description as the fields of the same names of a Record */
-        Message: {
-            team: string;
-            inbox: string;
-            id: string;
-            from: string;
-            text: string;
-            timestamp: string;
-            read: boolean;
-            summary: string;
-            color: string;
-            kind: string;
-            gone: boolean;
-        };
-        Answered: {
-            sent: components["schemas"]["Sent"];
-            reply: components["schemas"]["Message"];
-            /** @description the answer, even if the reply is a structured text */
-            text: string;
-            /**
-             * @description message: the member wrote it to the person; result: of the member's turn
-             * @enum {string}
-             */
-            via: "message" | "result";
-            /** @description false: it may belong to another task of the member */
-            certain: boolean;
-            /** @description the name that the person has joined the team under to ask */
-            joined?: string;
-        };
-        /** @description a message, or the statuses of those that were waited for */
-        Happened: {
-            message?: components["schemas"]["Record"];
-            status?: components["schemas"]["Status"][];
-        };
-        LineError: {
-            error: components["schemas"]["Error"];
-        };
-        NewJoin: {
-            /** @description the name; default: operator, and then it is refused (409) if agents can write to user without it; with remote: MEMBER-MACHINE */
-            as?: string;
-            /** @description the directory of the person, which config.json gets; default: that of the lead */
-            dir?: string;
-            /** @description MEMBER@TEAM@MACHINE, if the name is to stand for a member on another machine, so that agents can write to it */
-            remote?: string;
-        };
-        Leave: {
-            /** @description the name; default: every name that was joined under */
-            as?: string;
-        };
-        Membership: {
-            team: string;
-            member: string;
-        };
-        /** @description the links of this machine with others */
-        Links: {
-            /** @description the name of this machine; absent: it has none, and no links */
-            machine?: string;
-            /** @description what others need to know of it, in one line; no secret */
-            card?: string;
-            /** @description the address of the hub; absent: none was chosen */
-            hub?: string;
-            /** @description how the hub's certificate is checked; absent: as the system does */
-            trust?: string;
-            /**
-             * @description of the connection with the hub; off: nothing here keeps one
-             * @enum {string}
-             */
-            state: "connected" | "disconnected" | "off";
-            /**
-             * Format: date-time
-             * @description since when it is connected, or is not
-             */
-            since?: string;
-            /** @description why it is not connected, or the last error */
-            reason?: string;
-            /** @description sorted by name */
-            machines: components["schemas"]["Machine"][];
-        };
-        /** @description another machine that there is a link with */
-        Machine: {
-            machine: string;
-            /** @description its keys, which are pinned */
-            card: string;
-            /**
-             * @description away: it has been silent for 45 s or more; new: it was never heard
-             * @enum {string}
-             */
-            state: "here" | "away" | "new";
-            /**
-             * Format: date-time
-             * @description when it was last heard
-             */
-            heard?: string;
-            /** @description of its teambridge */
-            version?: string;
-            /** @description teams here that it may write to */
-            teams: string[];
-            /** @description teams there that can be written to, as TEAM@MACHINE */
-            offers: string[];
-            /** @description messages to it that the hub does not have yet */
-            queued: number;
-            /** @description messages to it that the hub has, and that it has not confirmed */
-            stored: number;
-            /**
-             * Format: date-time
-             * @description when the oldest of these was sent
-             */
-            oldest?: string;
-            /** @description how much of what it sent was refused since the service was started: messages, frames that are none, changes of what it says of itself */
-            refused: number;
-            /** @description the last reason */
-            refusedWhy?: string;
-        };
-        NewLink: {
-            /** @description the name of this machine: a to z, 0 to 9 and -, 32 at most; default: the one that it has. Another one is refused (409) while there are links */
-            machine?: string;
-            /** @description the address of the hub: ssh://[USER@]HOST[:PORT], tls://HOST[:PORT], or nats://HOST[:PORT] on this machine, and nothing after it; default: the one that it has */
-            hub?: string;
-            /** @description with a hub: a file of certificates, or the SHA-256 fingerprint of the hub's own; default: as the system does */
-            trust?: string;
-            /** @description have new keys. The hub and the other machines have to be given the new card */
-            newKey?: boolean;
-        };
-        NewMachine: {
-            /** @description as the card of Links there */
-            card: string;
-            /** @description teams here that it may write to */
-            teams?: string[];
-            /** @description take this card in place of the one that is pinned */
-            replace?: boolean;
-        };
-        NewShare: {
-            /** @description a team here; it need not exist yet */
-            team: string;
-            /** @description the machine may no longer write to it */
-            stop?: boolean;
-        };
-        Marked: {
-            inbox: string;
-            /** @description those already read do not count */
-            marked: number;
-        };
-        /** @description one thing that waits for a person */
-        Attention: {
-            /** @description the same as long as it waits, and another when it waits again */
-            id: string;
-            /** @description of GET /v1/inbox alone: the unread messages */
-            messages?: components["schemas"]["Message"][];
-            /**
-             * @description silent: an agent works, and nothing new has come from it for 5 minutes; loop: two agents only answer each other, 16 times within 10 minutes or 100 times within 24 hours; lead: a member asks its lead, and is answered at the lead's terminal; terminal: an interactive agent waits for its person, who answers at its terminal; draft: messages to a pane wait because somebody has typed something there; done: the agent of a pane has finished the task of a message
-             * @enum {string}
-             */
-            kind: "permission" | "plan" | "question" | "lead" | "terminal" | "unread" | "failed" | "ended" | "stopped" | "lost" | "unknown" | "held" | "idle" | "draft" | "done" | "silent" | "loop";
-            team: string;
-            /** @description the agent, or the person's inbox; empty for a whole team */
-            member: string;
-            /**
-             * Format: date-time
-             * @description missing if unknown
-             */
-            since?: string;
-            /** @description what it is, with the name of the tool and of its MCP server; can have text of an agent, which is cut if it is long */
-            what: string;
-            /** @description what to do */
-            do: string;
-            /** @description POST /v1/relays/{relay}/permit answers the question */
-            answerable: boolean;
-            /** @description POST /v1/attention/dismiss hides it */
-            dismissable: boolean;
-            /** @description id of the relay */
-            relay?: string;
-            question?: components["schemas"]["Question"];
-            /** @description the question is too long to be here; GET /v1/relays has it */
-            partial?: boolean;
-            /** @description the sender of the messages */
-            from?: string;
-            /** @description how many messages; of a loop, how often the two answered each other */
-            count?: number;
-            /** @description id of the last message */
-            message?: string;
-            /** @description of a loop: those of the two whose messages POST /v1/teams/{team}/members/{member}/hold can hold back; missing: none */
-            holdable?: string[];
-            /** @description of a message to a relayed agent that failed */
-            delivery?: string;
-        };
-        Dismiss: {
-            /** @description of what waits */
-            id: string;
-        };
-        Report: {
-            findings: components["schemas"]["Finding"][];
-            /** @description that were looked at */
-            teams: number;
-            /** @description that were looked at */
-            inboxes: number;
-        };
-        Finding: {
-            /**
-             * @description a problem keeps messages from arriving, a note harms nobody
-             * @enum {string}
-             */
-            level: "problem" | "note" | "ok";
-            /** @description what kind of finding it is */
-            code: string;
-            team?: string;
-            /** @description the file that it is about, or another place; may be empty */
-            path: string;
-            /** @description what was found */
-            message: string;
-            /** @description what to do about it; may be empty */
-            advice: string;
-            /** @description it was a problem or a note, and is mended */
-            fixed: boolean;
-        };
-        Snapshot: {
-            attention: components["schemas"]["Attention"][];
-            teams: components["schemas"]["Team"][];
-            status: components["schemas"]["Status"][];
-        };
-        MessageEvent: {
-            /** @description of the change */
-            seq: number;
-            /** @enum {string} */
-            change: "appeared" | "read" | "gone";
-            message: components["schemas"]["Record"];
-        };
-        Reset: {
-            /** @description events continue after it */
-            seq: number;
-        };
-        SignIn: {
-            url: string;
-            /** Format: date-time */
-            until: string;
-            /** @description its path, if it was asked for; it is removed when the URL was used or has expired */
-            file?: string;
-        };
-        Problem: {
-            /** @description urn:teambridge:CODE */
-            type: string;
-            title: string;
-            status: number;
-            /** @description what went wrong */
-            detail: string;
-            /** @enum {string} */
-            code: "error" | "usage" | "invalid" | "ambiguous_team" | "not_found" | "gone" | "timeout" | "refused" | "id_taken" | "corrupt" | "too_large" | "locked" | "foreign_lock" | "busy" | "compromised" | "lost" | "unknown" | "no_ledger" | "no_answer" | "permission" | "output" | "interrupted" | "unauthorized" | "forbidden" | "read_only" | "method" | "no_route" | "body" | "body_too_large" | "conflict" | "not_in_flight" | "too_many" | "unavailable";
-            /** @description what to do about it; may be empty */
-            hint: string;
-            /** @description names similar to one that was not found, or of teams that could be meant */
-            nearest?: string[];
-            /** @description the field of the request that such a message cannot have */
-            option?: string;
-        };
     };
     responses: {
         /** @description what went wrong (RFC 9457) */
@@ -4377,30 +4550,7 @@ export interface components {
             };
         };
     };
-    parameters: {
-        /** @description the name of another machine */
-        machine: string;
-        /** @description the name that it is registered under */
-        pane: string;
-        /** @description the name of a team */
-        team: string;
-        /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-        relay: string;
-        /** @description the id of a delivery; of one that has not ended, the beginning is enough, 4 characters or more */
-        delivery: string;
-        /** @description also confirmations that nobody needs to read */
-        protocol: boolean;
-        /** @description also what agents said and did in the middle of their turns: records with work */
-        work: boolean;
-        /** @description also the reasoning of agents, as work of kind thinking */
-        thinking: boolean;
-        /** @description go on with what is added, and with the next session of a member, until the client or the service ends */
-        follow: boolean;
-        /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service */
-        dir: string;
-        /** @description the id of the message, in quotes or not. Sending again under the same id sends once */
-        key: string;
-    };
+    parameters: never;
     requestBodies: never;
     headers: never;
     pathItems: never;
