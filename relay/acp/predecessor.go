@@ -65,7 +65,7 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return endMarked(ctx, mark) // they write to nobody
+	return endMarked(mark) // they write to nobody
 }
 
 // End ends it, by force after grace, with what it has started.
@@ -74,5 +74,5 @@ func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 	if err := d.Predecessor.End(ctx, grace); err != nil {
 		return err
 	}
-	return endMarked(ctx, mark)
+	return endMarked(mark)
 }

@@ -32,8 +32,6 @@ const (
 	drain = time.Second
 	// keptStderr is how much of it an error quotes.
 	keptStderr = 4 << 10
-	// leftWithin is how long what an agent has left may take to be gone once it was killed.
-	leftWithin = 10 * time.Second
 )
 
 // envMark is in the environment of an agent, and of what it starts.
@@ -66,7 +64,7 @@ func (o Options) clear(ctx context.Context, session string) error {
 			return err
 		}
 	}
-	if err := endMarked(ctx, left.Mark); err != nil {
+	if err := endMarked(left.Mark); err != nil {
 		return err
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -76,24 +74,14 @@ func (o Options) clear(ctx context.Context, session string) error {
 }
 
 // endMarked kills what has a mark, and waits until it is gone.
-func endMarked(ctx context.Context, mark string) error {
+func endMarked(mark string) error {
 	if mark == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, leftWithin)
-	defer cancel()
-	for {
-		left := process.With(envMark + "=" + mark)
-		if len(left) == 0 {
-			return nil
-		}
-		process.KillWith(envMark + "=" + mark)
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("acp: processes %d of an earlier agent of this session do not end; end them, then try again", left)
-		}
+	if left := process.KillWith(envMark + "=" + mark); len(left) > 0 {
+		return fmt.Errorf("acp: processes %d of an earlier agent of this session do not end; end them, then try again", left)
 	}
+	return nil
 }
 
 // spawn starts the process of an agent, once no other one has its session.
@@ -177,7 +165,7 @@ func (a *Agent) run() {
 	err := a.child.Wait()
 	a.closeStdin()
 	if !a.resting.Load() {
-		_ = endMarked(context.Background(), a.mark) // else the next one tries
+		_ = endMarked(a.mark) // else the next one tries
 	}
 	a.child.Drain(drain, &reading)
 	if a.resting.Load() || len(process.With(envMark+"="+a.mark)) == 0 {

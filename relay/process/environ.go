@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Lookup is [os.LookupEnv] for an environment of entries "NAME=value"; the last one counts.
@@ -57,11 +58,20 @@ func environments(yield func(pid int, env []string) bool) {
 	}
 }
 
-// KillWith kills those processes.
-func KillWith(entry string) {
-	for _, pid := range With(entry) {
-		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // gone meanwhile is as good
+// goneWithin is how long processes that were killed may take to be gone.
+const goneWithin = 10 * time.Second
+
+// KillWith kills those processes, and what they start meanwhile, and returns once they are gone. After 10 s it returns those that are
+// left.
+func KillWith(entry string) (left []int) {
+	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if left = With(entry); len(left) == 0 || time.Since(start) > goneWithin {
+			return left
+		}
+		for _, pid := range left {
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill() // gone meanwhile is as good
+			}
 		}
 	}
 }
