@@ -15,9 +15,12 @@ import (
 )
 
 // documents are checked for the tests, files and variables that they name.
-var documents = []string{
-	"README.md", ".github/GUIDE.md", ".github/PROMISES.md", "testdata/contract/CONTRACT.md", "testdata/contract/OPENCODE.md", "testdata/contract/CODEX.md", "testdata/contract/QWEN.md", ".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md",
-}
+var documents = sync.OnceValue(func() []string {
+	pages, _ := filepath.Glob(filepath.Join(".github", "guide", "*.md")) // the pattern is right
+	return append(pages,
+		"README.md", ".github/GUIDE.md", ".github/PROMISES.md", "testdata/contract/CONTRACT.md", "testdata/contract/OPENCODE.md", "testdata/contract/CODEX.md", "testdata/contract/QWEN.md", ".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md",
+	)
+})
 
 // goFiles are the Go files of the module, by their path from its top. They are read once.
 var goFiles = sync.OnceValues(func() (map[string]string, error) {
@@ -136,7 +139,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	reference := regexp.MustCompile("`([a-z]\\w*)\\.(?:\\w+\\.)?(\\w+)`")
 	extensions := []string{"go", "md", "json", "db", "jsonl", "token", "txtar", "yml", "js", "lock", "sock", "example"}
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)|<img src="([^":]+)"`)
-	for _, document := range documents {
+	for _, document := range documents() {
 		data, err := os.ReadFile(filepath.FromSlash(document))
 		if err != nil {
 			t.Error(err)
@@ -271,12 +274,12 @@ func TestGuideExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guide, err := os.ReadFile(filepath.Join(".github", "GUIDE.md"))
+	guide, err := os.ReadFile(filepath.Join(".github", "guide", "headless.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, example, found := strings.Cut(string(script), "-- example.sh --\n")
-	if !found || !strings.Contains(string(guide), "\n\n"+example+"\n") {
+	if !found || !strings.Contains(string(guide)+"\n", "\n\n"+example+"\n") {
 		t.Errorf("the guide does not show:\n%s", example)
 	}
 }
@@ -284,7 +287,7 @@ func TestGuideExamples(t *testing.T) {
 // No document has both sides of a merge.
 func TestDocumentsAreMerged(t *testing.T) {
 	t.Parallel()
-	for _, name := range documents {
+	for _, name := range documents() {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
