@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"os"
 	"slices"
 	"time"
 
@@ -33,6 +34,9 @@ const (
 
 	// How long a message is waited for that an agent says in its report to have written.
 	quiet = 10 * time.Second
+
+	// How much earlier than the clock the time of a file can be: a file has that of the last tick.
+	fileTime = 10 * time.Millisecond
 
 	recheck = time.Second // how often it is looked whether somebody can answer
 )
@@ -188,8 +192,20 @@ func (q *Question) look(ctx context.Context) error {
 		q.since = now
 		return nil
 	}
-	q.taken, q.State = time.Now(), api.Consumed
+	info, _ := os.Stat(q.Inbox.Path()) // nil: it was removed
+	q.taken, q.State = latest(info, q.since, time.Now()), api.Consumed
 	return nil
+}
+
+// latest is when a message was taken at the latest, which was seen now in a file and not yet then: not later than the file has changed,
+// however late that is seen.
+func latest(file os.FileInfo, then, now time.Time) time.Time {
+	if file != nil {
+		if changed := file.ModTime().Add(fileTime); changed.After(then) && changed.Before(now) {
+			return changed
+		}
+	}
+	return now
 }
 
 // overPrompt reports whether a prompt has ended, and had when it was looked at before: its

@@ -296,3 +296,33 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A message was not taken later than its inbox has changed, however late that is seen: else the report of its turn would count as that
+// of the turn before.
+func TestLatest(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "worker.json")
+	if err := os.WriteFile(file, []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for name, test := range map[string]struct {
+		changed, then, want time.Duration // before now
+	}{
+		"seen at once": {0, time.Second, 0}, "seen late": {3 * time.Second, 5 * time.Second, 3*time.Second - fileTime}, "it has changed before": {5 * time.Second, 3 * time.Second, 0},
+	} {
+		if err := os.Chtimes(file, now, now.Add(-test.changed)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := now.Sub(latest(info, now.Add(-test.then), now)); got != test.want {
+			t.Errorf("%s: %v before now, want %v", name, got, test.want)
+		}
+	}
+	if got := latest(nil, now.Add(-time.Second), now); !got.Equal(now) {
+		t.Errorf("without a file: %v, want %v", got, now)
+	}
+}
