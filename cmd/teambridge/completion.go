@@ -151,7 +151,7 @@ func (a *app) questionIDs(ctx context.Context) (words []string) {
 
 // messageIDs lists the messages to the person, the newest first.
 func (a *app) messageIDs(ctx context.Context) []string {
-	words := []string{described(lastMessage, "the newest message to you")}
+	words := []string{described(api.LastMessage, "the newest message to you")}
 	in, _, err := a.ownInbox(ctx, api.InboxQuery{Read: true})
 	if err != nil {
 		return words

@@ -7,24 +7,19 @@ import (
 	"time"
 
 	"teambridge/status/api"
-	"teambridge/status/bridge"
 	"teambridge/status/client"
 )
 
-// deliver sends a message, and waits for what was asked for, or until it is typed into a pane. It
+// deliver has send send a message, and waits for what was asked for, or until it is typed into a pane. It
 // returns what is known even if there is an error.
-func (a *app) deliver(ctx context.Context, to api.Target, m api.NewMessage, o sendOptions) (api.Sent, error) {
-	ctx = bridge.WithPerson(ctx)
-	if o.via != "" {
-		m.Tmux, _ = a.socket("") // of the environment, which has no error
-	}
+func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send func(b api.Bridge, id string) (api.Sent, error)) (api.Sent, error) {
 	var first api.Sent // what the service answered, if that failed later
 	do := func(b api.Bridge, id string) (api.Sent, error) {
-		sent, err := b.Send(ctx, to.Team, to.Member(), id, m)
+		sent, err := send(b, id)
 		err = a.unsure(err, id)
 		switch {
 		case err != nil && sent.State == "" && id != o.id:
-			return api.Sent{Team: to.Team, Member: to.Member(), ID: id, State: api.Failed}, err
+			return api.Sent{ID: id, State: api.Failed}, err
 		case err != nil:
 			return sent, err
 		case o.id == "" || first.State != "": // not because of what the service did

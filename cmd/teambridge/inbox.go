@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
-	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/plain"
 	"teambridge/status/view"
 )
@@ -94,8 +93,6 @@ func (a *app) ownInbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, fau
 	return in, append(faults, problems(in.Problems)...), err
 }
 
-const lastMessage = "last"
-
 func newReply(a *app) *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
@@ -122,29 +119,22 @@ such message, or its sender is no longer in the team. Others are as for
 }
 
 func (a *app) reply(ctx context.Context, query, text string, o sendOptions) error {
+	ctx = bridge.WithPerson(ctx)
 	body, err := a.text(ctx, text)
 	if err != nil {
 		return err
 	}
-	in, faults, err := a.ownInbox(ctx, api.InboxQuery{Read: true})
-	if err := errors.Join(append(faults, err)...); err != nil {
-		return err // the message could be in what was not read
-	}
-	to, err := answeredTo(slices.DeleteFunc(in.Messages(), func(m api.Message) bool { return m.Kind != "message" }), query)
-	if err != nil {
+	r := api.NewReply{To: query, NewQuestion: api.NewQuestion{NewMessage: o.message(body)}}
+	if r.Team, err = a.namedTeam(""); err != nil {
 		return err
 	}
-	target := api.Target{Team: to.Team, Members: []string{to.From}, Way: api.WayInbox}
-	if to.Team == ledger.SessionTeam { // or a real one of that name
-		sessions, err := a.bridge(ctx).Sessions(ctx)
-		if err != nil {
-			return err
-		}
-		if target, err = a.bridge(ctx).Target(ctx, api.Scope{Team: to.Team}, api.WhoIs(sessions, to.From)); err != nil {
-			return err
-		}
-	}
-	if err := a.sendTo(ctx, target, body, o); err != nil {
+	var to api.Message
+	err = a.sendTo(ctx, r.NewMessage, o, func(b api.Bridge, id string) (api.Sent, error) {
+		done, err := b.Reply(ctx, id, r)
+		to = done.To
+		return done.Sent, err
+	})
+	if err != nil {
 		return err
 	}
 	at := ""
@@ -154,38 +144,6 @@ func (a *app) reply(ctx context.Context, query, text string, o sendOptions) erro
 	a.note("it answers what %s wrote%s: %s", to.From, at, plain.Cut(escape(strings.Join(strings.Fields(to.Text), " "), false), 60))
 	a.markSeen(ctx, to)
 	return nil
-}
-
-// answeredTo returns the message to the person that a query means: the beginning of its id, or [lastMessage].
-func answeredTo(all []api.Message, query string) (to api.Message, err error) {
-	if query == lastMessage {
-		if len(all) == 0 {
-			return to, notFound("list them with: teambridge read user", "there is no message to you")
-		}
-		slices.Reverse(all) // of two at the same time, the later one
-		return slices.MaxFunc(all, func(a, b api.Message) int { return sentAt(a).Compare(sentAt(b)) }), nil
-	}
-	ids := make([]string, len(all))
-	for i, m := range all {
-		ids[i] = m.ID
-	}
-	id, err := view.WholeID(query, ids)
-	if err != nil {
-		return to, err
-	}
-	for _, m := range all {
-		switch {
-		case m.ID != id:
-		case to.ID == "":
-			to = m
-		case to.Team != m.Team || to.From != m.From: // an agent can copy an id
-			return to, usage("name the recipient with: teambridge send", "several messages to you have the id %s", id)
-		}
-	}
-	if to.ID == "" {
-		err = notFound("list them with: teambridge read user", "no message to you has the id %s", query)
-	}
-	return to, err
 }
 
 // sentAt returns when a message was sent; zero if its timestamp is invalid.

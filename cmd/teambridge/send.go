@@ -15,6 +15,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/relay/mode"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -175,7 +176,14 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	return a.sendTo(ctx, to, body, o)
+	m := o.message(body)
+	if o.via != "" {
+		m.Tmux, _ = a.socket("") // of the environment, which has no error
+	}
+	ctx = bridge.WithPerson(ctx)
+	return a.sendTo(ctx, m, o, func(b api.Bridge, id string) (api.Sent, error) {
+		return b.Send(ctx, to.Team, to.Member(), id, m)
+	})
 }
 
 // targetVia is target for a message with --via.
@@ -196,10 +204,10 @@ func (a *app) targetVia(ctx context.Context, address, via string) (api.Target, e
 	return a.target(ctx, address)
 }
 
-// sendTo sends a text to a target, and prints what became of it.
-func (a *app) sendTo(ctx context.Context, to api.Target, body string, o sendOptions) error {
+// sendTo has send send a message under an id, and prints what became of it.
+func (a *app) sendTo(ctx context.Context, m api.NewMessage, o sendOptions, send func(b api.Bridge, id string) (api.Sent, error)) error {
 	a.leaveOpen = true
-	sent, err := a.deliver(ctx, to, o.message(body), o)
+	sent, err := a.deliver(ctx, m, o, send)
 	if err != nil && !sent.Typed() {
 		if sent.ID != "" && o.id == "" && !o.dryRun && !nothingSent(err) {
 			a.note("the id of the message was %s", sent.ID)

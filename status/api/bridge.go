@@ -86,6 +86,9 @@ type Bridge interface {
 	// The error is [CodeTimeout] after the Timeout, and [CodeNoAnswer] if the member's turn with the
 	// message ended without an answer: the message stays sent.
 	Ask(ctx context.Context, team, member, id string, q NewQuestion) (Answered, error)
+	// Reply answers a message to the person or, if an agent asks, to the one whose name the answer is from: it sends a message,
+	// as Send or Ask does, to who wrote it. The error is [CodeNotFound] if there is no such message.
+	Reply(ctx context.Context, id string, r NewReply) (Replied, error)
 	// Wait waits until something happens in a team. The error is [CodeTimeout] after the Timeout,
 	// and [CodeNotFound] or [CodeGone] if it cannot happen any more.
 	Wait(ctx context.Context, team string, o Occasion) (Happened, error)

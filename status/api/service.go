@@ -238,7 +238,7 @@ type ServiceVersion struct {
 
 // Operations grows with what [Bridge] has. A client can ask a service with the same number, or a
 // larger one, for all that it knows.
-const Operations = 2
+const Operations = 3
 
 // AgentHeader marks a request of an agent, with any value. It has less authority than a person: it may read, and write in
 // its own name; see openapi.json.

@@ -54,6 +54,11 @@ func (c messages) Ask(ctx context.Context, team, member, id string, q api.NewQue
 	return call(ctx, c.conn, &op.Ask, op.AskRequest{OfMember: op.Of(team, member), Key: op.Key{ID: id}, With: op.With[api.NewQuestion]{Body: q}})
 }
 
+// Reply answers a message; see [api.Bridge].
+func (c messages) Reply(ctx context.Context, id string, r api.NewReply) (api.Replied, error) {
+	return call(ctx, c.conn, &op.Reply, op.ReplyRequest{Key: op.Key{ID: id}, With: op.With[api.NewReply]{Body: r}})
+}
+
 // Wait waits until something happens in a team; see [api.Bridge].
 func (c messages) Wait(ctx context.Context, team string, o api.Occasion) (api.Happened, error) {
 	return call(ctx, c.conn, &op.Wait, op.WaitQuery{OfTeam: op.OfTeam{Team: team}, Occasion: o})

@@ -36,6 +36,7 @@ type Bridge interface {
 	Agents(ctx context.Context) (api.Agents, error)
 	Status(ctx context.Context, team string, members ...string) ([]api.Status, error)
 	Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error)
+	Reply(ctx context.Context, id string, r api.NewReply) (api.Replied, error)
 	Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error)
 	Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error)
 	History(ctx context.Context, q api.SearchQuery) (api.Found, error)
@@ -332,8 +333,24 @@ func (t *tools) send(ctx context.Context, c *call, in sending) (s Sent, err erro
 		if err != nil {
 			return err
 		}
-		s, err = t.deliver(ctx, c, b, who, in)
-		return err
+		to, err := t.target(ctx, b, who, in.To)
+		if err != nil {
+			return err
+		}
+		if s = (Sent{ID: in.ID, To: to.Member() + "@" + to.Team}); in.To == user {
+			if s.To = user; in.Wait == "answer" {
+				return api.Decide(api.CodeInvalid, "send it without wait: the answer comes as a message", "a person reads it when they look, and cannot be waited for")
+			}
+		}
+		return t.deliver(ctx, c, b, &s, in.waitFor, func(q api.NewQuestion, ask bool) (api.Sent, *api.Answered, error) {
+			q.Text, q.From = in.Text, who.address
+			if !ask {
+				sent, err := b.Send(ctx, to.Team, to.Member(), in.ID, q.NewMessage)
+				return sent, nil, err
+			}
+			a, err := b.Ask(ctx, to.Team, to.Member(), in.ID, q)
+			return a.Sent, &a, err
+		})
 	})
 }
 
@@ -347,8 +364,8 @@ func (c *call) messageID(to, text string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(strings.Join([]string{"teambridge/status/mcp", use, to, text}, "\n"))).String()
 }
 
-// deliver sends a message of the caller, and waits for what it asked for.
-func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in sending) (s Sent, err error) {
+// deliver has give send the message s, or ask a question, and says what became of it once it has waited for what was asked for.
+func (t *tools) deliver(ctx context.Context, c *call, b Bridge, s *Sent, in waitFor, give func(q api.NewQuestion, ask bool) (api.Sent, *api.Answered, error)) error {
 	timeout := time.Duration(in.Timeout) * time.Second
 	switch in.Wait {
 	case "", "delivered":
@@ -356,48 +373,37 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 	case api.Seen, "answer":
 		timeout = cmp.Or(timeout, usualWait)
 	default:
-		return s, api.Decide(api.CodeInvalid, "it is delivered, seen or answer", "wait: there is no %.20q", in.Wait)
+		return api.Decide(api.CodeInvalid, "it is delivered, seen or answer", "wait: there is no %.20q", in.Wait)
 	}
 	if timeout < 0 || timeout > longestWait {
-		return s, api.Decide(api.CodeInvalid, "", "timeout_seconds is %d, and not 1 to %.0f", in.Timeout, longestWait.Seconds())
-	}
-	to, err := t.target(ctx, b, who, in.To)
-	if err != nil {
-		return s, err
-	}
-	s = Sent{ID: in.ID, To: to.Member() + "@" + to.Team}
-	if in.To == user {
-		if s.To = user; in.Wait == "answer" {
-			return s, api.Decide(api.CodeInvalid, "send it without wait: the answer comes as a message", "a person reads it when they look, and cannot be waited for")
-		}
-	}
-	m := api.NewMessage{Text: in.Text, From: who.address}
-	if in.Wait == api.Seen {
-		m.Wait = api.Seen
+		return api.Decide(api.CodeInvalid, "", "timeout_seconds is %d, and not 1 to %.0f", in.Timeout, longestWait.Seconds())
 	}
 	defer c.waits(ctx, "waiting for "+s.To)()
+	q := api.NewQuestion{Timeout: timeout.String(), Dir: t.Dir}
+	if in.Wait == api.Seen {
+		q.Wait = api.Seen
+	}
+	sent, a, err := give(q, in.Wait == "answer")
 	if in.Wait == "answer" {
-		a, err := b.Ask(ctx, to.Team, to.Member(), in.ID, api.NewQuestion{NewMessage: m, Timeout: timeout.String(), Dir: t.Dir})
 		switch {
 		case errors.Is(err, api.CodeTimeout), errors.Is(err, api.CodeNoAnswer):
 			// Whether it stays sent is in the hint: without a service, one that was not delivered does not.
 			f := view.Explain(err)
 			s.State, s.Meaning = unanswered, f.Message+"; "+f.Hint+"; an answer that comes later is in read_messages"
-			if a.Sent.State == api.NotSent {
-				s.State, s.Meaning = a.Sent.State, meanings[a.Sent.State]+": "+f.Message
+			if sent.State == api.NotSent {
+				s.State, s.Meaning = sent.State, meanings[sent.State]+": "+f.Message
 			}
-			return s, nil
+			return nil
 		case err != nil:
-			return s, err
+			return err
 		}
 		s.State, s.Meaning, s.Answer = answered, "it was answered", a.Text
 		if !a.Certain {
 			s.Meaning = "this may be the answer, or belong to something else that the agent did"
 		}
-		return s, nil
+		return nil
 	}
-	sent, err := b.Send(ctx, to.Team, to.Member(), in.ID, m)
-	if until := cmp.Or(m.Wait, sent.Next()); err == nil && until != "" && s.To != user {
+	if until := cmp.Or(q.Wait, sent.Next()); err == nil && until != "" && s.To != user {
 		goesOn := until == api.Verified // to another machine
 		if goesOn {
 			timeout = arrivesWithin
@@ -407,7 +413,7 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 		}
 	}
 	if err != nil && sent.State == "" || sent.State == api.Failed {
-		return s, err
+		return err
 	}
 	s.State, s.Meaning = sent.State, meanings[sent.State]
 	switch {
@@ -420,7 +426,7 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, who caller, in s
 	case !sent.Reachable && sent.Reach != "":
 		s.Meaning += "; perhaps nobody reads it (" + sent.Reach + ")"
 	}
-	return s, nil
+	return nil
 }
 
 // arrivesWithin is how long a message to another machine is waited for, if nothing is to be waited for.
@@ -486,24 +492,15 @@ func (t *tools) reply(ctx context.Context, c *call, in replying) (s Sent, err er
 		if err != nil {
 			return err
 		}
-		list, err := t.own(ctx, b, who, api.SearchQuery{Limit: api.MaxMessages})
-		if err != nil {
-			return err
-		}
-		for _, m := range list.Messages {
-			if (m.ID == in.ID || m.delivery == in.ID) && m.From != address(who.name, who.team) {
-				if name, ok := strings.CutSuffix(m.From, "@"+sessionTeam); ok {
-					sessions, err := b.Sessions(ctx)
-					if err != nil {
-						return err
-					}
-					m.From = api.WhoIs(sessions, name) + "@" + sessionTeam
-				}
-				s, err = t.deliver(ctx, c, b, who, sending{To: m.From, Text: in.Text, ID: id, waitFor: in.waitFor})
-				return err
+		s = Sent{ID: id, To: "the sender of " + in.ID}
+		return t.deliver(ctx, c, b, &s, in.waitFor, func(q api.NewQuestion, ask bool) (api.Sent, *api.Answered, error) {
+			q.Text, q.From = in.Text, who.address
+			done, err := b.Reply(ctx, id, api.NewReply{To: in.ID, Ask: ask, NewQuestion: q})
+			if s.To = done.Sent.Member + "@" + done.Sent.Team; done.To.From == user {
+				s.To = user
 			}
-		}
-		return api.Decide(api.CodeNotFound, "see them with read_messages; send_message writes to anybody", "no message to you has the id %.60q", in.ID)
+			return done.Sent, done.Answer, err
+		})
 	})
 }
 
@@ -517,8 +514,6 @@ type Message struct {
 	State  string `json:"state,omitempty" jsonschema:"what became of it, if you sent it"`
 	Answer bool   `json:"answer,omitempty" jsonschema:"it is what the agent said at the end of its turn with your message"`
 	Cut    bool   `json:"cut,omitempty" jsonschema:"the text is longer"`
-
-	delivery string // the id that a session was given with it
 }
 
 // Messages are messages to and from an agent.
@@ -586,11 +581,10 @@ const (
 // own returns messages to and from the caller, the newest first.
 func (t *tools) own(ctx context.Context, b Bridge, who caller, q api.SearchQuery) (l Messages, err error) {
 	l.Note, l.Messages = note, []Message{}
-	all := q.Limit == api.MaxMessages
 	switch {
 	case who.team == "":
 		return l, api.Decide(api.CodeRefused, "only a session of Claude Code has messages", "it is not known who you are")
-	case q.Limit < 0 || q.Limit > maxListed && !all:
+	case q.Limit < 0 || q.Limit > maxListed:
 		return l, api.Decide(api.CodeInvalid, "", "the limit is %d, and not 1 to %d", q.Limit, maxListed)
 	}
 	if who.name == "" {
@@ -620,16 +614,13 @@ func (t *tools) own(ctx context.Context, b Bridge, who caller, q api.SearchQuery
 	size := 0
 	for _, h := range hits {
 		m := Message{ID: h.ID, From: address(h.From, h.Team), To: address(h.Inbox, h.Team), At: h.Timestamp, Text: h.Text, Answer: h.Answer != nil}
-		if h.Relay != nil {
-			m.delivery = h.Relay.Delivery
-		}
 		if who.wrote(&h.Record) {
 			m.State = became(&h.Record)
 		}
-		if len(m.Text) > maxText && !all {
+		if len(m.Text) > maxText {
 			m.Text, m.Cut = string(bytes.ToValidUTF8([]byte(m.Text[:maxText]), nil)), true
 		}
-		if size += len(m.Text); size > maxAnswer && !all {
+		if size += len(m.Text); size > maxAnswer {
 			l.More = true
 			break
 		}

@@ -213,7 +213,7 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 		t.Errorf("read: %q, want %q", texts, want)
 	}
 	ben.must("reply", args{"id": got, "text": "\x1b[31mhi\x1b[0m", "wait": "seen"}, &sent)
-	if sent.State != api.Seen || sent.To != m.ann.ID+"@sessions" || !slices.Contains(m.ann.Given(), "\x1b[31mhi\x1b[0m") {
+	if sent.State != api.Seen || sent.To != "work@sessions" || !slices.Contains(m.ann.Given(), "\x1b[31mhi\x1b[0m") {
 		t.Errorf("replied: %+v; the models were given %q", sent, m.ann.Given())
 	}
 	ann.must("read_messages", args{"limit": 3}, &read)

@@ -4,7 +4,7 @@ package op
 func All() []Operation {
 	return []Operation{
 		&Health, &Document, &Version, &Target, &Teams, &EndedTeams, &Team, &Members, &Status, &Join, &Leave, &Sessions,
-		&AllAgents, &Send, &SendPayloads, &Broadcast, &Await, &Receipt, &Ask, &Wait, &Read, &MarkRead, &Messages, &Search, &History,
+		&AllAgents, &Send, &SendPayloads, &Broadcast, &Await, &Receipt, &Ask, &Reply, &Wait, &Read, &MarkRead, &Messages, &Search, &History,
 		&Transcript, &SessionTranscript, &Changes, &SessionChanges, &Tasks, &TaskHistory, &Usage, &Events, &Attention,
 		&Inbox, &Dismiss, &Doctor, &Fix, &Relays, &AddRelay, &Relay, &RemoveRelay, &Interrupt, &RetryRelay, &Hold,
 		&Release, &Questions, &Question, &Permit, &Deliveries, &RelayDeliveries, &RetryDelivery,

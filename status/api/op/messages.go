@@ -81,6 +81,18 @@ var Ask = Op[AskRequest, api.Answered]{
 	},
 }
 
+// Answer a message to the person: send a message to who wrote it.
+//
+// An agent answers a message to the agent that the answer is from. The message that is answered stays unread. With ask, the
+// request lasts as that of /v1/teams/{team}/members/{member}/ask does. Errors: not_found (404) if there is no such message,
+// usage (400) if several have the id.
+var Reply = Op[ReplyRequest, api.Replied]{
+	Route: Route{Method: "POST", Path: "/v1/reply", Who: Agents, Changes: true, Lasts: Ask.Lasts, Answers: []Answer{{200, "what was answered, and what became of the answer"}}},
+	Do: func(ctx context.Context, b api.Bridge, q ReplyRequest) (api.Replied, error) {
+		return b.Reply(ctx, q.ID, q.Body)
+	},
+}
+
 // Wait until something happens in a team. The request lasts as a stream of /v1/events does.
 var Wait = Op[WaitQuery, api.Happened]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/wait", Lasts: "wait again", Answers: []Answer{{200, "what has happened"}}},
@@ -142,6 +154,10 @@ type (
 		OfMember
 		Key
 		With[api.NewQuestion]
+	}
+	ReplyRequest struct {
+		Key
+		With[api.NewReply]
 	}
 	WaitQuery struct {
 		OfTeam

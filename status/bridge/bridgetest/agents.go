@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 )
@@ -132,4 +133,40 @@ func personal(w *world) {
 	}
 	_, err = w.b.Inbox(w.Context(), api.InboxQuery{Team: "nobody"})
 	w.fails(err, api.CodeNotFound)
+}
+
+// replies go to who wrote the message, which stays unread.
+func replies(w *world) {
+	reply := func(id, to string, change func(*api.NewReply)) (api.Replied, error) {
+		r := api.NewReply{To: to, NewQuestion: api.NewQuestion{NewMessage: api.NewMessage{Text: "thank you"}}}
+		if change != nil {
+			change(&r)
+		}
+		return w.b.Reply(w.Context(), id, r)
+	}
+	dry, err := reply("", api.LastMessage, func(r *api.NewReply) { r.DryRun = true })
+	if err != nil || dry.Sent.State != api.DryRun || dry.To.Text != "hello user reply" || dry.To.Team != older || dry.To.From != "worker" {
+		w.Errorf("a dry run is %+v, %v", dry, err)
+	}
+	for i, to := range []string{api.LastMessage, dry.To.ID, dry.To.ID[:10]} {
+		done, err := reply("reply-1", to, func(r *api.NewReply) { r.Team = []string{"", older}[i%2] })
+		if err != nil || done.To != dry.To || done.Sent.Team != older || done.Sent.Member != "worker" || done.Sent.ID != "reply-1" || done.Sent.Deduplicated != (i > 0) || done.Answer != nil {
+			w.Errorf("to %s: %+v, %v", to, done, err)
+		}
+	}
+	rows, err := w.Inbox(older, "worker").Read(w.Context())
+	w.must(err)
+	if n := len(slices.DeleteFunc(rows, func(r inbox.Row) bool { return r.Text != "thank you" })); n != 1 {
+		w.Errorf("%d replies came", n)
+	}
+	for to, team := range map[string]string{"nosuch": "", dry.To.ID: newer, api.LastMessage: newer} {
+		_, err := reply("", to, func(r *api.NewReply) { r.Team = team })
+		w.fails(err, api.CodeNotFound)
+	}
+	_, err = reply("", api.LastMessage, func(r *api.NewReply) { r.Policy = api.PolicyUrgent })
+	w.fails(err, api.CodeInvalid)
+	_, err = w.b.Send(w.Context(), newer, "user", dry.To.ID, api.NewMessage{Text: "a copy of its id", From: "worker", Force: true})
+	w.must(err)
+	_, err = reply("", dry.To.ID, nil)
+	w.fails(err, api.CodeUsage)
 }

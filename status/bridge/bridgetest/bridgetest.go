@@ -530,6 +530,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			w.must(os.Remove(filepath.Join(w.Root.Path(), "sessions", "2.json")))
 		},
 		"agents":             agents,
+		"replies":            replies,
 		"sessions as a team": sessions,
 		"inbox":              personal,
 		"changes":            changes,

@@ -800,6 +800,53 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/reply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a message to the person: send a message to who wrote it.
+         * @description An agent answers a message to the agent that the answer is from. The message that is answered stays unread. With ask, the request lasts as that of /v1/teams/{team}/members/{member}/ask does. Errors: not_found (404) if there is no such message, usage (400) if several have the id.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description the id of the message, in quotes or not. Sending again under the same id sends once */
+                    "Idempotency-Key"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewReply"];
+                };
+            };
+            responses: {
+                /** @description what was answered, and what became of the answer */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Replied"];
+                    };
+                };
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/teams/{team}/wait": {
         parameters: {
             query?: never;
@@ -3650,6 +3697,57 @@ export interface components {
             /** @description create the team, with the member as its lead, if it does not exist; take it over if the service that created it was killed */
             createTeam?: boolean;
         };
+        /** @description NewReply is an answer to a message. */
+        NewReply: {
+            /** @description the id of the message, or the beginning of it that no other one has; of the person also last */
+            to: string;
+            /** @description of the message; "": any */
+            team?: string;
+            /** @description wait for an answer, as Ask does */
+            ask?: boolean;
+            /** @description not blank, at most 100 KiB */
+            text: string;
+            /** @description one line that is shown next to the sender, at most 1 KiB */
+            summary?: string;
+            /** @enum {string} */
+            color?: "" | "blue" | "green" | "yellow" | "purple" | "orange" | "pink" | "cyan" | "red";
+            /** @description the sender; default: from of the team */
+            from?: string;
+            /** @description the text may be an object of Claude Code's own protocol, such as {"type":"shutdown_request"}, which agents obey. Without it, such a text is refused (403); in the name of an agent it is always refused */
+            protocol?: boolean;
+            /** @description Mode and Isolated are only for members that the service relays to, and only if the person is the sender. Mode changes how the agent works from this message on. Isolated keeps the message from being joined with others. See package relay. */
+            mode?: components["schemas"]["Mode"];
+            /** @description do not join it with other messages. Only for user prompts */
+            isolated?: boolean;
+            /** @description Force sends even if nobody is known to read the inbox, or if it is unknown whether the id was sent before. */
+            force?: boolean;
+            /** @description check everything, and send nothing: the answer is 200, and its state dry-run */
+            dryRun?: boolean;
+            /**
+             * @description pane: type it into the tmux pane that config.json has for the member; session: write it to the session of the member's process; queue: put it into Codex's queue, for a session of Codex that takes no messages, whose model takes it for the words of its person. Members of the teams tmux and sessions need none
+             * @enum {string}
+             */
+            via?: "" | "pane" | "session" | "queue";
+            /**
+             * @description when it is typed into the pane: queued (the default), also while the agent works; important, the same, before other messages; when-idle, only at an empty prompt; urgent, after Esc, which stops the agent. Never into a draft or a dialog
+             * @enum {string}
+             */
+            policy?: "" | "queued" | "important" | "when-idle" | "urgent";
+            /** @description put what a person has typed in the pane aside while the message is typed */
+            saveDraft?: boolean;
+            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
+            notifyOnStop?: boolean;
+            /** @description the socket of the tmux server with the pane of via; default: that of the service */
+            tmux?: string;
+            /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
+            requireAgent?: boolean;
+            /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
+            wait?: string;
+            /** @description how long to wait for the answer, such as 5m; default: forever */
+            timeout?: string;
+            /** @description the directory of the person, which config.json gets if the team is joined; default: that of the lead */
+            dir?: string;
+        };
         /** @description NewShare says that a machine may write to a team, or may no longer. */
         NewShare: {
             /** @description a team here; it need not exist yet */
@@ -4096,6 +4194,14 @@ export interface components {
             agentPid?: number;
             /** @description of the agent */
             session?: string;
+        };
+        /** @description Replied is an answer to a message that was sent. */
+        Replied: {
+            /** @description what it answers */
+            to: components["schemas"]["Message"];
+            sent: components["schemas"]["Sent"];
+            /** @description if it asked */
+            answer?: components["schemas"]["Answered"];
         };
         /** @description Report is what a checkup found, and how much it has looked at. */
         Report: {

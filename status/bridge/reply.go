@@ -1,0 +1,140 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/mail"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// Reply answers a message; see [api.Bridge].
+func (l *Local) Reply(ctx context.Context, id string, r api.NewReply) (done api.Replied, err error) {
+	find := l.toPerson
+	if Agent(ctx) {
+		find = l.toAgent
+	}
+	if done.To, err = find(ctx, r); err != nil {
+		return done, err
+	}
+	team, member, err := l.senderOf(ctx, done.To)
+	if err != nil {
+		return done, err
+	}
+	if r.Ask && done.To.From == mail.User {
+		return done, api.Decide(api.CodeInvalid, "send it without wait: the answer comes as a message", "a person reads it when they look, and cannot be waited for")
+	}
+	if !r.Ask {
+		done.Sent, err = l.Send(ctx, team, member, id, r.NewMessage)
+		return done, err
+	}
+	a, err := l.Ask(ctx, team, member, id, r.NewQuestion)
+	done.Sent, done.Answer = a.Sent, &a
+	return done, err
+}
+
+// senderOf returns who wrote a message. In messages, sessions are called by their names, which a new one can have by now.
+func (l *Local) senderOf(ctx context.Context, m api.Message) (team, member string, err error) {
+	team, member = m.Team, m.From
+	if Agent(ctx) {
+		if name, of, err := l.Split(ctx, m.From); err != nil {
+			return "", "", err
+		} else if of != "" { // it is of another team than the agent
+			team, member = of, name
+		}
+		if member == mail.User && team != pane.SessionTeam { // the name that the person has joined the team under
+			d, err := l.Team(ctx, team)
+			return team, d.From, err
+		}
+	}
+	if of, err := l.OfSessions(team); err != nil || !of {
+		return team, member, err
+	}
+	sessions, err := l.Sessions(ctx)
+	return team, api.WhoIs(sessions, member), err
+}
+
+// toPerson returns the message to the person that an answer is to. It fails if that could be in what cannot be read.
+func (l *Local) toPerson(ctx context.Context, r api.NewReply) (to api.Message, err error) {
+	in, err := l.Inbox(ctx, api.InboxQuery{Team: r.Team, Read: true})
+	for _, p := range in.Problems {
+		err = errors.Join(err, api.Decide(p.Code, p.Hint, "%s", p.Message))
+	}
+	if err != nil {
+		return to, err
+	}
+	all := slices.DeleteFunc(in.Messages(), func(m api.Message) bool { return m.Kind != "message" })
+	const list = "list them with: teambridge read user"
+	if r.To == api.LastMessage {
+		if len(all) == 0 {
+			return to, api.Decide(api.CodeNotFound, list, "there is no message to you")
+		}
+		slices.Reverse(all) // of two at the same time, the later one
+		return slices.MaxFunc(all, func(a, b api.Message) int { return sentAt(a).Compare(sentAt(b)) }), nil
+	}
+	ids := make([]string, len(all))
+	for i, m := range all {
+		ids[i] = m.ID
+	}
+	id, err := view.WholeID(r.To, ids)
+	if err != nil {
+		return to, err
+	}
+	for _, m := range all {
+		switch {
+		case m.ID != id:
+		case to.ID == "":
+			to = m
+		case to.Team != m.Team || to.From != m.From: // an agent can copy an id
+			return to, api.Decide(api.CodeUsage, "name the recipient with: teambridge send", "several messages to you have the id %s", id)
+		}
+	}
+	if to.ID == "" {
+		err = api.Decide(api.CodeNotFound, list, "no message to you has the id %s", r.To)
+	}
+	return to, err
+}
+
+// toAgent returns the message to an agent that its answer is to. Its id may be that of the delivery, which a session is given with it.
+func (l *Local) toAgent(ctx context.Context, r api.NewReply) (to api.Message, err error) {
+	name, team := teams.Split(r.From)
+	if team == "" {
+		return to, api.Decide(api.CodeRefused, "only a session has messages", "it is not known who you are")
+	}
+	if team == pane.SessionTeam {
+		sessions, err := l.Sessions(ctx)
+		if err != nil {
+			return to, err
+		}
+		i := slices.IndexFunc(sessions, func(s api.Session) bool { return s.Session == name && s.Member == "" })
+		if name = ""; i >= 0 {
+			name = sessions[i].As
+		}
+	}
+	if name != "" {
+		found, err := l.History(ctx, api.SearchQuery{Team: team, Inbox: name, Limit: api.MaxMessages, MessagesOnly: true})
+		if err != nil {
+			return to, err
+		}
+		for _, h := range found.Hits {
+			if h.From != name && (h.ID == r.To || h.Relay != nil && h.Relay.Delivery == r.To) {
+				h.From = cmp.Or(h.From, mail.User)
+				return h.Message, nil
+			}
+		}
+	}
+	return to, api.Decide(api.CodeNotFound, "see them with read_messages; send_message writes to anybody", "no message to you has the id %.60q", r.To)
+}
+
+// sentAt returns when a message was sent; zero if its timestamp is invalid.
+func sentAt(m api.Message) (at time.Time) {
+	at, _ = (&inbox.Row{Timestamp: m.Timestamp}).Time()
+	return at
+}
