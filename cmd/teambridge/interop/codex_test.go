@@ -154,7 +154,7 @@ func TestRealCodex(t *testing.T) {
 	}
 	_, id, _ := strings.Cut(text, `message-id="`)
 	id, _, _ = strings.Cut(id, `"`)
-	if said := two.calls("reply", map[string]any{"id": id, "text": "(replied)", "wait": "seen"}); !strings.Contains(said, `"state":"seen"`) || !strings.Contains(said, one.id) {
+	if said := two.calls("reply", map[string]any{"id": id, "text": "(replied)", "wait": "seen"}); !strings.Contains(said, `"state":"seen"`) || !strings.Contains(said, `@sessions"`) {
 		t.Errorf("replied: %s", said)
 	}
 	one.given("(replied)")

@@ -123,7 +123,7 @@ func TestRealAgentsWithTools(t *testing.T) {
 		_, id, _ := strings.Cut(given.Text(), `message-id="`)
 		id, _, _ = strings.Cut(id, `"`)
 		sent = answerOf[mcp.Sent](t, ben.calls("[replies]", "reply", map[string]any{"id": id, "text": "(replied)", "wait": "seen"}))
-		if sent.State != api.Seen || !strings.HasPrefix(sent.To, ann.session().Session) {
+		if sent.State != api.Seen || sent.To != ann.session().Name+"@sessions" {
 			t.Errorf("replied to %s: %+v", id, sent)
 		}
 		sent = answerOf[mcp.Sent](t, ann.calls("[asks]", "send_message", map[string]any{"to": benIs, "text": "(question)", "wait": "answer"}))
