@@ -144,18 +144,15 @@ func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Ques
 		}
 	}
 	p.Question, p.Digest = q.ID, q.Digest
-	if _, err := b.Permit(ctx, q.Relay, p); err != nil {
+	answered, err := b.Answer(ctx, q.ID, p)
+	if err != nil {
 		if u, ok := errors.AsType[*client.UnreachableError](err); ok && u.Sent {
 			return api.Decide(api.CodeUnknown, "answer it again; if the first answer arrived, the second one is refused and says what was decided",
 				"it is not known whether the answer to question %s arrived: %w", q.ID, err)
 		}
 		return err
 	}
-	q.State = api.QuestionDenied
-	if p.Allow {
-		q.State = api.QuestionAllowed
-	}
-	return a.answer(q, "%s  %s  %s@%s  %s\n", q.State, q.ID, escape(q.Member, false), escape(q.Team, false), escape(questionText(q.Question), false))
+	return a.answer(answered, "%s  %s  %s@%s  %s\n", answered.State, q.ID, escape(q.Member, false), escape(q.Team, false), escape(questionText(q.Question), false))
 }
 
 func listQuestions(ctx context.Context, a *app) error {

@@ -167,6 +167,9 @@ type Bridge interface {
 	// Question returns one of them, by its id or the beginning of it. The error is
 	// [CodeConflict] if it is not open any more.
 	Question(ctx context.Context, team, id string) (Asked, error)
+	// Answer answers a question, by its id or the beginning of it, and returns it with what became of it. The error is
+	// [CodeConflict] if it is not open any more, or p is for another input.
+	Answer(ctx context.Context, id string, p Permit) (Asked, error)
 	// Permit answers a question of a relay's agent.
 	Permit(ctx context.Context, relay string, p Permit) (RelayEntry, error)
 

@@ -112,7 +112,23 @@ func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, e
 	return q, notPermitted(id, fleet.ErrNoQuestion)
 }
 
-// Permit answers a question; see [api.Bridge].
+// Answer answers a question by its id; see [api.Bridge].
+func (l *Control) Answer(ctx context.Context, id string, p api.Permit) (q api.Asked, err error) {
+	if q, err = l.Question(ctx, "", id); err != nil {
+		return q, err
+	}
+	p.Question = q.ID
+	if _, err := l.Permit(ctx, q.Relay, p); err != nil {
+		return q, err
+	}
+	q.State = api.QuestionDenied
+	if p.Allow {
+		q.State = api.QuestionAllowed
+	}
+	return q, nil
+}
+
+// Permit answers a question of a relay's agent, or of a session at its terminal; see [api.Bridge].
 func (l *Control) Permit(ctx context.Context, relay string, p api.Permit) (api.RelayEntry, error) {
 	if relay == api.Terminal {
 		if err := dialog.Answer(ctx, l.Opts.State, fleet.Answer(p)); err != nil {

@@ -64,6 +64,11 @@ func (c relays) Question(ctx context.Context, team, id string) (api.Asked, error
 	return call(ctx, c.conn, &op.Question, op.QuestionQuery{InTeam: op.InTeam{Team: team}, Question: id})
 }
 
+// Answer answers a question, by its id; see [api.Bridge].
+func (c relays) Answer(ctx context.Context, id string, p api.Permit) (api.Asked, error) {
+	return call(ctx, c.conn, &op.AnswerQuestion, op.AnswerRequest{Question: id, With: op.With[api.Permit]{Body: p}})
+}
+
 // Permit answers a question of a relay's agent.
 func (c relays) Permit(ctx context.Context, id string, p api.Permit) (api.RelayEntry, error) {
 	return call(ctx, c.conn, &op.Permit, op.PermitRequest{OfRelay: op.OfRelay{Relay: id}, With: op.With[api.Permit]{Body: p}})

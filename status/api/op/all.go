@@ -7,7 +7,7 @@ func All() []Operation {
 		&AllAgents, &Send, &SendPayloads, &Broadcast, &Await, &Receipt, &Ask, &Reply, &Wait, &Read, &MarkRead, &Messages, &Search, &History,
 		&Transcript, &SessionTranscript, &Changes, &SessionChanges, &Tasks, &TaskHistory, &Usage, &Events, &Attention,
 		&Inbox, &Dismiss, &Doctor, &Fix, &Relays, &AddRelay, &Relay, &RemoveRelay, &Interrupt, &RetryRelay, &Hold,
-		&Release, &Questions, &Question, &Permit, &Deliveries, &RelayDeliveries, &RetryDelivery,
+		&Release, &ReleaseRelay, &Questions, &Question, &AnswerQuestion, &Permit, &Deliveries, &RelayDeliveries, &RetryDelivery,
 		&DropDelivery, &Envelopes, &EnvelopeEvents, &Move, &Panes, &AddPane, &Pane, &TestPane, &RemovePane, &Links, &SetLink, &AddMachine,
 		&RemoveMachine, &ShareTeam, &SignIn,
 	}

@@ -85,8 +85,20 @@ var Release = Op[ReleaseRequest, []api.Hold]{
 	},
 }
 
-// List what agents that were added with permissions ask want to know, and nobody has answered, the oldest first. 404
-// not_found if this service runs no agents.
+// Release messages that are held back from the agent of a relay, as POST /v1/teams/{team}/members/{member}/release does.
+var ReleaseRelay = Op[ReleaseRelayRequest, []api.Hold]{
+	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/release", Changes: true, Answers: []Answer{{200, "the holds that were released"}}, Errors: []int{404}},
+	Do: func(ctx context.Context, b api.Bridge, q ReleaseRelayRequest) ([]api.Hold, error) {
+		e, err := b.Relay(ctx, "", q.Relay)
+		if err != nil {
+			return nil, err
+		}
+		return b.Release(ctx, e.Team, e.Member, q.Sender)
+	},
+}
+
+// List what agents ask and nobody has answered, the oldest first: agents that were added with permissions ask, and sessions that let
+// what they ask at their terminals be answered elsewhere. 404 not_found if this service runs no agents, and no session asks.
 var Questions = Op[InTeam, []api.Asked]{
 	Route: Route{Method: "GET", Path: "/v1/questions", Answers: []Answer{{200, "open questions"}}, Errors: []int{404}},
 	Do: func(ctx context.Context, b api.Bridge, q InTeam) ([]api.Asked, error) {
@@ -95,7 +107,7 @@ var Questions = Op[InTeam, []api.Asked]{
 }
 
 // Get one open question. 409 conflict if it was answered, or was withdrawn. It is answered with POST
-// /v1/relays/{relay}/permit.
+// to the same path.
 var Question = Op[QuestionQuery, api.Asked]{
 	Route: Route{Method: "GET", Path: "/v1/questions/{question}", Answers: []Answer{{200, "the question"}}, Errors: []int{404, 409}},
 	Do: func(ctx context.Context, b api.Bridge, q QuestionQuery) (api.Asked, error) {
@@ -103,9 +115,16 @@ var Question = Op[QuestionQuery, api.Asked]{
 	},
 }
 
-// Answer a question of an agent that was added with permissions ask. 404 not_found if there is no such question; 409
-// conflict if it was answered before, is withdrawn, or has another digest; 422 invalid if the answer does not fit. Each
-// refusal changes nothing.
+// Answer a question. 404 not_found if there is no such question; 409 conflict if it was answered before, is withdrawn, or has another
+// digest; 422 invalid if the answer does not fit. Each refusal changes nothing.
+var AnswerQuestion = Op[AnswerRequest, api.Asked]{
+	Route: Route{Method: "POST", Path: "/v1/questions/{question}", Changes: true, Answers: []Answer{{200, "the question, and what became of it"}}, Errors: []int{404, 409}},
+	Do: func(ctx context.Context, b api.Bridge, q AnswerRequest) (api.Asked, error) {
+		return b.Answer(ctx, q.Question, q.Body)
+	},
+}
+
+// Answer a question of the agent of a relay, as POST /v1/questions/{question} does.
 var Permit = Op[PermitRequest, api.RelayEntry]{
 	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/permit", Changes: true, Answers: []Answer{{200, "the relay"}}, Errors: []int{404}},
 	Do: func(ctx context.Context, b api.Bridge, q PermitRequest) (api.RelayEntry, error) {
@@ -193,6 +212,14 @@ type (
 	QuestionQuery struct {
 		InTeam
 		Question string `path:"question"` // its id, or the beginning of it, 4 characters or more
+	}
+	ReleaseRelayRequest struct {
+		OfRelay
+		FromSender
+	}
+	AnswerRequest struct {
+		Question string `path:"question"` // its id, or the beginning of it, 4 characters or more
+		With[api.Permit]
 	}
 	PermitRequest struct {
 		OfRelay

@@ -93,6 +93,8 @@ func control(w *world) {
 	w.fails(err, api.CodeNotFound)
 	_, err = w.b.Question(ctx, "", "none")
 	w.fails(err, api.CodeNotFound)
+	_, err = w.b.Answer(ctx, "none", api.Permit{})
+	w.fails(err, api.CodeNotFound)
 	if list, err := w.b.Deliveries(ctx, e.ID, api.DeliveryQuery{}); err != nil || list == nil || len(list) > 0 {
 		w.Errorf("the deliveries are %+v, %v", list, err)
 	}

@@ -2105,6 +2105,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/relays/{relay}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Release messages that are held back from the agent of a relay, as POST /v1/teams/{team}/members/{member}/release does. */
+        post: {
+            parameters: {
+                query?: {
+                    /** @description only messages of this sender */
+                    sender?: string;
+                };
+                header?: never;
+                path: {
+                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
+                    relay: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the holds that were released */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Hold"][];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/questions": {
         parameters: {
             query?: never;
@@ -2112,7 +2156,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what agents that were added with permissions ask want to know, and nobody has answered, the oldest first. 404 not_found if this service runs no agents. */
+        /** List what agents ask and nobody has answered, the oldest first: agents that were added with permissions ask, and sessions that let what they ask at their terminals be answered elsewhere. 404 not_found if this service runs no agents, and no session asks. */
         get: {
             parameters: {
                 query?: {
@@ -2153,7 +2197,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get one open question. 409 conflict if it was answered, or was withdrawn. It is answered with POST /v1/relays/{relay}/permit. */
+        /** Get one open question. 409 conflict if it was answered, or was withdrawn. It is answered with POST to the same path. */
         get: {
             parameters: {
                 query?: {
@@ -2184,7 +2228,37 @@ export interface paths {
             };
         };
         put?: never;
-        post?: never;
+        /** Answer a question. 404 not_found if there is no such question; 409 conflict if it was answered before, is withdrawn, or has another digest; 422 invalid if the answer does not fit. Each refusal changes nothing. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description its id, or the beginning of it, 4 characters or more */
+                    question: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Permit"];
+                };
+            };
+            responses: {
+                /** @description the question, and what became of it */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Asked"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -2200,7 +2274,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Answer a question of an agent that was added with permissions ask. 404 not_found if there is no such question; 409 conflict if it was answered before, is withdrawn, or has another digest; 422 invalid if the answer does not fit. Each refusal changes nothing. */
+        /** Answer a question of the agent of a relay, as POST /v1/questions/{question} does. */
         post: {
             parameters: {
                 query?: never;
