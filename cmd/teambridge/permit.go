@@ -26,10 +26,10 @@ func newPermit(a *app) *cobra.Command {
 		Short: "Allow what an agent asks for, or list what agents ask",
 		Long: `Allow a use of a tool, approve a plan, or answer a question of an agent.
 
-Agents that the service runs with --permissions ask wait for an answer. Without
-an ID their open questions are listed. The first 4 characters of an id are
-enough, or more if several ids begin with them. Only the first answer to a
-question counts.
+Agents that the service runs with --permissions ask wait for an answer, and
+sessions at their terminals, if "teambridge setup questions" was run. Without an
+ID the open questions are listed. The first 4 characters of an id are enough, or
+more if several ids begin with them. Only the first answer to a question counts.
 
 --session also allows a rule until the agent is restarted: the first that the
 question offers, or the one that is given. An agent that asks something itself
@@ -37,7 +37,7 @@ question offers, or the one that is given. An agent that asks something itself
 
 Exit status: 0 allowed; 2 several questions match, or the answer does not fit;
 3 no such question; 4 the service does not answer; 5 it was answered before, or
-withdrawn.`,
+withdrawn, or this is the shell of an agent.`,
 		Example: `  teambridge permit
   teambridge permit 3f0c --session
   teambridge permit 71ab --answer "Which colour?=Blue"`,
