@@ -22,7 +22,7 @@ func TestSights(t *testing.T) {
 	var first map[Ref]string
 	s.until("the screens", func() bool {
 		first = see()
-		return strings.Contains(first[b.ref], "of b") && strings.Contains(first[a.ref], "? for shortcuts")
+		return strings.Contains(first[b.ref], "of b") && strings.Contains(first[b.ref], "? for shortcuts") && strings.Contains(first[a.ref], "? for shortcuts")
 	})
 	if strings.Contains(first[a.ref], "of b") {
 		t.Errorf("the screen of one has that of the other:\n%s", first[a.ref])
