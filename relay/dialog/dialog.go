@@ -263,8 +263,11 @@ func once(path string, data []byte) error {
 // knows any more.
 func Became(state, id string) (what string, known bool) {
 	const enough = 4
+	if filepath.Base(id) != id || id == "." { // it names no file elsewhere
+		return "", false
+	}
 	data, err := os.ReadFile(place(state, id) + outcome)
-	if err != nil && len(id) >= enough && filepath.Base(id) == id {
+	if err != nil && len(id) >= enough {
 		files, _ := os.ReadDir(filepath.Join(state, dirName)) // none are known, if they cannot be read
 		for _, f := range files {
 			if strings.HasPrefix(f.Name(), id) && strings.HasSuffix(f.Name(), outcome) {

@@ -93,6 +93,12 @@ func TestAnswer(t *testing.T) {
 		if was, known := Became(state, a.ID[:4]); !known || was != allowed {
 			t.Errorf("became %q, %t", was, known)
 		}
+		must(t, os.WriteFile(filepath.Join(state, "other"+outcome), []byte("a secret"), 0o600))
+		for _, id := range []string{"../other", "", ".", "/", a.ID[:3]} {
+			if was, known := Became(state, id); known {
+				t.Errorf("%q became %q", id, was)
+			}
+		}
 		unknown := a.answer(want)
 		unknown.Question = "00000000-0000-4000-8000-000000000000"
 		if err := Answer(t.Context(), state, unknown); !errors.Is(err, fleet.ErrNoQuestion) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A person answers from elsewhere what a session asks at its terminal, with a service and without; the dialog can always be answered
-// there, also when the hook is killed.
+// there, even when the hook is killed.
 func TestRealDialogs(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := &hookedUser{sessionUser: newSomebody(t, nil), version: v}
