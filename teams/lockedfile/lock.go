@@ -21,6 +21,9 @@ func (l *Locker) lockMutex(ctx context.Context, f File, start time.Time) (unlock
 	t := l.files[key]
 	if t == nil {
 		t = &fileMutex{ch: make(chan struct{}, 1)}
+		if l.files == nil {
+			l.files = map[string]*fileMutex{}
+		}
 		l.files[key] = t
 	}
 	t.waiting++

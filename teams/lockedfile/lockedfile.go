@@ -74,6 +74,7 @@ package lockedfile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,8 +195,8 @@ type Options struct {
 	refused error // for tests: what the file system says to an exchange; nil: its own answer
 }
 
-// Locker takes the locks. Make one with [New]; a process should have one. It holds no resources between
-// calls.
+// Locker takes the locks. The zero value is what [New] returns for zero Options. A process should have one Locker. It holds no
+// resources between calls.
 type Locker struct {
 	opts Options
 
@@ -212,16 +213,14 @@ type fileMutex struct {
 
 // New returns a Locker. Nothing is touched before the first Transform.
 func New(opts Options) *Locker {
-	if opts.Wait == 0 {
-		opts.Wait = DefaultWait
+	return &Locker{opts: opts}
+}
+
+// before calls [Options.Before].
+func (l *Locker) before(s Step) {
+	if l.opts.Before != nil {
+		l.opts.Before(s)
 	}
-	if opts.Hold == 0 {
-		opts.Hold = MaxHold
-	}
-	if opts.Before == nil {
-		opts.Before = func(Step) {}
-	}
-	return &Locker{opts: opts, files: map[string]*fileMutex{}}
 }
 
 // File names a file to change.
@@ -284,7 +283,7 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 		return fmt.Errorf("lockedfile: %q is not a file name", f.Name)
 	}
 	start := time.Now()
-	wait, cancel := context.WithTimeoutCause(ctx, l.opts.Wait, errWaited)
+	wait, cancel := context.WithTimeoutCause(ctx, cmp.Or(l.opts.Wait, DefaultWait), errWaited)
 	defer cancel()
 
 	unlock, err := l.lockMutex(wait, f, start)
@@ -303,13 +302,13 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 	}
 	defer displaced.close()
 
-	t := &transform{file: f, change: change, displaced: displaced, before: l.opts.Before}
+	t := &transform{file: f, change: change, displaced: displaced, before: l.before}
 	d, done, err := t.ahead()
 	if done || err != nil {
 		return err
 	}
-	l.opts.Before(StepLock)
-	lock, err := lockDir(wait, f, start, l.opts.Hold)
+	l.before(StepLock)
+	lock, err := lockDir(wait, f, start, cmp.Or(l.opts.Hold, MaxHold))
 	if err != nil {
 		if derr := d.discard(); derr != nil {
 			err = errors.Join(err, derr)
@@ -317,7 +316,7 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 		return err
 	}
 	defer func() {
-		l.opts.Before(StepUnlock)
+		l.before(StepUnlock)
 		uerr := lock.release()
 		l.leaveFree(f, time.Since(lock.since))
 		if uerr != nil && err == nil {

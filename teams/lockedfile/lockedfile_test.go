@@ -148,6 +148,15 @@ func TestTransformCreatesAndReplaces(t *testing.T) {
 
 // Missing and empty are told apart, and leaving the file alone does not even
 // touch it.
+func TestZeroLocker(t *testing.T) {
+	p := newPlace(t)
+	var l Locker
+	if err := l.Transform(t.Context(), p.file, func([]byte) ([]byte, error) { return []byte("[]"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	p.want("[]")
+}
+
 func TestTransformLeavesTheFileAlone(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
