@@ -317,3 +317,25 @@ func TestProgramOf(t *testing.T) {
 		t.Errorf("by its own name it is %q", got)
 	}
 }
+
+// Only that an agent does not know its session lets a message be given in a new one.
+func TestUnknownSession(t *testing.T) {
+	for text, unknown := range map[string]bool{
+		"Resource not found: 0195":                           false, // but for its code
+		"No previous sessions found for this project":        true,
+		"Session 0195 not found":                             true,
+		"no conversation found":                              true,
+		"thread 0195 could not be found":                     true,
+		"unknown session":                                    true,
+		"model qwen3-coder not found":                        false,
+		"the server that answers models was not found (404)": false,
+		"429: no quota is left for this account":             false,
+	} {
+		if got := unknownSession(&CallError{Code: -32603, Message: text}); got != unknown {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+	if !unknownSession(&CallError{Code: codeNotFound, Message: "Resource not found: 0195"}) || unknownSession(errEnded) {
+		t.Error("the code does not count, or another error does")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -286,15 +287,16 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// unknownSession reports whether an agent does not know a session. What it says of that differs.
+// unknownSession reports whether an agent does not know a session. What it says of that differs. That something else was not found,
+// such as a model, may pass.
 func unknownSession(err error) bool {
 	refused, ok := errors.AsType[*CallError](err)
-	if !ok {
-		return false
-	}
-	text := strings.ToLower(refused.Error())
-	return refused.Code == codeNotFound || strings.Contains(text, "not found") || strings.Contains(text, "no previous sessions") || strings.Contains(text, "no conversation")
+	return ok && (refused.Code == codeNotFound || noSession().MatchString(refused.Error()))
 }
+
+var noSession = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(no|unknown)( previous)? (session|conversation|thread)s?\b|\b(session|conversation|thread)\b.*\bnot (be )?found\b`)
+})
 
 // finish tells the end of a turn that an earlier process did not bring to its end, and before it what the agent has recorded
 // of it and had not told. What it says of tools then is not reliable: some call a tool completed that was killed.
