@@ -34,7 +34,8 @@ relay: adding it again with the same settings changes nothing.
 With --runtime opencode the agent is OpenCode, and needs no command. --url is
 a server that runs already; the service has its password in its environment.
 With --runtime acp it is the program after --, which speaks the Agent Client
-Protocol on its standard input and output.
+Protocol on its standard input and output; --runtime codex, gemini or qwen is
+that with the command codex-acp, gemini --acp or qwen --acp.
 
 The command itself starts nothing. If no service runs, the next one starts the
 agent.
@@ -45,10 +46,11 @@ other settings, or is an interactive lead.`,
   teambridge relay add worker@myteam --permissions allow=Read,Grep -- claude
   teambridge relay add reviewer@myteam --runtime opencode --permissions ask`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if n := cmd.ArgsLenAtDash(); n == 1 && len(args) > 1 || n < 0 && len(args) == 1 && r.Runtime == runtimes.OpenCode {
+			kind, _ := runtimes.Find(r.Runtime)
+			if n := cmd.ArgsLenAtDash(); n == 1 && len(args) > 1 || n < 0 && len(args) == 1 && kind.Name != runtimes.Claude && !kind.NeedsCommand {
 				return nil
 			}
-			return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command; only --runtime opencode needs none")
+			return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command, without which only --runtime opencode, codex, gemini and qwen work")
 		},
 		ValidArgsFunction: a.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -65,8 +65,9 @@ func newRun(a *app) *cobra.Command {
 
 The agent is Claude Code or, with --runtime opencode, OpenCode (1.18 or newer):
 a server of its own, or with --url one that runs. OpenCode needs no command.
-With --runtime acp it is any program that speaks the Agent Client Protocol, such
-as Codex (codex-acp), Gemini CLI (gemini --acp) or Qwen Code (qwen --acp).
+With --runtime acp it is any program that speaks the Agent Client Protocol.
+--runtime codex, gemini or qwen is that with the command codex-acp,
+gemini --acp or qwen --acp.
 
 Each message of the inbox reaches the agent exactly once, even if this process,
 the agent or both are killed at any moment. Running again with the same --as
@@ -165,7 +166,7 @@ agent if the person ended it, and 1 if it was killed.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
   teambridge run --as worker --team myteam -- claude
   teambridge run --runtime opencode --as reviewer --team myteam
-  teambridge run --runtime acp --as gemini --team myteam -- gemini --acp
+  teambridge run --runtime gemini --as gemini --team myteam
   teambridge run --local -- claude
   echo "say hi to worker" | teambridge run --team myteam --exit-on-eof -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -397,7 +398,7 @@ func programFault(runtime string, err error) error {
 	hint := "give the command of Claude Code after --, or use --plain for another program"
 	if runtime == runtimes.OpenCode {
 		hint = "install OpenCode with: npm install -g opencode-ai; or give its command after --"
-	} else if runtime == runtimes.ACP {
+	} else if kind, _ := runtimes.Find(runtime); kind.Name == runtimes.ACP {
 		hint = "install the agent, or give its path after --"
 	}
 	return notFound(hint, "%s", program.Error())

@@ -23,13 +23,13 @@ import (
 func Architectures() []string {
 	return slices.DeleteFunc(runtimes.Names(), func(name string) bool {
 		kind, _ := runtimes.Find(name)
-		return kind.NeedsCommand
+		return kind.Name == runtimes.ACP
 	})
 }
 
 func (in Input) architecture() (runtimes.Kind, error) {
 	kind, ok := runtimes.Find(in.Architecture)
-	if !ok || kind.NeedsCommand {
+	if !ok || kind.Name == runtimes.ACP {
 		return kind, invalid("architecture", "is %.40q, must be one of %s", in.Architecture, strings.Join(Architectures(), ", "))
 	}
 	return kind, nil

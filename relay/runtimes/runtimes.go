@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,17 +59,28 @@ func all() []Kind {
 	}
 }
 
-// Names returns the names of the runtimes.
+// acpAgents returns the usual commands of agents of the Agent Client Protocol by the names that they have as runtimes. A relay
+// is recorded with [ACP] and the command.
+func acpAgents() map[string][]string {
+	return map[string][]string{"codex": {"codex-acp"}, "gemini": {"gemini", "--acp"}, "qwen": {"qwen", "--acp"}}
+}
+
+// Names returns the names of the runtimes, and those of agents of [ACP] that need no command.
 func Names() (names []string) {
 	for _, k := range all() {
 		names = append(names, k.Name)
 	}
-	return names
+	return append(names, slices.Sorted(maps.Keys(acpAgents()))...)
 }
 
 // Find returns the runtime of that name.
 func Find(name string) (Kind, bool) {
 	list := all()
+	if acpAgents()[name] != nil {
+		kind := list[len(list)-1]
+		kind.NeedsCommand = false
+		return kind, true
+	}
 	if i := slices.IndexFunc(list, func(k Kind) bool { return k.Name == name }); i >= 0 {
 		return list[i], true
 	}
@@ -108,10 +120,15 @@ func Check(r *ledger.Relay) error {
 			return &SettingError{"mode", err.Error()}
 		}
 	}
-	kind, ok := Find(r.Runtime)
-	if r.Runtime == "codex" { // testdata/contract/CODEX.md says what it would take
-		return &SettingError{"runtime", `Codex is run as an agent with --runtime acp -- codex-acp; its sessions at terminals are written to as they are: see "teambridge sessions"`}
+	if command := acpAgents()[r.Runtime]; command != nil {
+		if len(r.Command) == 0 {
+			r.Command = command
+		} else if r.Runtime == "codex" && filepath.Base(r.Command[0]) == "codex" {
+			return &SettingError{"command", `codex is Codex for terminals; its agent is codex-acp (npm install -g @zed-industries/codex-acp), and needs no command here. Its sessions at terminals are written to as they are: see "teambridge sessions"`}
+		}
+		r.Runtime = ACP
 	}
+	kind, ok := Find(r.Runtime)
 	if !ok {
 		return &SettingError{"runtime", fmt.Sprintf("%q is neither %s", r.Runtime, strings.Join(Names(), " nor "))}
 	}

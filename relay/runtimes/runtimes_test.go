@@ -124,3 +124,24 @@ func TestLaunchOpenCode(t *testing.T) {
 		}
 	}
 }
+
+// An agent of the Agent Client Protocol that has a name is recorded as that, with its usual command unless there is another one.
+func TestNamesOfACP(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, want := range map[string]string{"codex": "codex-acp", "gemini": "gemini --acp", "qwen": "qwen --acp"} {
+		r := ledger.Relay{Root: dir, Dir: dir, Runtime: name}
+		must(t, Check(&r))
+		if kind, ok := Find(name); !ok || kind.NeedsCommand || r.Runtime != ACP || strings.Join(r.Command, " ") != want {
+			t.Errorf("%s: %q with %q; %+v, %t", name, r.Runtime, r.Command, kind, ok)
+		}
+		r = ledger.Relay{Root: dir, Dir: dir, Runtime: name, Command: []string{"/opt/own", "--acp"}}
+		if must(t, Check(&r)); r.Runtime != ACP || r.Command[0] != "/opt/own" {
+			t.Errorf("%s: %q with %q", name, r.Runtime, r.Command)
+		}
+	}
+	r := ledger.Relay{Root: dir, Dir: dir, Runtime: "codex", Command: []string{"/usr/bin/codex"}}
+	if err := Check(&r); err == nil || !strings.Contains(err.Error(), "codex-acp") {
+		t.Errorf("the Codex of terminals as an agent: %v", err)
+	}
+}

@@ -201,10 +201,10 @@ type Asked struct {
 
 // NewRelay is the request to add a relay: which agent to run, and how.
 type NewRelay struct {
-	Team    string   `json:"team"`                                          // need not exist yet
-	Member  string   `json:"member"`                                        // a name, or lead
-	Runtime string   `json:"runtime,omitempty" enum:",claude,opencode,acp"` // claude, opencode, or acp, which is any program that speaks the Agent Client Protocol; empty is claude
-	Command []string `json:"command,omitempty"`                             // the program and its arguments, to which flags are added; needed for claude and acp, and opencode if it is missing for OpenCode
+	Team    string   `json:"team"`                                                            // need not exist yet
+	Member  string   `json:"member"`                                                          // a name, or lead
+	Runtime string   `json:"runtime,omitempty" enum:",claude,opencode,acp,codex,gemini,qwen"` // claude, opencode, or acp, which is any program that speaks the Agent Client Protocol; codex, gemini and qwen are acp with a usual command; empty is claude
+	Command []string `json:"command,omitempty"`                                               // the program and its arguments, to which flags are added; needed for claude and acp, and opencode if it is missing for OpenCode
 	// an OpenCode server that runs, in place of a command; user and password are in the environment of the service, as
 	// OPENCODE_SERVER_USERNAME and OPENCODE_SERVER_PASSWORD
 	URL          string          `json:"url,omitempty"`

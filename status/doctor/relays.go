@@ -64,6 +64,8 @@ func runtimeArgs(command string) string {
 	switch {
 	case strings.HasPrefix(command, "http://"), strings.HasPrefix(command, "https://"):
 		return "--runtime opencode --url " + shell.Quote(command)
+	case strings.Contains(command, "acp"): // as all known commands of the Agent Client Protocol do
+		return "--runtime acp -- " + command
 	case strings.HasPrefix(filepath.Base(program), runtimes.OpenCode):
 		return "--runtime opencode -- " + command
 	}

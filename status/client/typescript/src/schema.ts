@@ -3736,10 +3736,10 @@ export interface components {
             /** @description a name, or lead */
             member: string;
             /**
-             * @description claude, opencode, or acp, which is any program that speaks the Agent Client Protocol; empty is claude
+             * @description claude, opencode, or acp, which is any program that speaks the Agent Client Protocol; codex, gemini and qwen are acp with a usual command; empty is claude
              * @enum {string}
              */
-            runtime?: "" | "claude" | "opencode" | "acp";
+            runtime?: "" | "claude" | "opencode" | "acp" | "codex" | "gemini" | "qwen";
             /** @description the program and its arguments, to which flags are added; needed for claude and acp, and opencode if it is missing for OpenCode */
             command?: string[];
             /** @description an OpenCode server that runs, in place of a command; user and password are in the environment of the service, as OPENCODE_SERVER_USERNAME and OPENCODE_SERVER_PASSWORD */
