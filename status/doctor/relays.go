@@ -64,7 +64,9 @@ func runtimeArgs(command string) string {
 	switch {
 	case strings.HasPrefix(command, "http://"), strings.HasPrefix(command, "https://"):
 		return "--runtime opencode --url " + shell.Quote(command)
-	case strings.Contains(command, "acp"): // as all known commands of the Agent Client Protocol do
+	case slices.ContainsFunc(strings.Fields(command), func(word string) bool { // as in all known commands of the Agent Client Protocol
+		return word == "acp" || word == "--acp" || strings.HasSuffix(filepath.Base(word), "-acp")
+	}):
 		return "--runtime acp -- " + command
 	case strings.HasPrefix(filepath.Base(program), runtimes.OpenCode):
 		return "--runtime opencode -- " + command

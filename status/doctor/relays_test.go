@@ -5,6 +5,7 @@ import "testing"
 func TestRuntimeArgs(t *testing.T) {
 	for command, want := range map[string]string{
 		"claude --model sonnet":   "-- claude --model sonnet",
+		"/opt/acpx/claude":        "-- /opt/acpx/claude",
 		"opencode":                "--runtime opencode -- opencode",
 		"http://127.0.0.1:4096":   "--runtime opencode --url http://127.0.0.1:4096",
 		"/usr/bin/opencode acp":   "--runtime acp -- /usr/bin/opencode acp",
