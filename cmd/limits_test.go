@@ -20,12 +20,12 @@ func TestLimits(t *testing.T) {
 		of           string
 		count, limit int
 	}{
-		{"lines of teams", product.lines("teams"), 9_720},
+		{"lines of teams", product.lines("teams"), 9_722},
 		{"lines of inbox", product.lines("inbox"), 12_700},
 		{"lines of relay", product.lines("relay"), 41_000},
 		{"lines of status", product.lines("status"), 28_270},
 		{"lines of cmd", product.lines("cmd", "plugin"), 16_470},
-		{"lines of tests", tests, 108_900},
+		{"lines of tests", tests, 109_000},
 		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 7_000},
 		{"methods of the widest type of the core", product.widest("status/local", "status/history", "status/links", "status/question", "status/bridge", "status/service"), 36},
 		{"methods of inbox/ledger.Ledger", product.methods("inbox/ledger", "Ledger"), 163},
