@@ -18,7 +18,7 @@ import (
 var documents = sync.OnceValue(func() []string {
 	pages, _ := filepath.Glob(filepath.Join(".github", "guide", "*.md")) // the pattern is right
 	return append(pages,
-		"README.md", ".github/GUIDE.md", ".github/PROMISES.md", "testdata/contract/CONTRACT.md", "testdata/contract/OPENCODE.md", "testdata/contract/CODEX.md", "testdata/contract/QWEN.md", ".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md",
+		"README.md", ".github/GUIDE.md", ".github/PROMISES.md", "testdata/contract/CONTRACT.md", "testdata/contract/OPENCODE.md", "testdata/contract/CODEX.md", "testdata/contract/QWEN.md", ".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/TESTING.md", ".github/SECURITY.md",
 	)
 })
 
@@ -233,7 +233,7 @@ func TestPromisesHaveTests(t *testing.T) {
 	}
 }
 
-// Each command that scripts have is in the table of CONTRIBUTING.md, and no other.
+// Each command that scripts have is in the table of TESTING.md, and no other.
 func TestScriptCommandsAreDocumented(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(filepath.Join("cmd", "teambridge", "script_test.go"))
@@ -246,7 +246,7 @@ func TestScriptCommandsAreDocumented(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\t+"(\w+)": `).FindAllStringSubmatch(list, -1) {
 		commands = append(commands, m[1])
 	}
-	data, err := os.ReadFile(filepath.Join(".github", "CONTRIBUTING.md"))
+	data, err := os.ReadFile(filepath.Join(".github", "TESTING.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestScriptCommandsAreDocumented(t *testing.T) {
 	slices.Sort(commands)
 	slices.Sort(documented)
 	if len(commands) == 0 || !slices.Equal(commands, documented) {
-		t.Errorf("scripts have the commands\n%q\nCONTRIBUTING.md documents\n%q", commands, documented)
+		t.Errorf("scripts have the commands\n%q\nTESTING.md documents\n%q", commands, documented)
 	}
 }
 
