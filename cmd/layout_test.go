@@ -1,17 +1,17 @@
-// Package cmd_test checks the whole repository: the direction of imports, how fast the
-// program starts, and whether the documents name what exists.
+// Package cmd_test checks the whole repository: the direction of imports, its size, and whether the documents name what
+// exists.
 package cmd_test
 
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -182,20 +182,8 @@ var onlyUser = map[string][]string{
 
 func TestImportsGoOneWay(t *testing.T) {
 	t.Parallel()
-	dec := json.NewDecoder(strings.NewReader(runGo(t, "list", "-json=ImportPath,Imports", "./...")))
-	seen, module := 0, modulePath(t)
-	for {
-		var p struct {
-			ImportPath string
-			Imports    []string
-		}
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		seen++
-		name := strings.TrimPrefix(p.ImportPath, module)
+	listed, module := listPackages(t), modulePath(t)
+	for name, p := range listed {
 		for _, imp := range p.Imports {
 			if ours, ok := strings.CutPrefix(imp, module); ok {
 				if may := mayImport[name]; !slices.Contains(may, ours) && !slices.Contains(may, "*") {
@@ -209,8 +197,8 @@ func TestImportsGoOneWay(t *testing.T) {
 			}
 		}
 	}
-	if seen < len(mayImport) {
-		t.Errorf("go list gave %d packages; the layout has at least %d", seen, len(mayImport))
+	if len(listed) < len(mayImport) {
+		t.Errorf("go list gave %d packages; the layout has at least %d", len(listed), len(mayImport))
 	}
 }
 
@@ -218,65 +206,13 @@ func TestImportsGoOneWay(t *testing.T) {
 func TestProgramsHaveNoTestSupport(t *testing.T) {
 	t.Parallel()
 	module := modulePath(t)
-	for _, path := range strings.Fields(runGo(t, "list", "-deps", "./cmd/teambridge", "./cmd/teambridge-hub")) {
-		if name, ours := strings.CutPrefix(path, module); ours && (strings.HasPrefix(name, "relay/relaytest/") || strings.HasSuffix(name, "test")) {
-			t.Errorf("teambridge or teambridge-hub links %s, which is for tests", name)
+	for _, program := range []string{"cmd/teambridge", "cmd/teambridge-hub"} {
+		for _, path := range listPackages(t)[program].Deps {
+			if name, ours := strings.CutPrefix(path, module); ours && (strings.HasPrefix(name, "relay/relaytest/") || strings.HasSuffix(name, "test")) {
+				t.Errorf("%s links %s, which is for tests", program, name)
+			}
 		}
 	}
-}
-
-// A command takes milliseconds, so no package that it links does much before main runs. What counts are allocations, which do not
-// depend on how busy the machine is: a regular expression that is compiled takes 50 or more, a table of names thousands.
-func TestPackagesInitializeQuickly(t *testing.T) {
-	t.Parallel()
-	sources(t)
-	trace, err := exec.Command("go", "run", "-exec", "env GODEBUG=inittrace=1", "./cmd/teambridge", "version").CombinedOutput() // unlike go build, it links once
-	if err != nil {
-		t.Fatalf("%v\n%s", err, trace)
-	}
-	seen := 0
-	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`).FindAllStringSubmatch(string(trace), -1) {
-		switch m[1] {
-		case "github.com/nats-io/nats%2ego":
-			continue // 230; the client of links
-		case "github.com/google/jsonschema-go/jsonschema", "encoding/gob", "github.com/modelcontextprotocol/go-sdk/mcp":
-			continue // 300, 370 and 180, of the official implementation of MCP
-		}
-		seen++
-		if n, err := strconv.Atoi(m[2]); err != nil || n > 150 {
-			t.Errorf("%s allocates %s times before main runs (%v); at most 150 are allowed", m[1], m[2], err)
-		}
-	}
-	if seen < 30 {
-		t.Errorf("%d packages in the trace:\n%s", seen, trace)
-	}
-}
-
-// Scripts start the test program of cmd/teambridge more than a thousand times. So it has nothing that
-// takes long before main runs: these three took a third of the time of a start.
-func TestScriptsStartQuickly(t *testing.T) {
-	t.Parallel()
-	slow := map[string]string{
-		"github.com/nats-io/nats-server/v2/server": "build teambridge-hub, as buildHub does",
-		"github.com/google/go-cmp/cmp":             "compare with slices.Equal or reflect.DeepEqual",
-		"github.com/russross/blackfriday/v2":       "write without Markdown",
-	}
-	for dep := range strings.FieldsSeq(runGo(t, "list", "-test", "-deps", "./cmd/teambridge")) {
-		if instead, ok := slow[dep]; ok {
-			t.Errorf("the tests of cmd/teambridge are built with %s: %s", dep, instead)
-		}
-	}
-}
-
-// modulePath is the path of the module, with a slash at the end.
-func modulePath(t *testing.T) string {
-	t.Helper()
-	data, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(data), "\n")
-	return strings.TrimPrefix(line, "module ") + "/"
 }
 
 // A Go program that talks to the service links little: of ours nothing but the
@@ -284,10 +220,10 @@ func modulePath(t *testing.T) string {
 func TestClientIsSmall(t *testing.T) {
 	t.Parallel()
 	module := modulePath(t)
-	for dep := range strings.FieldsSeq(runGo(t, "list", "-deps", "./status/client")) {
+	for _, dep := range listPackages(t)["status/client"].Deps {
 		first, _, _ := strings.Cut(dep, "/")
 		switch {
-		case dep == module+"status/client", dep == module+"status/api", dep == module+"status/api/op", dep == module+"teams/flock":
+		case dep == module+"status/api", dep == module+"status/api/op", dep == module+"teams/flock":
 		case dep == "github.com/gofrs/flock", strings.HasPrefix(dep, "golang.org/x/sys/"):
 		case strings.HasPrefix(dep, module), strings.Contains(first, "."): // a domain: not of the standard library
 			t.Errorf("status/client is built with %s", dep)
@@ -295,16 +231,47 @@ func TestClientIsSmall(t *testing.T) {
 	}
 }
 
-// runGo runs the go command, and returns what it prints.
-func runGo(t *testing.T, args ...string) string {
+// modulePath is the path of the module, with a slash at the end.
+func modulePath(t *testing.T) string {
+	t.Helper()
+	line, _, _ := strings.Cut(textOf(t, "go.mod"), "\n")
+	return strings.TrimPrefix(line, "module ") + "/"
+}
+
+// A listed is what the go command says of a package.
+type listed struct {
+	ImportPath, Dir                    string
+	GoFiles, TestGoFiles, XTestGoFiles []string
+	Imports, Deps                      []string
+}
+
+// listPackages returns the packages of the module, by their path from its top.
+func listPackages(t *testing.T) map[string]listed {
 	t.Helper()
 	sources(t) // go test keeps a result until a file changes that the test has read itself
-	cmd := exec.Command("go", args...)
+	out, err := goList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, packages := modulePath(t), map[string]listed{}
+	for dec := json.NewDecoder(strings.NewReader(out)); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages[strings.TrimPrefix(p.ImportPath, module)] = p
+	}
+}
+
+var goList = sync.OnceValues(func() (string, error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps", "./...")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, &stderr)
 	}
-	return string(out)
-}
+	return string(out), nil
+})

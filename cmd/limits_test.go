@@ -2,8 +2,6 @@ package cmd_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -52,32 +50,22 @@ type packages map[string][]string
 // productAndTests returns what the programs are built from, and how many lines the tests of all packages have.
 func productAndTests(t *testing.T) (product packages, tests int) {
 	t.Helper()
-	module := modulePath(t)
+	listed, module := listPackages(t), modulePath(t)
 	product = packages{}
-	for _, args := range [][]string{{"-deps", "./cmd/..."}, {"./..."}} {
-		dec := json.NewDecoder(strings.NewReader(runGo(t, append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles"}, args...)...)))
-		for {
-			var p struct {
-				ImportPath, Dir                    string
-				GoFiles, TestGoFiles, XTestGoFiles []string
-			}
-			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			name, ours := strings.CutPrefix(p.ImportPath, module)
-			if !ours {
+	for name, p := range listed {
+		for _, file := range append(p.TestGoFiles, p.XTestGoFiles...) {
+			tests += strings.Count(textOf(t, filepath.Join(p.Dir, file)), "\n")
+		}
+		if !strings.HasPrefix(name, "cmd/") {
+			continue
+		}
+		for _, path := range append(p.Deps, p.ImportPath) {
+			name, ours := strings.CutPrefix(path, module)
+			if !ours || product[name] != nil {
 				continue
 			}
-			if len(args) == 2 {
-				for _, file := range p.GoFiles {
-					product[name] = append(product[name], textOf(t, filepath.Join(p.Dir, file)))
-				}
-				continue
-			}
-			for _, file := range append(p.TestGoFiles, p.XTestGoFiles...) {
-				tests += strings.Count(textOf(t, filepath.Join(p.Dir, file)), "\n")
+			for _, file := range listed[name].GoFiles {
+				product[name] = append(product[name], textOf(t, filepath.Join(listed[name].Dir, file)))
 			}
 		}
 	}

@@ -11,6 +11,7 @@ func TestSights(t *testing.T) {
 	s := startServer(t)
 	s.tmux("set-option", "-wg", "automatic-rename", "off") // half a second after the start of a program, which is a change
 	a, b := s.start(""), s.start("", "draft of b")
+	s.tmux("set-option", "-g", "automatic-rename", "off")           // tmux would name windows after their programs half a second later
 	s.tmux("resize-window", "-t", a.ref.ID, "-x", "90", "-y", "30") // screens of two heights
 	see := func() map[Ref]string {
 		t.Helper()
