@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,9 @@ added, or the team must stay.`,
 }
 
 func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err error) {
-	if r.Member, r.Team, err = memberOfAnyTeam(ctx, a, address); err != nil {
+	if r.Member, r.Team, err = memberOfAnyTeam(ctx, a, address); err != nil && view.Explain(err).Code == api.CodeNotFound && !strings.Contains(address, "@") && a.anyTeam() {
+		return notFound("name its team: "+address+"@TEAM; with --create-team it is made", "%s", view.Describe(err))
+	} else if err != nil {
 		return err
 	}
 	if a.there != nil {

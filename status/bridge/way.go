@@ -93,6 +93,8 @@ func (l *Local) by(to *Target, via string) (way, error) {
 		return machineWay{l}, nil
 	case via != "" && via != api.ViaPane && via != api.ViaSession:
 		return nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", via)
+	case via == api.ViaPane && to.session():
+		return nil, refuse("pane is for members of teams: a session is not typed into", "omit it", option{"via", true, ""})
 	case via == api.ViaSession && to.Way() == api.WayPane:
 		return nil, api.Decide(api.CodeInvalid, "omit via", "a pane is no session")
 	case via != "", to.Way() != api.WayInbox:

@@ -53,6 +53,8 @@ func classify(err error) (api.Code, string) {
 		return api.CodeNotFound, "list the members with: teambridge members"
 	case notFound != nil && notFound.Query == "" && len(notFound.Nearest) > 0:
 		return api.CodeNotFound, "the files of an ended team can still be read with --team " + notFound.Nearest[0]
+	case notFound != nil && notFound.Query == "":
+		return api.CodeNotFound, "list what there is with: teambridge teams; --team sessions means the sessions in no team"
 	case notFound != nil:
 		return api.CodeNotFound, "list the teams with: teambridge teams"
 	case errors.As(err, &ambiguous):
