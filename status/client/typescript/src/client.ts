@@ -99,8 +99,8 @@ export class Client {
    * gap or a repeat. If events were pruned, or the journal is another one, there is a reset event:
    * read everything again. It throws if connecting again is of no use.
    */
-  events(options: StreamOptions & { team?: string | undefined; html?: boolean | undefined } = {}): AsyncGenerator<Event, void, undefined> {
-    const query = { ...(options.team && { team: options.team }), ...(options.html && { html: "true" }) };
+  events(options: StreamOptions & { team?: string | undefined } = {}): AsyncGenerator<Event, void, undefined> {
+    const query = { ...(options.team && { team: options.team }) };
     return follow(this.transport, this.silence, "/v1/events", query, options);
   }
 
