@@ -177,12 +177,10 @@ In another terminal:
 func denyAll(ctx context.Context, c *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	list, err := c.Relays(ctx, "")
-	for _, r := range list {
-		for _, q := range r.Questions {
-			_, perr := c.Permit(ctx, r.ID, api.Permit{Question: q.ID, Digest: q.Digest, Reason: "The demonstration ends."})
-			err = errors.Join(err, perr)
-		}
+	list, err := c.Questions(ctx, "")
+	for _, q := range list {
+		_, aerr := c.Answer(ctx, q.ID, api.Permit{Digest: q.Digest, Reason: "The demonstration ends."})
+		err = errors.Join(err, aerr)
 	}
 	return err
 }

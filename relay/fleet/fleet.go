@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -348,14 +349,37 @@ func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	return r.Interrupt(ctx)
 }
 
-// Answer answers a question of an agent, as [PermissionPrompter.Answer] does. The error
-// can also be [ErrUnknown].
-func (f *Fleet) Answer(id string, a Answer) error {
-	m, err := f.member(id)
-	if err != nil {
-		return err
+// Asked is a question, and the relay whose agent asks it.
+type Asked struct {
+	Question
+	Relay ledger.Relay
+}
+
+// Asked returns the questions of all agents, the oldest first.
+func (f *Fleet) Asked() (list []Asked) {
+	for _, m := range f.all() {
+		for _, q := range m.prompter.Questions() {
+			list = append(list, Asked{q, m.entry})
+		}
 	}
-	return m.prompter.Answer(a)
+	slices.SortFunc(list, func(a, b Asked) int { return a.At.Compare(b.At) })
+	return list
+}
+
+// Answer answers a question of an agent, as [PermissionPrompter.Answer] does.
+func (f *Fleet) Answer(a Answer) error {
+	for _, m := range f.all() {
+		if err := m.prompter.Answer(a); !errors.Is(err, ErrNoQuestion) {
+			return err
+		}
+	}
+	return fmt.Errorf("question %s: %w", a.Question, ErrNoQuestion)
+}
+
+func (f *Fleet) all() []*runner {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.members))
 }
 
 // Status returns the state of a relay. [ErrUnknown].

@@ -479,8 +479,8 @@ func TestPermissions(t *testing.T) {
 					reason = ""
 				}
 				a := Answer{Question: q.ID, Digest: q.Digest, Allow: tc.answer == "yes", Reason: reason}
-				must(t, f.Answer(id, a))
-				if err := f.Answer(id, a); !errors.Is(err, ErrAnswered) {
+				must(t, f.Answer(a))
+				if err := f.Answer(a); !errors.Is(err, ErrAnswered) {
 					t.Errorf("answered twice: %v", err)
 				}
 			}

@@ -232,7 +232,7 @@ func TestAnswers(t *testing.T) {
 			must(t, err)
 			q := h.until(f, id, "asking", func(s Status) bool { return len(s.Questions) == 1 }).Questions[0]
 			test.answer.Question, test.answer.Digest = q.ID, q.Digest
-			must(t, f.Answer(id, test.answer))
+			must(t, f.Answer(test.answer))
 			h.until(f, id, "answered", func(s Status) bool {
 				h.mu.Lock()
 				defer h.mu.Unlock()

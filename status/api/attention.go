@@ -37,7 +37,7 @@ type Attention struct {
 	What   string     `json:"what"`            // what it is, with the name of the tool and of its MCP server; can have text of an agent, which is cut if it is long
 	Do     string     `json:"do"`              // what to do
 
-	Answerable  bool `json:"answerable"`  // POST /v1/relays/{relay}/permit answers the question
+	Answerable  bool `json:"answerable"`  // POST /v1/questions/{question} answers the question
 	Dismissable bool `json:"dismissable"` // POST /v1/attention/dismiss hides it
 
 	Relay    string    `json:"relay,omitempty"` // id of the relay

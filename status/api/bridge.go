@@ -170,8 +170,6 @@ type Bridge interface {
 	// Answer answers a question, by its id or the beginning of it, and returns it with what became of it. The error is
 	// [CodeConflict] if it is not open any more, or p is for another input.
 	Answer(ctx context.Context, id string, p Permit) (Asked, error)
-	// Permit answers a question of a relay's agent.
-	Permit(ctx context.Context, relay string, p Permit) (RelayEntry, error)
 
 	// Deliveries returns the deliveries to the member of a relay or, if it is "", to all agents,
 	// the newest first.

@@ -103,12 +103,12 @@ func TestAttention(t *testing.T) {
 	} {
 		bad := yes
 		change(&bad)
-		_, err := w.s.Permit(w.ctx, drums.ID, bad)
+		_, err := w.s.Answer(w.ctx, bad.Question, bad)
 		w.fails(err, code)
 	}
-	_, err := w.s.Permit(w.ctx, drums.ID, yes)
+	_, err := w.s.Answer(w.ctx, yes.Question, yes)
 	w.must(err)
-	_, err = w.s.Permit(w.ctx, drums.ID, yes)
+	_, err = w.s.Answer(w.ctx, yes.Question, yes)
 	w.fails(err, api.CodeConflict)
 	e.waits(api.WaitsUnread, api.WaitsLead)
 	w.row("team-lead", "bass", `{"type":"permission_response","request_id":"perm-1-a","subtype":"success"}`)

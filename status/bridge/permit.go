@@ -14,72 +14,86 @@ import (
 
 const seeQuestions = "list the open questions with: teambridge permit"
 
-// asking returns the agents that can ask.
-func (l *Control) asking() (*fleet.Fleet, error) {
+// asked returns what agents of the service ask in a team, or in all, and what sessions ask at their terminals; of these,
+// [Control.placed] knows the team.
+func (l *Control) asked(ctx context.Context, team string) ([]api.Asked, error) {
+	list := []api.Asked{}
+	root, err := l.AnyRoot()
+	if root == nil {
+		return list, err
+	}
 	if f := l.carrying.fleet(); f != nil {
-		return f, nil
-	}
-	return nil, api.Decide(api.CodeNotFound, `agents of "teambridge run" ask at the terminal that it runs in`, "no service runs agents, and so none waits for an answer")
-}
-
-// atTerminals is err, of there being no agent that can be answered here, or names those that wait for the person elsewhere.
-func (l *Control) atTerminals(ctx context.Context, team string, err error) error {
-	list, aerr := l.Attention(ctx, team)
-	for _, w := range list {
-		if aerr == nil && w.Kind == api.WaitsTerminal {
-			return api.Decide(api.CodeNotFound, w.Do+"; so that it can be answered here, too: teambridge setup questions", "no service runs agents, so none can be answered here; %s %s", w.Member+"@"+w.Team, w.What)
+		for _, q := range f.Asked() {
+			if team == "" || q.Relay.Team == team {
+				member := root.MemberName(ctx, q.Relay.Team, q.Relay.Member)
+				list = append(list, api.Asked{Relay: q.Relay.ID, Team: q.Relay.Team, Member: member, State: api.QuestionOpen, Question: api.Question(q.Question)})
+			}
 		}
 	}
-	return err
-}
-
-// dialogs returns what sessions ask at their terminals and can be answered elsewhere, too.
-func (l *Control) dialogs(ctx context.Context, team string) (list []api.Asked, err error) {
 	if l.Opts.State == "" {
-		return nil, nil
+		return list, nil
 	}
-	open, err := dialog.Open(l.Opts.State)
-	if err != nil || len(open) == 0 {
-		return nil, err
-	}
-	waits, err := l.Attention(ctx, team)
-	for _, q := range open {
-		i := slices.IndexFunc(waits, func(a api.Attention) bool { return a.Relay == api.Terminal && a.ID == q.ID })
-		if i >= 0 { // else it has just been asked or answered
-			list = append(list, api.Asked{Relay: api.Terminal, Team: waits[i].Team, Member: waits[i].Member, State: api.QuestionOpen, Question: api.Question(q.Question)})
-		}
-	}
-	return list, err
-}
-
-// Questions returns what agents ask; see [api.Bridge].
-func (l *Control) Questions(ctx context.Context, team string) ([]api.Asked, error) {
-	list, err := l.dialogs(ctx, team)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := l.asking(); err != nil {
-		if len(list) > 0 {
-			return list, nil
-		}
-		return nil, l.atTerminals(ctx, team, err)
-	}
-	relays, err := l.Relays(ctx, team)
-	list = append([]api.Asked{}, list...)
-	for _, e := range relays {
-		for _, q := range e.Questions {
-			list = append(list, api.Asked{Relay: e.ID, Team: e.Team, Member: e.Member, State: api.QuestionOpen, Question: q})
+	dialogs, err := dialog.Open(l.Opts.State)
+	for _, q := range dialogs {
+		if q.Claude == root.Path() {
+			list = append(list, api.Asked{Relay: api.Terminal, State: api.QuestionOpen, Question: api.Question(q.Question)})
 		}
 	}
 	slices.SortStableFunc(list, func(x, y api.Asked) int { return x.At.Compare(y.At) })
 	return list, err
 }
 
+// placed says which members of a team, or of all, ask at their terminals. What has just been asked or answered there is left out.
+func (l *Control) placed(ctx context.Context, team string, list []api.Asked) ([]api.Asked, error) {
+	if !slices.ContainsFunc(list, func(q api.Asked) bool { return q.Relay == api.Terminal }) {
+		return list, nil
+	}
+	waits, err := l.Attention(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	known := []api.Asked{}
+	for _, q := range list {
+		if q.Relay == api.Terminal {
+			i := slices.IndexFunc(waits, func(a api.Attention) bool { return a.Relay == api.Terminal && a.ID == q.ID })
+			if i < 0 {
+				continue
+			}
+			q.Team, q.Member = waits[i].Team, waits[i].Member
+		}
+		known = append(known, q)
+	}
+	return known, nil
+}
+
+// noneAsk is the error of a process that runs no agents, where none asks. It names those that wait for the person elsewhere.
+func (l *Control) noneAsk(ctx context.Context, team string) error {
+	list, err := l.Attention(ctx, team)
+	for _, w := range list {
+		if err == nil && w.Kind == api.WaitsTerminal {
+			return api.Decide(api.CodeNotFound, w.Do+"; so that it can be answered here, too: teambridge setup questions", "no service runs agents, so none can be answered here; %s %s", w.Member+"@"+w.Team, w.What)
+		}
+	}
+	return api.Decide(api.CodeNotFound, `agents of "teambridge run" ask at the terminal that it runs in`, "no service runs agents, and so none waits for an answer")
+}
+
+// Questions returns what agents ask; see [api.Bridge].
+func (l *Control) Questions(ctx context.Context, team string) ([]api.Asked, error) {
+	list, err := l.asked(ctx, team)
+	if err == nil {
+		list, err = l.placed(ctx, team, list)
+	}
+	if err == nil && len(list) == 0 && l.carrying.fleet() == nil {
+		err = l.noneAsk(ctx, team)
+	}
+	return list, err
+}
+
 // Question returns an open question; see [api.Bridge].
 func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, err error) {
-	list, err := l.Questions(ctx, team)
-	was, known := dialog.Became(l.Opts.State, id)
-	if err != nil && !known {
+	list, err := l.asked(ctx, team)
+	was, ended := dialog.Became(l.Opts.State, id)
+	if err != nil && !ended {
 		return q, err
 	}
 	ids := make([]string, len(list))
@@ -91,21 +105,19 @@ func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, e
 		return q, err
 	}
 	if whole != "" {
-		return list[slices.Index(ids, whole)], nil
+		i := slices.Index(ids, whole)
+		if found, err := l.placed(ctx, team, list[i:i+1]); err != nil || len(found) > 0 {
+			return append(found, q)[0], err
+		}
 	}
-	if known {
+	f := l.carrying.fleet()
+	switch {
+	case ended:
 		return q, notPermitted(id, fmt.Errorf("question %s: %w: %s", id, fleet.ErrAnswered, was))
-	}
-	if l.carrying.fleet() == nil {
-		return q, notPermitted(id, fleet.ErrNoQuestion)
-	}
-	// A relay remembers what became of it. An answer without a digest answers nothing.
-	relays, err := l.Relays(ctx, team)
-	if err != nil {
-		return q, err
-	}
-	for _, e := range relays {
-		if err := l.carrying.fleet().Answer(e.ID, fleet.Answer{Question: id}); errors.Is(err, fleet.ErrAnswered) {
+	case f == nil && len(list) == 0:
+		return q, l.noneAsk(ctx, team)
+	case f != nil: // it remembers what became of it; an answer without a digest answers nothing
+		if err := f.Answer(fleet.Answer{Question: id}); errors.Is(err, fleet.ErrAnswered) {
 			return q, notPermitted(id, err)
 		}
 	}
@@ -118,8 +130,13 @@ func (l *Control) Answer(ctx context.Context, id string, p api.Permit) (q api.As
 		return q, err
 	}
 	p.Question = q.ID
-	if _, err := l.Permit(ctx, q.Relay, p); err != nil {
-		return q, err
+	if q.Relay == api.Terminal {
+		err = dialog.Answer(ctx, l.Opts.State, fleet.Answer(p))
+	} else {
+		err = l.carrying.fleet().Answer(fleet.Answer(p))
+	}
+	if err != nil {
+		return q, notPermitted(q.ID, err)
 	}
 	q.State = api.QuestionDenied
 	if p.Allow {
@@ -128,32 +145,10 @@ func (l *Control) Answer(ctx context.Context, id string, p api.Permit) (q api.As
 	return q, nil
 }
 
-// Permit answers a question of a relay's agent, or of a session at its terminal; see [api.Bridge].
-func (l *Control) Permit(ctx context.Context, relay string, p api.Permit) (api.RelayEntry, error) {
-	if relay == api.Terminal {
-		if err := dialog.Answer(ctx, l.Opts.State, fleet.Answer(p)); err != nil {
-			return api.RelayEntry{}, notPermitted(p.Question, err)
-		}
-		return api.RelayEntry{ID: api.Terminal}, nil
-	}
-	f, err := l.asking()
-	if err != nil {
-		return api.RelayEntry{}, err
-	}
-	e, r, err := l.added(ctx, relay)
-	if err != nil {
-		return e, err
-	}
-	if err := f.Answer(r.ID, fleet.Answer(p)); err != nil {
-		return e, notPermitted(p.Question, err)
-	}
-	return l.Relay(ctx, "", r.ID)
-}
-
 // notPermitted is the error for an answer that changed nothing.
 func notPermitted(question string, err error) error {
 	switch {
-	case errors.Is(err, fleet.ErrNoQuestion), errors.Is(err, fleet.ErrUnknown):
+	case errors.Is(err, fleet.ErrNoQuestion):
 		return api.Decide(api.CodeNotFound, seeQuestions, "there is no question %s", question)
 	case errors.Is(err, fleet.ErrAnswered), errors.Is(err, fleet.ErrOtherInput):
 		return api.Decide(api.CodeConflict, seeQuestions, "%s", view.Describe(err))

@@ -152,9 +152,9 @@ func TestProblems(t *testing.T) {
 		"command": func() error {
 			return second(c.AddRelay(ctx, api.NewRelay{Team: "t", Member: "m", Command: []string{"claude", "caf\xe9"}}))
 		},
-		"reason": func() error { return second(c.Permit(ctx, "r", api.Permit{Question: "q", Reason: "caf\xe9"})) },
+		"reason": func() error { return second(c.Answer(ctx, "q", api.Permit{Question: "q", Reason: "caf\xe9"})) },
 		"answer": func() error {
-			return second(c.Permit(ctx, "r", api.Permit{Question: "q", Answers: map[string]string{"a": "caf\xe9"}}))
+			return second(c.Answer(ctx, "q", api.Permit{Question: "q", Answers: map[string]string{"a": "caf\xe9"}}))
 		},
 		"a payload": func() error {
 			return second(c.SendPayloads(ctx, older, "worker", []byte("{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"caf\xe9\"}}")))

@@ -69,11 +69,6 @@ func (c relays) Answer(ctx context.Context, id string, p api.Permit) (api.Asked,
 	return call(ctx, c.conn, &op.AnswerQuestion, op.AnswerRequest{Question: id, With: op.With[api.Permit]{Body: p}})
 }
 
-// Permit answers a question of a relay's agent.
-func (c relays) Permit(ctx context.Context, id string, p api.Permit) (api.RelayEntry, error) {
-	return call(ctx, c.conn, &op.Permit, op.PermitRequest{OfRelay: op.OfRelay{Relay: id}, With: op.With[api.Permit]{Body: p}})
-}
-
 // Move asks for the session of a member to be moved, and returns where it is. It does not
 // wait for the move: [Client.Status] and snapshots say how that goes on. The error is
 // [api.CodeConflict] if the session cannot move.

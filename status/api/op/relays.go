@@ -128,7 +128,10 @@ var AnswerQuestion = Op[AnswerRequest, api.Asked]{
 var Permit = Op[PermitRequest, api.RelayEntry]{
 	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/permit", Changes: true, Answers: []Answer{{200, "the relay"}}, Errors: []int{404}},
 	Do: func(ctx context.Context, b api.Bridge, q PermitRequest) (api.RelayEntry, error) {
-		return b.Permit(ctx, q.Relay, q.Body)
+		if _, err := b.Answer(ctx, q.Body.Question, q.Body); err != nil || q.Relay == api.Terminal {
+			return api.RelayEntry{ID: q.Relay}, err
+		}
+		return b.Relay(ctx, "", q.Relay)
 	},
 }
 

@@ -89,8 +89,6 @@ func control(w *world) {
 	w.fails(err, api.CodeNotInFlight)
 	_, err = w.b.Interrupt(ctx, "nobody")
 	w.fails(err, api.CodeNotFound)
-	_, err = w.b.Permit(ctx, e.ID, api.Permit{Question: "none"})
-	w.fails(err, api.CodeNotFound)
 	_, err = w.b.Question(ctx, "", "none")
 	w.fails(err, api.CodeNotFound)
 	_, err = w.b.Answer(ctx, "none", api.Permit{})

@@ -228,7 +228,7 @@ func testPermission(t *testing.T, browser context.Context) {
 	a.picture("home-permission-wide")
 
 	// A double click sends once, and does not answer the next question.
-	a.run(do(`window.sent = 0; const real = fetch; window.fetch = (u, o) => { if (String(u).endsWith("/permit")) sent++; return real(u, o); }`))
+	a.run(do(`window.sent = 0; const real = fetch; window.fetch = (u, o) => { if (o?.method === "POST" && String(u).includes("/v1/questions/")) sent++; return real(u, o); }`))
 	a.run(do(first + `.focus()`))
 	tabTo(a.tab, `document.activeElement.dataset.act === "allow"`) // it can be done from the keyboard
 	a.run(do(`{ const b = document.activeElement; b.click(); b.click(); }`))
@@ -397,7 +397,7 @@ func testRefused(t *testing.T, browser context.Context) {
 	}
 	send := func(become func(fetch.RequestID) step) {
 		t.Helper()
-		hold := a.intercept("*/permit", fetch.RequestStageRequest)
+		hold := a.intercept("*/v1/questions/*", fetch.RequestStageRequest)
 		a.run(press(`document.querySelector(".ask")`, "allow"))
 		hold(become)
 	}
@@ -415,7 +415,7 @@ func testRefused(t *testing.T, browser context.Context) {
 
 	// Another one answers first.
 	send(func(id fetch.RequestID) step {
-		if _, err := a.w.client().Permit(t.Context(), a.relays["lead"], api.Permit{Question: q.ID, Digest: q.Digest, Reason: "no"}); err != nil {
+		if _, err := a.w.client().Answer(t.Context(), q.ID, api.Permit{Question: q.ID, Digest: q.Digest, Reason: "no"}); err != nil {
 			t.Error(err)
 		}
 		return call(fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id})
@@ -431,12 +431,15 @@ func testRefused(t *testing.T, browser context.Context) {
 	a.asks("lead", "Bash", nil)
 	a.until(`document.querySelector(".ask") !== null`)
 	q = a.question("lead")
-	send(answer(t, q, func(p *api.Permit) { p.Question = "00000000-0000-4000-8000-000000000000" }))
+	unknown := value[string](a.tab, `location.origin`) + "/v1/questions/00000000-0000-4000-8000-000000000000"
+	send(func(id fetch.RequestID) step {
+		return call(fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id, URL: unknown})
+	})
 	note("Not answered: there is no question")
 
 	// It is withdrawn while the reader writes a reason.
 	a.run(press(`document.querySelector(".ask")`, "deny"), chromedp.KeyEvent("because"))
-	if _, err := a.w.client().Permit(t.Context(), a.relays["lead"], api.Permit{Question: q.ID, Digest: q.Digest, Allow: true}); err != nil {
+	if _, err := a.w.client().Answer(t.Context(), q.ID, api.Permit{Question: q.ID, Digest: q.Digest, Allow: true}); err != nil {
 		t.Fatal(err)
 	}
 	note("No longer asked")

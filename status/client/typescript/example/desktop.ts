@@ -70,8 +70,8 @@ export class Backend {
   }
 
   /** answer lets the person answer the question of an agent, once. */
-  private async answer({ relay, question, answerable, partial }: Schemas["Attention"]): Promise<void> {
-    if (!answerable || !relay || question?.kind !== "permission" || this.asked.has(question.id)) return;
+  private async answer({ question, answerable, partial }: Schemas["Attention"]): Promise<void> {
+    if (!answerable || question?.kind !== "permission" || this.asked.has(question.id)) return;
     this.asked.add(question.id);
     try {
       const params = { path: { question: question.id } };
@@ -79,7 +79,7 @@ export class Backend {
       const allow = await this.window.ask(`${whole.tool} ${JSON.stringify(whole.input)}?`);
       // The digest is that of what was shown, so that nothing else is allowed.
       const body = { question: whole.id, digest: whole.digest, allow, ...(!allow && { reason: "not now" }) };
-      await this.client.post("/v1/relays/{relay}/permit", { params: { path: { relay } }, body });
+      await this.client.post("/v1/questions/{question}", { params, body });
     } catch (err) {
       if (err instanceof UnreachableError) this.asked.delete(question.id); // the next snapshot asks again
       this.window.show("error", describe(err)); // or it was answered elsewhere

@@ -3160,7 +3160,7 @@ export interface components {
             what: string;
             /** @description what to do */
             do: string;
-            /** @description POST /v1/relays/{relay}/permit answers the question */
+            /** @description POST /v1/questions/{question} answers the question */
             answerable: boolean;
             /** @description POST /v1/attention/dismiss hides it */
             dismissable: boolean;

@@ -2,7 +2,7 @@
 
 import { content, Fields, ruleWords, title } from "./asked.js";
 import { drawn, escaped, h, long, place, setText } from "./dom.js";
-import { permit, Problem } from "./request.js";
+import { answer as sendAnswer, Problem } from "./request.js";
 import { pathTo } from "./route.js";
 import { flat, json, since, wholeTime } from "./text.js";
 
@@ -204,12 +204,12 @@ class Card {
 
   async #send(answer) {
     if (this.#state !== "open") return; // a second click
-    const { relay, question: q } = this.attention;
+    const { question: q } = this.attention;
     this.element.dataset.state = "sending";
     this.#foot.setAttribute("aria-disabled", "true");
     this.#tell("");
     try {
-      await permit(relay, { question: q.id, digest: q.digest, ...answer });
+      await sendAnswer(q.id, { question: q.id, digest: q.digest, ...answer });
       this.element.dataset.state = "answered";
       const { allowed, denied } = words[q.kind] ?? words.permission;
       this.#page.announce(`${flat(this.attention.member)}: ${answer.allow ? allowed : denied}`);

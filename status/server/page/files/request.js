@@ -61,7 +61,7 @@ export const usage = (by, since) => request(`/v1/usage${query({ by, since })}`);
 export const relays = () => request("/v1/relays");
 export const dismiss = (id) => request("/v1/attention/dismiss", { method: "POST", body: { id } });
 export const question = (id) => request(`/v1/questions/${segment(id)}`);
-export const permit = (relay, body) => request(`/v1/relays/${segment(relay)}/permit`, { method: "POST", body });
+export const answer = (id, body) => request(`/v1/questions/${segment(id)}`, { method: "POST", body });
 // what is "interrupt" or "retry".
 export const controlRelay = (relay, what) => request(`/v1/relays/${segment(relay)}/${what}`, { method: "POST" });
 export const hold = (team, member, sender) => request(`/v1/teams/${segment(team)}/members/${segment(member)}/hold${query({ sender })}`, { method: "POST" });
