@@ -4,6 +4,20 @@
 // The ledger of the sender is the outbox: a message leaves it only when the ledger of the
 // recipient says that it has the message. Between them is a [Wire], on which nothing rests: it
 // may lose, repeat, reorder and delay what it carries.
+//
+// A [Link] has a writer for each machine, with one frame in flight: up to 50 messages, and receipts of messages that came.
+// It publishes a frame under one id until the wire has it; then its messages are stored. On the other side they are
+// committed by machine, recipient and id, and then the frame is acknowledged. What is there already is a duplicate.
+// Messages are handed over in order for each recipient, under ids that are derived from machine, recipient and id, so a
+// crash repeats nothing.
+//
+// Receipts say what became of a message there. The first one takes it out of the outbox. They are never tried again: a
+// repeated message, or a question after each connect, brings them once more.
+//
+// Presence says every 15 s what a machine shares, what the members do, and that its queue is empty. Only the last decides
+// something: what is stored for a machine with an empty queue was lost, and is sent again, as is everything unconfirmed if
+// the queue has another name than before, since then its hub has lost its data. A ledger has an incarnation, which frames
+// and presence carry: of what was given for an earlier one, it is unknown whether that had it.
 package link
 
 import (

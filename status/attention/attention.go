@@ -5,7 +5,18 @@
 //	list, err := c.Attention(ctx, "") // of all teams
 //
 // A [Cache] reads again only what may have changed, so that it can be asked often. In a service, it
-// also asks the fleet why relays do not run and what their agents ask, and a [Watch] what panes show.
+// also asks the fleet why relays do not run and what their agents ask, and a [Watch] what panes show: every 2 s it asks tmux
+// for all screens in two calls, and looks closely at those that have changed. So a tmux that does not answer delays no
+// reader.
+//
+// What waits comes from relays (open questions, held messages, deliveries that failed), from inboxes of the person, from
+// the journal (messages that are lost or unknown, questions of members to their lead), from status words (an agent that
+// waits at its terminal, a failed turn, a lead that is gone, a team that is idle), from panes (dialogs, drafts that hold a
+// message for 2 minutes, finished tasks), and from what does not go on: agents that work and of which nothing new comes,
+// and pairs that only answer each other.
+//
+// The id of each contains what it is about and when it began, so it stays the same while the same thing waits. What was
+// dismissed is remembered by that id in the ledger.
 package attention
 
 import (
