@@ -32,8 +32,9 @@ var waitGroups = []struct {
 
 // waits returns what waits for the person, in one team or all, even with an error.
 func (a *app) waits(ctx context.Context, team string) (list []api.Attention, err error) {
-	list, err = a.bridge(ctx).Attention(ctx, team)
-	return list, errors.Join(err, unheard(a.silent))
+	b := a.bridge(ctx)
+	list, err = b.Attention(ctx, team)
+	return list, errors.Join(err, b.unheard())
 }
 
 // dismiss hides what a person can only take note of, until it changes.
@@ -78,8 +79,8 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 	}()
 	w := waitWatch{app: a, program: p}
 	events := a.events(ctx, team)
-	if a.silent != nil {
-		a.warn("%s", view.Describe(unheard(a.silent)))
+	if err := a.bridge(ctx).unheard(); err != nil {
+		a.warn("%s", view.Describe(err))
 	}
 	for e, err := range events {
 		if err != nil {

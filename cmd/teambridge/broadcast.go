@@ -66,10 +66,17 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	a.leaveOpen = true
 	ctx = bridge.WithPerson(ctx)
 	m := o.message(body)
-	all, err := once(ctx, a, a.messenger(ctx), "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
+	all, err := once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
 		all, err := b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
 			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
 		})
+		var typing sync.WaitGroup // each waits until it is typed
+		for i := range all {
+			if all[i].Error == nil && all[i].Next() == api.Confirmed {
+				typing.Go(func() { a.awaitTyped(ctx, b, &all[i]) })
+			}
+		}
+		typing.Wait()
 		return all, a.unsure(err, id+"-MEMBER")
 	})
 	if err != nil {
@@ -78,13 +85,6 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	for i := range all {
 		all[i].Deduplicated = false // the ids are new: only a service that failed can have used them
 	}
-	var typing sync.WaitGroup // each waits until it is typed
-	for i := range all {
-		if all[i].Error == nil && all[i].Next() == api.Confirmed {
-			typing.Go(func() { a.awaitTyped(ctx, &all[i]) })
-		}
-	}
-	typing.Wait()
 	worst := bridge.Worst(all)
 	if err := a.printAll(all); err != nil {
 		failed := len(slices.DeleteFunc(slices.Clone(all), func(s api.Sent) bool { return s.Error == nil }))
@@ -122,10 +122,10 @@ func mayTellSessions(ctx context.Context, a *app, to api.Target, except []string
 }
 
 // awaitTyped waits until a message of a broadcast is typed into its pane.
-func (a *app) awaitTyped(ctx context.Context, s *api.Sent) {
+func (a *app) awaitTyped(ctx context.Context, b api.Bridge, s *api.Sent) {
 	defer a.showsWait(ctx, *s)()
 	var err error
-	if *s, err = a.bridge(ctx).Await(ctx, *s, api.Confirmed, paneTimeout); err != nil {
+	if *s, err = b.Await(ctx, *s, api.Confirmed, paneTimeout); err != nil {
 		fault, _ := explain(ctx, err)
 		s.Error = &fault
 	}

@@ -30,7 +30,7 @@ func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send
 			return sent, nil
 		}
 		goesOn := until == api.Verified && !o.chosen // to another machine
-		if b != api.Bridge(a.local()) {
+		if _, served := b.(*client.Client); served {
 			a.debug("the service has sent it, and waits")
 		}
 		defer a.showsWait(ctx, sent)()
@@ -47,7 +47,7 @@ func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send
 		}
 		return now, err
 	}
-	sent, err := once(ctx, a, a.messenger(ctx), o.id, !o.needsRelay(), do)
+	sent, err := once(ctx, a, a.bridge(ctx), o.id, !o.needsRelay(), do)
 	if err == nil && o.dryRun && sent.Reason != "" {
 		a.note("it would wait now: %s", sent.Reason)
 	}

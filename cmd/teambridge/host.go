@@ -125,7 +125,7 @@ func (e *elsewhere) line(command string) string {
 func (a *app) connect(ctx context.Context) error {
 	c, err := a.dial(ctx, false)
 	if err == nil {
-		a.core, a.served = c, c
+		a.choice = &choice{Bridge: c, service: c}
 	}
 	return err
 }
@@ -155,10 +155,7 @@ func (a *app) dial(ctx context.Context, batch bool) (*client.Client, error) {
 	if failed, ok := errors.AsType[*ssh.Error](err); ok {
 		return nil, failed // it says all
 	}
-	if err == nil && v.Operations < api.Operations {
-		err = &client.SkewError{Where: c.Where(), Reason: "it is teambridge " + v.Version.Version + ", which is an earlier version"}
-	}
-	if err != nil {
+	if err = cmp.Or(err, outdated(c, v)); err != nil {
 		return nil, err
 	}
 	a.debug("asking the service at %s", c.Where())

@@ -86,9 +86,10 @@ func (a *app) ownInbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, fau
 		}
 		q.Team = to.Team
 	}
-	in, err = a.bridge(ctx).Inbox(ctx, q)
+	b := a.bridge(ctx)
+	in, err = b.Inbox(ctx, q)
 	if !q.Read {
-		faults = append(faults, unheard(a.silent))
+		faults = append(faults, b.unheard())
 	}
 	return in, append(faults, problems(in.Problems)...), err
 }

@@ -62,16 +62,11 @@ func serveMCP(ctx context.Context, a *app) (err error) {
 
 // onceForAgent is once for a command that runs for long: a service may have begun or ended since the last call.
 func (a *app) onceForAgent(ctx context.Context, id string, do func(b mcp.Bridge) error) error {
-	f := a.findService(ctx)
-	if f.older != nil { // it would take an agent for a person
-		f.older.Close()
+	c := a.choose(ctx)
+	if c.service != nil {
+		defer c.service.Close()
 	}
-	var b api.Bridge = a.local()
-	if f.served != nil {
-		defer f.served.Close()
-		b = f.served
-	}
-	_, err := once(ctx, a, b, id, true, func(b api.Bridge, _ string) (struct{}, error) { return struct{}{}, do(b) })
+	_, err := once(ctx, a, c, id, true, func(b api.Bridge, _ string) (struct{}, error) { return struct{}{}, do(b) })
 	return err
 }
 

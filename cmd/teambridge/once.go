@@ -11,21 +11,20 @@ import (
 	"teambridge/status/client"
 )
 
-// once has do send with b and, if b is a service that fails, on the files. A message under the id, which is "" for a new one,
-// is sent once. If again is not set, what the service may have done is not done on the files. A service elsewhere that fails is an
-// error, as is one that fails while it is asked for something else.
-func once[T any](ctx context.Context, a *app, b api.Bridge, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
-	if b == api.Bridge(a.local()) {
-		return do(b, id)
+// once has do send with what was chosen and, if that is a service that fails, on the files. A message under the id, which is "" for a
+// new one, is sent once. If again is not set, what the service may have done is not done on the files. A service elsewhere that fails
+// is an error, as is one that fails while it is asked for something else.
+func once[T any](ctx context.Context, a *app, c *choice, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
+	if c.service == nil {
+		return do(c.Bridge, id)
 	}
 	key := cmp.Or(id, uuid.NewString())
-	v, err := do(b, key)
+	v, err := do(c.Bridge, key)
 	failed, sent := serviceFailed(err)
 	if !failed || sent && !again || ctx.Err() != nil || a.there != nil {
 		return v, err
 	}
 	a.debug("going on without the service: %v", err)
-	a.leaveService(err)
 	if !sent {
 		key = id
 	}

@@ -64,7 +64,7 @@ func (a *app) noteHeld(ctx context.Context, team, id string) (stop func()) {
 // notifyNote says what is missing for the sender to be told.
 func (a *app) notifyNote(ctx context.Context, sent api.Sent) {
 	root, err := a.root()
-	if err != nil || a.served != nil {
+	if err != nil || a.bridge(ctx).service != nil {
 		return
 	}
 	if p, err := a.bridge(ctx).Pane(ctx, sent.Member+"@"+sent.Team); err == nil && (p.Look == nil || !stophook.Installed(root.Path(), p.Look.Cwd)) {

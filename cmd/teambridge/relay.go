@@ -137,7 +137,7 @@ func retryRelay(ctx context.Context, a *app, query string) error {
 	if _, err := b.RetryRelay(ctx, e.ID); err != nil {
 		return fmt.Errorf("try relay %s again: %w", e.ID, err)
 	}
-	noteService(a)
+	noteService(ctx, a)
 	return nil
 }
 

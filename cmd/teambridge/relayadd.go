@@ -119,13 +119,13 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 		nobodyAskedNote(a, a.where(), ledger.Relay{Runtime: e.Runtime, Dir: e.Dir, Command: e.Command, Permissions: e.Permissions})
 	}
 	switch {
-	case a.silent != nil:
-		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(a.silent))
-	case a.served != nil && e.CreateTeam:
+	case b.why != nil:
+		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(b.why))
+	case b.service != nil && e.CreateTeam:
 		awaitTeam(ctx, a, b, e.Team)
 	}
 	err = a.answer(e, "%s  %s  %s@%s\n", orUnchanged("added", e.Added), e.ID, escape(e.Member, false), escape(e.Team, false))
-	noteService(a)
+	noteService(ctx, a)
 	return err
 }
 
@@ -158,10 +158,13 @@ func memberOfAnyTeam(ctx context.Context, a *app, address string) (member, team 
 }
 
 // serviceRuns reports whether a service runs agents, even one that does not answer.
-func serviceRuns(a *app) bool {
+func serviceRuns(ctx context.Context, a *app) bool {
+	if a.bridge(ctx).service != nil {
+		return true
+	}
 	root, err := a.root()
-	if a.served != nil || err != nil {
-		return a.served != nil
+	if err != nil {
+		return false
 	}
 	running, err := fleet.Running(a.state, root)
 	if err != nil {
@@ -171,8 +174,8 @@ func serviceRuns(a *app) bool {
 }
 
 // noteService notes that no service runs.
-func noteService(a *app) {
-	if !serviceRuns(a) {
+func noteService(ctx context.Context, a *app) {
+	if !serviceRuns(ctx, a) {
 		a.note("no service is running; the next one starts it")
 	}
 }
@@ -186,7 +189,7 @@ func removeRelay(ctx context.Context, a *app, query string, deleteTeam bool) err
 		return err
 	}
 	err = a.answer(e, "removed  %s  %s@%s\n", e.ID, escape(e.Member, false), escape(e.Team, false))
-	if deleteTeam && serviceRuns(a) {
+	if deleteTeam && serviceRuns(ctx, a) {
 		a.note("the service removes the team %s when the agent has ended", e.Team)
 	}
 	return err

@@ -85,9 +85,8 @@ type app struct {
 	locker    *lockedfile.Locker
 	dir       *teams.Root
 	files     *bridge.Local // see local
-	choosing  sync.Mutex    // of core and found
-	core      api.Bridge    // see bridge
-	found                   // where the service was looked for
+	choosing  sync.Mutex    // of choice
+	choice    *choice       // see bridge
 	sends     *ledger.Ledger
 	sendsErr  error
 	opening   sync.Mutex // of opened
@@ -95,8 +94,7 @@ type app struct {
 	leaveOpen bool // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
 	helpAll   bool // --help-all
 
-	warned  sync.Once // see warnOnce
-	damaged sync.Map  // by path; see warnOf
+	damaged sync.Map // by path; see warnOf
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }

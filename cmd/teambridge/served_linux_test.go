@@ -67,10 +67,10 @@ func TestSendBesideAStoppedService(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	for text, args := range map[string][]string{
-		" the service does not answer\n":                             {"relay", "list", "--relays"},
-		"\"code\":\"timeout\"":                                       {"inbox", "--json"},
-		"does not answer: not even to a health check":                {"inbox"},
-		"does not answer: not even to a health check within 100ms\n": {"permit"},
+		" the service does not answer\n":                                        {"relay", "list", "--relays"},
+		"\"code\":\"timeout\"":                                                  {"inbox", "--json"},
+		"does not answer: not even to a health check":                           {"inbox"},
+		"does not answer: not even to a health check within 100ms; what agents": {"permit"},
 	} {
 		cmd := command(args...)
 		cmd.Env = append(cmd.Env, "TEST_LOCK_WAIT=100ms")
