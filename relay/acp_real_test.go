@@ -28,6 +28,22 @@ func TestRealConformanceOpenCodeByACP(t *testing.T) {
 	})
 }
 
+// The real Codex, by ACP.
+func TestRealConformanceCodexByACP(t *testing.T) {
+	t.Parallel()
+	conformsByACP(t, func(t *testing.T) *subject {
+		return realACP(t, func(home *standin.Home) []string { return home.CodexACP(t) })
+	})
+}
+
+// The real Claude Code, by ACP.
+func TestRealConformanceClaudeByACP(t *testing.T) {
+	t.Parallel()
+	conformsByACP(t, func(t *testing.T) *subject {
+		return realACP(t, func(home *standin.Home) []string { return home.ClaudeACP(t) })
+	})
+}
+
 // conformsByACP plays the whole suite if rounds of kills are asked for: a real program takes seconds to start.
 func conformsByACP(t *testing.T, newSubject func(*testing.T) *subject) {
 	if os.Getenv(envRounds) != "" {

@@ -14,15 +14,7 @@ import (
 // RequireCodex returns the path of Codex, or skips or fails the test as Require does.
 func RequireCodex(t testing.TB) string {
 	t.Helper()
-	dir, err := interop()
-	if err != nil {
-		missing(t, fmt.Errorf("Codex is not used: %w; %s", err, howToInstall))
-	}
-	found, err := filepath.Glob(filepath.Join(dir, "codex", "node_modules", "@openai", "codex-*", "vendor", "*", "bin", "codex*"))
-	if err != nil || len(found) == 0 {
-		missing(t, fmt.Errorf("Codex is not installed: no @openai/codex-*/vendor/*/bin/codex is in %s; %s", dir, howToInstall))
-	}
-	return found[0]
+	return installedFor(t, "Codex", "codex", "node_modules", "@openai", "codex-*", "vendor", "*", "bin", "codex*")
 }
 
 // Codex makes the home one for Codex, too, and returns the program. Its model is gpt-5, which the home's API answers for. It asks for no
@@ -30,6 +22,13 @@ func RequireCodex(t testing.TB) string {
 func (h *Home) Codex(t testing.TB) string {
 	t.Helper()
 	program := RequireCodex(t)
+	h.forCodex(t)
+	return program
+}
+
+// forCodex makes the home one for Codex.
+func (h *Home) forCodex(t testing.TB) {
+	t.Helper()
 	dir := filepath.Join(h.Dir, ".codex")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -68,7 +67,6 @@ trust_level = "trusted"
 			_ = os.Remove(to + ".lock")
 		}
 	})
-	return program
 }
 
 // StartCodex starts a program of [Home.Codex] with args, and returns when a prompt can be typed.

@@ -2,7 +2,6 @@ package standin
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,19 +13,10 @@ import (
 // Require does.
 func RequireQwen(t testing.TB) []string {
 	t.Helper()
-	dir, err := interop()
-	if err != nil {
-		missing(t, fmt.Errorf("use Qwen Code: %w; %s", err, howToInstall))
+	return []string{
+		installedFor(t, "the Node.js of Qwen Code", "node", "node_modules", "node-*", "bin", "node"),
+		installedFor(t, "Qwen Code", "qwen", "node_modules", "@qwen-code", "qwen-code", "cli-entry.js"),
 	}
-	node, err := filepath.Glob(filepath.Join(dir, "node", "node_modules", "node-*", "bin", "node"))
-	if err != nil || len(node) == 0 {
-		missing(t, fmt.Errorf("no Node.js is installed for Qwen Code: no node-*/bin/node is in %s; %s", dir, howToInstall))
-	}
-	program := filepath.Join(dir, "qwen", "node_modules", "@qwen-code", "qwen-code", "cli-entry.js")
-	if _, err := os.Stat(program); err != nil {
-		missing(t, fmt.Errorf("no Qwen Code is installed: %w; %s", err, howToInstall))
-	}
-	return []string{node[0], program}
 }
 
 // Qwen makes the home one for Qwen Code, too, and returns its command. What settings says is added to its settings.
