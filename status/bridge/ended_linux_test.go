@@ -52,9 +52,9 @@ func TestTeammateInAPaneIsKilled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	over := make(chan error, 3) // of three commands, each with a Local of its own
+	over := make(chan error, 3)
 	go func() {
-		_, err := bridge.New(options(t, f)).Ask(ctx, team, "worker", "q-1", api.NewQuestion{NewMessage: api.NewMessage{Text: "what is it?"}, Timeout: "2m"})
+		_, err := b.Ask(ctx, team, "worker", "q-1", api.NewQuestion{NewMessage: api.NewMessage{Text: "what is it?"}, Timeout: "2m"})
 		over <- err
 	}()
 	for rows := []inbox.Row(nil); len(rows) == 0; time.Sleep(5 * time.Millisecond) {
@@ -64,7 +64,7 @@ func TestTeammateInAPaneIsKilled(t *testing.T) {
 	}
 	for _, occasion := range []string{api.ForReply, api.ForIdle} {
 		go func() {
-			_, err := bridge.New(options(t, f)).Wait(ctx, team, api.Occasion{For: occasion, Member: "worker", Timeout: 2 * time.Minute})
+			_, err := b.Wait(ctx, team, api.Occasion{For: occasion, Member: "worker", Timeout: 2 * time.Minute})
 			over <- err
 		}()
 	}

@@ -1,6 +1,8 @@
 package bridge_test
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,5 +49,45 @@ func TestRecordBesideAStoppedWriter(t *testing.T) {
 		return strings.Contains(text, "locked") && strings.Contains(text, "there is no history")
 	}) {
 		t.Errorf("it warned of %q", warned)
+	}
+}
+
+// Two operations of one Local that record at the same time share the journal: the one that ends first takes it from nobody.
+func TestRecordersShareTheJournal(t *testing.T) {
+	t.Parallel()
+	for name, unusable := range map[string]bool{"the journal": false, "a temporary one": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := teamstest.Captured(t, teamstest.NewerVersion)
+			opts := options(t, f)
+			if unusable {
+				opts.Journal = func(context.Context) (*journal.Journal, error) { return nil, errors.New("it cannot be opened") }
+				opts.Warn = func(error) {}
+			}
+			l := bridge.New(opts)
+			first, err := l.Record(t.Context(), teamstest.Newer)
+			must(t, err)
+			second, err := l.Record(t.Context(), teamstest.Newer)
+			must(t, err)
+			j, err := l.OpenJournal(t.Context()) // as another operation has it
+			must(t, err)
+			must(t, second.Close())
+			if _, err := j.Last(t.Context()); err != nil || first.Journal() != j {
+				t.Errorf("when one has ended, another operation has another journal, or: %v", err)
+			}
+			_, err = l.Send(t.Context(), teamstest.Newer, "worker", "m-1", api.NewMessage{Text: "hello"})
+			must(t, err)
+			for seen := false; !seen; {
+				list, err := first.Changes(t.Context(), time.Minute)
+				if err != nil || len(list) == 0 {
+					t.Fatalf("when one has ended, the other has %v, %v", list, err)
+				}
+				seen = slices.ContainsFunc(list, func(c journal.Change) bool { return c.Message.ID() == "m-1" })
+			}
+			must(t, first.Close())
+			if _, err := j.Last(t.Context()); (err != nil) != unusable {
+				t.Errorf("when both have ended: %v", err)
+			}
+		})
 	}
 }

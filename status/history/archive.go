@@ -43,12 +43,13 @@ type Archive struct {
 
 	opts Options
 
-	mu       sync.Mutex
-	recorder *Recorder        // that runs; nil: none
-	journal  *journal.Journal // see OpenJournal
-	cache    *attention.Cache // what a command knows of what waits
-	source   status.Source    // of cache
-	idle     string           // why, as cache knows it, relays do not run
+	mu        sync.Mutex
+	recorders int              // that run
+	journal   *journal.Journal // see OpenJournal
+	temporary *temporary       // what recorders use in its place; nil: it can be used
+	cache     *attention.Cache // what a command knows of what waits
+	source    status.Source    // of cache
+	idle      string           // why, as cache knows it, relays do not run
 }
 
 // Open returns an Archive. It opens nothing.

@@ -24,8 +24,9 @@ type Recorder struct {
 	root    *teams.Root
 	team    string // empty: of all teams
 	keeps   bool   // it records for others, and nobody reads what it finds
+	counts  bool   // it is one of those that an [Archive] counts
 	journal *journal.Journal
-	close   func() error    // closes the journal
+	close   func() error    // gives back what else it has
 	page    int             // of changes that are read at once
 	after   int64           // number of the last change that was returned
 	look    <-chan struct{} // there may be more in the journal
@@ -44,7 +45,7 @@ type Recorder struct {
 // closed. When it returns, the present content is recorded. If the journal cannot be used, it
 // warns and makes a temporary one, since only the history depends on it.
 func (l *Archive) Record(ctx context.Context, team string) (*Recorder, error) {
-	r := &Recorder{l: l, team: team, page: 1000}
+	r := &Recorder{l: l, team: team, page: 1000, close: func() error { return nil }}
 	var err error
 	if r.root, err = l.Opts.Root(); err != nil {
 		return nil, err
@@ -76,18 +77,19 @@ func (l *Archive) Record(ctx context.Context, team string) (*Recorder, error) {
 			return nil, err
 		}
 		l.Opts.Warn(fmt.Errorf("%s; there is no history, and nothing is recorded", view.Describe(err)))
-		if err := r.openTemporary(ctx); err != nil {
+		if _, err := r.useTemporary(ctx, true); err != nil {
 			return nil, err
 		}
 		if err := r.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
+	r.counts = true
+	l.recording(1)
 	if r.after, err = r.journal.Last(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	l.Opts.Debug("watching")
-	l.recording(r)
 	return r, nil
 }
 
@@ -95,7 +97,7 @@ func (l *Archive) Record(ctx context.Context, team string) (*Recorder, error) {
 // its agent does in [Recorder.Journal]. If the journal breaks it warns, and nothing more is
 // recorded.
 func (l *Archive) Keep(ctx context.Context, team string) (*Recorder, error) {
-	r := &Recorder{l: l, team: team, keeps: true}
+	r := &Recorder{l: l, team: team, keeps: true, close: func() error { return nil }}
 	var err error
 	if r.root, err = l.Opts.Root(); err != nil {
 		return nil, err
@@ -109,26 +111,26 @@ func (l *Archive) Keep(ctx context.Context, team string) (*Recorder, error) {
 	return r, nil
 }
 
-// recording makes r the one whose journal operations read; nil: none.
-func (l *Archive) recording(r *Recorder) {
+// recording counts the recorders that run.
+func (l *Archive) recording(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.recorder = r
+	l.recorders += n
 }
 
 // records reports whether a recorder runs.
 func (l *Archive) records() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.recorder != nil
+	return l.recorders > 0
 }
 
-// OpenJournal returns the journal to write into: that of a recorder that runs, or else one that is opened once.
+// OpenJournal returns the journal to write into, which is opened once: recorders and other operations share it.
 func (l *Archive) OpenJournal(ctx context.Context) (_ *journal.Journal, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.recorder != nil {
-		return l.recorder.journal, nil
+	if l.temporary != nil {
+		return l.temporary.Journal, nil
 	}
 	if l.journal == nil {
 		l.journal, err = l.Opts.Journal(ctx)
@@ -155,31 +157,58 @@ func (r *Recorder) open(ctx context.Context) (err error) {
 		opening, cancel = context.WithTimeout(ctx, wait)
 	}
 	defer cancel()
-	if r.journal, err = r.l.Opts.Journal(opening); err != nil {
+	if used, err := r.useTemporary(ctx, false); used || err != nil {
 		return err
 	}
-	r.close = r.journal.Close
+	if r.journal, err = r.l.OpenJournal(opening); err != nil {
+		return err
+	}
 	if wait := 5 * r.l.Opts.RecordWithin; wait > 0 && !r.keeps { // else recording would wait for as long as another process is stopped
 		writing, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
-		if err = r.journal.Writable(writing); err != nil {
-			err = errors.Join(err, r.close())
-		}
+		err = r.journal.Writable(writing)
 	}
 	return err
 }
 
-// openTemporary makes a temporary journal, which is removed at the end.
-func (r *Recorder) openTemporary(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "teambridge-journal-")
-	if err != nil {
-		return err
+// temporary is a journal that is removed when the last of the recorders that use it is closed.
+type temporary struct {
+	*journal.Journal
+	dir   string
+	users int
+}
+
+// useTemporary has r, and all operations meanwhile, use a temporary journal: the one that there is or, with make, a new one.
+func (r *Recorder) useTemporary(ctx context.Context, make bool) (used bool, err error) {
+	l := r.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.temporary == nil && !make {
+		return false, nil
 	}
-	if r.journal, err = journal.Open(ctx, filepath.Join(dir, "journal.db")); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+	if l.temporary == nil {
+		dir, err := os.MkdirTemp("", "teambridge-journal-")
+		if err != nil {
+			return false, err
+		}
+		j, err := journal.Open(ctx, filepath.Join(dir, "journal.db"))
+		if err != nil {
+			return false, errors.Join(err, os.RemoveAll(dir))
+		}
+		l.temporary = &temporary{Journal: j, dir: dir}
 	}
-	r.close = func() error { return errors.Join(r.journal.Close(), os.RemoveAll(dir)) }
-	return nil
+	t := l.temporary
+	t.users++
+	r.journal, r.close = t.Journal, func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if t.users--; t.users > 0 {
+			return nil
+		}
+		l.temporary = nil
+		return errors.Join(t.Close(), os.RemoveAll(t.dir))
+	}
+	return true, nil
 }
 
 // begin copies the ledger's messages into the journal, and goes on with that and with a tap in
@@ -221,7 +250,7 @@ func (r *Recorder) begin(ctx context.Context) error {
 		return nil
 	case err := <-r.ended:
 		r.ended <- nil
-		return errors.Join(err, ctx.Err(), r.Close())
+		return errors.Join(err, ctx.Err(), r.halt(), r.close())
 	}
 }
 
@@ -270,8 +299,10 @@ func (r *Recorder) halt() error {
 // Close stops recording.
 func (r *Recorder) Close() error {
 	err := r.halt()
+	if r.counts {
+		r.l.recording(-1)
+	}
 	if !r.keeps {
-		r.l.recording(nil)
 		return errors.Join(err, r.close())
 	}
 	if err != nil {

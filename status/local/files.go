@@ -26,7 +26,7 @@ import (
 //
 // Root, Ledger and Journal are asked when something is first needed, so that a message costs
 // nothing that it does not need. Root and Ledger return the same each time. Journal opens the
-// journal each time; that of a service returns the one that it has.
+// journal, for all that needs it, and whoever gave it closes it.
 type Options struct {
 	Root    func() (*teams.Root, error)
 	Ledger  func(context.Context) (*ledger.Ledger, error)
