@@ -28,7 +28,7 @@ import (
 	"teambridge/status/api"
 )
 
-// EnvAgents is how many agents TestOverviewIsFast makes. Unset, they are few.
+// EnvAgents is how many agents TestOverviewIsFast and TestCrowd make. Unset, they are few.
 const EnvAgents = "TEAMBRIDGE_PAGE_AGENTS"
 
 // EnvIdle is how long it watches what page and service cost while nothing happens, as 60s. Unset, it does not.
@@ -230,8 +230,8 @@ func TestOverview(t *testing.T) {
 	p.picture("overview")
 
 	// By project or by team; the page remembers it.
-	headings := `[...document.querySelectorAll(".agents-section[data-section=needs-you] h3")].map(e => e.textContent).sort().join()`
-	p.until(headings + ` === "checkout,mobile,on forge"`)
+	headings := `[...document.querySelectorAll(".agents-section[data-section=idle] h3")].map(e => e.textContent).sort().join()`
+	p.until(headings + ` === "billing,checkout,mobile,on forge,search,website"`)
 	p.run(do(`[...document.querySelectorAll(".agents-by button")].find(b => b.textContent === "By team").click()`))
 	p.until(`document.querySelector(".agents-by [aria-pressed=true]").textContent === "By team" && ` + headings + `.includes("nightly@forge")`)
 	p.run(chromedp.Reload())

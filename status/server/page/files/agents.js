@@ -16,11 +16,15 @@ export const keyOf = (team, member) => team + "\0" + member;
 // projects returns what the directories of agents are called.
 const projects = (list) => labels([...new Set(list.map((s) => s.cwd).filter(Boolean))].map((cwd) => ({ team: cwd, cwd })));
 
-// Agents is this list. items(key) returns what draws what waits because of an agent, and a text
-// that changes when that does.
+const few = 3; // as many agents that wait for one reason have no group of their own
+
+// Agents is this list. items(key) returns what waits because of an agent: its list, what draws that, and a text
+// that changes when it does. dismiss takes a list of that.
 export class Agents {
   #page;
   #items;
+  #dismiss;
+  #open = new Map(); // by group of one reason: whether its agents are shown
   #by = localStorage.getItem(stored) === "team" ? "team" : "project";
   #over = false; // whether those that have ended are shown
   #rows = new Map(); // by agent: its element, and what that shows
@@ -39,9 +43,10 @@ export class Agents {
   element = h("div", { class: "agents" }, h("div", { class: "agents-head" }, h("span", { class: "agents-words" }, this.#filter, h("kbd", { "aria-hidden": "true" }, "/")), h("a", { class: "small agents-tasks", href: tasksPath({}) }, "Tasks"),
     h("span", { class: "agents-by", role: "group", "aria-label": "Group agents" }, this.#switch)), this.#none, this.#list);
 
-  constructor(page, items) {
+  constructor(page, items, dismiss) {
     this.#page = page;
     this.#items = items;
+    this.#dismiss = dismiss;
     for (const [name, title] of Object.entries(sections)) {
       const count = h("span", { class: "agents-count" });
       const list = h("div", { class: "agents-groups" });
@@ -78,12 +83,13 @@ export class Agents {
       element.hidden = here.length === 0;
       const open = name !== "ended" || this.#over || query !== "";
       if (name === "ended") element.querySelector("button").setAttribute("aria-expanded", String(open));
-      if (name === "needs-you" || name === "stuck") here.sort((a, b) => waited(a.s) - waited(b.s));
-      place(list, open ? [...groupBy(here, (one) => one.group)].map(([group, members]) => {
+      const waits = name === "needs-you" || name === "stuck";
+      if (waits) here.sort((a, b) => waited(a.s) - waited(b.s));
+      place(list, !open ? [] : [...groupBy(here, waits ? reasons(here) : (one) => one.group)].map(([group, members]) => {
         const key = name + "\0" + group;
         groups.add(key);
-        return this.#group(key, members, several);
-      }) : []);
+        return !waits ? this.#group(key, members, several) : group === "" ? this.#group(key, members, false) : this.#alike(key, members, name === "needs-you" || query !== "");
+      }));
     }
     for (const key of this.#groups.keys()) if (!groups.has(key)) this.#groups.delete(key);
     const keys = new Set(all.map((one) => one.key));
@@ -91,11 +97,32 @@ export class Agents {
     place(this.#list, [...this.#sections.values()].map(({ element }) => element));
   }
 
-
-  #group(key, members, several) {
+  #made(key) {
     let g = this.#groups.get(key);
     if (!g) this.#groups.set(key, g = { head: h("h3"), list: h("ul") });
     g.element ??= h("div", { class: "agents-group" }, g.head, g.list);
+    return g;
+  }
+
+  // alike shows agents that wait for the same reason: it is said once, with how many they are.
+  #alike(key, members, shown) {
+    const g = this.#made(key);
+    const why = capital(flat(members[0].s.sectionWhy));
+    const open = this.#open.get(key) ?? shown;
+    const all = members.flatMap((one) => this.#items(one.key).list).filter((a) => a.dismissable && !a.delivery);
+    morph(g.head, h("h3", { class: "agents-alike" },
+      h("button", { type: "button", "aria-expanded": String(open) }, h("span", { class: "turn", "aria-hidden": "true" }), h("span", { class: "badge" }, String(members.length)), " ", short(why, 160)),
+      all.length > 0 && !this.#page.readOnly ? h("button", { type: "button", class: "small", "data-key": "all" }, "Dismiss all", h("span", { class: "unseen" }, `: ${short(why, 60)}`)) : null));
+    g.head.onclick = ({ target }) => {
+      if (target.closest("[data-key=all]")) this.#dismiss(all);
+      else if (target.closest("button")) this.show(this.#open.set(key, !open));
+    };
+    place(g.list, open ? members.map((one) => this.#row({ ...one, alike: true })) : []);
+    return g.element;
+  }
+
+  #group(key, members, several) {
+    const g = this.#made(key);
     setText(g.head, flat(members[0].label));
     g.head.title = flat(this.#by === "team" ? members[0].group : members[0].s.cwd ?? "");
     g.head.hidden = !several;
@@ -107,32 +134,42 @@ export class Agents {
     const { s, key } = one;
     const items = this.#items(key);
     const { heard, ...rest } = s; // changes with each message, and is not shown
-    const shows = JSON.stringify([rest, one.label, one.team, one.project, ago(s.sectionSince), ago(s.toolSince), items.shows, this.#by]);
+    const shows = JSON.stringify([rest, one.alike, one.label, one.team, one.project, ago(s.sectionSince), ago(s.toolSince), items.shows, this.#by]);
     const made = this.#rows.get(key);
     if (made?.shows === shows) return made.element;
-    const element = this.#draw(one, items.draw());
+    const element = this.#draw(one, items.draw(one.alike ? one.s.sectionWhy : null));
     if (made) morph(made.element, element);
     this.#rows.set(key, { shows, element: made?.element ?? element });
     return made?.element ?? element;
   }
 
-  #draw({ s, key, team, project, machine, files, label }, items) {
+  #draw({ s, alike, team, project, machine, files, label }, items) {
+    const waits = s.section === "needs-you" || s.section === "stuck";
     const other = this.#by === "team" ? project : team;
     const at = s.sectionSince && new Date(s.sectionSince);
-    // What waits says it below.
-    const why = items.length > 0 && s.sectionKind ? "" : s.sectionWhy ?? "";
-    return h("li", { class: "agent", "data-key": key, "data-section": s.section },
+    const why = alike || (items.length > 0 && s.sectionKind) ? "" : s.sectionWhy ?? "";
+    const inline = items.length > 0 && !alike; // what waits is in place of what the agent does
+    return h("li", { class: inline ? "agent waits" : "agent", "data-key": keyOf(s.team, s.member), "data-section": s.section },
       h("a", { class: "agent-line", "data-row": "", href: pathTo(s.team, s.member) },
         face(s.member, colorOf(s.member, s.color), dot(s)),
-        h("span", { class: "agent-name" }, h("b", null, escaped(cut(s.member, 100))), h("span", { class: "in" }, escaped([other === label ? "" : other, machine, s.program].filter(Boolean).join(" · ")))),
-        h("span", { class: "agent-doing" }, h("span", { class: "agent-word" }, capital(flat(s.word)), why ? [": ", escaped(short(why, 160))] : null),
+        h("span", { class: "agent-name" }, h("b", null, escaped(cut(s.member, 100))), " ", h("span", { class: "in" }, escaped([waits ? label : "", other === label ? "" : other, machine, s.program].filter(Boolean).join(" · ")))),
+        h("span", { class: "agent-word" }, capital(flat(s.word)), why ? h("span", { class: "unseen" }, ": ") : null),
+        inline ? null : h("span", { class: "agent-doing" }, why ? h("span", { class: "agent-why" }, escaped(short(why, 160))) : null,
           s.task ? h("span", { class: "agent-task", title: `task #${flat(s.taskId)}` }, h("span", { class: "unseen" }, "task in progress: "), h("span", { "aria-hidden": "true" }, "▸ "), escaped(short(s.task, 120))) : null,
           s.doing ? h("span", { class: "agent-task", title: flat(`from ${s.doingFrom}`) }, escaped(short(s.doing, 120))) : null,
-          s.tool ? h("span", { class: "agent-tool" }, escaped(short(s.tool.replaceAll("`", ""), 90)), h("span", { class: "unseen" }, ", "), " ", h("span", { class: "in" }, ago(s.toolSince))) : null),
-        at ? h("time", { datetime: s.sectionSince, title: wholeTime(at) }, since(at)) : null),
-      files ? h("a", { class: "agent-files", href: changesPath(s.team, s.member), title: "Changed files", "aria-label": `Changed files of ${flat(cut(s.member, 100))}` }, "±") : null,
-      items.length > 0 ? h("ul", { class: "needs" }, items) : null);
+          s.tool && s.word === "working" ? h("span", { class: "agent-tool" }, escaped(short(s.tool.replaceAll("`", ""), 90)), h("span", { class: "unseen" }, ", "), " ", h("span", { class: "in" }, ago(s.toolSince))) : null),
+        at && !inline ? h("time", { datetime: s.sectionSince, title: wholeTime(at) }, since(at)) : null),
+      items.length > 0 ? h("ul", { class: "needs" }, items) : null,
+      files ? h("a", { class: "agent-files", href: changesPath(s.team, s.member), title: "Changed files", "aria-label": `Changed files of ${flat(cut(s.member, 100))}` }, "±") : null);
   }
+}
+
+// reasons returns what groups agents by why they wait, if more than a few wait for the same. All others are in group "".
+// Messages to the reader are never the same.
+function reasons(list) {
+  const why = ({ s }) => (s.sectionKind === "unread" ? "" : s.sectionWhy || "");
+  const same = groupBy(list, why);
+  return (one) => (same.get(why(one)).length > few ? why(one) : "");
 }
 
 const ago = (at) => (at ? since(new Date(at)) : "");

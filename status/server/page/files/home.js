@@ -60,7 +60,7 @@ export class Home {
   constructor(main, page) {
     this.#main = main;
     this.#page = page;
-    this.#agents = new Agents(page, (key) => this.#of(key));
+    this.#agents = new Agents(page, (key) => this.#of(key), (list) => this.#act("dismiss", list));
   }
 
   open() {
@@ -68,14 +68,15 @@ export class Home {
     p.title = h("h1", { id: "view-title", tabindex: "-1" }, "Overview");
     p.cards = h("div", { class: "asks" });
     p.rows = h("div", { class: "needs" });
+    p.read = h("button", { type: "button", class: "small", hidden: true, onclick: () => this.#page.reader.seen(this.#page.reader.all()) }, "Mark all read");
     p.quiet = h("div", { class: "quiet-note" });
     const column = h("div", { class: "column" }, p.quiet, p.cards, this.#agents.element, p.rows, this.#folded);
     column.addEventListener("click", (e) => {
       const button = e.target.closest(".need button[data-act]");
-      if (button) this.#act(button.dataset.act, button.closest("li").dataset.key);
+      if (button) this.#act(button.dataset.act, this.#page.snapshot.attention.filter((a) => a.id === button.closest("li").dataset.key));
     });
     this.#main.replaceChildren(h("section", { class: "talk home", "aria-labelledby": "view-title" },
-      pageHead(h("div", { class: "head-text" }, p.title), this.#page.notifier.control()),
+      pageHead(h("div", { class: "head-text" }, p.title), p.read, this.#page.notifier.control()),
       h("div", { class: "scroll" }, column)));
     this.refresh();
   }
@@ -87,7 +88,8 @@ export class Home {
   refresh() {
     const p = this.#parts;
     if (!p) return;
-    const { snapshot, cards } = this.#page;
+    const { snapshot, cards, reader, readOnly } = this.#page;
+    p.read.hidden = readOnly || reader.all().length === 0;
     const asked = cards.show(p.cards, () => true, () => p.title.focus());
     const agents = new Set(snapshot.status.map((s) => keyOf(s.team, s.member)));
     const [own, rest] = [new Map(), []];
@@ -98,6 +100,8 @@ export class Home {
       else if (own.has(key)) own.get(key).push(a);
       else own.set(key, [a]);
     }
+    // That nothing new comes from one that asks, or has written, says nothing.
+    for (const [key, list] of own) if (list.length > 1) own.set(key, list.filter((a) => a.kind !== "silent"));
     this.#items = own;
     this.#agents.element.hidden = agents.size === 0;
     this.#agents.show();
@@ -123,37 +127,37 @@ export class Home {
     }
   }
 
-  // of returns what draws what waits because of an agent, and a text that changes when that does.
+  // of returns what waits because of an agent, what draws that, and a text that changes when it does. What known says
+  // is above it.
   #of(key) {
-    const list = this.#items.get(key);
-    if (!list) return { draw: () => [], shows: "" };
+    const list = this.#items.get(key) ?? [];
     const { reader, readOnly, relays } = this.#page;
     return {
-      draw: () => list.map((a) => this.#drawn(a, true)),
+      list,
+      draw: (known) => list.map((a) => this.#drawn(a, true, known)),
       shows: JSON.stringify([list, readOnly, list.map((a) => [this.#notes.get(a.id), this.#busy.has(a.id), a.since && since(new Date(a.since)), relays.get(a.relay)?.state, a.kind === "unread" && reader.last(a.team, a.from)])]),
     };
   }
 
   // drawn returns the row of something that waits; within, in the row of its agent.
-  #drawn(a, within = false) {
-    return drawn(() => this.#row(a, within), () => bare(a.id, pathTo(a.team, a.member || null), a.from ?? a.member, a.what));
+  #drawn(a, within = false, known = null) {
+    return drawn(() => this.#row(a, within, known), () => bare(a.id, pathTo(a.team, a.member || null), a.from ?? a.member, a.what));
   }
 
-  #row(a, within) {
+  #row(a, within, known) {
     const member = a.kind === "unread" ? a.from : a.member || null;
     const waits = { lead: "asks", terminal: "asks", unread: "message", idle: "idle", done: "idle", silent: "idle", held: "held", draft: "held" }[a.kind] ?? "trouble";
     const at = a.since && new Date(a.since);
     const note = this.#notes.get(a.id);
     const offered = Object.entries(acts).filter(([, [, there]]) => there(a, this.#page));
-    const mark = (name) => (name ? cut(name, 100) : "Team");
+    const said = within && a.what === known;
     return h("li", { class: "need", "data-key": a.id, "data-kind": waits },
-      h("a", { href: pathTo(a.team, member) },
-        h("span", { class: "need-head" }, within ? h("span", { class: "need-what" }, this.#what(a))
-          : [h("b", null, escaped(mark(member))), h("span", { class: "in", title: flat(a.team) }, escaped(this.#page.label(a.team)))].flat(),
-          at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
-        within ? null : h("span", { class: "need-what" }, this.#what(a))),
-      // A button is better than a command.
-      offered.every(([name]) => name === "dismiss") && a.kind !== "unread" && a.kind !== "done" ? h("p", { class: "need-do" }, escaped(capital(a.do))) : null,
+      said ? null : h("a", { href: pathTo(a.team, member) },
+        within ? null : h("span", { class: "need-who" }, h("b", null, escaped(member ? cut(member, 100) : "Team")), " ", h("span", { class: "in", title: flat(a.team) }, escaped(this.#page.label(a.team)))),
+        h("span", { class: "need-what" }, this.#what(a),
+          // A button is better than a command.
+          offered.every(([name]) => name === "dismiss") && a.kind !== "unread" && a.kind !== "done" ? h("span", { class: "need-do" }, " · ", escaped(capital(a.do))) : null),
+        at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
       offered.length === 0 || this.#page.readOnly ? null : h("p", { class: "need-acts" }, offered.map(([name, [label]]) =>
         h("button", { type: "button", class: "small", "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
       note ? h("p", { class: "need-note", role: "alert" }, escaped(note)) : null);
@@ -167,20 +171,26 @@ export class Home {
       escaped(r ? short([label, summary, gist(text)].filter(Boolean).join(": "), 200) : capital(cut(a.what, 300)))].flat();
   }
 
-  async #act(name, id) {
-    const a = this.#page.snapshot.attention.find((a) => a.id === id);
-    if (!a || this.#busy.has(id)) return;
-    this.#busy.add(id);
-    this.#notes.delete(id);
-    this.refresh();
-    try {
-      await acts[name][2](a);
-      this.#page.announce(`${acts[name][0]}: done`);
-    } catch (problem) {
-      if (!(problem instanceof Problem)) throw problem;
-      this.#notes.set(id, [problem.message, problem.hint].filter(Boolean).join(". "));
+  // act does the same with each of a list.
+  async #act(name, list) {
+    list = list.filter(({ id }) => !this.#busy.has(id));
+    for (const { id } of list) {
+      this.#busy.add(id);
+      this.#notes.delete(id);
     }
-    this.#busy.delete(id);
+    this.refresh();
+    let done = 0;
+    for (const a of list) {
+      try {
+        await acts[name][2](a);
+        done++;
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        this.#notes.set(a.id, [problem.message, problem.hint].filter(Boolean).join(". "));
+      }
+      this.#busy.delete(a.id);
+    }
+    if (done > 0) this.#page.announce(`${acts[name][0]}: done`);
     this.refresh();
   }
 }

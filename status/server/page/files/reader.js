@@ -37,6 +37,11 @@ export class Reader {
     return list.length > 0 ? Math.min(...list.map((r) => r.seq)) : null;
   }
 
+  // all returns all unread messages that are known.
+  all() {
+    return [...this.#teams.values()].flatMap(({ unread }) => [...unread.values()]);
+  }
+
   // last returns the last unread message from a member.
   last(team, from) {
     return [...(this.#teams.get(team)?.unread.values() ?? [])].filter((r) => r.from === from).sort((a, b) => a.seq - b.seq).at(-1);

@@ -1,0 +1,117 @@
+package page_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/standin"
+)
+
+// crowd makes a service for so many agents in projects of ten. Of each ten, four are stuck for one reason, if they are not
+// too many, and two have written to the reader.
+func crowd(t *testing.T, agents, stuck int) *world {
+	t.Helper()
+	claude := filepath.Join(t.TempDir(), "claude")
+	now, err := simagent.CurrentProcess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := []string{"backend", "frontend", "database", "tester", "docs", "reviewer", "release", "design", "search"}
+	var names []string
+	for n := range agents / 10 {
+		names = append(names, addTeam(t, claude, fmt.Sprintf("/home/ada/projects/project-%d", n), time.Hour, now, members...).Name())
+	}
+	w := prepare(t, claude)
+	for n, name := range names {
+		var rows []said
+		for i, m := range members {
+			ago := time.Duration(n+1) * time.Minute
+			told := said{from: "team-lead", to: m, text: "Look after the " + m, ago: 2 * time.Minute}
+			switch {
+			case i < 4 && 4*n+i < stuck:
+				told.ago = 40*time.Minute + ago
+				rows = append(rows, told, said{from: m, to: "team-lead", text: "I have begun.", ago: 30*time.Minute + ago})
+			case i == 4 || i == 5:
+				rows = append(rows, said{from: m, to: "user", text: fmt.Sprintf("The %s of project %d are done. Shall I go on?", m, n), ago: ago, unread: true})
+			case i < 8:
+				rows = append(rows, told)
+			}
+		}
+		w.record(name, rows...)
+	}
+	w.start()
+	t.Cleanup(w.end)
+	return w
+}
+
+// inView counts what is whole on the screen.
+func (p *tab) inView(selector string) int {
+	p.t.Helper()
+	return value[int](p, fmt.Sprintf(`[...document.querySelectorAll(%q)].filter(e => e.checkVisibility() && (({top, bottom}) => top >= 0 && bottom <= innerHeight)(e.getBoundingClientRect())).length`, selector))
+}
+
+// Of many agents, those that need the reader are one line each, and those that wait for the same reason are one line in
+// all, until it is opened. All of them are dismissed, and all messages read, by one press.
+func TestCrowd(t *testing.T) {
+	agents := 100
+	if text := os.Getenv(EnvAgents); text != "" {
+		var err error
+		if agents, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s=%s: %v", EnvAgents, text, err)
+		}
+	}
+	script, err := os.ReadFile(standin.RequireAxe(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := launch(t)
+	stuck, unread := agents*36/100, agents/5
+	w := crowd(t, agents, stuck)
+	p := open(t, browser, w, w.address())
+	p.size(1440, 900)
+	p.live()
+	section := func(name string) string {
+		return `document.querySelector(".agents-section[data-section=` + name + `]")`
+	}
+	p.until(section("needs-you")+`.querySelectorAll(".agent .need").length === %d && `+section("stuck")+`.querySelector(".agents-count").textContent === "%d"`, unread, stuck)
+	p.until(`document.querySelectorAll(".need-what").values().every(e => e.textContent.includes("Shall I go on?"))`)
+	p.picture("crowd")
+	if n := p.inView(".agents-section[data-section=needs-you] .agent"); n < 20 {
+		t.Errorf("%d rows of what needs the reader are in view, want 20", n)
+	}
+	if n := p.inView(".agent .need-acts button, .agent .need-what"); n < 20 {
+		t.Errorf("%d of what they are about are in view", n)
+	}
+
+	fold := section("stuck") + `.querySelector(".agents-alike button")`
+	p.until(fold+`.getAttribute("aria-expanded") === "false" && `+section("stuck")+`.querySelectorAll(".agent").length === 0 && `+fold+`.textContent.startsWith("%d ")`, stuck)
+	p.run(do(fold+`.focus()`), do(fold+`.click()`))
+	p.until(section("stuck")+`.querySelectorAll(".agent").length === %d`, stuck)
+	p.focused(`e.matches(".agents-alike button") && e.getAttribute("aria-expanded") === "true"`)
+	p.run(do(fold + `.scrollIntoView()`))
+	p.picture("crowd-stuck")
+	if n := p.inView(".agents-section[data-section=stuck] .agent"); n < 20 {
+		t.Errorf("%d rows of what is stuck are in view, want 20", n)
+	}
+	p.run(do(string(script)))
+	for _, width := range []int64{1440, 390} {
+		p.size(width, 900)
+		p.picture(fmt.Sprintf("crowd-%d", width))
+		for _, fault := range p.axeOf("minor") {
+			t.Errorf("%d wide: %s", width, fault)
+		}
+		if over := value[int](p, `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("the page is %d pixels too wide for %d", over, width)
+		}
+	}
+
+	p.run(do(section("stuck") + `.querySelector(".agents-alike [data-key=all]").click()`))
+	p.until(section("stuck") + `.hidden`)
+	p.run(do(`[...document.querySelectorAll(".head button")].find(b => b.textContent === "Mark all read").click()`))
+	p.until(section("needs-you") + `.hidden && document.querySelector(".all-quiet") !== null && [...document.querySelectorAll(".head button")].find(b => b.textContent === "Mark all read").hidden`)
+}
