@@ -1,7 +1,10 @@
 package relay
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"teambridge/relay/acp"
@@ -15,7 +18,20 @@ func TestRealConformanceQwenByACP(t *testing.T) {
 	t.Parallel()
 	standin.RequireQwen(t)
 	conformsByACP(t, func(t *testing.T) *subject {
-		return realACP(t, func(home *standin.Home) []string { return append(home.Qwen(t, nil), "--acp") })
+		var chats string
+		s := realACP(t, func(home *standin.Home) []string {
+			chats = filepath.Join(home.Dir, ".qwen", "projects", "*", "chats", "*.jsonl")
+			return append(home.Qwen(t, nil), "--acp")
+		})
+		// It records a message some milliseconds after its model has it. A kill in between has the model asked twice.
+		s.held = func() bool {
+			found, _ := filepath.Glob(chats) // the pattern is right
+			return slices.ContainsFunc(found, func(chat string) bool {
+				data, err := os.ReadFile(chat)
+				return err == nil && bytes.Contains(data, []byte("[held]"))
+			})
+		}
+		return s
 	})
 }
 
