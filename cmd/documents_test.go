@@ -318,7 +318,7 @@ func TestReadmeNamesVersions(t *testing.T) {
 		return versions
 	}
 	text := strings.Join(strings.Fields(string(readme)), " ")
-	for before, versions := range map[string][]string{"against Claude Code ": lane("ci"), "occasionally against ": lane("long")} {
+	for before, versions := range map[string][]string{"against Claude Code ": lane("ci"), "from time to time against ": lane("long")} {
 		last := len(versions) - 1
 		if want := before + strings.Join(versions[:last], ", ") + " and " + versions[last]; !strings.Contains(text, want) {
 			t.Errorf("README.md does not say %q", want)
