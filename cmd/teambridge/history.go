@@ -399,7 +399,7 @@ func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 	}
 	before := time.Now().Add(-o.olderThan)
 	defer a.working("deleting old messages")()
-	j, err := a.journal(ctx)
+	j, err := a.local().OpenJournal(ctx)
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, err
 	}
 	q := &question.Question{
-		Sender: r.sender, From: m.From, Summary: m.Summary, Text: m.Text, Changes: rec.Changes, Alone: l.carrying == nil,
+		Sender: r.sender, From: m.From, Summary: m.Summary, Text: m.Text, Changes: rec.Changes, Alone: l.carrying.alone,
 		Nobody: func(ctx context.Context, c *teams.Config) error { // without the ledger: a relay that is being restarted is no reason to give up
 			return l.canAnswer(ctx, nil, t, c, member, "the message stays sent")
 		},
@@ -208,7 +208,7 @@ func (l inboxWay) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Tea
 	case teams.NoRelay:
 		return api.Decide(api.CodeNotFound, hint, "%s is headless and has no running relay: nobody can answer", member)
 	case teams.AtTerminal:
-		if l.carrying == nil { // else a prompt moves it
+		if l.carrying.alone { // else a prompt moves it
 			return api.Decide(api.CodeNotFound, "teambridge switch "+member+" --to remote", "the session of %s is at a person's terminal: messages wait until it moves", member)
 		}
 	}

@@ -35,8 +35,8 @@ type Local struct {
 	*Targets
 	*Control
 
-	carrying *Carrying // nil in a command
-	fates    rows      // what carrying knows, or what a command has put into inboxes
+	carrying *Carrying
+	fates    rows // what carrying knows, or what a command has put into inboxes
 
 	mu     sync.Mutex
 	typing map[string]bool // deliveries that a command types into panes itself
@@ -44,14 +44,17 @@ type Local struct {
 }
 
 // New returns a Local. It opens nothing.
-func New(opts Options) *Local { return ForService(opts, nil, nil) }
+func New(opts Options) *Local {
+	return open(opts, nil, alone(), &ownRows{sent: map[string]following{}})
+}
 
 // ForService returns the Local of a service, which records and carries all the time.
 func ForService(opts Options, rec *history.Recording, carrying *Carrying) *Local {
-	l := &Local{Files: local.Open(opts), carrying: carrying, fates: carrying, typing: map[string]bool{}}
-	if carrying == nil {
-		l.fates = &ownRows{sent: map[string]following{}}
-	}
+	return open(opts, rec, carrying, carrying)
+}
+
+func open(opts Options, rec *history.Recording, carrying *Carrying, fates rows) *Local {
+	l := &Local{Files: local.Open(opts), carrying: carrying, fates: fates, typing: map[string]bool{}}
 	l.Archive = history.Open(l.Files, history.Options{
 		Recording: rec, WithoutLedger: l.withoutLedger,
 		HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) },

@@ -8,9 +8,9 @@ import (
 	"teambridge/teams"
 )
 
-// Carrying is what a [Local] has in a service, which carries what was sent, and runs agents. A command has none.
+// Carrying is what a [Local] has in a service, which carries what was sent, and runs agents. That of a command does nothing.
 type Carrying struct {
-	Fleet         *fleet.Fleet         // the agents; nil in a service that is read-only
+	Fleet         *fleet.Fleet         // the agents; nil in a command, and in a service that is read-only
 	Conversations *teams.Conversations // what was read of transcripts
 
 	Sent   func()            // the ledger has more
@@ -23,44 +23,21 @@ type Carrying struct {
 	// true, it will close the sender's team.
 	Record func(ctx context.Context, sender *mail.Sender, d mail.Delivered)
 	Follow func(sender *mail.Sender, put []mail.Delivered) bool
+
+	alone bool // it is that of a command
 }
 
-// fleet returns the agents that a service runs; nil if there are none.
-func (c *Carrying) fleet() *fleet.Fleet {
-	if c == nil {
-		return nil
-	}
-	return c.Fleet
+// alone is that of a command, for which nobody waits.
+func alone() *Carrying {
+	nothing := func() {}
+	return &Carrying{alone: true, Sent: nothing, Queued: nothing, Moved: func(string) {}, News: func() (<-chan struct{}, func()) { return nil, nothing }}
 }
 
 // pokeFleet has a service look at its relays now.
 func (c *Carrying) pokeFleet() {
-	if f := c.fleet(); f != nil {
-		f.Poke()
+	if c.Fleet != nil {
+		c.Fleet.Poke()
 	}
-}
-
-// sent says that there is news in the ledger.
-func (c *Carrying) sent() {
-	if c != nil {
-		c.Sent()
-	}
-}
-
-// news returns the signals of the journal; none in a command.
-func (c *Carrying) news() (news <-chan struct{}, done func()) {
-	if c == nil {
-		return nil, func() {}
-	}
-	return c.News()
-}
-
-// conversations is what a service has read of transcripts; nil in a command, which reads them as it needs them.
-func (c *Carrying) conversations() *teams.Conversations {
-	if c == nil {
-		return nil
-	}
-	return c.Conversations
 }
 
 // Control controls agents: their relays, questions, deliveries and places.

@@ -108,9 +108,8 @@ func (l *Control) changeDelivery(ctx context.Context, id string, change func(*le
 	if err != nil {
 		return d, err
 	}
-	if l.carrying.sent(); l.carrying != nil {
-		l.carrying.Queued()
-	}
+	l.carrying.Sent()
+	l.carrying.Queued()
 	changed, err := l.deliveries(ctx, ledger.DeliveryQuery{UUID: whole})
 	if err != nil || len(changed) == 0 {
 		return d, cmp.Or(err, unknown)

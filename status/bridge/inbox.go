@@ -79,7 +79,7 @@ func (l *Local) withPerson(ctx context.Context, team string) (names []string, er
 
 // waitsNow is [history.Archive.Attention]. With record, the inboxes are recorded first if no service does, even if nothing was before.
 func (l *Local) waitsNow(ctx context.Context, team string, record bool) (list []api.Attention, err error) {
-	if l.carrying == nil && record {
+	if record {
 		rec, err := l.Record(ctx, team)
 		if err != nil {
 			return nil, err

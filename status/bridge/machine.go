@@ -109,7 +109,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	l.LinksChanged()
 	shown := sentThere(now)
 	shown.Deduplicated, shown.WaitedMs = again, time.Since(start).Milliseconds()
-	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); shown.Reason == "" && l.carrying == nil && !now.Stage.Final() {
+	if shown.Reason = cmp.Or(shown.Reason, sent.Reason); shown.Reason == "" && l.carrying.alone && !now.Stage.Final() {
 		shown.Reason = noCarrier
 	}
 	shown.Reachable = shown.Reachable && sent.Reachable
@@ -122,7 +122,7 @@ const noCarrier = "no service runs here, which would carry it: teambridge serve"
 func (l machineWay) held(ctx context.Context, to *Target) string {
 	why := view.Whereabouts(*to.Machine)
 	switch links, err := l.Links(ctx); {
-	case l.carrying == nil:
+	case l.carrying.alone:
 		why = cmp.Or(why, to.Machine.Name+" is there") + "; " + noCarrier
 	case err == nil && links.State != api.LinkConnected:
 		if why != "" {
@@ -240,7 +240,7 @@ func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, ti
 	switch {
 	case Agent(ctx): // whose session gets the answer as a message
 		return a, api.Decide(api.CodeRefused, "send it without waiting for the answer, which comes as a message", "the answer of a member on another machine cannot be waited for")
-	case l.carrying == nil:
+	case l.carrying.alone:
 		return a, api.Decide(api.CodeConflict, "start it with: teambridge serve", "only a service carries messages to other machines and back")
 	}
 	w := &waiting{Local: l.Local, Occasion: api.Occasion{For: api.ForReply, Member: to.Member()}, to: to, team: to.remote}
@@ -360,7 +360,7 @@ func (l machineWay) await(_, ctx context.Context, s api.Sent, until string, time
 		return s, api.Decide(api.CodeUsage, "", "a message to another machine cannot be waited for until it is %q", until)
 	}
 	deduplicated, waited := s.Deduplicated, s.WaitedMs
-	news, done := l.carrying.news()
+	news, done := l.carrying.News()
 	defer done()
 	for {
 		o, err := l.outgoing(context.WithoutCancel(ctx), s)

@@ -54,9 +54,7 @@ func (l *Control) Wish(ctx context.Context, team, member string, n api.NewPlace)
 	}
 	if w.number > 0 {
 		h.Wanted = w.move.To
-		if l.carrying != nil {
-			l.carrying.Moved(t.Name())
-		}
+		l.carrying.Moved(t.Name())
 	}
 	w.Placed = api.Placed{Team: t.Name(), Member: w.move.Member, Place: view.Place(h)}
 	return w, nil

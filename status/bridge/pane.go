@@ -224,7 +224,7 @@ func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.S
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
 	}
-	if typed.Policy != pane.ByQueue && (l.carrying == nil || m.RequireAgent && !to.IsSession()) { // a session may be resumed
+	if typed.Policy != pane.ByQueue && (l.carrying.alone || m.RequireAgent && !to.IsSession()) { // a session may be resumed
 		if err := l.closed(ctx, to); err != nil {
 			return api.Sent{}, err
 		}
@@ -233,7 +233,7 @@ func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.S
 	if err != nil {
 		return failed, err
 	}
-	if l.carrying == nil {
+	if l.carrying.alone {
 		l.mu.Lock()
 		l.typing[recorded.UUID] = true
 		l.mu.Unlock()
@@ -411,7 +411,7 @@ func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration,
 }
 
 func (l paneWay) prepare(ctx context.Context, w *waiting) (err error) {
-	if l.carrying != nil && l.carrying.Fleet == nil {
+	if !l.carrying.alone && l.carrying.Fleet == nil {
 		return api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only, and does not follow what agents in panes do")
 	}
 	if len(w.to.Panes) == 1 {

@@ -22,7 +22,7 @@ func (l *Control) asked(ctx context.Context, team string) ([]api.Asked, error) {
 	if root == nil {
 		return list, err
 	}
-	if f := l.carrying.fleet(); f != nil {
+	if f := l.carrying.Fleet; f != nil {
 		for _, q := range f.Asked() {
 			if team == "" || q.Relay.Team == team {
 				member := root.MemberName(ctx, q.Relay.Team, q.Relay.Member)
@@ -83,7 +83,7 @@ func (l *Control) Questions(ctx context.Context, team string) ([]api.Asked, erro
 	if err == nil {
 		list, err = l.placed(ctx, team, list)
 	}
-	if err == nil && len(list) == 0 && l.carrying.fleet() == nil {
+	if err == nil && len(list) == 0 && l.carrying.Fleet == nil {
 		err = l.noneAsk(ctx, team)
 	}
 	return list, err
@@ -110,7 +110,7 @@ func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, e
 			return append(found, q)[0], err
 		}
 	}
-	f := l.carrying.fleet()
+	f := l.carrying.Fleet
 	switch {
 	case ended:
 		return q, notPermitted(id, fmt.Errorf("question %s: %w: %s", id, fleet.ErrAnswered, was))
@@ -133,7 +133,7 @@ func (l *Control) Answer(ctx context.Context, id string, p api.Permit) (q api.As
 	if q.Relay == api.Terminal {
 		err = dialog.Answer(ctx, l.Opts.State, fleet.Answer(p))
 	} else {
-		err = l.carrying.fleet().Answer(fleet.Answer(p))
+		err = l.carrying.Fleet.Answer(fleet.Answer(p))
 	}
 	if err != nil {
 		return q, notPermitted(q.ID, err)

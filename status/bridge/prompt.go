@@ -26,7 +26,7 @@ type prompter func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResul
 // returns the reason.
 func (r *row) promptable(ctx context.Context, member string) (prompts prompter, reason string, err error) {
 	c, t := r.carrying, r.to.Team
-	if c == nil {
+	if c.alone {
 		return nil, r.Opts.Idle(), nil
 	}
 	if !Person(ctx) {

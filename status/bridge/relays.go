@@ -167,7 +167,7 @@ func (l *Control) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntr
 		return e, err
 	}
 	l.carrying.pokeFleet()
-	if e = view.Entry(r); l.carrying.fleet() == nil {
+	if e = view.Entry(r); l.carrying.Fleet == nil {
 		e.Member = root.MemberName(ctx, r.Team, r.Member)
 	} else {
 		e, err = l.Relay(ctx, "", r.ID)
@@ -217,7 +217,7 @@ func (l *Control) retryRelay(ctx context.Context, r ledger.Relay) error {
 		return err
 	}
 	defer root.Close() // nothing was written through it
-	if f := l.carrying.fleet(); f != nil {
+	if f := l.carrying.Fleet; f != nil {
 		if err = f.Retry(ctx, r.ID); !errors.Is(err, fleet.ErrUnknown) {
 			return err
 		}
@@ -242,10 +242,10 @@ func (l *Control) Interrupt(ctx context.Context, id string) (api.RelayEntry, err
 	if err != nil {
 		return e, err
 	}
-	if l.carrying.fleet() == nil {
+	if l.carrying.Fleet == nil {
 		return e, api.Decide(api.CodeNotInFlight, startService, "the agent is not running: no service runs")
 	}
-	err = l.carrying.fleet().Interrupt(ctx, r.ID)
+	err = l.carrying.Fleet.Interrupt(ctx, r.ID)
 	switch {
 	case errors.Is(err, agent.ErrNotInFlight):
 		return e, api.Decide(api.CodeNotInFlight, "give up a message that waits with: teambridge relay drop", "no turn is running")
@@ -311,7 +311,7 @@ func (l *Control) Hold(ctx context.Context, team, member, sender string) ([]api.
 			list = append(list, view.Hold(h))
 		}
 	}
-	l.carrying.sent()
+	l.carrying.Sent()
 	return list, nil
 }
 
@@ -366,7 +366,7 @@ func (l *Control) Release(ctx context.Context, team, member, sender string) ([]a
 		}
 	}
 	if len(list) > 0 {
-		l.carrying.sent()
+		l.carrying.Sent()
 	}
 	return list, nil
 }

@@ -130,7 +130,7 @@ func (l inboxWay) row(ctx context.Context, to *Target, from string, force, dryRu
 		return f
 	}
 	opts.Journal, opts.RecordWithin, opts.Unrecorded = l.OpenJournal, l.Opts.RecordWithin, l.unrecorded
-	opts.Conversations = l.carrying.conversations()
+	opts.Conversations = l.carrying.Conversations
 	r.sender, err = mail.New(ctx, opts)
 	return r, err
 }
@@ -138,7 +138,7 @@ func (l inboxWay) row(ctx context.Context, to *Target, from string, force, dryRu
 // unrecorded warns once that the journal cannot be used. The message is sent anyway.
 func (l inboxWay) unrecorded(err error) {
 	l.mu.Lock()
-	warned := l.warned && l.carrying == nil
+	warned := l.warned && l.carrying.alone
 	l.warned = true
 	l.mu.Unlock()
 	if !warned {

@@ -1,5 +1,5 @@
 // Package history has what was seen and recorded on this machine: messages, what agents said and did, what waits for the person, tasks,
-// and what transcripts tell. A command records while it asks; in a service, a [Recording] says that it goes on all the time.
+// and what transcripts tell. A command records while it asks; a service has a [Recording], since that goes on all the time.
 package history
 
 import (
@@ -41,7 +41,9 @@ type Recording struct {
 type Archive struct {
 	*local.Files
 
-	opts Options
+	opts   Options
+	rec    Recording // of a command: one that has nothing
+	always bool      // it goes on all the time
 
 	mu        sync.Mutex
 	recorders int              // that run
@@ -54,7 +56,17 @@ type Archive struct {
 
 // Open returns an Archive. It opens nothing.
 func Open(files *local.Files, opts Options) *Archive {
-	return &Archive{Files: files, opts: opts}
+	l := &Archive{Files: files, opts: opts}
+	if l.always = opts.Recording != nil; l.always {
+		l.rec, l.recorders = *opts.Recording, 1
+	} else {
+		l.rec = Recording{
+			Gather:      Gather,
+			Shown:       func() (<-chan struct{}, func()) { return nil, func() {} },
+			LookAtTasks: func(context.Context, ...string) error { return nil },
+		}
+	}
+	return l
 }
 
 // Transcripts has what agents say, change and use, as they write it down themselves.

@@ -15,7 +15,7 @@ import (
 
 // StatusOf returns what each agent of a team does.
 func (l *Archive) StatusOf(ctx context.Context, t *teams.Team) (list []api.Status, err error) {
-	if l.opts.Recording == nil && !l.records() { // what agents do is judged by what they write
+	if !l.records() { // what agents do is judged by what they write
 		rec, err := l.Record(ctx, t.Name())
 		if err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func (l *Archive) StatusOf(ctx context.Context, t *teams.Team) (list []api.Statu
 
 // Attention returns what waits for the person; see [api.Bridge].
 func (l *Archive) Attention(ctx context.Context, team string) ([]api.Attention, error) {
-	if within := l.Opts.RecordWithin; l.opts.Recording == nil && within > 0 { // a journal that another process keeps locked is not waited for
+	if within := l.Opts.RecordWithin; within > 0 { // a journal that another process keeps locked is not waited for
 		opening, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		if _, err := l.Journal(opening); err != nil {
@@ -88,7 +88,7 @@ func (l *Archive) Cache(ctx context.Context, lg *ledger.Ledger, team string) (*a
 	if err != nil {
 		return nil, err
 	}
-	if j != nil && l.opts.Recording == nil && !l.records() {
+	if j != nil && !l.records() {
 		l.refresh(ctx, j, func() ([]journal.InboxKey, error) { return l.inboxes(ctx, team) })
 	}
 	return l.known(ctx, status.Source{Journal: j, Ledger: lg})
@@ -97,8 +97,8 @@ func (l *Archive) Cache(ctx context.Context, lg *ledger.Ledger, team string) (*a
 // known returns what a ledger and a journal tell, either of which may be missing, or what the service
 // knows. A command keeps what it has read.
 func (l *Archive) known(ctx context.Context, source status.Source) (*attention.Cache, error) {
-	if rec := l.opts.Recording; rec != nil {
-		return rec.States, nil
+	if l.always {
+		return l.rec.States, nil
 	}
 	root, err := l.Opts.Root()
 	if err != nil {

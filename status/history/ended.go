@@ -20,8 +20,8 @@ import (
 
 // Journal returns the journal for reading; nil if nothing was recorded or sent.
 func (l *Archive) Journal(ctx context.Context) (*journal.Journal, error) {
-	if rec := l.opts.Recording; rec != nil {
-		return rec.Journal, nil
+	if l.always {
+		return l.rec.Journal, nil
 	}
 	if l.records() {
 		return l.OpenJournal(ctx)
@@ -46,7 +46,7 @@ func (l *Archive) Refresh(ctx context.Context, j *journal.Journal, q journal.Que
 // refresh copies the messages of the ledger, and then looks at inboxes. If that fails, it warns.
 func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func() ([]journal.InboxKey, error)) {
 	lg, err := l.Ledger(ctx)
-	if err == nil && l.opts.Recording != nil { // with the connection that records, so that they do not collide
+	if err == nil { // with the connection that records, so that they do not collide
 		j, err = l.OpenJournal(ctx)
 	}
 	if err == nil && lg != nil {
@@ -142,7 +142,7 @@ func (l *Archive) Open(ctx context.Context, s api.Scope) (*teams.Team, error) {
 		return root.Choose(ctx, s.Dir)
 	}
 	t, err := root.Team(name)
-	if l.opts.Recording == nil && errors.As(err, new(*teams.NotFoundError)) {
+	if !l.always && errors.As(err, new(*teams.NotFoundError)) {
 		err = l.OrEnded(ctx, name, err)
 	}
 	return t, err

@@ -11,7 +11,6 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
-	"teambridge/status/attention"
 	"teambridge/status/view"
 )
 
@@ -71,10 +70,8 @@ func (l *Archive) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{l: l, q: q, rec: rec, root: root.Path(), done: func() {}}
-	if rec := l.opts.Recording; rec != nil {
-		s.shown, s.done = rec.Shown()
-	}
+	s := &Stream{l: l, q: q, rec: rec, root: root.Path()}
+	s.shown, s.done = l.rec.Shown()
 	if s.at, s.known, err = locate(ctx, rec.journal, at, q.IsID); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -160,7 +157,7 @@ func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 		return err
 	}
 	beat := sink.Heartbeat
-	if beat == 0 || s.l.opts.Recording == nil {
+	if beat == 0 {
 		beat = Recheck
 	}
 	alive := time.NewTicker(beat)
@@ -278,26 +275,19 @@ func (s *Stream) snapshot(ctx context.Context) error {
 	if s.q.Agent != "" {
 		return nil
 	}
-	old, states := Gather, (*attention.Cache)(nil)
-	if rec := s.l.opts.Recording; rec != nil {
-		old, states = rec.Gather, rec.States
-	} else if time.Since(s.checked) < Gather {
+	if s.shown == nil && time.Since(s.checked) < Gather {
 		return nil // the next look is soon
-	} else if lg := s.rec.Ledger(ctx); lg == nil { // of which it has warned
-		s.checked = time.Now()
-		shot, err := s.l.opts.WithoutLedger(ctx, s.q.Team)
-		if err != nil {
-			return err
-		}
-		return s.show(shot)
-	} else {
-		var err error
-		if states, err = s.l.Cache(ctx, lg, s.q.Team); err != nil {
-			return err
-		}
 	}
 	s.checked = time.Now()
-	shot, err := states.Snapshot(ctx, s.q.Team, old)
+	var shot api.Snapshot
+	var err error
+	if lg := s.rec.Ledger(ctx); lg == nil { // of which it has warned
+		shot, err = s.l.opts.WithoutLedger(ctx, s.q.Team)
+	} else if states, failed := s.l.Cache(ctx, lg, s.q.Team); failed != nil {
+		return failed
+	} else {
+		shot, err = states.Snapshot(ctx, s.q.Team, s.l.rec.Gather)
+	}
 	if err != nil {
 		return err
 	}

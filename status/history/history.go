@@ -358,9 +358,9 @@ func Limited(asked, usual, most int) (int, error) {
 	return cmp.Or(asked, usual), nil
 }
 
-// catchUp brings a journal up to date, which a service does all the time.
+// catchUp brings a journal up to date, which recorders do.
 func (l *Archive) catchUp(ctx context.Context, j *journal.Journal, q journal.Query) {
-	if l.opts.Recording == nil {
+	if !l.records() {
 		l.Refresh(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	}
 }

@@ -50,9 +50,9 @@ func (l *Archive) Record(ctx context.Context, team string) (*Recorder, error) {
 	if r.root, err = l.Opts.Root(); err != nil {
 		return nil, err
 	}
-	if rec := l.opts.Recording; rec != nil {
-		news, done := rec.News()
-		r.journal, r.page, r.look, r.close = rec.Journal, pageOfStream, news, func() error { done(); return nil }
+	if l.always {
+		news, done := l.rec.News()
+		r.journal, r.page, r.look, r.close = l.rec.Journal, pageOfStream, news, func() error { done(); return nil }
 		r.after, err = r.journal.Last(ctx)
 		if err != nil {
 			done()

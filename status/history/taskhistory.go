@@ -54,10 +54,8 @@ func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h 
 			return h, missing
 		}
 	}
-	if rec := l.opts.Recording; rec != nil { // what was just changed, too
-		if err := rec.LookAtTasks(ctx, living...); err != nil {
-			return h, err
-		}
+	if err := l.rec.LookAtTasks(ctx, living...); err != nil { // what was just changed, too
+		return h, err
 	}
 	if query.Who = q.Who; q.Who != "" && t != nil {
 		t.q.Who, t.name = q.Who, q.Who
