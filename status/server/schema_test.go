@@ -1,44 +1,32 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"teambridge/relay/mode"
 	"teambridge/status/api"
 )
 
-// schema is what the document says of a value, as far as it says such things.
+// schema is what the document says of the fields of an object, and of the values of one.
 type schema struct {
-	Ref        string            `json:"$ref"`
-	Type       string            `json:"type"`
-	Format     string            `json:"format"`
 	Enum       []any             `json:"enum"`
-	Items      *schema           `json:"items"`
 	Properties map[string]schema `json:"properties"`
 	Required   []string          `json:"required"`
-	OneOf      []schema          `json:"oneOf"`
-	AllOf      []schema          `json:"allOf"` // one, which has a description here
-
-	// Said for readers alone, or of what is asked.
-	Description          string `json:"description"`
-	AdditionalProperties any    `json:"additionalProperties"`
-	MinItems             int    `json:"minItems"`
-	MaxLength            int    `json:"maxLength"`
-	Minimum              *int   `json:"minimum"`
-	Maximum              *int   `json:"maximum"`
-	Default              any    `json:"default"`
 }
 
-type content map[string]struct {
-	Schema schema `json:"schema"`
-}
+type content map[string]any
 
 type response struct {
 	Ref     string  `json:"$ref"`
@@ -64,111 +52,65 @@ type reference struct {
 		Schemas   map[string]schema   `json:"schemas"`
 		Responses map[string]response `json:"responses"`
 	} `json:"components"`
+
+	mu      sync.Mutex // of schemas
+	schemas *jsonschema.Compiler
 }
 
-func read(t testing.TB) reference {
+func read(t testing.TB) *reference {
 	t.Helper()
-	var doc reference
-	must(t, json.Unmarshal(document, &doc))
+	doc, err := readOnce()
+	must(t, err)
 	return doc
 }
 
-func (d *reference) response(r response) response {
-	if name, ok := strings.CutPrefix(r.Ref, "#/components/responses/"); ok {
-		return d.Components.Responses[name]
+var readOnce = sync.OnceValues(func() (*reference, error) {
+	doc := &reference{schemas: jsonschema.NewCompiler()}
+	whole, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	closeObjects(whole)
+	doc.schemas.AssertFormat()
+	return doc, errors.Join(err, json.Unmarshal(document, doc), doc.schemas.AddResource("openapi.json", whole))
+})
+
+// closeObjects has each object of a document be without fields that the document does not have: it is to be complete.
+func closeObjects(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, open := v["additionalProperties"]; !open && v["properties"] != nil {
+			v["additionalProperties"] = false
+		}
+		for _, e := range v {
+			closeObjects(e)
+		}
+	case []any:
+		for _, e := range v {
+			closeObjects(e)
+		}
 	}
-	return r
 }
 
-// check says what of v is not as s has it. Fields that s does not have are wrong:
-// the document is to be complete.
-func (d *reference) check(s schema, v any, at string) []string {
-	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
-		ref, known := d.Components.Schemas[name]
-		if !known {
-			return []string{at + ": no schema " + name}
-		}
-		return d.check(ref, v, at)
+// check says what of a text is not as the schema at a place in the document has it.
+func (d *reference) check(body []byte, place ...string) error {
+	for i, name := range place {
+		place[i] = url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 	}
-	if len(s.AllOf) == 1 {
-		return d.check(s.AllOf[0], v, at)
+	d.mu.Lock()
+	s, err := d.schemas.Compile("openapi.json#/" + strings.Join(place, "/"))
+	d.mu.Unlock()
+	if err != nil {
+		return err
 	}
-	var wrong []string
-	for _, one := range s.OneOf {
-		reasons := d.check(one, v, at)
-		if len(reasons) == 0 {
-			return nil
-		}
-		wrong = append(wrong, reasons...)
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return err
 	}
-	if len(s.OneOf) > 0 {
-		return wrong
-	}
-	bad := func(format string, args ...any) { wrong = append(wrong, at+": "+fmt.Sprintf(format, args...)) }
-	if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
-		bad("%v is none of %v", v, s.Enum)
-	}
-	switch s.Type {
-	case "string":
-		text, ok := v.(string)
-		if !ok {
-			bad("%v is no string", v)
-		}
-		if _, err := time.Parse(time.RFC3339Nano, text); s.Format == "date-time" && err != nil {
-			bad("%v", err)
-		}
-	case "integer":
-		if n, ok := v.(float64); !ok || n != float64(int64(n)) {
-			bad("%v is no integer", v)
-		}
-	case "number":
-		if _, ok := v.(float64); !ok {
-			bad("%v is no number", v)
-		}
-	case "boolean":
-		if _, ok := v.(bool); !ok {
-			bad("%v is no boolean", v)
-		}
-	case "null":
-		if v != nil {
-			bad("%v is not null", v)
-		}
-	case "array":
-		list, ok := v.([]any)
-		if !ok {
-			bad("%v is no array", v)
-		}
-		for i, e := range list {
-			wrong = append(wrong, d.check(*s.Items, e, fmt.Sprintf("%s[%d]", at, i))...)
-		}
-	case "object":
-		object, ok := v.(map[string]any)
-		if !ok {
-			bad("%v is no object", v)
-		}
-		for _, name := range s.Required {
-			if _, ok := object[name]; !ok {
-				bad("there is no %s", name)
-			}
-		}
-		for name, e := range object {
-			p, known := s.Properties[name]
-			switch {
-			case known:
-				wrong = append(wrong, d.check(p, e, at+"."+name)...)
-			case s.Properties != nil:
-				bad("%s is not in the document", name)
-			}
-		}
-	default:
-		bad("the document says %q", s.Type)
-	}
-	return wrong
+	return s.Validate(v)
 }
 
 // conforms checks an answer against the document.
 func (d *reference) conforms(t testing.TB, method, pattern string, status int, media string, body []byte) {
 	t.Helper()
+	place := []string{"paths", pattern, strings.ToLower(method), "responses", fmt.Sprint(status)}
 	said, ok := d.Paths[pattern][strings.ToLower(method)].Responses[fmt.Sprint(status)]
 	if !ok {
 		if status < 400 {
@@ -176,18 +118,26 @@ func (d *reference) conforms(t testing.TB, method, pattern string, status int, m
 		}
 		said = response{Ref: "#/components/responses/Problem"} // also where there is no such path
 	}
-	c, ok := d.response(said).Content[media]
-	if !ok {
+	if name, ok := strings.CutPrefix(said.Ref, "#/components/responses/"); ok {
+		said, place = d.Components.Responses[name], []string{"components", "responses", name}
+	}
+	if _, ok := said.Content[media]; !ok {
 		t.Errorf("%s %s: %d: %q is not in the document", method, pattern, status, media)
-		return
+	} else if err := d.check(body, append(place, "content", media, "schema")...); err != nil {
+		t.Errorf("%s %s: %d: %v in %s", method, pattern, status, err, body)
 	}
-	var v any
-	if err := json.Unmarshal(body, &v); err != nil {
-		t.Errorf("%s %s: %v: %s", method, pattern, err, body)
-		return
-	}
-	for _, wrong := range d.check(c.Schema, v, "") {
-		t.Errorf("%s %s: %d%s in %s", method, pattern, status, wrong, body)
+}
+
+// The answers of all tests are compared with the document, which finds what differs.
+func TestAnswersAreCompared(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{
+		`{"team":"t","createdAt":"2026-01-31T00:00:00Z","lastHeard":"2026-01-31T00:00:00.5Z"}`: true, `{"team":"t","lastHeard":"2026-01-31T00:00:00Z","more":1}`: false, `{"team":"t"}`: false,
+		`{"team":"t","createdAt":"2026-01-31T00:00:00Z","lastHeard":"yesterday"}`: false, `{"team":1,"createdAt":"2026-01-31T00:00:00Z","lastHeard":"2026-01-31T00:00:00Z"}`: false, `[]`: false, `{`: false,
+	} {
+		if err := read(t).check([]byte(text), "components", "schemas", "EndedTeam"); (err == nil) != good {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func newWorld(t testing.TB) *world {
 type running struct {
 	*Server
 	world  *world
-	doc    reference
+	doc    *reference
 	client *http.Client // over the socket
 	logs   *bytes.Buffer
 
@@ -196,7 +196,7 @@ type event struct {
 // events is a stream that is read.
 type events struct {
 	t    testing.TB
-	doc  reference
+	doc  *reference
 	body io.ReadCloser
 	in   *bufio.Reader
 	past string // comments that came
@@ -252,16 +252,12 @@ func (e *events) next() (event, error) {
 			if ev.name == "" {
 				continue
 			}
-			var v any
-			if err := json.Unmarshal(ev.data, &v); err != nil {
-				e.t.Fatalf("%v: %s", err, ev.data)
-			}
 			name := map[string]string{
 				api.EventSnapshot: "Snapshot", api.EventMessage: "MessageEvent", api.EventReceipt: "Receipt", api.EventRelay: "RelayEvent", api.EventReset: "Reset",
 				api.EventEnvelope: "Envelope",
 			}[ev.name]
-			for _, wrong := range e.doc.check(schema{Ref: "#/components/schemas/" + name}, v, ev.name) {
-				e.t.Errorf("%s in %s", wrong, ev.data)
+			if err := e.doc.check(ev.data, "components", "schemas", name); err != nil {
+				e.t.Errorf("%s: %v in %s", ev.name, err, ev.data)
 			}
 			return ev, nil
 		}
