@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +38,8 @@ func crowd(t *testing.T, agents, stuck int) *world {
 				told.ago = 40*time.Minute + ago
 				rows = append(rows, told, said{from: m, to: "team-lead", text: "I have begun.", ago: 30*time.Minute + ago})
 			case i == 4 || i == 5:
-				rows = append(rows, said{from: m, to: "user", text: fmt.Sprintf("The %s of project %d are done. Shall I go on?", m, n), ago: ago, unread: true})
+				rows = append(rows, said{from: m, to: "user", text: fmt.Sprintf("I have done the %s of project %d. Shall I go on?", m, n), ago: ago, unread: true},
+					said{from: m, to: "team-lead", text: fmt.Sprintf(`{"type":"idle_notification","from":%q,"idleReason":"available"}`, m), ago: ago - time.Second})
 			case i < 8:
 				rows = append(rows, told)
 			}
@@ -110,8 +112,20 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 
+	// Everything that counts says the same, and not that all is quiet as long as something waits or is stuck.
+	counted := func(n int) {
+		t.Helper()
+		number := `(e => Number(e?.firstChild.data ?? 0))`
+		p.until(`document.title === %s && `+number+`(document.querySelector(".to-home .badge")) === %d && (document.querySelector(".all-quiet") === null) === %t &&
+			[...document.querySelectorAll("nav .team h2 .badge")].reduce((n, e) => n + `+number+`(e), 0) === %d &&
+			["needs-you", "stuck"].reduce((n, name) => n + Number(document.querySelector(".agents-section[data-section=" + name + "] .agents-count").textContent), 0) === %d`,
+			strings.TrimPrefix(fmt.Sprintf("(%d) teambridge", n), "(0) "), n, n > 0, n, n)
+	}
+	counted(stuck + unread)
+	p.run(do(`[...document.querySelectorAll(".head button")].find(b => b.textContent === "Mark all read").click()`))
+	p.until(section("needs-you") + `.hidden && [...document.querySelectorAll(".head button")].find(b => b.textContent === "Mark all read").hidden`)
+	counted(stuck)
 	p.run(do(section("stuck") + `.querySelector(".agents-alike [data-key=all]").click()`))
 	p.until(section("stuck") + `.hidden`)
-	p.run(do(`[...document.querySelectorAll(".head button")].find(b => b.textContent === "Mark all read").click()`))
-	p.until(section("needs-you") + `.hidden && document.querySelector(".all-quiet") !== null && [...document.querySelectorAll(".head button")].find(b => b.textContent === "Mark all read").hidden`)
+	counted(0)
 }

@@ -673,7 +673,7 @@ func testUnread(t *testing.T, browser context.Context) {
 	p.until(badge + ` === "1" && document.title === "(1) teambridge"`)
 	p.choose("reviewer")
 	w.Send(sim.Name(), "worker", "operator", "for you, too")
-	p.until(badge + ` === "2" && document.title === "(2) reviewer · teambridge"`)
+	p.until(badge + ` === "2" && document.title === "(1) reviewer · teambridge"`)
 	p.picture("unread")
 	p.choose("worker")
 	p.until(badge + ` === undefined && document.title === "worker · teambridge"`)

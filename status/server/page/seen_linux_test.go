@@ -45,6 +45,9 @@ func (w *world) unreadTexts(team, member string) (texts []string) {
 	return texts
 }
 
+// unreadHere is an expression for how many messages to the reader the list of members says are unread.
+const unreadHere = `[...document.querySelectorAll(".members .badge")].reduce((n, e) => n + Number(e.firstChild.data), 0)`
+
 // A conversation opens at the first message that was not read. What is read is what was seen:
 // half of it, in a page that is visible.
 func testSeen(t *testing.T, browser context.Context) {
@@ -57,14 +60,14 @@ func testSeen(t *testing.T, browser context.Context) {
 	}
 	p := open(t, browser, w, w.address())
 	p.live()
-	p.until(fmt.Sprintf(`document.title.startsWith("(%d) ")`, len(unread)))
+	p.until(unreadHere+` === %d`, len(unread))
 	p.size(1280, 420)
 	p.visible("hidden")
 	p.choose("Everyone")
 	// An event that comes meanwhile shows what was loaded so far.
 	p.until(`document.querySelector(".new") !== null && document.querySelector(".scroll[aria-busy]") === null`)
 	p.run(frames)
-	if n := len(w.unreadTexts(team, "operator")); n != len(unread) || !value[bool](p, fmt.Sprintf(`document.title.startsWith("(%d) ")`, n)) {
+	if n := len(w.unreadTexts(team, "operator")); n != len(unread) || value[int](p, unreadHere) != n {
 		t.Errorf("%d of %d messages are unread in a page that nobody sees", n, len(unread))
 	}
 	where := value[struct {
@@ -87,7 +90,7 @@ func testSeen(t *testing.T, browser context.Context) {
 	}
 	left := func(n int) {
 		t.Helper()
-		p.until(fmt.Sprintf(`document.title.startsWith(%q)`, map[bool]string{true: "session", false: fmt.Sprintf("(%d) ", n)}[n == 0]))
+		p.until(unreadHere+` === %d`, n)
 		if got := len(w.unreadTexts(team, "operator")); got < n {
 			t.Errorf("%d messages are unread, want %d", got, n)
 		}
@@ -97,7 +100,7 @@ func testSeen(t *testing.T, browser context.Context) {
 	// The button to the end counts what is below.
 	p.until(fmt.Sprintf(`document.querySelector(".jump").textContent === "%d new messages"`, len(unread)-seen))
 	p.run(do(`document.querySelector(".scroll").scrollTop += 400`), frames)
-	p.until(fmt.Sprintf(`!document.title.startsWith("(%d) ")`, len(unread)-seen))
+	p.until(unreadHere+` !== %d`, len(unread)-seen)
 
 	// The others can be marked as read.
 	p.run(do(`document.querySelector(".new button").click()`))
@@ -113,12 +116,12 @@ func testSeen(t *testing.T, browser context.Context) {
 	}
 	p.until(shown("away: 7"))
 	p.run(frames)
-	p.until(`document.title.startsWith("(8) ") && document.querySelectorAll(".new").length === 1 && document.querySelector(".new").parentElement.textContent.includes("away: 0")`)
+	p.until(`` + unreadHere + ` === 8 && document.querySelectorAll(".new").length === 1 && document.querySelector(".new").parentElement.textContent.includes("away: 0")`)
 	if !value[bool](p, inView+`.some(b => b.textContent.includes("away: 0"))`) {
 		t.Error("the first message that came is scrolled away")
 	}
 	p.visible("visible")
-	p.until(`!document.title.startsWith("(8) ")`)
+	p.until(unreadHere + ` !== 8`)
 	p.size(1280, 900)
 	left(0)
 

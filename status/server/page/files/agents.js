@@ -5,13 +5,11 @@ import { escaped, h, morph, place, setText } from "./dom.js";
 import { score } from "./fuzzy.js";
 import { dot } from "./people.js";
 import { changesPath, pathTo, tasksPath } from "./route.js";
-import { groupBy, labels } from "./teams.js";
+import { groupBy, keyOf, labels } from "./teams.js";
 import { capital, cut, flat, short, since, wholeTime } from "./text.js";
 
 const sections = { "needs-you": "Needs you", stuck: "Stuck", working: "Working", idle: "Idle", ended: "Ended" };
 const stored = "teambridge:group"; // in localStorage: by what agents are grouped
-
-export const keyOf = (team, member) => team + "\0" + member;
 
 // projects returns what the directories of agents are called.
 const projects = (list) => labels([...new Set(list.map((s) => s.cwd).filter(Boolean))].map((cwd) => ({ team: cwd, cwd })));

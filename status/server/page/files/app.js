@@ -6,7 +6,7 @@ import { Controls } from "./controls.js";
 import { Conversation } from "./conversation.js";
 import { h, setAttr, setText } from "./dom.js";
 import { Empty } from "./empty.js";
-import { Home, needs } from "./home.js";
+import { Home } from "./home.js";
 import { startKeys } from "./keys.js";
 import { Later, later } from "./later.js";
 import { startLive } from "./live.js";
@@ -20,7 +20,7 @@ import { messages, version } from "./request.js";
 import { opened } from "./places.js";
 import { parse } from "./route.js";
 import { startSearchBox } from "./searchbox.js";
-import { labels } from "./teams.js";
+import { labels, needing, total } from "./teams.js";
 import { cut, flat, gist, short } from "./text.js";
 import { isStep } from "./work.js";
 
@@ -131,8 +131,9 @@ function refreshSoon() {
 
 function showPeople() {
   const unread = (team, member) => reader.unread(team, member);
-  const all = needs(page.snapshot, unread);
-  people.show({ snapshot: page.snapshot, home: route.view === "home", here: conversation.place, needs: all, unread });
+  const counts = needing(page.snapshot);
+  const all = total(counts);
+  people.show({ snapshot: page.snapshot, home: route.view === "home", here: conversation.place, counts, unread });
   const place = conversation.place;
   const title = place ? `${flat(place.member ?? place.team)} · teambridge` : "teambridge";
   const counted = all > 0 ? `(${all}) ${title}` : title;

@@ -1,12 +1,12 @@
 // Home: everything that waits for the reader, and what every agent does.
 
-import { Agents, keyOf } from "./agents.js";
+import { Agents } from "./agents.js";
 import { drawn, escaped, h, morph, pageHead } from "./dom.js";
 import { later, missing } from "./later.js";
 import { content } from "./message.js";
 import { changeDelivery, controlRelay, dismiss, hold, Problem, release } from "./request.js";
 import { pathTo } from "./route.js";
-import { groupBy } from "./teams.js";
+import { agentOf, groupBy, keyOf, needing } from "./teams.js";
 import { capital, cut, flat, gist, short, since, wholeTime } from "./text.js";
 
 const loadUsage = later(() => import("./usage.js"), "usage.css");
@@ -19,16 +19,6 @@ const groups = [
   { title: "Trouble", of: (a) => a.kind !== "idle" && a.kind !== "ended" },
   { title: "Idle teams, and teams without a lead", of: () => true },
 ];
-
-// counts reports whether something is counted as waiting. Messages are counted one by one, teams
-// that rest may do so for days, and an agent that is stuck may go on by itself.
-const others = new Set(["unread", "idle", "ended", "silent", "loop"]);
-const counts = (a) => !others.has(a.kind);
-
-// needs returns how much waits for the reader.
-export function needs(snapshot, unread) {
-  return snapshot.attention.filter(counts).length + snapshot.teams.reduce((n, t) => n + unread(t.team, null), 0);
-}
 
 // bare returns a row that cannot be drawn as it should: who it is from, and its text.
 const bare = (key, href, from, text) => h("li", { class: "need", "data-key": key, "data-kind": "trouble" }, h("a", { href },
@@ -90,12 +80,12 @@ export class Home {
     if (!p) return;
     const { snapshot, cards, reader, readOnly } = this.#page;
     p.read.hidden = readOnly || reader.all().length === 0;
-    const asked = cards.show(p.cards, () => true, () => p.title.focus());
+    cards.show(p.cards, () => true, () => p.title.focus());
     const agents = new Set(snapshot.status.map((s) => keyOf(s.team, s.member)));
     const [own, rest] = [new Map(), []];
     for (const a of snapshot.attention) {
       if (a.answerable && a.question) continue; // a card
-      const key = keyOf(a.team, a.kind === "unread" ? a.from : a.member);
+      const key = agentOf(a);
       if (!agents.has(key)) rest.push(a);
       else if (own.has(key)) own.get(key).push(a);
       else own.set(key, [a]);
@@ -109,8 +99,7 @@ export class Home {
     const grouped = groupBy(rest, (a) => groups.find(({ of }) => of(a)).title);
     morph(p.rows, h("div", { class: "needs" }, groups.filter(({ title }) => grouped.has(title)).map(({ title }) =>
       h("section", { "data-key": title }, h("h2", null, title), h("ul", null, grouped.get(title).map((a) => this.#drawn(a)))))));
-    const quiet = asked === 0 && !snapshot.attention.some((a) => counts(a) || a.kind === "unread");
-    morph(p.quiet, h("div", { class: "quiet-note" }, quiet ? h("div", { class: "all-quiet" }, h("h2", null, "All quiet"), h("p", null, agents.size === 0
+    morph(p.quiet, h("div", { class: "quiet-note" }, needing(snapshot).size === 0 ? h("div", { class: "all-quiet" }, h("h2", null, "All quiet"), h("p", null, agents.size === 0
       ? "Nothing needs you. Agents appear here when Claude Code creates a team or begins a session."
       : "Nothing needs you. Questions of agents, messages to you and trouble appear here.")) : null));
   }

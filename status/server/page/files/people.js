@@ -5,7 +5,7 @@ import { escaped, h, morph, place } from "./dom.js";
 import { draftOf } from "./outbox.js";
 import { instance } from "./reader.js";
 import { pathTo } from "./route.js";
-import { ended, groupBy, labels, order, queued, waits } from "./teams.js";
+import { ended, groupBy, labels, order, queued, total } from "./teams.js";
 import { capital, cut, flat, since } from "./text.js";
 
 const fewTeams = 4; // as many are open at first
@@ -67,12 +67,12 @@ export class People {
   }
 
   // show shows a snapshot. home is whether Home is open, and here the open conversation.
-  // needs is how much waits for the reader. unread counts the unread messages of a member, or
+  // counts is how much needs the reader, by team. unread counts the unread messages of a member, or
   // of a team for null.
   show(shown) {
-    this.#shown = { ...shown, labels: labels(shown.snapshot.teams), waits: waits(shown.snapshot), states: groupBy(shown.snapshot.status, (s) => s.team) };
-    const { here, home, snapshot, unread } = shown;
-    const { live, over } = order(snapshot, unread);
+    this.#shown = { ...shown, labels: labels(shown.snapshot.teams), states: groupBy(shown.snapshot.status, (s) => s.team) };
+    const { counts, here, home, snapshot } = shown;
+    const { live, over } = order(snapshot);
     const there = here ? pathTo(here.team, here.member) : "";
     const moved = there !== this.#there;
     this.#there = there;
@@ -86,7 +86,7 @@ export class People {
     for (const name of [...this.#made.keys()]) if (!names.has(name)) this.#made.delete(name);
     const p = this.#parts;
     morph(p.home, h("a", { class: "member to-home", href: "#/", "aria-current": home ? "page" : null },
-      h("span", { class: "face", "aria-hidden": "true" }, "⌂"), h("span", { class: "member-name" }, "Home"), h("span", { class: "end" }, needs(shown.needs))));
+      h("span", { class: "face", "aria-hidden": "true" }, "⌂"), h("span", { class: "member-name" }, "Home"), h("span", { class: "end" }, needs(total(counts)))));
     morph(p.none, snapshot.teams.length === 0
       ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."),
         h("p", null, "For an agent in a tmux pane, run: ", h("code", null, "teambridge pane add NAME --pane %12")))
@@ -101,11 +101,11 @@ export class People {
   // item returns the element of a team. One of which nothing has changed is not made again:
   // there can be hundreds of members, and each message comes here.
   #item(t) {
-    const { here, labels, states, unread, waits } = this.#shown;
+    const { counts, here, labels, states, unread } = this.#shown;
     const open = this.#open.get(t.team);
     const members = states.get(t.team) ?? [];
     const ours = here?.team === t.team;
-    const shows = JSON.stringify([t, open, labels.get(t.team), unread(t.team, null), waits.get(t.team)?.map((a) => [a.member, a.what]), ours && here.member,
+    const shows = JSON.stringify([t, open, labels.get(t.team), counts.get(t.team), ours && here.member,
       open ? members.map((s) => [s, since(new Date(s.heard)), unread(s.team, s.member), this.#draft(t, s.member)]) : members.filter(works).length,
       open && this.#draft(t, null)]);
     const made = this.#made.get(t.team);
@@ -124,24 +124,22 @@ export class People {
   }
 
   #ended(over) {
-    let count = 0;
-    for (const t of over) count += this.#shown.unread(t.team, null);
+    const { counts } = this.#shown;
     return h("div", null,
       h("h2", null, h("button", { type: "button", "aria-expanded": String(this.#over) },
         h("span", { class: "turn", "aria-hidden": "true" }), h("span", { class: "team-name" }, "Ended"),
-        h("span", { class: "heard" }, String(over.length)), badge(count, "unread"))),
+        h("span", { class: "heard" }, String(over.length)), needs(over.reduce((n, t) => n + (counts.get(t.team) ?? 0), 0)))),
       this.#over ? h("p", { class: "about" }, over.length === 1 ? "The team's lead is not running." : "The leads of these teams are not running.") : null);
   }
 
   #team(t, open, members) {
-    const { labels, unread, waits } = this.#shown;
+    const { counts, labels } = this.#shown;
     const working = members.filter(works).length;
-    const waiting = waits.get(t.team)?.length ?? 0;
     const doing = open || ended(t) || working === 0 ? null : h("span", { class: "heard" }, `${working} working`);
     return h("li", { class: "team", "data-key": t.team },
       h("h2", null, h("button", { type: "button", "data-team": t.team, "aria-expanded": String(open), title: [flat(t.team), flat(t.cwd)].filter(Boolean).join("\n") },
         h("span", { class: "turn", "aria-hidden": "true" }), h("span", { class: "team-name" }, escaped(labels.get(t.team))), doing,
-        ended(t) ? null : needs(waiting), badge(unread(t.team, null), "unread"))),
+        needs(counts.get(t.team) ?? 0))),
       t.problem ? h("p", { class: "about warn" }, "⚠ " + flat(t.problem)) : null,
       open && !t.problem ? h("ul", { class: "members" },
         // Sessions have nothing to do with one another: nobody writes to all of them by a click.
@@ -150,9 +148,7 @@ export class People {
   }
 
   #member(s, t) {
-    const all = this.#shown.waits.get(s.team)?.filter((a) => a.member === s.member) ?? [];
-    const waiting = all.find((a) => a.kind !== "done") ?? all[0];
-    const why = waiting?.what ?? (s.word === "blocked" || s.word === "waiting for you" ? s.why : "");
+    const why = s.section === "needs-you" || s.section === "stuck" ? s.sectionWhy : "";
     const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && (queued(t) ? `${s.unread} waiting` : `${s.unread} unread in its inbox`)];
     return this.#row(t, s.member, s.state, face(s.member, colorOf(s.member, s.color), dot(s)),
       [escaped(s.member), s.member === t.lead && !/lead/i.test(s.member) ? h("span", { class: "role" }, "lead") : null,

@@ -26,7 +26,7 @@ export function opened(team, member) {
 // the list of teams.
 export function places({ snapshot, reader }) {
   const named = labels(snapshot.teams);
-  const { live, over } = order(snapshot, (team, member) => reader.unread(team, member));
+  const { live, over } = order(snapshot);
   const list = [{ path: "#/", name: "Home", team: "", face: "⌂" }];
   for (const t of [...live, ...over]) {
     const common = { team: named.get(t.team), own: t.team, over: ended(t) };

@@ -44,14 +44,28 @@ const last = (t, n) => t.cwd.split(/[\\/]+/).filter(Boolean).slice(-n).join("/")
 
 export const ended = (t) => t.leadState === "gone";
 
-// waits returns what waits for the reader, other than unread messages, by team.
-export const waits = (snapshot) => groupBy((snapshot.attention ?? []).filter((a) => a.kind !== "unread"), (a) => a.team);
+const needs = new Set(["needs-you", "stuck"]);
+
+// agentOf returns whom something waits for, as keyOf does.
+export const agentOf = (a) => keyOf(a.team, a.kind === "unread" ? a.from : a.member);
+export const keyOf = (team, member) => team + "\0" + member;
+
+// needing counts what needs the reader, by team: the agents that do or are stuck, and what waits because of no agent that is
+// listed, other than teams that are idle or have no lead. Home, the list of teams and the title show no other numbers.
+export function needing(snapshot) {
+  const agents = new Set(snapshot.status.map((s) => keyOf(s.team, s.member)));
+  const all = [...snapshot.status.filter((s) => needs.has(s.section)), ...snapshot.attention.filter((a) => !agents.has(agentOf(a)) && a.kind !== "idle" && a.kind !== "ended")];
+  return new Map([...groupBy(all, ({ team }) => team)].map(([team, list]) => [team, list.length]));
+}
+
+// total is the sum of what needing counts.
+export const total = (counts) => [...counts.values()].reduce((a, b) => a + b, 0);
 
 // order returns the teams that run and those that have ended: first those that need the
 // reader, then those at work, then those that were heard of last. Those at work stay in the
 // order of their creation, so that they do not change places with every message.
-export function order(snapshot, unread) {
-  const waiting = waits(snapshot);
+export function order(snapshot) {
+  const waiting = needing(snapshot);
   const heard = new Map();
   const busy = new Set();
   for (const s of snapshot.status) {
@@ -60,7 +74,7 @@ export function order(snapshot, unread) {
   }
   const key = (t) => {
     const created = Date.parse(t.createdAt);
-    if (waiting.has(t.team) || unread(t.team, null) > 0) return [0, created];
+    if (waiting.has(t.team)) return [0, created];
     return busy.has(t.team) ? [1, created] : [2, heard.get(t.team) ?? created];
   };
   const keys = new Map(snapshot.teams.map((t) => [t, key(t)]));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { labels, order } from "./teams.js";
+import { labels, needing, order, total } from "./teams.js";
 
 const team = (name, cwd, more = {}) => ({ team: name, cwd, leadState: "alive", createdAt: "2026-01-01T00:00:00Z", ...more });
 const named = (...teams) => Object.fromEntries(labels(teams));
@@ -14,14 +14,26 @@ test("a team is called by its directory, told apart where two are the same", () 
 });
 
 test("teams that need the reader are first, then those at work, then by when they were heard of", () => {
-  const at = (team, word, heard) => ({ team, word, heard: `2026-01-0${heard}T00:00:00Z` });
+  const at = (team, word, heard, section) => ({ team, member: "a", word, section, heard: `2026-01-0${heard}T00:00:00Z` });
   const snapshot = {
     teams: ["quiet", "quieter", "older work", "newer work", "unread", "asks", "ended"].map((name, n) =>
       team(name, "", { createdAt: `2025-01-0${n + 1}T00:00:00Z`, leadState: name === "ended" ? "gone" : "unknown" })),
-    status: [at("quiet", "idle", 3), at("quieter", "idle", 2), at("older work", "working", 9), at("newer work", "working", 8), at("asks", "idle", 1), at("ended", "working", 9)],
-    attention: [{ team: "asks", kind: "question" }, { team: "quiet", kind: "unread" }],
+    status: [at("quiet", "idle", 3), at("quieter", "idle", 2), at("older work", "working", 9), at("newer work", "working", 8), at("asks", "idle", 1, "needs-you"), at("ended", "working", 9)],
+    attention: [{ team: "unread", kind: "unread", member: "user", from: "somebody" }, { team: "quiet", kind: "idle", member: "" }],
   };
-  const { live, over } = order(snapshot, (name) => (name === "unread" ? 1 : 0));
+  const { live, over } = order(snapshot);
   assert.deepEqual(live.map((t) => t.team), ["asks", "unread", "newer work", "older work", "quiet", "quieter"]);
   assert.deepEqual(over.map((t) => t.team), ["ended"]);
+});
+
+test("what needs the reader is counted once for an agent, whatever waits because of it", () => {
+  const status = [["a", "needs-you"], ["b", "stuck"], ["c", "working"], ["d", "idle"]].map(([member, section]) => ({ team: "t", member, section }));
+  const attention = [
+    { kind: "unread", member: "user", from: "a" }, { kind: "unread", member: "user", from: "a" }, { kind: "question", member: "a" }, { kind: "silent", member: "b" },
+    { kind: "unread", member: "user", from: "one who has left" }, { kind: "idle", member: "" }, { kind: "ended", member: "lead" },
+  ].map((a) => ({ team: "t", ...a }));
+  const counts = needing({ status, attention });
+  assert.deepEqual([...counts], [["t", 3]]);
+  assert.equal(total(counts), 3);
+  assert.equal(needing({ status: status.slice(2), attention: attention.slice(-2) }).size, 0);
 });
