@@ -125,7 +125,7 @@ func (b *bridge) reaches(state State) {
 // await waits until something holds that other processes bring about.
 func (s *station) await(what string, holds func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); {
+	for deadline := time.Now().Add(5 * time.Minute); !holds(); { // a real program starts slowly where others take the processors
 		if time.Now().After(deadline) {
 			s.t.Fatalf("never: %s", what)
 		}
