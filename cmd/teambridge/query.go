@@ -20,6 +20,7 @@ import (
 	"teambridge/cmd/stdio"
 	"teambridge/inbox"
 	"teambridge/relay/query"
+	"teambridge/relay/runtimes"
 	"teambridge/status/api"
 )
 
@@ -53,14 +54,16 @@ The query is a JSON object on standard input, on one line or on several:
    "tools": ["Read"], "profile": "…", "permissionMode": "…",
    "streamingInput": true}
 
-Only "prompt" must be there. "architecture" is claude or opencode. The agent is
+Only "prompt" must be there. "architecture" is claude, opencode, codex, gemini,
+qwen, or acp for any program that speaks the Agent Client Protocol. The agent is
 the program of that name, or the COMMAND after --. "sessionId" goes on with the
 session of an earlier result, in the same directory. "mcpServers" has the form
-of .mcp.json; OpenCode cannot use them. "tools" are all tools that the agent
-has, by the names that its program has for them; it may use them without being
-asked. Without "tools" it has its usual ones, or those of its "profile" (see
-"teambridge profile"), and what needs permission is denied. The permission mode
-is "default" if none is given; bypassPermissions is never set by itself.
+of .mcp.json; only Claude Code can use them. "tools", for Claude Code and
+OpenCode, are all tools that the agent has, by the names that its program has
+for them; it may use them without being asked. Without "tools" it has its usual
+ones, or those of its "profile" (see "teambridge profile"), and what needs
+permission is denied. The permission mode is "default" if none is given;
+bypassPermissions is never set by itself.
 
 The output is one JSON object per line: envelopes of the session protocol,
 {"type": "error", "message": "…"} for what goes wrong, and, last,
@@ -85,7 +88,8 @@ ended too early; 2 the query or a line is invalid; 3 no such session, directory
 or program; 5 Claude Code is too old; 8 a turn failed; 130 interrupted; 141
 nobody reads the output.`,
 		Example: `  echo '{"prompt": "What is 2 + 2?"}' | teambridge query
-  teambridge query -p "What is 2 + 2?" --format text`,
+  teambridge query -p "What is 2 + 2?" --format text
+  teambridge query --runtime qwen -p "What is 2 + 2?"`,
 		Args: between(0, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
@@ -329,9 +333,12 @@ func (r *queryRun) messages(ctx context.Context, lines *stdio.Lines, yield func(
 // run asks the agent, and prints what it does.
 func (r *queryRun) run(ctx context.Context, o queryOptions, in query.Input, more iter.Seq[query.Message]) (err error) {
 	options := query.Options{ClaudeRoot: r.app.claudeDir, State: r.app.state, Stderr: r.app.stderr}
-	if in.Architecture == "opencode" {
+	switch kind, _ := runtimes.Find(in.Architecture); kind.Name {
+	case runtimes.OpenCode:
 		options.OpenCode = o.command
-	} else {
+	case runtimes.ACP:
+		options.ACP = o.command
+	default:
 		options.Claude = o.command
 	}
 	client := query.New(options)

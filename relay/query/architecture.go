@@ -19,17 +19,12 @@ import (
 	"teambridge/teams"
 )
 
-// Architectures returns the names of the kinds of agents. A query names no command.
-func Architectures() []string {
-	return slices.DeleteFunc(runtimes.Names(), func(name string) bool {
-		kind, _ := runtimes.Find(name)
-		return kind.Name == runtimes.ACP
-	})
-}
+// Architectures returns the names of the kinds of agents.
+func Architectures() []string { return runtimes.Names() }
 
 func (in Input) architecture() (runtimes.Kind, error) {
 	kind, ok := runtimes.Find(in.Architecture)
-	if !ok || kind.Name == runtimes.ACP {
+	if !ok {
 		return kind, invalid("architecture", "is %.40q, must be one of %s", in.Architecture, strings.Join(Architectures(), ", "))
 	}
 	return kind, nil
@@ -69,6 +64,15 @@ func (q *query) open(ctx context.Context, dir string) (r agent.Runtime, done fun
 	}
 	if kind.Name == runtimes.Claude || in.Profile != "" {
 		if l.Settings.Root, err = teams.Find(o.ClaudeRoot, o.lookup); err != nil {
+			return nil, nil, err
+		}
+	}
+	if kind.Name == runtimes.ACP {
+		if l.Settings.Command = o.ACP; kind.NeedsCommand && len(o.ACP) == 0 {
+			return nil, nil, invalid("architecture", "is acp, which needs the command of an agent")
+		}
+		l.Settings.Runtime = in.Architecture
+		if err := runtimes.Check(&l.Settings); err != nil {
 			return nil, nil, err
 		}
 	}

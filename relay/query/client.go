@@ -19,7 +19,8 @@ type Options struct {
 	Claude     []string  // the command of Claude Code; empty: claude
 	ClaudeRoot string    // the directory of Claude Code; empty: $CLAUDE_CONFIG_DIR, else ~/.claude
 	OpenCode   []string  // the command of OpenCode; empty: opencode
-	State      string    // our directory, for the configurations of OpenCode; empty: teambridge in the user's cache
+	ACP        []string  // the command of an agent of the Agent Client Protocol; empty: the usual one of codex, gemini and qwen
+	State      string    // our directory, for what agents of other programs than Claude Code need; empty: teambridge in the user's cache
 	Env        []string  // the whole environment of agents, as "NAME=value"; nil is ours
 	Stderr     io.Writer // gets what agents print there; may be nil
 }

@@ -21,7 +21,8 @@ import (
 type Input struct {
 	// Prompt is the first message to the agent. It may be empty if StreamingInput is set.
 	Prompt string `json:"prompt"`
-	// Architecture is the kind of agent: claude, which is the default, or opencode.
+	// Architecture is the kind of agent, one of [Architectures]: claude, which is the default, opencode, acp for any program that speaks
+	// the Agent Client Protocol, or codex, gemini or qwen for one of these.
 	Architecture string `json:"architecture,omitempty"`
 	// Model is a name that the kind of agent knows.
 	Model string `json:"model,omitempty"`
@@ -221,6 +222,9 @@ func (in Input) check() error {
 	a, err := in.architecture()
 	if err != nil {
 		return err
+	}
+	if a.NoList != "" && (in.Profile != "" || in.Tools != nil) {
+		return invalid(map[bool]string{true: "tools", false: "profile"}[in.Tools != nil], "cannot be given: %s", a.NoList)
 	}
 	if in.Profile != "" && in.Tools != nil {
 		return invalid("tools", "is not for an agent with a profile, which has tools of its own")

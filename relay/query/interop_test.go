@@ -100,38 +100,47 @@ func sums(ctx context.Context, r standin.Request) standin.Answer {
 
 // The examples: a question, a follow-up through the channel, and a session that is resumed.
 func TestRealQuery(t *testing.T) {
-	forEachReal(t, sums, func(b *realBench) {
-		t := b.t
-		in := b.input("What is 2 + 2?")
-		in.StreamingInput = true
-		client := b.client()
-		first := collect(t, client.Query(t.Context(), in, messages("And 3 + 3?")))
-		first.is(t, query.Completed, "6")
-		if got := strings.Join(first.texts, "|"); got != "user: What is 2 + 2?|agent: 4|completed|user: And 3 + 3?|agent: 6|completed" {
-			t.Errorf("got %s", got)
-		}
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-		in = b.input("And 4 + 4?")
-		in.SessionID = first.SessionID
-		second := collect(t, b.client().Query(t.Context(), in, nil))
-		if second.is(t, query.Completed, "8"); second.SessionID != first.SessionID {
-			t.Errorf("session %s, want %s", second.SessionID, first.SessionID)
-		}
-		if got := strings.Join(second.texts, "|"); got != "user: And 4 + 4?|agent: 8|completed" {
-			t.Errorf("got %s", got)
-		}
-		for _, question := range []string{"What is 2 + 2?", "And 3 + 3?", "And 4 + 4?"} {
-			if n := b.home.API.Count(standin.Any, question); n != 1 {
-				t.Errorf("%s was given to the model %d times", question, n)
-			}
-		}
-		in.SessionID = "3f3c58ee-33ff-467b-95ea-b5bde5dd1ce1"
-		if got := collect(t, b.client().Query(t.Context(), in, nil)); !errors.Is(got.err, query.ErrNoSession) {
-			t.Errorf("a session that is not there: %v", got.err)
-		}
+	forEachReal(t, sums, asksAndGoesOn)
+	t.Run("qwen", func(t *testing.T) {
+		t.Parallel()
+		b := &realBench{t: t, home: standin.NewHome(t, standin.StartAPI(t, sums)), kind: "qwen"}
+		t.Cleanup(b.gone)
+		b.options = query.Options{ACP: append(b.home.Qwen(t, nil), "--acp"), Env: b.home.Env(), State: filepath.Join(b.home.Dir, "state")}
+		asksAndGoesOn(b)
 	})
+}
+
+func asksAndGoesOn(b *realBench) {
+	t := b.t
+	in := b.input("What is 2 + 2?")
+	in.StreamingInput = true
+	client := b.client()
+	first := collect(t, client.Query(t.Context(), in, messages("And 3 + 3?")))
+	first.is(t, query.Completed, "6")
+	if got := strings.Join(first.texts, "|"); got != "user: What is 2 + 2?|agent: 4|completed|user: And 3 + 3?|agent: 6|completed" {
+		t.Errorf("got %s", got)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	in = b.input("And 4 + 4?")
+	in.SessionID = first.SessionID
+	second := collect(t, b.client().Query(t.Context(), in, nil))
+	if second.is(t, query.Completed, "8"); second.SessionID != first.SessionID {
+		t.Errorf("session %s, want %s", second.SessionID, first.SessionID)
+	}
+	if got := strings.Join(second.texts, "|"); got != "user: And 4 + 4?|agent: 8|completed" {
+		t.Errorf("got %s", got)
+	}
+	for _, question := range []string{"What is 2 + 2?", "And 3 + 3?", "And 4 + 4?"} {
+		if n := b.home.API.Count(standin.Any, question); n != 1 {
+			t.Errorf("%s was given to the model %d times", question, n)
+		}
+	}
+	in.SessionID = "3f3c58ee-33ff-467b-95ea-b5bde5dd1ce1"
+	if got := collect(t, b.client().Query(t.Context(), in, nil)); !errors.Is(got.err, query.ErrNoSession) {
+		t.Errorf("a session that is not there: %v", got.err)
+	}
 }
 
 // Nothing is allowed that was not asked for, whatever the settings of the agent say.

@@ -29,9 +29,10 @@ const (
 
 // Kind is a runtime.
 type Kind struct {
-	Name  string
-	Modes []string // permission modes that its agents can be given
-	NoMCP string   // why its agents can be given no MCP servers; empty: they can
+	Name   string
+	Modes  []string // permission modes that its agents can be given
+	NoMCP  string   // why its agents can be given no MCP servers; empty: they can
+	NoList string   // why its agents can be given neither a list of tools nor a profile; empty: they can
 
 	// JoinsAny says that an agent becomes a member of any team that it is to be in. Agents of Claude
 	// Code become members of teams that were made here: a lead starts its own in its team.
@@ -54,7 +55,7 @@ func all() []Kind {
 		},
 		{
 			Name: ACP, Modes: []string{"plan", "default", "acceptEdits", "bypassPermissions"}, JoinsAny: true, NeedsCommand: true,
-			NoMCP: "MCP servers are not given to agents of the Agent Client Protocol", check: checkACP, open: openACP,
+			NoMCP: "MCP servers are not given to agents of the Agent Client Protocol", NoList: "the Agent Client Protocol has no way to limit tools", check: checkACP, open: openACP,
 		},
 	}
 }
